@@ -17,10 +17,42 @@ name = "file:///secret/*"
 scopes = ["mcp:admin"]
 "#;
 
+/// A request of 2026-07-28.
 fn modern(method: &str, params: &Value) -> Request {
     Request::post(Deployment::ENDPOINT, modern_call_message(7, method, params))
         .header("MCP-Protocol-Version", "2026-07-28")
         .header("Mcp-Method", method)
+}
+
+/// The parameters of `subscriptions/listen` for these resources.
+fn listen_to(uris: &[&str]) -> Value {
+    json!({ "notifications": { "toolsListChanged": true, "resourceSubscriptions": uris } })
+}
+
+/// The parameters of `completion/complete` for this reference.
+fn complete(reference: Value) -> Value {
+    json!({ "ref": reference, "argument": { "name": "x", "value": "" } })
+}
+
+/// F12: a rule does not apply to other names, nor to members that are not names.
+#[tokio::test]
+async fn other_names_are_allowed() {
+    let deployment = Deployment::builder().resource(RULES).start().await;
+    let token = deployment.good_token();
+    let session = deployment.open_session(&token).await;
+    let legacy = |method: &str, params: &Value| {
+        Request::post(Deployment::ENDPOINT, call_message(7, method, params)).session(&session)
+    };
+    for (case, request) in [
+        ("listen", modern("subscriptions/listen", &listen_to(&["file:///public/x", "note:y"]))),
+        ("no subscriptions", modern("subscriptions/listen", &json!({ "notifications": {} }))),
+        ("a prompt", modern("completion/complete", &complete(json!({ "type": "ref/prompt", "name": "greet" })))),
+        ("a task", legacy("tasks/get", &json!({ "taskId": "t-1" }))),
+        ("an argument", legacy("tools/call", &json!({ "name": "add", "arguments": { "name": "secret" } }))),
+    ] {
+        let response = deployment.send(request.bearer(&token)).await;
+        assert_eq!(response.status, 200, "{case}: {response:?}");
+    }
 }
 
 /// F12: a rule for a name applies to every member that can have the name, even together with other names.
@@ -32,39 +64,23 @@ async fn in_any_listed_member() {
     let legacy = |method: &str, params: &Value| {
         Request::post(Deployment::ENDPOINT, call_message(7, method, params)).session(&session)
     };
-    let listen =
-        |uris: &[&str]| json!({ "notifications": { "toolsListChanged": true, "resourceSubscriptions": uris } });
-    let reference = |reference: Value| json!({ "ref": reference, "argument": { "name": "x", "value": "" } });
+    let prompt = json!({ "type": "ref/prompt", "name": "secret" });
+    let template = json!({ "type": "ref/resource", "uri": "file:///secret/{x}" });
+    let prompt_and_uri = json!({ "type": "ref/prompt", "uri": "file:///secret/x", "name": "a" });
     let related =
         json!({ "name": "add", "_meta": { "io.modelcontextprotocol/related-task": { "taskId": "secret-1" } } });
-    for (case, request) in [
-        ("listen", modern("subscriptions/listen", &listen(&["file:///public/x", "note:y"]))),
-        ("no subscriptions", modern("subscriptions/listen", &json!({ "notifications": {} }))),
-        ("a prompt", modern("completion/complete", &reference(json!({ "type": "ref/prompt", "name": "greet" })))),
-        ("a task", legacy("tasks/get", &json!({ "taskId": "t-1" }))),
-        ("an argument", legacy("tools/call", &json!({ "name": "add", "arguments": { "name": "secret" } }))),
-    ] {
-        let response = deployment.send(request.bearer(&token)).await;
-        assert_eq!(response.status, 200, "{case}: {response:?}");
-    }
     let before = deployment.upstream.count();
     let mut denied = Vec::new();
     for (case, request) in [
-        ("the only subscription", modern("subscriptions/listen", &listen(&["file:///secret/x"]))),
-        ("the last subscription", modern("subscriptions/listen", &listen(&["note:a", "note:b", "file:///secret/x"]))),
-        ("an alias", modern("subscriptions/listen", &listen(&["note:a", "file:///a/%2e%2e/secret/x"]))),
-        ("a prompt", modern("completion/complete", &reference(json!({ "type": "ref/prompt", "name": "secret" })))),
+        ("the only subscription", modern("subscriptions/listen", &listen_to(&["file:///secret/x"]))),
         (
-            "a template",
-            legacy("completion/complete", &reference(json!({ "type": "ref/resource", "uri": "file:///secret/{x}" }))),
+            "the last subscription",
+            modern("subscriptions/listen", &listen_to(&["note:a", "note:b", "file:///secret/x"])),
         ),
-        (
-            "a prompt and a URI",
-            legacy(
-                "completion/complete",
-                &reference(json!({ "type": "ref/prompt", "uri": "file:///secret/x", "name": "a" })),
-            ),
-        ),
+        ("an alias", modern("subscriptions/listen", &listen_to(&["note:a", "file:///a/%2e%2e/secret/x"]))),
+        ("a prompt", modern("completion/complete", &complete(prompt))),
+        ("a template", legacy("completion/complete", &complete(template))),
+        ("a prompt and a URI", legacy("completion/complete", &complete(prompt_and_uri))),
         ("a task", legacy("tasks/get", &json!({ "taskId": "secret-1" }))),
         ("a task's result", legacy("tasks/result", &json!({ "taskId": "secret-1" }))),
         ("a task's cancellation", modern("tasks/cancel", &json!({ "taskId": "secret-1" }))),
@@ -76,15 +92,22 @@ async fn in_any_listed_member() {
         assert_eq!(response.status, 403, "{case}: {response:?}");
         denied.push((response, "scope.insufficient"));
     }
-    let many: Vec<_> = (0..=1000).map(|number| format!("note:{number}")).collect();
-    let many: Vec<_> = many.iter().map(String::as_str).collect();
-    let response = deployment.send(modern("subscriptions/listen", &listen(&many)).bearer(&token)).await;
-    response.assert_rpc_error(400, -32602);
-    assert_eq!(response.json()["id"], 7, "{response:?}");
-
-    denied.push((response, "message.too_many_names"));
     assert_eq!(deployment.upstream.count(), before, "a request reached the upstream");
     deployment.portcullis.assert_all_denied(&denied).await;
+}
+
+/// F12: a message with more than 1,000 names is rejected.
+#[tokio::test]
+async fn among_too_many_names() {
+    let deployment = Deployment::builder().resource(RULES).start().await;
+    let uris: Vec<String> = (0..=1000).map(|number| format!("note:{number}")).collect();
+    let uris: Vec<&str> = uris.iter().map(String::as_str).collect();
+    let request = modern("subscriptions/listen", &listen_to(&uris)).bearer(&deployment.good_token());
+    let response = deployment.send(request).await;
+    response.assert_rpc_error(400, -32602);
+    assert_eq!(response.json()["id"], 7, "{response:?}");
+    assert_eq!(deployment.upstream.count(), 0, "the request reached the upstream");
+    deployment.portcullis.assert_all_denied(&[(response, "message.too_many_names")]).await;
 }
 
 /// J4, F12: the audit trail has the names that were checked.

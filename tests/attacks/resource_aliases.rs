@@ -1,7 +1,7 @@
 //! Other spellings of a protected resource's URI that a server could accept.
 
-use portcullis_scenarios::{Deployment, Request, call_message, modern_call_message};
-use serde_json::{Value, json};
+use portcullis_scenarios::{Deployment, HttpResponse, Request, call_message, modern_call_message};
+use serde_json::json;
 
 const RULES: &str = r#"
 required_scopes = ["mcp:tools"]
@@ -21,18 +21,50 @@ fn read(uri: &str) -> String {
     call_message(7, "resources/read", &json!({ "uri": uri }))
 }
 
+/// A deployment with [`RULES`], and a session without the scope for the protected resource.
+struct Attack {
+    deployment: Deployment,
+    token: String,
+    session: String,
+    /// The responses to denied requests, and their reasons.
+    denied: Vec<(HttpResponse, &'static str)>,
+    /// The requests that reached the upstream before.
+    forwarded: usize,
+}
+
+impl Attack {
+    async fn start() -> Self {
+        let deployment = Deployment::builder().resource(RULES).start().await;
+        let token = deployment.good_token();
+        let session = deployment.open_session(&token).await;
+        let forwarded = deployment.upstream.count();
+        Self { deployment, token, session, denied: Vec::new(), forwarded }
+    }
+
+    /// Sends a message in the session.
+    async fn post(&self, message: String) -> HttpResponse {
+        let request = Request::post(Deployment::ENDPOINT, message).bearer(&self.token).session(&self.session);
+        self.deployment.send(request).await
+    }
+
+    /// Asserts that a response is the JSON-RPC error for an ambiguous URI.
+    fn assert_ambiguous(&mut self, response: HttpResponse, id: u64, code: &'static str) {
+        response.assert_rpc_error(400, -32602);
+        assert_eq!(response.json()["id"], id, "{response:?}");
+        self.denied.push((response, code));
+    }
+
+    /// Asserts that no request has reached the upstream, and that the log has the reasons.
+    async fn finish(self) {
+        assert_eq!(self.deployment.upstream.count(), self.forwarded, "a request reached the upstream");
+        self.deployment.portcullis.assert_all_denied(&self.denied).await;
+    }
+}
+
 /// F12: a rule for a URI applies to each spelling that servers treat as the same resource.
 #[tokio::test]
 async fn of_a_protected_resource() {
-    let deployment = Deployment::builder().resource(RULES).start().await;
-    let token = deployment.good_token();
-    let session = deployment.open_session(&token).await;
-    let post = |body: String| Request::post(Deployment::ENDPOINT, body).bearer(&token).session(&session);
-    for allowed in ["file:///public/x", "file:///secrets", "note:a b", "https://host/?file:///secret", "%"] {
-        assert_eq!(deployment.send(post(read(allowed))).await.status, 200, "{allowed}");
-    }
-    let before = deployment.upstream.count();
-    let mut denied = Vec::new();
+    let mut attack = Attack::start().await;
     for alias in [
         "file:///secret/x",
         "FILE:///Secret/x",
@@ -51,31 +83,40 @@ async fn of_a_protected_resource() {
         "file:///public//..//../secret/x",
         "file://host/secret/x",
     ] {
-        let response = deployment.send(post(read(alias))).await;
+        let response = attack.post(read(alias)).await;
         assert_eq!(response.status, 403, "{alias}: {response:?}");
         assert_eq!(response.challenge("error"), Some("insufficient_scope"), "{alias}: {response:?}");
-        denied.push((response, "scope.insufficient"));
+        attack.denied.push((response, "scope.insufficient"));
     }
-    assert_eq!(deployment.upstream.count(), before, "a request reached the upstream");
-    deployment.portcullis.assert_all_denied(&denied).await;
+    attack.finish().await;
+}
 
+/// F12: a rule does not apply to other resources.
+#[tokio::test]
+async fn of_other_resources() {
+    let attack = Attack::start().await;
+    for uri in ["file:///public/x", "file:///secrets", "note:a b", "https://host/?file:///secret", "%"] {
+        assert_eq!(attack.post(read(uri)).await.status, 200, "{uri}");
+    }
+}
+
+/// F12: an allowed URI is forwarded unchanged.
+#[tokio::test]
+async fn with_the_scope() {
+    let deployment = Deployment::builder().resource(RULES).start().await;
     let admin = deployment.test_issuer.token().scope("mcp:tools mcp:admin").sign();
     let session = deployment.open_session(&admin).await;
-    let response = deployment
-        .send(Request::post(Deployment::ENDPOINT, read("file:///a/../secret/x")).bearer(&admin).session(&session))
-        .await;
+    let message = read("file:///a/../secret/x");
+    let request = Request::post(Deployment::ENDPOINT, message.clone()).bearer(&admin).session(&session);
+    let response = deployment.send(request).await;
     assert_eq!(response.status, 200, "{response:?}");
-    assert_eq!(deployment.upstream.last().body, read("file:///a/../secret/x"), "the URI is forwarded unchanged");
+    assert_eq!(deployment.upstream.last().body, message);
 }
 
 /// F12: a URI that URL parsers modify is rejected with the request's id, in every member.
 #[tokio::test]
 async fn with_characters_that_parsers_remove() {
-    let deployment = Deployment::builder().resource(RULES).start().await;
-    let token = deployment.good_token();
-    let session = deployment.open_session(&token).await;
-    let before = deployment.upstream.count();
-    let mut denied = Vec::new();
+    let mut attack = Attack::start().await;
     for uri in [
         " file:///secret/x",
         "file:///secret/x ",
@@ -84,47 +125,52 @@ async fn with_characters_that_parsers_remove() {
         "file:///a\\..\\secret\\x",
         "\u{a0}note:x",
     ] {
-        let response =
-            deployment.send(Request::post(Deployment::ENDPOINT, read(uri)).bearer(&token).session(&session)).await;
-        response.assert_rpc_error(400, -32602);
-        assert_eq!(response.json()["id"], 7, "{uri:?}");
-        denied.push((response, "message.uri_characters"));
+        let response = attack.post(read(uri)).await;
+        attack.assert_ambiguous(response, 7, "message.uri_characters");
+
         let params = json!({ "notifications": { "resourceSubscriptions": ["note:a", uri] } });
-        let request = Request::post(Deployment::ENDPOINT, modern_call_message(8, "subscriptions/listen", &params))
+        let listen = Request::post(Deployment::ENDPOINT, modern_call_message(8, "subscriptions/listen", &params))
             .header("MCP-Protocol-Version", "2026-07-28")
-            .header("Mcp-Method", "subscriptions/listen");
-        let response = deployment.send(request.bearer(&token)).await;
-        response.assert_rpc_error(400, -32602);
-        assert_eq!(response.json()["id"], 8, "{uri:?}");
-        denied.push((response, "message.uri_characters"));
+            .header("Mcp-Method", "subscriptions/listen")
+            .bearer(&attack.token);
+        let response = attack.deployment.send(listen).await;
+        attack.assert_ambiguous(response, 8, "message.uri_characters");
     }
+    attack.finish().await;
+}
+
+/// F12: a URI with dot segments that URL parsers do not resolve as a path is rejected.
+#[tokio::test]
+async fn with_dot_segments_of_other_schemes() {
+    let mut attack = Attack::start().await;
     for uri in ["note://public/../secret", "note://public/%2e%2e/secret", "../secret/x"] {
-        let request = Request::post(Deployment::ENDPOINT, read(uri)).bearer(&token).session(&session);
-        let response = deployment.send(request).await;
-        response.assert_rpc_error(400, -32602);
-        denied.push((response, "message.uri_dot_segments"));
+        let response = attack.post(read(uri)).await;
+        attack.assert_ambiguous(response, 7, "message.uri_dot_segments");
     }
-    let nested = read(&format!("file:///%{}2e", "25".repeat(50)));
-    let response = deployment.send(Request::post(Deployment::ENDPOINT, nested).bearer(&token).session(&session)).await;
-    response.assert_rpc_error(400, -32602);
+    attack.finish().await;
+}
 
-    denied.push((response, "message.uri_spellings"));
-    assert_eq!(deployment.upstream.count(), before, "a request reached the upstream");
-    deployment.portcullis.assert_all_denied(&denied).await;
+/// F12: a URI with too many spellings is rejected.
+#[tokio::test]
+async fn with_nested_escapes() {
+    let mut attack = Attack::start().await;
+    let response = attack.post(read(&format!("file:///%{}2e", "25".repeat(50)))).await;
+    attack.assert_ambiguous(response, 7, "message.uri_spellings");
+    attack.finish().await;
+}
 
-    // Tool names can have any form, and without rules for names nothing is rejected.
+/// F12: names of tools can have any form, and without rules for names every URI is forwarded.
+#[tokio::test]
+async fn only_uris_are_restricted() {
+    let attack = Attack::start().await;
     let tool = call_message(1, "tools/call", &json!({ "name": " a\\\t", "arguments": {} }));
-    assert_eq!(
-        deployment.send(Request::post(Deployment::ENDPOINT, tool).bearer(&token).session(&session)).await.status,
-        200
-    );
+    assert_eq!(attack.post(tool).await.status, 200);
 
     let deployment = Deployment::start().await;
     let token = deployment.good_token();
     let session = deployment.open_session(&token).await;
-    let response = deployment
-        .send(Request::post(Deployment::ENDPOINT, read(" file:///a\\b")).bearer(&token).session(&session))
-        .await;
+    let request = Request::post(Deployment::ENDPOINT, read(" file:///a\\b")).bearer(&token).session(&session);
+    let response = deployment.send(request).await;
     assert_eq!(response.status, 200);
-    assert_eq!(response.json()["id"], Value::from(7));
+    assert_eq!(response.json()["id"], 7);
 }

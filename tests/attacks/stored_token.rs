@@ -19,7 +19,7 @@ struct SharedHost {
 }
 
 impl SharedHost {
-    /// Starts a peer that tries to get the token of another resource.
+    /// Starts a peer that numbers its tokens. The metadata of [`EVIL`] names the whole origin as the resource.
     async fn start() -> Self {
         let issued = Arc::new(AtomicU32::new(0));
         let peer = Peer::start(move |request| {

@@ -1,6 +1,6 @@
 //! Shortage of file descriptors: idle connections and hanging requests must not block other clients.
 
-use portcullis_scenarios::{ChannelBody, Connection, Deployment, Request, Upstream};
+use portcullis_scenarios::{ChannelBody, Connection, Deployment, ReloadableServer, Request, Upstream};
 
 /// More connections than a limit of 256 files permits.
 const FLOOD: usize = 270;
@@ -63,4 +63,21 @@ async fn idle_connections_under_a_hard_limit() {
 
     connections[0].assert_closed().await;
     assert!(!deployment.portcullis.log().contains("a connection was not accepted"), "it never ran out of files");
+}
+
+/// L9: a reload divides the files that the clients' connections leave among the upstreams, old and new. The limit of clients'
+/// connections stays.
+#[tokio::test]
+async fn a_reload_under_a_hard_limit() {
+    let server = ReloadableServer::start_limited(Upstream::start().await, "", Some("-n 256")).await;
+    let at_start =
+        "max_connections is lowered from 10000 to 57, and the connections of upstreams from [10000, 10000] to [57, 57]";
+    server.portcullis.logged_line(&[at_start]).await;
+    let other = server.other_resource();
+    let third = other.replace("/other", "/third");
+    server.reload(&[(other, &format!("{other}{third}"))]).await;
+    let reloaded =
+        "30141 are needed: the connections of upstreams are lowered from [10000, 10000, 10000] to [38, 38, 38]";
+    server.portcullis.logged_line(&[reloaded]).await;
+    assert_eq!(server.portcullis.log().matches("max_connections is lowered").count(), 1);
 }

@@ -80,7 +80,11 @@ async fn issuers() {
             &["issuer[0].client_id", "introspection"][..],
         ),
         ("both without a client", "validate = \"jwt+introspection\"", &["issuer[0].client_id", "introspection"]),
-        ("an unknown validation", "validate = \"hope\"", &["validate", "hope"]),
+        (
+            "an unknown validation",
+            "validate = \"hope\"",
+            &["issuer[0].validate has an unknown value", "known are \"jwt\""],
+        ),
         ("no algorithm", "algorithms = []", &["issuer[0].algorithms", "RS256"]),
         ("an unknown algorithm", "algorithms = [\"RS255\"]", &["RS255", "RS256"]),
         ("none", "algorithms = [\"none\"]", &["none", "algorithms"]),
@@ -230,7 +234,7 @@ async fn values_out_of_bounds() {
 async fn audit_trails() {
     for (case, audit, words) in [
         ("no target", "queue = 65536", &["audit.target", "missing"][..]),
-        ("an unknown target", "target = \"stderr\"", &["audit.target", "stderr", "did you mean `stdout`?"]),
+        ("an unknown target", "target = \"stderr\"", &["audit.target has an unknown value", "did you mean `stdout`?"]),
         (
             "a folder that is missing",
             "target = { file = \"/nowhere/audit.jsonl\" }",

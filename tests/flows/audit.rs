@@ -3,6 +3,7 @@
 use portcullis_scenarios::{Deployment, INITIALIZE, Request, call_message};
 use serde_json::{Value, json};
 
+/// Starts a deployment whose trail goes to standard output.
 async fn audited_deployment() -> Deployment {
     Deployment::builder().tables("[audit]\ntarget = \"stdout\"").start().await
 }
@@ -14,8 +15,28 @@ async fn trail(deployment: Deployment) -> Vec<Value> {
     finished.stdout.lines().map(record).collect()
 }
 
+/// Returns the records of this event.
 fn with_event<'a>(trail: &'a [Value], event: &str) -> Vec<&'a Value> {
     trail.iter().filter(|record| record["event"] == event).collect()
+}
+
+/// A request, and what its record must contain.
+struct Case {
+    request: Request,
+    status: u16,
+    /// The reason of a denial; `None` if the request is allowed.
+    code: Option<&'static str>,
+    subject: Option<&'static str>,
+}
+
+impl Case {
+    fn allowed(request: Request, subject: Option<&'static str>) -> Self {
+        Self { request, status: 200, code: None, subject }
+    }
+
+    fn denied(request: Request, status: u16, code: &'static str, subject: Option<&'static str>) -> Self {
+        Self { request, status, code: Some(code), subject }
+    }
 }
 
 /// J1, J4: each decision has one record with the request id, the principal, the resource, the method, the decision, its
@@ -27,54 +48,58 @@ async fn decisions() {
     let unscoped = deployment.test_issuer.token().subject("bob").sign();
     let session = deployment.open_session(&token).await;
     let post = |body: String| Request::post("/mcp?key=canary", body);
-    let tool = call_message(2, "tools/call", &json!({ "name": "add", "arguments": {} }));
-    let mut requests = Vec::new();
-    for (request, decision, code, status, subject) in [
-        (post(tool.clone()).bearer(&token).session(&session), "allow", None, 200, Some("alice")),
-        (post(tool.clone()).bearer(&token).session("unknown"), "deny", Some("session.unknown"), 400, Some("alice")),
-        (post(INITIALIZE.to_owned()).bearer(&unscoped), "deny", Some("scope.insufficient"), 403, Some("bob")),
-        (post(tool.clone()), "deny", Some("bearer.missing"), 401, None),
-        (post(tool.clone()).bearer("canary"), "deny", Some("token.malformed"), 401, None),
-        (Request::new("OPTIONS", "/mcp"), "deny", Some("bearer.missing"), 401, None),
-        (Request::new("GET", Deployment::METADATA_PATH), "allow", None, 200, None),
-        (
-            Request::new("GET", "/mcp").header("Origin", "http://a.example"),
-            "deny",
-            Some("origin.not_allowed"),
-            403,
-            None,
-        ),
+    let tool = || post(call_message(2, "tools/call", &json!({ "name": "add", "arguments": {} })));
+    let other_origin = Request::new("GET", "/mcp").header("Origin", "http://a.example");
+    let mut sent = Vec::new();
+    for case in [
+        Case::allowed(tool().bearer(&token).session(&session), Some("alice")),
+        Case::denied(tool().bearer(&token).session("unknown"), 400, "session.unknown", Some("alice")),
+        Case::denied(post(INITIALIZE.to_owned()).bearer(&unscoped), 403, "scope.insufficient", Some("bob")),
+        Case::denied(tool(), 401, "bearer.missing", None),
+        Case::denied(tool().bearer("canary"), 401, "token.malformed", None),
+        Case::denied(Request::new("OPTIONS", "/mcp"), 401, "bearer.missing", None),
+        Case::allowed(Request::new("GET", Deployment::METADATA_PATH), None),
+        Case::denied(other_origin, 403, "origin.not_allowed", None),
     ] {
-        let method = String::from_utf8(request.to_bytes()).unwrap().split(' ').next().unwrap().to_owned();
-        let response = deployment.send(request).await;
+        let response = deployment.send(case.request.clone()).await;
+        assert_eq!(response.status, case.status, "{response:?}");
         let id = response.header("x-request-id").expect("an id").to_owned();
-        requests.push((id, method, response.status, decision, code, status, subject));
+        sent.push((id, case));
     }
     let trail = trail(deployment).await;
     assert!(!format!("{trail:?}").contains("canary"), "{trail:?}");
 
-    for (id, method, actual_status, decision, code, status, subject) in requests {
-        let matching: Vec<_> =
-            with_event(&trail, "decision").into_iter().filter(|record| record["request.id"] == *id).collect();
-        let [record] = matching[..] else { panic!("{decision} {code:?}: not one record: {matching:?}") };
-        assert_eq!(actual_status, status, "{record}");
-        assert_eq!(record["http.status"], status, "{record}");
-        assert_eq!(record["decision"], decision, "{record}");
-        assert_eq!(record["deny.code"].as_str(), code, "{record}");
-        assert_eq!(record["http.method"], method, "{record}");
-        assert_eq!(record["resource"], Deployment::RESOURCE, "{record}");
-        assert_eq!(record["principal.subject"].as_str(), subject, "{record}");
-        let issuer = subject.map(|_| issuer_name());
-        assert_eq!(record["principal.issuer"].as_str(), issuer, "{record}");
-        assert_eq!(record["principal.client"].as_str().is_some(), subject.is_some(), "{record}");
-        assert!(subject != Some("alice") || record["principal.client"] == "editor", "{record}");
-        assert_eq!(record["client.address"], "127.0.0.1", "{record}");
-        let posts = record["http.method"] == "POST" && record["principal.subject"].is_string();
-        assert_eq!(record["mcp.method"].is_string(), posts, "{record}");
-        assert_eq!(record["mcp.tool"] == "add", record["mcp.method"] == "tools/call", "{record}");
-        assert!(record["latency.us"].is_u64(), "{record}");
-        assert!(record["timestamp"].as_str().unwrap().ends_with('Z'), "{record}");
+    let decisions = with_event(&trail, "decision");
+    for (id, case) in sent {
+        let matching: Vec<_> = decisions.iter().filter(|record| record["request.id"] == *id).collect();
+        let [record] = matching[..] else { panic!("{:?}: not one record: {matching:?}", case.code) };
+        assert_decision(record, &case);
     }
+}
+
+/// Asserts that a record describes this request.
+fn assert_decision(record: &Value, case: &Case) {
+    let head = String::from_utf8(case.request.to_bytes()).unwrap();
+    let method = head.split(' ').next().unwrap();
+    assert_eq!(record["http.method"], method, "{record}");
+    assert_eq!(record["http.status"], case.status, "{record}");
+    assert_eq!(record["decision"], if case.code.is_some() { "deny" } else { "allow" }, "{record}");
+    assert_eq!(record["deny.code"].as_str(), case.code, "{record}");
+    assert_eq!(record["resource"], Deployment::RESOURCE, "{record}");
+    assert_eq!(record["client.address"], "127.0.0.1", "{record}");
+    assert!(record["latency.us"].is_u64(), "{record}");
+    assert!(record["timestamp"].as_str().unwrap().ends_with('Z'), "{record}");
+
+    assert_eq!(record["principal.subject"].as_str(), case.subject, "{record}");
+    assert_eq!(record["principal.issuer"].as_str(), case.subject.map(|_| issuer_name()), "{record}");
+    assert_eq!(record["principal.client"].is_string(), case.subject.is_some(), "{record}");
+    if case.subject == Some("alice") {
+        assert_eq!(record["principal.client"], "editor", "{record}");
+    }
+
+    let has_message = method == "POST" && case.subject.is_some();
+    assert_eq!(record["mcp.method"].is_string(), has_message, "{record}");
+    assert_eq!(record["mcp.tool"] == "add", record["mcp.method"] == "tools/call", "{record}");
 }
 
 fn issuer_name() -> &'static str {

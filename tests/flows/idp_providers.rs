@@ -98,6 +98,37 @@ async fn like_entra() {
     assert_eq!(payload["team"], "core");
 }
 
+/// K1: `--like authentik` ignores `resource`: the audience is the client, unless `--default-resource` stands for a scope mapping.
+#[tokio::test]
+async fn like_authentik() {
+    const RESOURCE: &str = "http://127.0.0.1:3000/mcp";
+    for (options, audience) in [(&[][..], "web"), (&["--default-resource", RESOURCE][..], RESOURCE)] {
+        let (clients, _secret) = clients();
+        let common = ["--like", "authentik", "--auto-consent", "--clients", clients.as_str()];
+        let idp = Idp::start(&[&common[..], options].concat()).await;
+        assert!(idp.issuer.ends_with("/application/o/mcp/"), "{}", idp.issuer);
+        let metadata = send(&idp, Request::new("GET", &path(&idp, ".well-known/openid-configuration"))).await.json();
+        assert_eq!(metadata["issuer"], *idp.issuer);
+        assert!(metadata["registration_endpoint"].is_null());
+
+        let verifier = PkceVerifier::generate().unwrap();
+        let resource = "resource=http%3A%2F%2F127.0.0.1%3A3999%2Fother";
+        let response = authorize(&idp, &verifier, &format!("client_id=web&scope=mcp%3Atools&{resource}")).await;
+        assert_eq!(redirect_parameter(&response, "iss"), None);
+        let code = redirect_parameter(&response, "code").unwrap();
+        let form = format!(
+            "grant_type=authorization_code&client_id=web&client_secret=hush&code={code}&code_verifier={}&redirect_uri={REDIRECT}",
+            verifier.secret()
+        );
+        let tokens = post(&idp, "token", form).await.json();
+        let payload = claims(tokens["access_token"].as_str().unwrap());
+        assert_eq!(payload["aud"], audience);
+        assert_eq!(payload["azp"], "web");
+        assert_eq!(payload["scope"], "mcp:tools");
+        assert!(payload["client_id"].is_null());
+    }
+}
+
 /// K1: `--like` accepts every provider that the help names.
 #[tokio::test]
 async fn every_provider_starts() {
@@ -110,6 +141,7 @@ async fn every_provider_starts() {
         ("okta", "/oauth2/default"),
         ("auth0", "/"),
         ("keycloak", "/realms/mcp"),
+        ("authentik", "/application/o/mcp/"),
     ] {
         assert!(help.stdout.contains(provider), "{provider}: {help:?}");
         let idp = Idp::start(&["--like", provider]).await;

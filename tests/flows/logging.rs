@@ -78,41 +78,47 @@ async fn access_lines_have_details() {
 /// J1, J2, J8: at level debug, a rejected token is logged beside what was expected: escaped, and never the token.
 #[tokio::test]
 async fn rejections_are_explained() {
+    /// A token, and the members of the log line about its rejection.
+    struct Case {
+        token: String,
+        code: &'static str,
+        actual: (&'static str, &'static str),
+        expected: (&'static str, &'static str),
+    }
+
     let deployment = Deployment::start().await;
-    let token = || deployment.token();
-    for (rejected, code, member, actual, expected) in [
-        (
-            token().audience("https://other.example/mcp\u{202e}").sign(),
-            "token.audience_mismatch",
-            "token.audience",
-            "https://other.example/mcp\\u{202e}",
-            ("audience.expected", Deployment::RESOURCE),
-        ),
-        (
-            token().issuer("https://issuer.example/").sign(),
-            "token.issuer_unknown",
-            "token.issuer",
-            "https://issuer.example/",
-            ("issuer.expected", "https://issuer.example"),
-        ),
-        (
-            deployment.test_issuer.token().scope("mcp:other").sign(),
-            "scope.insufficient",
-            "scope.granted",
-            "mcp:other",
-            ("scope.required", "mcp:tools"),
-        ),
-    ] {
-        let response = deployment.try_token(&rejected).await;
+    let cases = [
+        Case {
+            token: deployment.token().audience("https://other.example/mcp\u{202e}").sign(),
+            code: "token.audience_mismatch",
+            actual: ("token.audience", "https://other.example/mcp\\u{202e}"),
+            expected: ("audience.expected", Deployment::RESOURCE),
+        },
+        Case {
+            token: deployment.token().issuer("https://issuer.example/").sign(),
+            code: "token.issuer_unknown",
+            actual: ("token.issuer", "https://issuer.example/"),
+            expected: ("issuer.expected", "https://issuer.example"),
+        },
+        Case {
+            token: deployment.test_issuer.token().scope("mcp:other").sign(),
+            code: "scope.insufficient",
+            actual: ("scope.granted", "mcp:other"),
+            expected: ("scope.required", "mcp:tools"),
+        },
+    ];
+    for Case { token, code, actual, expected } in cases {
+        let response = deployment.try_token(&token).await;
         let id = response.header("x-request-id").unwrap();
-        let is_explained = |line: &Value| {
+        let is_explanation = |line: &Value| {
             let has_id = line["request.id"] == id || line["span"]["request.id"] == id;
             has_id && line["deny.code"] == code && line["level"] == "DEBUG"
         };
-        let line = deployment.portcullis.logged(code, is_explained).await;
-        assert_eq!(line[member].as_str(), Some(actual), "{line}");
-        assert_eq!(line[expected.0].as_str(), Some(expected.1), "{line}");
-        assert!(!deployment.portcullis.log().contains(&rejected), "the token is in the log");
+        let line = deployment.portcullis.logged(code, is_explanation).await;
+        for (member, value) in [actual, expected] {
+            assert_eq!(line[member].as_str(), Some(value), "{line}");
+        }
+        assert!(!deployment.portcullis.log().contains(&token), "the token is in the log");
     }
 }
 

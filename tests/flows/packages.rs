@@ -43,7 +43,7 @@ async fn example_configurations_are_valid() {
 struct Installed(Scratch);
 
 impl Installed {
-    /// Installs the launcher without a package of a platform.
+    /// Installs the launcher, and the packages of two platforms with this program.
     fn new() -> Self {
         let folder = Scratch::folder("npm");
         let modules = folder.path().join("node_modules");

@@ -17,7 +17,7 @@ struct Idp {
 }
 
 impl Idp {
-    /// Starts an authorization server, and a server that introspects its tokens.
+    /// Starts an authorization server where the resource can introspect tokens.
     async fn start() -> Self {
         let resource = ClientSettings::with_secret("portcullis", Secret::new(SECRET));
         let idp = DevIdp::bind(DevIdpSettings {

@@ -31,67 +31,94 @@ impl Amount {
 async fn fifty_reloads() {
     let amount = Amount::chosen();
     let events = EventStreams::default();
-    let upstream = events.listening_upstream().await;
-    let reloading = Arc::new(ReloadableServer::start(upstream, "").await);
-    let address = reloading.portcullis.address();
-    let mut streams = Vec::new();
-    for number in 0..amount.streams {
-        let issuer = reloading.issuer.test_issuer();
-        let token =
-            issuer.token().audience(ReloadableServer::MCP).subject(&format!("listener-{number}")).scope("mcp:tools");
-        let token = token.sign();
-        let session = reloading.open_session("/mcp", &token).await;
-        streams.push(reloading.open_stream("/mcp", &token, &session).await);
-    }
-    let finished = Arc::new(AtomicBool::new(false));
-    let response_count = Arc::new(AtomicUsize::new(0));
-    let mut clients = JoinSet::new();
-    for number in 0..CLIENTS {
-        let (endpoint, resource) =
-            if number % 2 == 0 { ("/mcp", ReloadableServer::MCP) } else { ("/other", ReloadableServer::OTHER) };
-        let token = reloading.token(resource);
-        let session = reloading.open_session(endpoint, &token).await;
-        let finished = Arc::clone(&finished);
-        let response_count = Arc::clone(&response_count);
-        clients.spawn(async move {
-            let mut connection = Connection::open(address).await;
-            while !finished.load(Ordering::Relaxed) || response_count.load(Ordering::Relaxed) < amount.requests {
-                let response = connection.send(&Request::echo(endpoint, &token, &session)).await;
-                assert_eq!(response.status, 200, "{response:?}");
-                response_count.fetch_add(1, Ordering::Relaxed);
-            }
-        });
-    }
+    let server = Arc::new(ReloadableServer::start(events.listening_upstream().await, "").await);
+    let mut streams = open_streams(&server, amount.streams).await;
+    let clients = Clients::start(&server, amount.requests).await;
     for number in 0..RELOADS {
-        let realm = format!("\"/other\"\nrealm = \"realm {number}\"\nupstream_head_timeout = \"{}s\"", 60 + number);
-        let line = match number % 2 {
-            0 => {
-                reloading
-                    .reload(&[("\"/other\"", &realm), ("[[issuer]]", "[limits]\nmax_body = 100000\n[[issuer]]")])
-                    .await
-            }
-            _ => reloading.reload(&[("\"/other\"", "\"/other\"\nrealms = \"x\"")]).await,
-        };
-        let expected = if number % 2 == 0 { "INFO" } else { "ERROR" };
-        assert_eq!(line["level"], expected, "{number}: {line}");
         if number % 2 == 0 {
-            assert_eq!(line["sessions.ended"], 0, "{line}");
-            assert_eq!(line["streams.ended"], 0, "{line}");
+            reload_valid(&server, number).await;
+        } else {
+            reload_invalid(&server).await;
         }
     }
-    finished.store(true, Ordering::Relaxed);
-    while let Some(client) = clients.join_next().await {
-        client.unwrap();
-    }
-    assert!(response_count.load(Ordering::Relaxed) >= amount.requests);
+    clients.finish().await;
 
     for (number, stream) in streams.iter_mut().enumerate() {
         events.send(number);
-        assert_eq!(
-            ReloadableServer::next_event(stream).await.as_deref(),
-            Some(EventStreams::EVENT.as_bytes()),
-            "stream {number}"
-        );
+        let event = ReloadableServer::next_event(stream).await;
+        assert_eq!(event.as_deref(), Some(EventStreams::EVENT.as_bytes()), "stream {number}");
     }
-    assert_eq!(reloading.issuer.key_requests(), 1);
+    assert_eq!(server.issuer.key_requests(), 1);
+}
+
+/// Opens streams, each of another user.
+async fn open_streams(server: &ReloadableServer, count: usize) -> Vec<Connection> {
+    let mut streams = Vec::new();
+    for number in 0..count {
+        let token = server.issuer.test_issuer().token().audience(ReloadableServer::MCP);
+        let token = token.subject(&format!("listener-{number}")).scope("mcp:tools").sign();
+        let session = server.open_session("/mcp", &token).await;
+        streams.push(server.open_stream("/mcp", &token, &session).await);
+    }
+    streams
+}
+
+/// Reloads a configuration that changes limits and the second resource. No session and no stream ends.
+async fn reload_valid(server: &ReloadableServer, number: usize) {
+    let other = format!("\"/other\"\nrealm = \"realm {number}\"\nupstream_head_timeout = \"{}s\"", 60 + number);
+    let limits = "[limits]\nmax_body = 100000\n[[issuer]]";
+    let line = server.reload(&[("\"/other\"", &other), ("[[issuer]]", limits)]).await;
+    assert_eq!(line["level"], "INFO", "{number}: {line}");
+    assert_eq!(line["sessions.ended"], 0, "{line}");
+    assert_eq!(line["streams.ended"], 0, "{line}");
+}
+
+/// Reloads a configuration with an unknown key.
+async fn reload_invalid(server: &ReloadableServer) {
+    let line = server.reload(&[("\"/other\"", "\"/other\"\nrealms = \"x\"")]).await;
+    assert_eq!(line["level"], "ERROR", "{line}");
+}
+
+/// Clients that send requests to both resources until they are told to finish.
+struct Clients {
+    tasks: JoinSet<()>,
+    may_finish: Arc<AtomicBool>,
+    responses: Arc<AtomicUsize>,
+    /// The number of requests that all clients send at least.
+    requests: usize,
+}
+
+impl Clients {
+    async fn start(server: &ReloadableServer, requests: usize) -> Self {
+        let address = server.portcullis.address();
+        let may_finish = Arc::new(AtomicBool::new(false));
+        let responses = Arc::new(AtomicUsize::new(0));
+        let mut tasks = JoinSet::new();
+        for number in 0..CLIENTS {
+            let (endpoint, resource) =
+                if number % 2 == 0 { ("/mcp", ReloadableServer::MCP) } else { ("/other", ReloadableServer::OTHER) };
+            let token = server.token(resource);
+            let session = server.open_session(endpoint, &token).await;
+            let may_finish = Arc::clone(&may_finish);
+            let responses = Arc::clone(&responses);
+            tasks.spawn(async move {
+                let mut connection = Connection::open(address).await;
+                while !may_finish.load(Ordering::Relaxed) || responses.load(Ordering::Relaxed) < requests {
+                    let response = connection.send(&Request::echo(endpoint, &token, &session)).await;
+                    assert_eq!(response.status, 200, "{response:?}");
+                    responses.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        Self { tasks, may_finish, responses, requests }
+    }
+
+    /// Waits until all clients have finished without an error.
+    async fn finish(mut self) {
+        self.may_finish.store(true, Ordering::Relaxed);
+        while let Some(client) = self.tasks.join_next().await {
+            client.unwrap();
+        }
+        assert!(self.responses.load(Ordering::Relaxed) >= self.requests);
+    }
 }

@@ -1,8 +1,8 @@
-//! Shared code of the tests that run the real program: the program on a free port, a recording upstream, an
-//! authorization server whose keys the test holds, HTTP clients that send arbitrary bytes, and child processes.
+//! Shared code of the tests that run the real program: the program on a free port or in a terminal, a recording upstream, an
+//! authorization server whose keys the test holds, an egress proxy, HTTP/1.1 clients that send arbitrary bytes, an HTTP/2
+//! client, child processes, and packages from npm.
 //!
 //! All functions that do not return a `Result` panic on misuse.
-#![allow(clippy::print_stderr, reason = "progress of an installation")]
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "test tools fail the test")]
 
 mod administration;
@@ -35,35 +35,43 @@ mod scratch;
 mod terminal;
 mod upstream;
 
+// The program.
 pub use administration::Administration;
-pub use audit::audit_records;
+pub use deployment::{Deployment, DeploymentBuilder};
+pub use finished::Finished;
+pub use portcullis::Portcullis;
+pub use program::{listen_address, portcullis_command, portcullis_program};
+pub use reloadable_server::ReloadableServer;
+pub use terminal::{Terminal, in_terminal};
+
+// Its peers.
 pub use authorization_server::AuthorizationServer;
 pub use channel_body::ChannelBody;
 pub use connect_proxy::ConnectProxy;
-pub use connection::Connection;
-pub use deployment::{Deployment, DeploymentBuilder};
 pub use event_streams::{EventStream, EventStreams};
-pub use finished::Finished;
-pub use full_run::is_full_run;
+pub use peer::{Peer, PeerRequest, PeerResponse};
+pub use private_authority::PrivateAuthority;
+pub use raw_upstream::{RawRequest, RawUpstream};
+pub use recorded_request::RecordedRequest;
+pub use upstream::{ResponseBody, Upstream};
+
+// Its clients.
+pub use connection::Connection;
 pub use http_response::HttpResponse;
 pub use http2::Http2;
 pub use messages::{INITIALIZE, call_message, modern_call_message, modern_request};
-pub use npm::npm_install;
-pub use peer::{Peer, PeerRequest, PeerResponse};
-pub use portcullis::Portcullis;
-pub use private_authority::PrivateAuthority;
-pub use process::{Process, Signal, free_address};
-pub use program::{listen_address, portcullis_command, portcullis_program};
-pub use raw_upstream::{RawRequest, RawUpstream};
-pub use recorded_request::RecordedRequest;
-pub use reloadable_server::ReloadableServer;
 pub use request::{Request, send_bytes};
+
+// Tools.
+pub use audit::audit_records;
+pub use full_run::is_full_run;
+pub use npm::npm_install;
+pub use process::{Process, Signal, free_address};
 pub use runtime::block_on;
 pub use scratch::Scratch;
-pub use terminal::{Terminal, in_terminal};
-pub use upstream::{ResponseBody, Upstream};
 
 use std::time::Duration;
 
-/// The timeout of every wait.
+/// The timeout of waits for responses, log lines, records, and the end of the program. [`Process`] and [`npm_install`] have
+/// timeouts of their own.
 pub const TIMEOUT: Duration = Duration::from_secs(20);

@@ -9,12 +9,15 @@ use std::{
 
 use anyhow::{Context as _, bail};
 use rustix::process::{Pid, kill_process_group, test_kill_process_group};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 pub use rustix::process::Signal;
 
 /// The interval at which a process is polled for its end.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
+
+/// The timeout for the end of a process group after a signal: longer than servers wait for requests in progress.
+const END_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A running program. Its whole process group is killed when this is dropped.
 pub struct Process {
@@ -66,7 +69,7 @@ impl Process {
         Ok(self.child.try_wait()?)
     }
 
-    /// Waits for the end of the program.
+    /// Waits for the end of the program, without a timeout: the caller sets one if the program may not end.
     ///
     /// # Errors
     /// Fails when the operating system does.
@@ -87,7 +90,7 @@ impl Process {
     /// Sends SIGTERM to the process group and waits until all of its processes have ended.
     ///
     /// # Errors
-    /// Fails when the program had ended before.
+    /// Fails when the program had ended before, and when a process runs for another 60 s.
     pub async fn stop(&mut self) -> anyhow::Result<ExitStatus> {
         self.end(Signal::TERM).await
     }
@@ -95,7 +98,7 @@ impl Process {
     /// Sends SIGKILL to the process group and waits until all of its processes have ended.
     ///
     /// # Errors
-    /// Fails when the program had ended before.
+    /// Fails when the program had ended before, and when a process runs for another 60 s.
     pub async fn kill(&mut self) -> anyhow::Result<ExitStatus> {
         self.end(Signal::KILL).await
     }
@@ -106,15 +109,18 @@ impl Process {
             bail!("{} had already ended with {status}", self.name);
         }
         self.signal(signal);
-        loop {
-            // The group's number is not reused while one of its processes exists.
-            if let Some(status) = self.child.try_wait()?
-                && test_kill_process_group(self.group()).is_err()
-            {
-                return Ok(status);
+        let ended = async {
+            loop {
+                // The group's number is not reused while one of its processes exists.
+                if let Some(status) = self.child.try_wait()?
+                    && test_kill_process_group(self.group()).is_err()
+                {
+                    return Ok(status);
+                }
+                sleep(POLL_INTERVAL).await;
             }
-            sleep(POLL_INTERVAL).await;
-        }
+        };
+        timeout(END_TIMEOUT, ended).await.with_context(|| format!("{} did not end in time", self.name))?
     }
 
     fn group(&self) -> Pid {

@@ -71,12 +71,19 @@ impl Bridge {
     /// Forwards messages until the input ends, the output is closed, or `stop` is ready. Then it deletes the session.
     /// When the input ends, requests in progress get [`BridgeSettings::grace`] to finish.
     ///
-    /// Input and output may be pipes, sockets, files or terminals. Pipes and sockets are set to non-blocking mode.
-    /// `run` needs a tokio runtime with I/O and time.
+    /// Input and output may be pipes, sockets, files or terminals. Pipes and sockets are in non-blocking mode until the bridge
+    /// ends, also for other processes that have the same one; if it is also standard error, it stays blocking.
+    ///
+    /// Files and terminals are read on a thread of the runtime. A pending read of a terminal cannot be cancelled: after `stop`,
+    /// dropping the runtime blocks until the next line. Use
+    /// [`Runtime::shutdown_background`](tokio::runtime::Runtime::shutdown_background), or end the process.
     ///
     /// # Errors
-    /// When input or output cannot be registered with the runtime, and when reading the input fails. Errors of the server
-    /// are reported to the client as JSON-RPC errors.
+    /// When input or output cannot be registered with the runtime, and when reading the input fails; the message says which.
+    /// Errors of the server are reported to the client as JSON-RPC errors.
+    ///
+    /// # Panics
+    /// Panics outside a tokio runtime with I/O and time.
     pub async fn run(self, input: File, output: File, stop: impl Future<Output = ()> + Send) -> io::Result<()> {
         let (input, output) = streams::open(input, output)?;
         self.forward(input, output, Box::pin(stop)).await
@@ -123,7 +130,9 @@ impl Bridge {
         drop(dispatcher);
         end(&context, matches!(ended, EndReason::OutputClosed), &mut writer).await;
         match ended {
-            EndReason::InputFailed(error) => Err(error),
+            EndReason::InputFailed(error) => {
+                Err(io::Error::new(error.kind(), format!("the input cannot be read: {error}")))
+            }
             EndReason::InputEnded | EndReason::Stopped | EndReason::OutputClosed => Ok(()),
         }
     }

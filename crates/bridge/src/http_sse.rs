@@ -40,7 +40,8 @@ impl SseStream {
         if !response.status.is_success() || MediaType::of(&response.headers) != MediaType::EventStream {
             return Err(McpError::NoSseEndpoint);
         }
-        let (mut body, mut decoder) = (response.body, Decoder::new(max_message));
+        let mut body = response.body;
+        let mut decoder = Decoder::new(max_message);
         let first = timeout(ENDPOINT_TIMEOUT, first_event(&mut *body, &mut decoder)).await.ok().flatten();
         let Some((event, events)) = first else { return Err(McpError::NoSseEndpoint) };
         let Some(message_url) = message_endpoint(&event, start) else { return Err(McpError::NoSseEndpoint) };

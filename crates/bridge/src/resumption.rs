@@ -1,6 +1,11 @@
-//! The limits and delays for resuming an interrupted event stream.
+//! The resumption of interrupted event streams: where, after which delay, and how often.
+
+mod resume_attempts;
+mod resume_position;
 
 use std::time::Duration;
+
+pub(crate) use self::{resume_attempts::ResumeAttempts, resume_position::ResumePosition};
 
 /// The maximum number of resumptions without an event.
 pub(crate) const MAX_RESUMES: u32 = 8;

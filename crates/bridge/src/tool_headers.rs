@@ -24,7 +24,7 @@ const MAX_INTEGER: u64 = (1 << 53) - 1;
 
 impl ToolHeaders {
     /// Stores the tools of a list, and removes tools with invalid annotations from it.
-    pub(crate) fn learn(&self, list: &mut Value) {
+    pub(crate) fn learn_and_filter(&self, list: &mut Value) {
         let Some(tools) = list.get_mut("tools").and_then(Value::as_array_mut) else { return };
         let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
         tools.retain(|tool| {
@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn annotated_arguments_become_headers() {
         let headers = ToolHeaders::default();
-        headers.learn(&mut json!({ "tools": [tool("t", json!({
+        headers.learn_and_filter(&mut json!({ "tools": [tool("t", json!({
             "region": { "type": "string", "x-mcp-header": "Region" },
             "count": { "type": "integer", "x-mcp-header": "Count" },
             "deep": { "type": "object", "properties": { "flag": { "type": ["boolean", "null"], "x-mcp-header": "Flag" } } },
@@ -118,14 +118,14 @@ mod tests {
         let annotated =
             |name: &str, header: &str| tool(name, json!({ "p": { "type": "string", "x-mcp-header": header } }));
         let headers = ToolHeaders::default();
-        headers.learn(&mut json!({ "tools": [annotated("changed", "A")] }));
+        headers.learn_and_filter(&mut json!({ "tools": [annotated("changed", "A")] }));
         let mut list = json!({ "tools": [
             annotated("valid", "A"),
             annotated("broken", "a b"),
             annotated("changed", ""),
             { "name": "no schema" },
         ] });
-        headers.learn(&mut list);
+        headers.learn_and_filter(&mut list);
         let left: Vec<_> =
             list["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
         assert_eq!(left, ["valid", "no schema"]);
@@ -142,8 +142,8 @@ mod tests {
             tool(&name.to_string(), json!({ "p": { "type": "string", "x-mcp-header": header } }))
         };
         let tools: Vec<_> = (0..=MAX_TOOLS).map(|name| annotated(name, "Old")).collect();
-        headers.learn(&mut json!({ "tools": tools }));
-        headers.learn(&mut json!({ "tools": [annotated(0, "New")] }));
+        headers.learn_and_filter(&mut json!({ "tools": tools }));
+        headers.learn_and_filter(&mut json!({ "tools": [annotated(0, "New")] }));
         for (name, header) in [(0, Some("mcp-param-new")), (MAX_TOOLS - 1, Some("mcp-param-old")), (MAX_TOOLS, None)] {
             let call = json!({ "name": name.to_string(), "arguments": { "p": "v" } });
             let sent = headers.of_call(Some(&call));

@@ -6,9 +6,9 @@ use serde_json::Value;
 pub(crate) const MAX_PAGES: u32 = 32;
 
 /// Returns the cursor of the page after this one. `None` if this page is the last one, or contains the tool.
-pub(crate) fn next_cursor(page: &Value, tool: Option<&str>) -> Option<Value> {
+pub(crate) fn next_cursor(page: &Value, tool: &str) -> Option<Value> {
     let mut tools = page.get("tools").and_then(Value::as_array).into_iter().flatten();
-    if tools.any(|listed| listed.get("name").and_then(Value::as_str) == tool) {
+    if tools.any(|listed| listed.get("name").is_some_and(|name| name == tool)) {
         return None;
     }
     page.get("nextCursor").filter(|cursor| cursor.is_string()).cloned()
@@ -28,9 +28,10 @@ mod tests {
             ("found", json!({ "tools": tools, "nextCursor": "2" }), "b", None),
             ("the last page", json!({ "tools": tools }), "c", None),
             ("no cursor", json!({ "tools": tools, "nextCursor": null }), "c", None),
+            ("a tool without a name", json!({ "tools": [{}], "nextCursor": "2" }), "c", Some(json!("2"))),
             ("no tools", json!({ "nextCursor": "2" }), "c", Some(json!("2"))),
         ] {
-            assert_eq!(next_cursor(&page, Some(tool)), expected, "{name}");
+            assert_eq!(next_cursor(&page, tool), expected, "{name}");
         }
     }
 }

@@ -76,8 +76,7 @@ mod tests {
     /// G6: the advice names the option or variable that resolves the error, also if another error wraps it.
     #[test]
     fn advice_names_what_resolves_the_error() {
-        let tls =
-            |problem| FetchError::Network(NetworkError::new(NetworkFailure::Tls).with_certificate_problem(problem));
+        let tls = |problem| FetchError::Network(NetworkError::tls(problem, std::fmt::Error));
         for (error, expected) in [
             (FetchError::UrlPolicy(UrlPolicyError::Address), Some("--allow-private")),
             (FetchError::UrlPolicy(UrlPolicyError::PrivateName), Some("--allow-private")),

@@ -104,7 +104,8 @@ impl CredentialStore {
     /// Creates a store that keeps registrations in a directory, and everything else in memory. If the directory is not
     /// writable, registrations are kept in memory too.
     pub fn clients_in_directory(directory: impl Into<PathBuf>) -> Self {
-        let (directory, memory) = (Directory::new(directory.into()), Memory::default());
+        let directory = Directory::new(directory.into());
+        let memory = Memory::default();
         Self(Arc::new(Backend::ClientsInDirectory { directory, memory }))
     }
 

@@ -204,7 +204,8 @@ impl TokenManager {
         {
             return Ok(true);
         }
-        let (now, rejected) = (authorizer.clock().now(), used.cloned());
+        let now = authorizer.clock().now();
+        let rejected = used.cloned();
         let is_newer = move |token: &ResourceToken| {
             !token.is_expired(now) && !rejected.as_ref().is_some_and(|used| token.is_same(used))
         };

@@ -45,7 +45,8 @@ impl App {
     /// # Errors
     /// Fails when a configured client, trusted issuer or fault is invalid, or there are no random numbers.
     pub(crate) fn new(settings: DevIdpSettings, issuer: Issuer, keys: Keys) -> Result<Self, DevIdpError> {
-        let (config, keys) = (Arc::new(Config::new(settings, issuer)), Arc::new(keys));
+        let config = Arc::new(Config::new(settings, issuer));
+        let keys = Arc::new(keys);
         Ok(Self {
             metadata: metadata::documents(&config),
             clients: Clients::new(&config)?,

@@ -47,7 +47,8 @@ async fn start(app: &App, headers: &HeaderMap, form: &Params) -> Result<Reply, E
     }
     let scopes = grant_scopes(config, &caller.client, form)?;
     let refresh = RefreshRequest::parse(config, &caller.client, form, &scopes)?;
-    let (device_code, user_code) = (Handle::generate()?, UserCode::generate()?);
+    let device_code = Handle::generate()?;
+    let user_code = UserCode::generate()?;
     let request = DeviceRequest {
         client_id: caller.id,
         client: caller.client,

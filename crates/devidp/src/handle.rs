@@ -16,7 +16,8 @@ const HALF_CHARS: usize = 22;
 impl Handle {
     /// Generates a handle of 2 x 128 random bits.
     pub(crate) fn generate() -> Result<Self, getrandom::Error> {
-        let (id, secret) = (random_text(HALF_BYTES)?, random_text(HALF_BYTES)?);
+        let id = random_text(HALF_BYTES)?;
+        let secret = random_text(HALF_BYTES)?;
         Ok(Self(Secret::new(format!("{}{}", *id, *secret))))
     }
 

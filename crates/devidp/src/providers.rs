@@ -1,6 +1,7 @@
 //! [`Provider`]: the providers whose differences from MCP's profile the server imitates.
 
 mod auth0;
+mod authentik;
 mod entra;
 pub(crate) mod github;
 mod google;
@@ -32,12 +33,22 @@ pub enum Provider {
     Auth0,
     /// Keycloak 26, without its feature `resource-indicators`.
     Keycloak,
+    /// Authentik 2025.10 or later, for a provider with its own issuer and a signing key.
+    Authentik,
 }
 
 impl Provider {
     /// All providers.
-    pub const ALL: [Self; 7] =
-        [Self::Entra, Self::EntraV1, Self::Google, Self::GitHub, Self::Okta, Self::Auth0, Self::Keycloak];
+    pub const ALL: [Self; 8] = [
+        Self::Entra,
+        Self::EntraV1,
+        Self::Google,
+        Self::GitHub,
+        Self::Okta,
+        Self::Auth0,
+        Self::Keycloak,
+        Self::Authentik,
+    ];
 
     /// Returns the provider's name on the command line.
     pub const fn as_str(self) -> &'static str {
@@ -49,6 +60,7 @@ impl Provider {
             Self::Okta => "okta",
             Self::Auth0 => "auth0",
             Self::Keycloak => "keycloak",
+            Self::Authentik => "authentik",
         }
     }
 
@@ -77,6 +89,7 @@ impl Provider {
             Self::Okta => &okta::PROFILE,
             Self::Auth0 => &auth0::PROFILE,
             Self::Keycloak => &keycloak::PROFILE,
+            Self::Authentik => &authentik::PROFILE,
         }
     }
 }

@@ -64,7 +64,7 @@ impl DevIdp {
         };
         let listener = TcpListener::bind(requested).await.map_err(listen)?;
         let address = listener.local_addr().map_err(listen)?;
-        let slash = if profile.issuer_ends_with_slash && settings.issuer_path.is_empty() { "/" } else { "" };
+        let slash = if profile.issuer_ends_with_slash { "/" } else { "" };
         let issuer = Issuer::parse(&format!("http://{address}{}{slash}", settings.issuer_path))
             .map_err(|_| DevIdpError::IssuerPath { path: settings.issuer_path.clone() })?;
 

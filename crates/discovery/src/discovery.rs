@@ -159,8 +159,10 @@ impl Discovery {
         };
         let excerpt = || ResponseExcerpt::new(&response.headers, &response.body);
         if response.status.is_server_error() {
-            let (url, response_excerpt) = (shown_url(url), Box::new(excerpt()));
-            let (earlier, status) = (std::mem::take(attempts), response.status);
+            let url = shown_url(url);
+            let response_excerpt = Box::new(excerpt());
+            let earlier = std::mem::take(attempts);
+            let status = response.status;
             return Err(DiscoveryError::ServerError { url, earlier, status, response: response_excerpt });
         }
         let outcome = if response.status == StatusCode::OK {

@@ -172,7 +172,8 @@ impl Examination<'_> {
 
     /// Returns the metadata that a client finds first, and its URL.
     async fn metadata(&mut self, challenge: Option<&BearerChallenge>) -> Option<(Url, ProtectedResourceMetadata)> {
-        let (mut found, mut search) = (None, Search::default());
+        let mut found = None;
+        let mut search = Search::default();
         let places = self.places(challenge);
         let last = places.len().saturating_sub(1);
         for (index, (place, url)) in places.into_iter().enumerate() {

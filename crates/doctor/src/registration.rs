@@ -5,34 +5,48 @@ use portcullis_metadata::AuthorizationServerMetadata;
 
 use crate::{Finding, Rule};
 
-const PATHS: Rule = Rule { id: "registration.paths", source: "MCP authorization, client registration" };
+/// Both revisions recommend client ID metadata documents and allow dynamic registration, which 2026-07-28 deprecates.
+const PATHS: Rule =
+    Rule { id: "registration.paths", source: "MCP 2025-11-25 and 2026-07-28 authorization, client registration" };
 const ENDPOINT: Rule = Rule { id: "registration.endpoint", source: "RFC 7591 section 3" };
 
-/// Checks the ways of registration that the server supports.
+/// Checks how clients that the server does not know can register: by a client ID metadata document, dynamically, in both
+/// ways, or not at all.
+///
+/// A registration endpoint that clients must not use counts as absent. Only its URL is checked: no client is registered, and
+/// the endpoint is not requested.
 pub(crate) fn check(metadata: &AuthorizationServerMetadata, policy: &ChainPolicy) -> Vec<Finding> {
-    let by_document = metadata.client_id_metadata_document_supported;
-    let Some(endpoint) = &metadata.registration_endpoint else {
-        return vec![if by_document {
-            Finding::note(PATHS, "clients register only by a client ID metadata document")
-        } else {
-            Finding::warning(
-                PATHS,
-                "clients cannot register themselves",
-                "support client ID metadata documents or registration (RFC 7591), or register clients for your users",
-            )
-        }];
-    };
-    let paths = if by_document {
-        "clients register by a client ID metadata document, or dynamically"
-    } else {
-        "clients register dynamically; client ID metadata documents are not supported"
-    };
-    let mut findings = vec![Finding::met(PATHS, paths)];
-    if let Err(error) = policy.of(endpoint).check(endpoint) {
+    let endpoint = metadata.registration_endpoint.as_ref().map(|url| policy.of(url).check(url));
+    let is_dynamic = matches!(endpoint, Some(Ok(())));
+    let unusable = endpoint.and_then(Result::err).map(|error| {
         let text = format!("`registration_endpoint` cannot be used: {error}");
-        findings.push(Finding::problem(ENDPOINT, text, "publish an https URL of a public host"));
+        Finding::problem(ENDPOINT, text, "publish an https URL of a public host")
+    });
+    unusable.into_iter().chain([paths(metadata.client_id_metadata_document_supported, is_dynamic)]).collect()
+}
+
+/// Returns the finding about the ways to register.
+fn paths(by_document: bool, is_dynamic: bool) -> Finding {
+    match (by_document, is_dynamic) {
+        (true, true) => Finding::met(PATHS, "clients register by a client ID metadata document, or dynamically"),
+        (true, false) => Finding::met(
+            PATHS,
+            "clients register by a client ID metadata document; older clients, which only register dynamically, must be \
+             registered for their users",
+        ),
+        // Not a warning, although the recommendation is not followed: no client fails, because those that prefer documents
+        // register dynamically without them, and most authorization servers have no documents that could be switched on.
+        (false, true) => Finding::note(
+            PATHS,
+            "clients register dynamically, which MCP 2026-07-28 deprecates; support client ID metadata documents as well \
+             when your authorization server can",
+        ),
+        (false, false) => Finding::warning(
+            PATHS,
+            "clients cannot register themselves",
+            "support client ID metadata documents or registration (RFC 7591), or register clients for your users",
+        ),
     }
-    findings
 }
 
 #[cfg(test)]
@@ -43,20 +57,45 @@ mod tests {
     use super::*;
     use crate::Verdict;
 
+    const USABLE: Option<&str> = Some("https://auth.example.com/register");
+    const INSECURE: Option<&str> = Some("http://auth.example.com/register");
+
     #[test]
     fn every_way_to_register_is_reported() {
         for (name, by_document, endpoint, expected) in [
-            ("none", false, None, &[Verdict::Warning][..]),
-            ("a document", true, None, &[Verdict::Note]),
-            ("dynamic", false, Some("https://auth.example.com/register"), &[Verdict::Met]),
-            ("both", true, Some("https://auth.example.com/register"), &[Verdict::Met]),
-            ("an insecure endpoint", true, Some("http://auth.example.com/register"), &[Verdict::Met, Verdict::Problem]),
+            ("none", false, None, &[(PATHS.id, Verdict::Warning)][..]),
+            ("a document", true, None, &[(PATHS.id, Verdict::Met)]),
+            ("dynamic", false, USABLE, &[(PATHS.id, Verdict::Note)]),
+            ("both", true, USABLE, &[(PATHS.id, Verdict::Met)]),
+            (
+                "a document and an insecure endpoint",
+                true,
+                INSECURE,
+                &[(ENDPOINT.id, Verdict::Problem), (PATHS.id, Verdict::Met)],
+            ),
+            (
+                "an insecure endpoint only",
+                false,
+                INSECURE,
+                &[(ENDPOINT.id, Verdict::Problem), (PATHS.id, Verdict::Warning)],
+            ),
         ] {
             let mut metadata = AuthorizationServerMetadata::new(Issuer::parse("https://auth.example.com").unwrap());
             metadata.client_id_metadata_document_supported = by_document;
             metadata.registration_endpoint = endpoint.map(|url| url.parse().unwrap());
             let findings = check(&metadata, &ChainPolicy::from(UrlPolicy::StartOrigin));
-            assert_eq!(findings.iter().map(|finding| finding.verdict).collect::<Vec<_>>(), expected, "{name}");
+            let found: Vec<_> = findings.iter().map(|finding| (finding.rule.id, finding.verdict)).collect();
+            assert_eq!(found, expected, "{name}");
         }
+    }
+
+    /// The text does not promise a way that the endpoint's problem closes.
+    #[test]
+    fn an_unusable_endpoint_is_no_way_to_register() {
+        let mut metadata = AuthorizationServerMetadata::new(Issuer::parse("https://auth.example.com").unwrap());
+        metadata.client_id_metadata_document_supported = true;
+        metadata.registration_endpoint = INSECURE.map(|url| url.parse().unwrap());
+        let findings = check(&metadata, &ChainPolicy::from(UrlPolicy::StartOrigin));
+        assert!(!findings.iter().any(|finding| finding.text.contains("or dynamically")), "{findings:?}");
     }
 }

@@ -75,7 +75,8 @@ impl Report {
         let problem = step.findings.iter().find(|finding| finding.verdict == Verdict::Problem)?;
         let Finding { verdict, rule, text, url, fix } = problem;
         let requested = step.request.as_ref().map(|request| &request.url);
-        let (url, fix) = (url.as_ref().or(requested).map(String::as_str), fix.as_deref());
+        let url = url.as_ref().or(requested).map(String::as_str);
+        let fix = fix.as_deref();
         Some(FirstCause { step: &step.title, url, verdict: *verdict, rule: *rule, text, fix })
     }
 }

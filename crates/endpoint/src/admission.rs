@@ -56,9 +56,10 @@ pub(crate) fn admit_without_body(
     caller: &Caller,
 ) -> Result<Admission, Reason> {
     if !endpoint.has_sessions() {
-        return Err(Reason::Method { post_only: true });
+        return Err(Reason::Method { has_sessions: false });
     }
-    let (owner, scopes) = (session::owner(caller.principal()), session::scopes(caller.principal()));
+    let owner = session::owner(caller.principal());
+    let scopes = session::scopes(caller.principal());
     let session = endpoint.sessions.resolve(&parts.headers, owner, scopes).map_err(Reason::StreamSession)?;
     let version = legacy_version(&parts.headers, endpoint.revisions).map_err(Reason::StreamVersion)?;
     endpoint.rules.authorize(&Subject::default(), caller).map_err(Reason::Rule)?;
@@ -129,7 +130,8 @@ fn admit_legacy(
     caller: &Caller,
     message: &Message<'_>,
 ) -> Result<Admission, Reason> {
-    let (owner, scopes) = (session::owner(caller.principal()), session::scopes(caller.principal()));
+    let owner = session::owner(caller.principal());
+    let scopes = session::scopes(caller.principal());
     let sessions = &endpoint.sessions;
     let has_sessions = sessions.mode == SessionMode::On;
     let opens_session = message.is_initialize() && !parts.headers.contains_key(&sessions.header);

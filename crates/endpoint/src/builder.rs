@@ -89,7 +89,8 @@ impl EndpointBuilder {
     /// or outside a tokio runtime.
     pub fn build(self) -> Result<(GuardLayer, EndpointLayer), EndpointBuilderError> {
         let runtime = Handle::try_current().map_err(|_| EndpointBuilderError::NoRuntime)?;
-        let (mut required_scopes, mut clock) = (None, None);
+        let mut required_scopes = None;
+        let mut clock = None;
         let guard = self.guard.configure(|settings| {
             let needed = EndpointSettings::cors(&header::SESSION);
             settings.cors.methods = needed.methods;
@@ -108,7 +109,8 @@ impl EndpointBuilder {
         settings.rules = self.rules;
         settings.streams = StreamRegistry::new(clock, Arc::new(()));
         self.changes.into_iter().for_each(|change| change(&mut settings));
-        let (resource, streams) = (Arc::downgrade(guard.resource()), settings.streams.clone());
+        let resource = Arc::downgrade(guard.resource());
+        let streams = settings.streams.clone();
         let endpoint = EndpointLayer::new(settings)?;
         let sweep_streams = move || _ = streams.sweep();
         let sweep_sessions = move || _ = sessions.sweep();

@@ -57,6 +57,15 @@ pin_project! {
     }
 }
 
+/// An admitted request, before the inner service is called.
+pub(crate) struct AdmittedRequest {
+    pub(crate) admission: Admission,
+    pub(crate) parts: Parts,
+    /// The complete body.
+    pub(crate) body: Bytes,
+    pub(crate) caller: Caller,
+}
+
 /// A POST whose body is being collected.
 struct PendingPost<S> {
     collector: Collector,
@@ -76,8 +85,8 @@ where
         Self { endpoint, state }
     }
 
-    /// Returns a future that collects the body of a POST, checks the message, and calls the inner service. A body whose announced size
-    /// exceeds the limit is rejected unread.
+    /// Returns a future that collects the body of a POST, checks the message, and calls the inner service. A body whose
+    /// announced size exceeds the limit is rejected unread.
     pub(crate) fn collecting(endpoint: Arc<EndpointState>, parts: Parts, body: B, caller: Caller, service: S) -> Self {
         if body.size_hint().lower() > endpoint.max_body as u64 {
             return Self::rejected(endpoint, Reason::Body(BodyError::TooLarge).into());
@@ -88,15 +97,8 @@ where
     }
 
     /// Returns a future of the inner service's response to an admitted request.
-    pub(crate) fn admitted(
-        endpoint: Arc<EndpointState>,
-        admission: Admission,
-        parts: Parts,
-        body: Bytes,
-        caller: Caller,
-        service: &mut S,
-    ) -> Self {
-        let state = State::inner(&endpoint, admission, parts, body, caller, service);
+    pub(crate) fn admitted(endpoint: Arc<EndpointState>, request: AdmittedRequest, service: &mut S) -> Self {
+        let state = State::inner(&endpoint, request, service);
         Self { endpoint, state }
     }
 }
@@ -110,14 +112,8 @@ where
     }
 
     /// Calls the inner service.
-    fn inner(
-        endpoint: &EndpointState,
-        admission: Admission,
-        mut parts: Parts,
-        body: Bytes,
-        caller: Caller,
-        service: &mut S,
-    ) -> Self {
+    fn inner(endpoint: &EndpointState, request: AdmittedRequest, service: &mut S) -> Self {
+        let AdmittedRequest { admission, mut parts, body, caller } = request;
         let Admission { era, mut session_use, checked_headers, message_id } = admission;
         checked_headers.remove_others(&mut parts.headers);
         session_use.extend_streams(&caller);
@@ -141,7 +137,7 @@ where
         let PendingPost { collector, parts, caller, mut service } = pending;
         let body = collector.finish();
         match admit_post(endpoint, &parts, &caller, &body) {
-            Ok(admission) => Self::inner(endpoint, admission, parts, body, caller, &mut service),
+            Ok(admission) => Self::inner(endpoint, AdmittedRequest { admission, parts, body, caller }, &mut service),
             Err(rejection) => Self::rejected(endpoint, &rejection),
         }
     }

@@ -113,7 +113,8 @@ impl Rules {
     ) -> Result<(), RuleViolation> {
         let granted = principal.scopes();
         let covers = |needed| self.implications.covers(granted, needed);
-        let (mut has_scopes, mut denials) = (covers(&self.required), ClaimDenials::default());
+        let mut has_scopes = covers(&self.required);
+        let mut denials = ClaimDenials::default();
         for rule in self.matching(subject) {
             has_scopes &= covers(&rule.scopes);
             denials.evaluate(&rule.claims, principal);

@@ -1,4 +1,4 @@
-//! The tower service.
+//! [`Endpoint`]: the tower service.
 
 use std::{
     sync::Arc,
@@ -15,22 +15,29 @@ use tower_service::Service;
 use crate::{
     admission::admit_without_body,
     admitted::Admitted,
-    future::EndpointFuture,
+    future::{AdmittedRequest, EndpointFuture},
     response::{EndpointBody, Reason},
     state::EndpointState,
 };
 
 /// Checks requests and passes those that it admits to the inner service as [`Admitted`].
+///
+/// The body of a POST is collected and checked first. GET and DELETE are served only with sessions, and must name one of the
+/// caller. Other methods get 405, and a request that no guard has authenticated gets 500. The inner service is not called for
+/// a rejected request.
+///
+/// It is ready when the inner service is, also for requests that it then rejects. Capacity that the inner service reserves in
+/// `poll_ready` is released when a POST is rejected, and stays reserved for the next request when a GET or DELETE is.
 #[derive(Clone)]
 pub struct Endpoint<S> {
-    state: Arc<EndpointState>,
+    endpoint: Arc<EndpointState>,
     inner: S,
 }
 
 impl<S> Endpoint<S> {
     /// Returns the service around an inner one.
-    pub(crate) fn new(state: Arc<EndpointState>, inner: S) -> Self {
-        Self { state, inner }
+    pub(crate) fn new(endpoint: Arc<EndpointState>, inner: S) -> Self {
+        Self { endpoint, inner }
     }
 }
 
@@ -49,29 +56,32 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let state = Arc::clone(&self.state);
+        let endpoint = Arc::clone(&self.endpoint);
         let (mut parts, body) = request.into_parts();
         let Some(caller) = parts.extensions.remove::<Caller>() else {
-            return EndpointFuture::rejected(state, Reason::NoGuard.into());
+            return EndpointFuture::rejected(endpoint, Reason::NoGuard.into());
         };
-        // First, so that no check depends on a header that is not forwarded.
+        // Before all checks, so that none depends on a header that is not forwarded.
         header::remove_connection_options(&mut parts.headers);
         match parts.method {
             Method::POST => {
-                // The clone replaces the service that `poll_ready` made ready.
+                // The future calls the service later, so it needs the one that `poll_ready` made ready; see
+                // <https://docs.rs/tower-service/0.3/tower_service/trait.Service.html#be-careful-when-cloning-inner-services>.
                 let clone = self.inner.clone();
                 let ready = std::mem::replace(&mut self.inner, clone);
-                EndpointFuture::collecting(state, parts, body, caller, ready)
+                EndpointFuture::collecting(endpoint, parts, body, caller, ready)
             }
-            Method::GET | Method::DELETE => match admit_without_body(&state, &parts, &caller) {
+            Method::GET | Method::DELETE => match admit_without_body(&endpoint, &parts, &caller) {
+                // Called at once, so no clone is needed.
                 Ok(admission) => {
-                    EndpointFuture::admitted(state, admission, parts, Bytes::new(), caller, &mut self.inner)
+                    let request = AdmittedRequest { admission, parts, body: Bytes::new(), caller };
+                    EndpointFuture::admitted(endpoint, request, &mut self.inner)
                 }
-                Err(reason) => EndpointFuture::rejected(state, reason.into()),
+                Err(reason) => EndpointFuture::rejected(endpoint, reason.into()),
             },
             _ => {
-                let reason = Reason::Method { post_only: !state.has_sessions() };
-                EndpointFuture::rejected(state, reason.into())
+                let reason = Reason::Method { has_sessions: endpoint.has_sessions() };
+                EndpointFuture::rejected(endpoint, reason.into())
             }
         }
     }

@@ -13,6 +13,7 @@ mod owners;
 mod renewing;
 mod replicas;
 mod scopes;
+mod service;
 mod sessions;
 mod stateless;
 mod streams;

@@ -88,7 +88,8 @@ impl Target {
         };
         let authority = url.authority();
         let host = HeaderValue::from_str(authority).map_err(|_| UpstreamSettingsError::AddressWithoutHost)?;
-        let (path, query) = (url.path().into(), url.query().map(Box::from));
+        let path = url.path().into();
+        let query = url.query().map(Box::from);
         let path_and_query = origin_form(url.path(), url.query()).ok_or(UpstreamSettingsError::AddressPath)?;
         Ok(Self { endpoint, host, path, query, path_and_query, url })
     }

@@ -9,4 +9,4 @@ mod rules;
 
 pub(crate) use identity::Identity;
 pub use identity::{IdentityHeader, IdentitySource};
-pub(crate) use rules::{ForwardingRules, InboundRequest};
+pub(crate) use rules::{ForwardingRules, ForwardingSettings, InboundRequest};

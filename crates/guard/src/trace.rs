@@ -112,7 +112,8 @@ impl TraceContext {
 
     /// Returns the `traceparent` of the request to the upstream.
     pub fn upstream_traceparent(&self) -> Option<HeaderValue> {
-        let (parent_id, is_sampled) = (self.upstream_span_id(), self.is_sampled);
+        let parent_id = self.upstream_span_id();
+        let is_sampled = self.is_sampled;
         TraceParent { trace_id: self.trace_id, parent_id, is_sampled }.to_header_value()
     }
 

@@ -43,8 +43,10 @@ impl<'a> CompactJws<'a> {
             2 => return Err(JoseError::Encrypted),
             _ => return Err(JoseError::Malformed),
         }
-        let (signing_input, signature) = (&token[..second], &token[second + 1..]);
-        let (header_segment, payload) = (&signing_input[..first], &signing_input[first + 1..]);
+        let signing_input = &token[..second];
+        let signature = &token[second + 1..];
+        let header_segment = &signing_input[..first];
+        let payload = &signing_input[first + 1..];
         if signature.is_empty() {
             return Err(JoseError::Malformed);
         }

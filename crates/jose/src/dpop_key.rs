@@ -102,7 +102,8 @@ impl DpopKey {
         let signer = ES256.signer_from_der(&*pkcs8).map_err(|_| SigningError::Import)?;
         let jwk = pair.to_jwk_public_key();
         let member = |name| jwk.parameter(name).and_then(Value::as_str).ok_or(SigningError::Import);
-        let (x, y) = (member("x")?, member("y")?);
+        let x = member("x")?;
+        let y = member("y")?;
         let thumbprint = ec_thumbprint("P-256", x, y);
         let public = json!({ "kty": "EC", "crv": "P-256", "x": x, "y": y });
         Ok(Self { signer, pkcs8, public, thumbprint })

@@ -9,16 +9,18 @@ pub use encoder::EncodeError;
 /// An event of a stream.
 ///
 /// Unlike browsers, this crate keeps events with empty data: legacy servers send an `id` with empty data so that clients can
-/// resume the stream.
+/// resume the stream. It also keeps events with other fields and no `data` field; these cannot be told from events with
+/// empty data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Event {
-    /// The type of the event; `None` means `message`.
+    /// The type of the event; `None` means `message`. [`encode`](Self::encode) rejects a line break.
     pub event: Option<String>,
-    /// The data. `\n` separates the lines.
+    /// The data. `\n` separates the lines. A `\r` or `\r\n` is encoded as a line break, too, and decoded as `\n`.
     pub data: String,
-    /// The id of the event, if it sets one.
+    /// The id of the event, if it sets one. An empty id clears the last one: the stream cannot be resumed after this event.
+    /// [`encode`](Self::encode) rejects a line break and a NUL.
     pub id: Option<String>,
-    /// The reconnection time, in milliseconds.
+    /// The reconnection time, in milliseconds. It is not bounded here: whoever waits must set a minimum and a maximum.
     pub retry: Option<u64>,
 }
 

@@ -25,7 +25,8 @@ pub fn has_media_type(headers: &HeaderMap, media_type: &str) -> bool {
 
 /// The members of a comma-separated list.
 fn list_members(field: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let (mut is_quoted, mut is_escaped) = (false, false);
+    let mut is_quoted = false;
+    let mut is_escaped = false;
     field.split(move |byte| {
         match byte {
             _ if is_escaped => is_escaped = false,

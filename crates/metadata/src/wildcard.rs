@@ -12,8 +12,10 @@
 /// assert!(!wildcard_matches("admin_*", "list_admins"));
 /// ```
 pub fn wildcard_matches(pattern: &str, text: &str) -> bool {
-    let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
-    let (mut p, mut t) = (0, 0);
+    let pattern = pattern.as_bytes();
+    let text = text.as_bytes();
+    let mut p = 0;
+    let mut t = 0;
     // The position after the last star, and the end of the run that this star matches. Earlier stars need no second
     // attempt: the last star can match everything that they could.
     let mut last_star = None;

@@ -131,7 +131,8 @@ impl AuditTrail {
         self.audit.0.finishing.store(true, Ordering::Release);
         self.writer.unpark();
         let in_time = timeout(within, self.done).await.is_ok();
-        let (written, lost) = (self.audit.written(), self.audit.lost());
+        let written = self.audit.written();
+        let lost = self.audit.lost();
         if in_time {
             tracing::info!(audit.records = written, audit.lost = lost, "the audit trail is complete");
         } else {

@@ -19,6 +19,7 @@ mod mcp_remote;
 mod provider;
 mod serve;
 mod sign_in;
+mod store_option;
 mod stored;
 #[cfg(not(feature = "dev"))]
 mod without_dev;
@@ -46,7 +47,8 @@ pub(crate) use self::mcp_remote::{ImportMcpRemote, McpRemote};
 pub(crate) use self::provider::Provider;
 pub(crate) use self::serve::Serve;
 pub(crate) use self::sign_in::SignIn;
-pub(crate) use self::stored::{List, Status};
+pub(crate) use self::store_option::StoreOption;
+pub(crate) use self::stored::{List, Status, StoreOptions};
 #[cfg(not(feature = "dev"))]
 pub(crate) use self::without_dev::{Demo, Idp};
 use crate::telemetry::LogFormat;

@@ -5,6 +5,7 @@ mod audit;
 mod contents;
 mod entra;
 mod errors;
+mod file_version;
 mod files;
 mod fingerprint;
 mod introspection;
@@ -36,20 +37,21 @@ use url::Url;
 use self::without_replicas as replicas;
 use crate::{
     audit::AuditSettings,
-    config::{Config, Diagnostic, Diagnostics, KeyPath, Limits},
+    config::{Config, Diagnostic, Diagnostics, KeyPath, Limits, Session, shown_url},
 };
 
 pub(crate) use admin::AdminPlan;
 pub(crate) use audit::keys as audit_keys;
 pub(crate) use contents::Contents;
 pub(crate) use errors::all_errors;
+pub(crate) use file_version::FileVersion;
 pub(crate) use fingerprint::Fingerprint;
 pub(crate) use issuers::IssuerPlan;
 pub(crate) use rates::RatesPlan;
 pub(crate) use replicas::ReplicasPlan;
 pub(crate) use resources::ResourcePlan;
 pub(crate) use sessions::{KeySources, SessionPlan};
-pub(crate) use tls::{Loaded, TlsFiles, Written, date};
+pub(crate) use tls::{Loaded, TlsFiles, date};
 pub(crate) use traces::TracesPlan;
 pub(crate) use upstream::UpstreamPlan;
 pub(crate) use warnings::is_public_address;
@@ -107,13 +109,10 @@ impl Plan {
     /// Validates a configuration. Reads the files that it names, and opens no connection and no port.
     ///
     /// # Errors
-    /// Fails when a value is invalid, with an error for each. It names the key and the fix.
+    /// Fails when a value is invalid, with an error for each. It names the key and the fix. A value with several faults has an
+    /// error for the first.
     pub(crate) fn new(config: &Config) -> Result<Self, Vec<Diagnostic>> {
-        let mut errors = Vec::new();
-        match Self::collect(config, &mut Diagnostics::new(&mut errors)) {
-            Some(plan) if errors.is_empty() => Ok(plan),
-            _ => Err(errors),
-        }
+        Diagnostics::collect(|errors| Self::collect(config, errors))
     }
 
     /// Validates every part, so that all errors are found. Parts that depend on an invalid one are validated with a valid
@@ -126,24 +125,27 @@ impl Plan {
         let sound_limits =
             if limits::check(&config.limits, errors) { config.limits.clone() } else { Limits::default() };
         let workers = errors.take("workers", workers(config.workers));
-        let tls = config.tls.as_ref().filter(|_| base_url.is_some()).map(|files| TlsFiles::new(files, &sound_url));
-        let tls = errors.take("tls", tls.transpose());
+        let tls = optional(config.tls.as_ref(), |files| TlsFiles::new(files, &sound_url, errors));
         let rates = rates::plan(config, errors);
-        let session = errors.take("session", sessions::plan(&config.session));
-        let shared = config.shared.as_ref().zip(session.as_ref());
-        let replicas = shared.map(|(shared, session)| replicas::plan(shared, &sound_url, &session.settings));
-        let replicas = errors.take("shared", replicas.transpose());
+        let session = sessions::plan(&config.session, &mut errors.table("session"));
+        let sound_session = if session.is_some() { config.session.clone() } else { Session::default() };
+        let replicas = optional(config.shared.as_ref(), |shared| {
+            replicas::plan(shared, &sound_url, &sound_session, &mut errors.table("shared"))
+        });
         let state_dir = errors.take("state_dir", state_dir::plan(config.state_dir.as_deref(), &sound_url));
         let issuers = issuers::plan(&config.issuer, errors);
         let resources = resources::plan(config, &sound_url, &issuers, &sound_limits, errors);
         let origins = resources::origins(&config.resource.iter().collect::<Vec<_>>(), &sound_url);
-        let audit = errors.take("audit", config.audit.as_ref().map(audit::plan).transpose());
-        let traces = errors.take("traces", config.traces.as_ref().map(traces::plan).transpose());
-        let admin = errors.take("admin", admin::plan(config));
-        let (resources, session) = (resources?, session?);
+        let audit = optional(config.audit.as_ref(), |audit| audit::plan(audit, &mut errors.table("audit")));
+        let traces = optional(config.traces.as_ref(), |traces| traces::plan(traces, &mut errors.table("traces")));
+        let admin =
+            optional(config.admin.as_ref(), |admin| admin::plan(admin, config.listen, &mut errors.table("admin")));
+        let resources = resources?;
+        let session = session?;
         let mut warnings = warnings::warnings(config, &base_url?, &resources);
         let of_replicas = config.shared.as_ref().map(|shared| replicas::warnings(shared, &session)).unwrap_or_default();
         warnings.extend(of_replicas.iter().map(|text| Diagnostic::new(&KeyPath::default(), text)));
+        warnings.extend(sessions::warnings(&config.session));
         let of_administrators = admin.iter().flatten().filter_map(|admin| admin.tls.as_ref());
         warnings.extend(tls::warnings(tls.iter().flatten().chain(of_administrators)));
         warnings.extend(admin::warnings(config).iter().map(|text| Diagnostic::new(&KeyPath::default(), text)));
@@ -178,6 +180,14 @@ impl Plan {
     }
 }
 
+/// Validates a table if it is configured. Returns `None` if it is invalid, and `Some(None)` if it is not configured.
+fn optional<T, U>(configured: Option<&T>, validate: impl FnOnce(&T) -> Option<U>) -> Option<Option<U>> {
+    match configured {
+        Some(table) => validate(table).map(Some),
+        None => Some(None),
+    }
+}
+
 /// Returns the state directory of a configuration. `None` if everything is kept in memory.
 ///
 /// # Errors
@@ -191,9 +201,9 @@ pub(crate) fn state_dir_of(config: &Config) -> anyhow::Result<Option<PathBuf>> {
 /// # Errors
 /// Fails when it is not the URL of one host without path, or neither https nor http on loopback.
 fn base_url(text: &str) -> anyhow::Result<Url> {
+    let shown = shown_url(text);
     let url = Url::parse(text)
-        .with_context(|| format!("base_url = {text:?} is not a URL; write it as \"https://mcp.example.com\""))?;
-    // The text is not repeated, because it may contain a password.
+        .with_context(|| format!("base_url = {shown:?} is not a URL; write it as \"https://mcp.example.com\""))?;
     ensure!(
         url.username().is_empty() && url.password().is_none(),
         "base_url contains a user name or a password; remove everything before the `@`"
@@ -201,15 +211,15 @@ fn base_url(text: &str) -> anyhow::Result<Url> {
     let has_slashes = text.split_once(':').is_some_and(|(_, rest)| rest.starts_with("//") && !rest.starts_with("///"));
     ensure!(
         has_slashes && !url.host_str().is_some_and(|host| host.contains('*')),
-        "base_url = {text:?} is not the URL of one host; write it as \"https://mcp.example.com\""
+        "base_url = {shown:?} is not the URL of one host; write it as \"https://mcp.example.com\""
     );
     ensure!(
         is_https_or_loopback_http(&url),
-        "base_url = {text:?} is neither https nor http on loopback; use https (a proxy in front may terminate TLS)"
+        "base_url = {shown:?} is neither https nor http on loopback; use https (a proxy in front may terminate TLS)"
     );
     ensure!(
         url.path() == "/" && url.query().is_none() && url.fragment().is_none(),
-        "base_url = {text:?} has more than scheme, host and port; put the path into `resource.endpoint`"
+        "base_url = {shown:?} has more than scheme, host and port; put the path into `resource.endpoint`"
     );
     Ok(url)
 }

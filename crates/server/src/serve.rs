@@ -121,9 +121,10 @@ pub(crate) async fn serve(
     let files = ChangedFiles::new(&plan, tls.clone(), process.sessions.clone());
     let contents = std::mem::take(&mut plan.contents);
     let admin = listeners.admin.zip(plan.admin.as_ref());
+    let (reopener, max_connections) = (audit.as_ref().map(AuditTrail::reopener), plan.limits.max_connections);
     let inputs = TaskInputs {
         upstream_ender,
-        reloader: Reloader::new(Arc::clone(&state), source, audit.as_ref().map(AuditTrail::reopener), files, contents),
+        reloader: Reloader::new(Arc::clone(&state), source, reopener, files, contents, max_connections),
         hangups,
         admin: admin.map(|(bound, plan)| AdminServer::new(bound, plan, Arc::clone(&state))).transpose()?,
         records_last_uses: kept.journal().is_some() || process.replicas.is_some(),
@@ -136,7 +137,7 @@ pub(crate) async fn serve(
     let draining = drain::begin_after(shutdown, Arc::clone(&state));
     let WorkerPool { workers, end } = WorkerPool::start(&plan, &state, tls.as_ref(), draining.clone())?;
     tracing::info!(listen.address = %address, workers = plan.workers, "listening");
-    accept::run(listener, workers, plan.limits.max_connections, draining).await;
+    accept::run(listener, workers, max_connections, draining).await;
 
     Shutdown { state, workers: end, tasks, kept, access, audit, traces }.run().await
 }

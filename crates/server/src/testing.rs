@@ -21,7 +21,8 @@ impl VerifierFixture {
         let issuer = TestIssuer::new("https://issuer.example");
         let mut settings = IssuerSettings::new(issuer.issuer().clone());
         settings.keys = KeySource::Fixed(JwkSet::parse(issuer.jwks_json().as_bytes()).unwrap());
-        let (fetch, clock) = (Arc::new(ScriptedFetch::new()), Arc::new(ManualClock::new()));
+        let fetch = Arc::new(ScriptedFetch::new());
+        let clock = Arc::new(ManualClock::new());
         let trusted = TrustedIssuer::new(settings, fetch, clock, runtime.handle().clone()).unwrap();
         Self { runtime, issuer, trusted }
     }

@@ -135,7 +135,8 @@ impl Ends {
         lowest_generation: u32,
         now: UnixTime,
     ) -> RaisedFloors {
-        let (created, oldest) = (created.as_millis(), self.oldest_creation(now));
+        let created = created.as_millis();
+        let oldest = self.oldest_creation(now);
         if created < oldest {
             return RaisedFloors::default();
         }
@@ -185,7 +186,8 @@ impl Ends {
 
     /// Removes expired entries, at most once a minute.
     pub(crate) fn prune(&self, now: UnixTime) {
-        let (last, now_millis) = (self.last_prune.load(Ordering::Relaxed), now.as_millis());
+        let last = self.last_prune.load(Ordering::Relaxed);
+        let now_millis = now.as_millis();
         if now_millis.abs_diff(last) < PRUNE_INTERVAL {
             return;
         }

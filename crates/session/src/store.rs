@@ -183,7 +183,8 @@ impl SessionStore {
     ///
     /// Call this periodically. [`resolve`](Self::resolve) also checks the timeouts of its session.
     pub fn sweep(&self) -> usize {
-        let (now, timeouts) = (self.0.now(), self.0.timeouts);
+        let now = self.0.now();
+        let timeouts = self.0.timeouts;
         let expired: Vec<_> = self
             .0
             .table

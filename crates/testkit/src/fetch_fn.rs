@@ -62,6 +62,9 @@ impl Fetch for FetchFn {
     fn fetch(&self, request: FetchRequest) -> BoxFuture<'_, Result<FetchResponse, FetchError>> {
         Box::pin(async move {
             let reply = self.reply(request)?;
+            if reply.is_interrupted {
+                return Err(FetchError::network(NetworkFailure::Interrupted));
+            }
             Ok(FetchResponse { status: reply.status, headers: reply.headers, body: reply.pieces.concat().into() })
         })
     }
@@ -69,7 +72,8 @@ impl Fetch for FetchFn {
     fn open(&self, request: FetchRequest) -> BoxFuture<'_, Result<OpenResponse, FetchError>> {
         Box::pin(async move {
             let reply = self.reply(request)?;
-            let body = Box::new(Pieces(reply.pieces.into_iter()));
+            let end = reply.is_interrupted.then(|| FetchError::network(NetworkFailure::Interrupted));
+            let body = Box::new(Pieces { pieces: reply.pieces.into_iter(), end });
             Ok(OpenResponse { status: reply.status, headers: reply.headers, body })
         })
     }
@@ -82,10 +86,14 @@ impl fmt::Debug for FetchFn {
 }
 
 /// A body that arrives in pieces.
-struct Pieces(std::vec::IntoIter<Bytes>);
+struct Pieces {
+    pieces: std::vec::IntoIter<Bytes>,
+    /// The error after the pieces.
+    end: Option<FetchError>,
+}
 
 impl BodyStream for Pieces {
     fn next(&mut self) -> BoxFuture<'_, Option<Result<Bytes, FetchError>>> {
-        Box::pin(async { self.0.next().map(Ok) })
+        Box::pin(async { self.pieces.next().map(Ok).or_else(|| self.end.take().map(Err)) })
     }
 }

@@ -6,19 +6,21 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use crate::resource_urls::PRM_URL;
 
 /// A response of a [`FetchFn`](crate::FetchFn).
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Reply {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     /// The body in the pieces in which it arrives.
     pub(crate) pieces: Vec<Bytes>,
+    /// Whether the body breaks after its pieces.
+    pub(crate) is_interrupted: bool,
 }
 
 impl Reply {
     /// Creates a response with a status and an empty body.
     pub fn status(status: u16) -> Self {
         let status = StatusCode::from_u16(status).expect("a status from 100 to 999");
-        Self { status, headers: HeaderMap::new(), pieces: Vec::new() }
+        Self { status, headers: HeaderMap::new(), pieces: Vec::new(), is_interrupted: false }
     }
 
     /// Creates a response with an `application/json` body.
@@ -42,6 +44,13 @@ impl Reply {
     #[must_use]
     pub fn header(mut self, name: HeaderName, value: &str) -> Self {
         self.headers.insert(name, HeaderValue::from_str(value).expect("a header value"));
+        self
+    }
+
+    /// Lets the body break after its pieces, as if the connection was interrupted.
+    #[must_use]
+    pub fn interrupted(mut self) -> Self {
+        self.is_interrupted = true;
         self
     }
 

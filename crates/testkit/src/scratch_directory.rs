@@ -7,7 +7,8 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering},
 };
 
-/// A unique path for a temporary directory. The directory does not exist at first; dropping the value removes it.
+/// A unique path for a temporary directory. The directory does not exist at first, unless it is [`created`](Self::created);
+/// dropping the value removes it.
 #[derive(Debug)]
 pub struct ScratchDirectory(PathBuf);
 
@@ -21,6 +22,16 @@ impl ScratchDirectory {
         // A killed test process with the same identifier may have left it.
         let _ = fs::remove_dir_all(&path);
         Self(path)
+    }
+
+    /// Creates a directory.
+    ///
+    /// # Panics
+    /// Panics if it cannot be created.
+    pub fn created() -> Self {
+        let scratch = Self::new();
+        fs::create_dir_all(&scratch.0).expect("the system's temporary directory");
+        scratch
     }
 
     /// Returns the path.

@@ -107,7 +107,8 @@ impl TrustedIssuer {
                 None
             }
         };
-        let (refresh_state, refresh_task) = (RefreshState::new(), OnceLock::new());
+        let refresh_state = RefreshState::new();
+        let refresh_task = OnceLock::new();
         let rechecks = Rechecks::new(&settings, Arc::clone(&clock), control.clone());
         Ok(Arc::new(Self {
             settings,

@@ -35,7 +35,8 @@ pub(crate) struct PrincipalFields {
 impl Principal {
     /// Creates a principal from values that were checked.
     pub(crate) fn new(fields: PrincipalFields) -> Self {
-        let (subject, client) = (fields.subject.as_deref(), fields.client.as_deref());
+        let subject = fields.subject.as_deref();
+        let client = fields.client.as_deref();
         let counted = (fields.issuer.as_str(), subject, client.filter(|_| subject.is_none()));
         let limit_key = LimitHasher::of_process().hash(counted);
         Self { fields, limit_key }
@@ -121,7 +122,8 @@ impl Principal {
     ///
     /// A response without `scope` (`None`) does not restrict the scopes. An empty scope list removes all scopes.
     pub(crate) fn narrowed_to(self, scopes: Option<&Scopes>, introspected: &Self) -> Self {
-        let (signed, introspected) = (self.fields, &introspected.fields);
+        let signed = self.fields;
+        let introspected = &introspected.fields;
         let scopes = scopes.map(|scopes| signed.scopes.intersection(scopes));
         Self::new(PrincipalFields {
             scopes: scopes.unwrap_or(signed.scopes),

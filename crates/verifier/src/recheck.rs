@@ -116,7 +116,8 @@ impl fmt::Debug for HeldToken {
 
 impl WatchedToken {
     fn new(held: HeldToken, rechecks: Arc<Rechecks>) -> Self {
-        let (latest, confirmed_at) = (held.verified.clone(), held.confirmed_at());
+        let latest = held.verified.clone();
+        let confirmed_at = held.confirmed_at();
         Self { held, rechecks, state: Mutex::new(State { latest, confirmed_at, failure: None }) }
     }
 

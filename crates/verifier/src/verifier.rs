@@ -90,7 +90,8 @@ impl Verifier {
         }
         for (position, issuer) in issuers.iter().map(|issuer| issuer.issuer()).enumerate() {
             if issuers[..position].iter().any(|earlier| earlier.issuer() == issuer) {
-                let (resource, issuer) = (settings.resource, issuer.clone());
+                let resource = settings.resource;
+                let issuer = issuer.clone();
                 return Err(VerifierSettingsError::DuplicateIssuer { resource, issuer });
             }
         }
@@ -152,7 +153,8 @@ impl Verifier {
     /// Fails if the token is rejected, or if it cannot be verified now ([`VerifyError::is_unavailable`]).
     pub async fn verify(&self, token: &AccessToken) -> Result<VerifiedToken, VerifyError> {
         self.check_length(token.secret().as_bytes())?;
-        let (hash, now) = (self.cache.hash(token.secret()), self.now());
+        let hash = self.cache.hash(token.secret());
+        let now = self.now();
         if let Some(verified) = self.cached_by_hash(hash, now) {
             return Ok(verified);
         }
@@ -229,7 +231,8 @@ fn opaque_token_issuer(
     let mut introspecting = (0..issuers.len()).filter(introspects);
     let first = introspecting.next();
     if let (Some(first), Some(second)) = (first, introspecting.next()) {
-        let (first, second) = (issuers[first].issuer().clone(), issuers[second].issuer().clone());
+        let first = issuers[first].issuer().clone();
+        let second = issuers[second].issuer().clone();
         return Err(VerifierSettingsError::AmbiguousIntrospection { resource: resource.clone(), first, second });
     }
     Ok(first)

@@ -132,7 +132,7 @@ async fn measure(options: &Options, portcullis: &Path) -> anyhow::Result<Report>
         sleep(SETTLE).await;
         rounds.push(Round { open: while_open, closed: server.memory()? });
     }
-    Ok(Report { streams, start, rounds })
+    Report::new(streams, start, rounds)
 }
 
 /// Returns the streams that the hard limit of open files permits. The server has two descriptors for each. Raises the

@@ -5,7 +5,7 @@ use std::fs;
 use crate::{
     binaries::{self, Features},
     manual,
-    release::{Release, install},
+    release::{FileMode, Release, install},
     report::Step,
     shell,
     target::Target,
@@ -22,21 +22,23 @@ const FILES: [(&str, &str); 7] = [
     ("systemd/portcullis.socket", "deploy/systemd/portcullis.socket"),
 ];
 
+/// Packs the program, manual pages and completions for this target.
+///
 /// # Errors
 /// Fails when a file cannot be read or written.
 pub(crate) fn build(release: &Release, target: &Target) -> anyhow::Result<Step> {
     let name = format!("portcullis-{}-{}", release.version, target.triple);
     let staging = release.stage("archive")?;
     let folder = staging.join(&name);
-    install(&binaries::path(release, target, Features::Full), &folder.join("portcullis"), true)?;
+    install(&binaries::path(release, target, Features::Full), &folder.join("portcullis"), FileMode::Program)?;
     for (to, from) in FILES {
-        install(&release.root.join(from), &folder.join(to), false)?;
+        install(&release.root.join(from), &folder.join(to), FileMode::Data)?;
     }
     let manual = manual::write(release, Features::Full)?;
     for part in ["man", "completions"] {
         for entry in fs::read_dir(manual.join(part))? {
             let entry = entry?;
-            install(&entry.path(), &folder.join(part).join(entry.file_name()), false)?;
+            install(&entry.path(), &folder.join(part).join(entry.file_name()), FileMode::Data)?;
         }
     }
     let file = release.out.join(format!("{name}.tar.gz"));

@@ -5,7 +5,7 @@ use std::{fs, path::PathBuf};
 use anyhow::{Context as _, ensure};
 
 use crate::{
-    release::{Release, install},
+    release::{FileMode, Release, install},
     report::Step,
     shell,
     target::Target,
@@ -67,7 +67,7 @@ pub(crate) fn build(release: &Release, target: &Target, features: Features) -> a
     let target_directory = release.out.parent().context("the packages are in the target folder")?;
     let built = target_directory.join(target.triple).join(folder).join("portcullis");
     let program = path(release, target, features);
-    install(&built, &program, true)?;
+    install(&built, &program, FileMode::Program)?;
     if target.is_static() {
         ensure!(is_static(&fs::read(&program)?), "the program for {} is not static", target.triple);
     }

@@ -6,6 +6,8 @@ use anyhow::Context as _;
 
 use crate::{release::Release, report::Step, shell};
 
+/// Packs the chart.
+///
 /// # Errors
 /// Fails when the chart cannot be read or packed.
 pub(crate) fn build(release: &Release) -> anyhow::Result<Step> {

@@ -10,7 +10,7 @@ use crate::{
     binaries::{self, Features},
     formula::fill,
     manual,
-    release::{Release, install, install_content},
+    release::{FileMode, Release, install, install_content},
     report::Step,
     shell,
     target::Target,
@@ -23,6 +23,8 @@ const COMPLETIONS: [&str; 3] = [
     "usr/share/fish/vendor_completions.d/portcullis.fish",
 ];
 
+/// Builds the package, if `dpkg-deb` is installed.
+///
 /// # Errors
 /// Fails when a file cannot be read or written, or `dpkg-deb` fails.
 pub(crate) fn build(release: &Release, target: &Target) -> anyhow::Result<Step> {
@@ -30,11 +32,11 @@ pub(crate) fn build(release: &Release, target: &Target) -> anyhow::Result<Step> 
         return Ok(Step::NotRun("dpkg-deb is not installed".to_owned()));
     }
     let folder = release.stage("deb")?;
-    install(&binaries::path(release, target, Features::Server), &folder.join("usr/bin/portcullis"), true)?;
-    install(&release.deploy("portcullis.toml"), &folder.join("etc/portcullis/portcullis.toml"), false)?;
+    install(&binaries::path(release, target, Features::Server), &folder.join("usr/bin/portcullis"), FileMode::Program)?;
+    install(&release.deploy("portcullis.toml"), &folder.join("etc/portcullis/portcullis.toml"), FileMode::Data)?;
     for unit in ["portcullis.service", "portcullis.socket"] {
         let from = release.deploy("systemd").join(unit);
-        install(&from, &folder.join("lib/systemd/system").join(unit), false)?;
+        install(&from, &folder.join("lib/systemd/system").join(unit), FileMode::Data)?;
     }
     write_manual(release, &folder)?;
     write_documents(release, &folder)?;
@@ -52,11 +54,11 @@ fn write_manual(release: &Release, folder: &Path) -> anyhow::Result<()> {
     for entry in fs::read_dir(manual.join("man"))? {
         let entry = entry?;
         let page = folder.join("usr/share/man/man1").join(entry.file_name());
-        install(&entry.path(), &page, false)?;
+        install(&entry.path(), &page, FileMode::Data)?;
         gzip(&page)?;
     }
     for ((_, from), to) in manual::COMPLETIONS.into_iter().zip(COMPLETIONS) {
-        install(&manual.join("completions").join(from), &folder.join(to), false)?;
+        install(&manual.join("completions").join(from), &folder.join(to), FileMode::Data)?;
     }
     Ok(())
 }
@@ -67,19 +69,19 @@ fn write_documents(release: &Release, folder: &Path) -> anyhow::Result<()> {
     let copyright = fs::read_to_string(release.deploy("debian/copyright"))?;
     let license = indented(&fs::read_to_string(release.root.join("LICENSE-MIT"))?);
     let copyright = fill(&copyright, &[("@MIT@", &license)])?;
-    install_content(copyright.as_bytes(), &documents.join("copyright"), false)?;
-    install(&release.deploy("debian/README.Debian"), &documents.join("README.Debian"), false)?;
+    install_content(copyright.as_bytes(), &documents.join("copyright"), FileMode::Data)?;
+    install(&release.deploy("debian/README.Debian"), &documents.join("README.Debian"), FileMode::Data)?;
     let changes = documents.join("CHANGELOG.md");
-    install(&release.root.join("CHANGELOG.md"), &changes, false)?;
+    install(&release.root.join("CHANGELOG.md"), &changes, FileMode::Data)?;
     gzip(&changes)?;
     let mut date = Command::new("date");
     let date = shell::output(date.args(["--utc", "--rfc-email"]).arg(format!("--date=@{}", release.time)))?;
     let changelog = documents.join("changelog");
     let entry = changelog_entry(&release.version, &release.maintainer, date.trim());
-    install_content(entry.as_bytes(), &changelog, false)?;
+    install_content(entry.as_bytes(), &changelog, FileMode::Data)?;
     gzip(&changelog)?;
     let overrides = folder.join("usr/share/lintian/overrides/portcullis");
-    install(&release.deploy("debian/lintian-overrides"), &overrides, false)
+    install(&release.deploy("debian/lintian-overrides"), &overrides, FileMode::Data)
 }
 
 /// The changelog in Debian's format. What has changed is in `CHANGELOG.md`.
@@ -122,15 +124,15 @@ fn write_control(release: &Release, target: &Target, folder: &Path) -> anyhow::R
             ("@MAINTAINER@", &release.maintainer),
         ],
     )?;
-    install_content(control.as_bytes(), &folder.join("DEBIAN/control"), false)?;
-    install(&release.deploy("debian/conffiles"), &folder.join("DEBIAN/conffiles"), false)?;
+    install_content(control.as_bytes(), &folder.join("DEBIAN/control"), FileMode::Data)?;
+    install(&release.deploy("debian/conffiles"), &folder.join("DEBIAN/conffiles"), FileMode::Data)?;
     for script in ["postinst", "prerm", "postrm"] {
-        install(&release.deploy("debian").join(script), &folder.join("DEBIAN").join(script), true)?;
+        install(&release.deploy("debian").join(script), &folder.join("DEBIAN").join(script), FileMode::Program)?;
     }
     let sums = shell::output(
         Command::new("sh").args(["-c", "find etc lib usr -type f | LC_ALL=C sort | xargs md5sum"]).current_dir(folder),
     )?;
-    install_content(sums.as_bytes(), &folder.join("DEBIAN/md5sums"), false)
+    install_content(sums.as_bytes(), &folder.join("DEBIAN/md5sums"), FileMode::Data)
 }
 
 fn gzip(file: &Path) -> anyhow::Result<()> {

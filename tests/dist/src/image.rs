@@ -6,7 +6,7 @@ use anyhow::{Context as _, ensure};
 
 use crate::{
     binaries::{self, Features},
-    release::{Release, install},
+    release::{FileMode, Release, install},
     report::Step,
     shell,
     target::Target,
@@ -23,11 +23,12 @@ const CERTIFICATES: &str = "/etc/ssl/certs/ca-certificates.crt";
 /// Fails when the image cannot be built or run, or is too large.
 pub(crate) fn build(release: &Release, target: &Target) -> anyhow::Result<Step> {
     let context = release.stage(&format!("image/{}", target.debian))?;
-    install(&binaries::path(release, target, Features::Server), &context.join("portcullis"), true)?;
+    install(&binaries::path(release, target, Features::Server), &context.join("portcullis"), FileMode::Program)?;
     for file in ["passwd", "group"] {
-        install(&release.deploy("container").join(file), &context.join(file), false)?;
+        install(&release.deploy("container").join(file), &context.join(file), FileMode::Data)?;
     }
-    install(Path::new(CERTIFICATES), &context.join("ca-certificates.crt"), false).context("install ca-certificates")?;
+    install(Path::new(CERTIFICATES), &context.join("ca-certificates.crt"), FileMode::Data)
+        .context("install ca-certificates")?;
     let size = size_of_files(&context)?;
     ensure!(size <= MAX_SIZE, "the image has {size} bytes, more than {MAX_SIZE}");
     fs::create_dir_all(context.join("state"))?;

@@ -119,13 +119,13 @@ fn main() -> anyhow::Result<()> {
 fn build_for(release: &Release, target: &Target, wants: &impl Fn(Part) -> bool, report: &mut Report) {
     use binaries::Features::{Full, Server};
     let triple = target.triple;
-    if wants(Part::Archives) || (wants(Part::Npm) && target.is_static()) {
+    if wants(Part::Archives) || (wants(Part::Npm) && target.npm.is_some()) {
         let built = report.add(&format!("program {triple}"), || binaries::build(release, target, Full));
         if built && wants(Part::Archives) {
             report.add(&format!("archive {triple}"), || archive::build(release, target));
         }
-        if built && wants(Part::Npm) && target.is_static() {
-            report.add(&format!("npm {}", target.npm), || npm::platform(release, target));
+        if let Some(platform) = target.npm.filter(|_| built && wants(Part::Npm)) {
+            report.add(&format!("npm {}", platform.suffix), || npm::platform(release, target, platform));
         }
     }
     if target.is_static() && (wants(Part::Deb) || wants(Part::Image)) {

@@ -8,10 +8,10 @@ use serde_json::{Map, Value};
 use crate::{
     binaries::{self, Features},
     formula::fill,
-    release::{Release, install, install_content},
+    release::{FileMode, Release, install, install_content},
     report::Step,
     shell,
-    target::{TARGETS, Target},
+    target::{NpmPlatform, TARGETS, Target},
 };
 
 /// Packs the package with the launcher.
@@ -21,11 +21,11 @@ use crate::{
 pub(crate) fn launcher(release: &Release) -> anyhow::Result<Step> {
     let folder = release.stage("npm/portcullis-mcp")?;
     let manifest = fs::read_to_string(release.deploy("npm/package.json")).context("package.json cannot be read")?;
-    let platforms = TARGETS.iter().filter(|target| target.is_static()).map(|target| target.npm);
+    let platforms = TARGETS.iter().filter_map(|target| Some(target.npm?.suffix));
     let manifest = manifest_of_launcher(&manifest, &release.version, platforms)?;
-    install_content(manifest.as_bytes(), &folder.join("package.json"), false)?;
-    install(&release.deploy("npm/bin/portcullis-mcp.js"), &folder.join("bin/portcullis-mcp.js"), true)?;
-    install(&release.deploy("npm/README.md"), &folder.join("README.md"), false)?;
+    install_content(manifest.as_bytes(), &folder.join("package.json"), FileMode::Data)?;
+    install(&release.deploy("npm/bin/portcullis-mcp.js"), &folder.join("bin/portcullis-mcp.js"), FileMode::Program)?;
+    install(&release.deploy("npm/README.md"), &folder.join("README.md"), FileMode::Data)?;
     pack(release, &folder)
 }
 
@@ -33,15 +33,15 @@ pub(crate) fn launcher(release: &Release) -> anyhow::Result<Step> {
 ///
 /// # Errors
 /// Fails when a file cannot be read or written, or npm fails.
-pub(crate) fn platform(release: &Release, target: &Target) -> anyhow::Result<Step> {
-    let folder = release.stage(&format!("npm/{}", target.npm))?;
+pub(crate) fn platform(release: &Release, target: &Target, npm: NpmPlatform) -> anyhow::Result<Step> {
+    let NpmPlatform { suffix, cpu } = npm;
+    let folder = release.stage(&format!("npm/{suffix}"))?;
     let template = fs::read_to_string(release.deploy("npm/platform.json")).context("platform.json cannot be read")?;
-    let values =
-        [("@PLATFORM@", &target.npm.to_owned()), ("@OS@", &"linux".to_owned()), ("@CPU@", &target.npm_cpu.to_owned())];
+    let values = [("@PLATFORM@", &suffix.to_owned()), ("@OS@", &"linux".to_owned()), ("@CPU@", &cpu.to_owned())];
     let mut manifest: Map<String, Value> = serde_json::from_str(&fill(&template, &values)?)?;
     manifest.insert("version".to_owned(), release.version.as_str().into());
-    install_content(serde_json::to_string_pretty(&manifest)?.as_bytes(), &folder.join("package.json"), false)?;
-    install(&binaries::path(release, target, Features::Full), &folder.join("bin/portcullis"), true)?;
+    install_content(serde_json::to_string_pretty(&manifest)?.as_bytes(), &folder.join("package.json"), FileMode::Data)?;
+    install(&binaries::path(release, target, Features::Full), &folder.join("bin/portcullis"), FileMode::Program)?;
     pack(release, &folder)
 }
 

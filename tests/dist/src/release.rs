@@ -32,6 +32,8 @@ pub(crate) struct Release {
 }
 
 impl Release {
+    /// Prepares a release of the current version, and creates its folders.
+    ///
     /// # Errors
     /// Fails when the workspace cannot be read, or the folders cannot be written.
     pub(crate) fn new(profile: &str, url: &str, maintainer: &str) -> anyhow::Result<Self> {
@@ -104,26 +106,44 @@ pub(crate) fn sha256(file: &Path) -> anyhow::Result<String> {
     Ok(Sha256::digest(&content).iter().fold(String::new(), |digits, byte| digits + &format!("{byte:02x}")))
 }
 
-/// Copies a file, with its folders. The mode is that of an ordinary file, or of a program.
+/// The permissions of a file in a package.
+#[derive(Clone, Copy)]
+pub(crate) enum FileMode {
+    /// Everyone can read it.
+    Data,
+    /// Everyone can read and execute it.
+    Program,
+}
+
+impl FileMode {
+    fn bits(self) -> u32 {
+        match self {
+            Self::Data => 0o644,
+            Self::Program => 0o755,
+        }
+    }
+}
+
+/// Copies a file, and creates its folders.
 ///
 /// # Errors
 /// Fails when a file or folder cannot be written.
-pub(crate) fn install(from: &Path, to: &Path, is_program: bool) -> anyhow::Result<()> {
+pub(crate) fn install(from: &Path, to: &Path, mode: FileMode) -> anyhow::Result<()> {
     let content = fs::read(from).with_context(|| format!("{} cannot be read", from.display()))?;
-    install_content(&content, to, is_program)
+    install_content(&content, to, mode)
 }
 
 /// Writes a file as [`install`] does.
 ///
 /// # Errors
 /// Fails when a file or folder cannot be written.
-pub(crate) fn install_content(content: &[u8], to: &Path, is_program: bool) -> anyhow::Result<()> {
+pub(crate) fn install_content(content: &[u8], to: &Path, mode: FileMode) -> anyhow::Result<()> {
     use std::os::unix::fs::PermissionsExt as _;
     if let Some(folder) = to.parent() {
         fs::create_dir_all(folder).with_context(|| format!("{} cannot be created", folder.display()))?;
     }
     fs::write(to, content).with_context(|| format!("{} cannot be written", to.display()))?;
-    fs::set_permissions(to, fs::Permissions::from_mode(if is_program { 0o755 } else { 0o644 }))?;
+    fs::set_permissions(to, fs::Permissions::from_mode(mode.bits()))?;
     Ok(())
 }
 
@@ -134,7 +154,7 @@ mod tests {
     #[test]
     fn the_hash_is_that_of_sha256sum() {
         let file = std::env::temp_dir().join(format!("portcullis-dist-{}", std::process::id()));
-        install_content(b"abc", &file, false).unwrap();
+        install_content(b"abc", &file, FileMode::Data).unwrap();
         assert_eq!(sha256(&file).unwrap(), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
         fs::remove_file(file).unwrap();
     }

@@ -14,7 +14,7 @@ use xtask::workspace;
 
 use crate::{
     binaries::Features,
-    release::{Release, install_content},
+    release::{FileMode, Release, install_content},
     report::Step,
     shell,
     target::Target,
@@ -44,7 +44,7 @@ pub(crate) fn write(release: &Release, target: &Target) -> anyhow::Result<Step> 
     let write = |features: &Features| {
         let content = content(&release.root, &release.version, target, *features)?;
         let file = release.out.join(file_name(&release.version, target, *features));
-        install_content(content.as_bytes(), &file, false)?;
+        install_content(content.as_bytes(), &file, FileMode::Data)?;
         Ok(file)
     };
     Ok(Step::Built(target.programs().iter().map(write).collect::<anyhow::Result<_>>()?))

@@ -87,8 +87,8 @@ pub(crate) struct Arguments {
     /// SDK (v1 and v2), the Python SDK and mcp-remote. Needs Node.js and Python; a client without them is skipped.
     #[arg(long, group = SEPARATE)]
     restarts: bool,
-    /// Instead, execute the commands of the guides in `docs/guides`. A guide whose programs are missing is skipped. The
-    /// ports 3000, 8000, 8080 and 9000 must be free.
+    /// Instead, execute the commands of the README, the guides in `docs/guides` and the pages of `docs/use`. A page whose programs
+    /// are missing is skipped. The ports 3000, 3001, 8000, 8080 and 9000 to 9002 must be free.
     #[arg(long, group = SEPARATE)]
     guides: bool,
     #[command(flatten)]

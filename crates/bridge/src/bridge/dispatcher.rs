@@ -108,7 +108,8 @@ impl Dispatcher {
         if version.is_some() {
             self.latest_modern_version.clone_from(&version);
         }
-        let (context, slots) = (Arc::clone(&self.context), Arc::clone(&self.slots));
+        let context = Arc::clone(&self.context);
+        let slots = Arc::clone(&self.slots);
         let token_renewal = TokenRenewal::Allowed;
         let request = Request { id: id.clone(), method, message, _reservation: reservation, pending, token_renewal };
         let destination = match version {

@@ -80,7 +80,8 @@ impl Endpoint {
         token_renewal: TokenRenewal,
     ) -> Result<OpenResponse, McpError> {
         let mut authorization = self.token_manager.request_authorization();
-        let (mut retries, mut redirects) = (Retries::default(), ResourceRedirects::default());
+        let mut retries = Retries::default();
+        let mut redirects = ResourceRedirects::default();
         let can_renew = token_renewal == TokenRenewal::Allowed && self.settings.authorization().is_none();
         loop {
             let mut attempt = request.clone();

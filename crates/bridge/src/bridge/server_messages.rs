@@ -117,7 +117,7 @@ impl Context {
         let Ok(mut whole) = serde_json::from_slice::<Value>(&answer.text) else { return answer };
         let Some(result) = whole.get_mut("result") else { return answer };
         let before = count(result);
-        self.tools.learn(result);
+        self.tools.learn_and_filter(result);
         if count(result) == before {
             return answer;
         }

@@ -15,11 +15,11 @@ use crate::{
             server_stream_state::{MAX_UNSOLICITED_RENEWALS, StreamEnd},
             session::Session,
         },
-        transport::event_stream::{EventReader, ResumeAttempts, ResumePosition},
+        transport::event_stream::EventReader,
     },
     error::McpError,
     response::is_event_stream,
-    resumption::backoff,
+    resumption::{ResumeAttempts, ResumePosition, backoff},
 };
 
 /// Opens the stream of the current session in a task, unless it is open or the server does not offer it.
@@ -73,7 +73,9 @@ async fn read_stream(context: &Arc<Context>, session: &Session) -> StreamEnd {
 /// Reads the server's stream until it cannot be resumed. A stream that ends is requested again after its last event.
 /// This does not prompt the user for a sign-in.
 async fn listen(context: &Arc<Context>, session: &Session) -> StreamEnd {
-    let (mut position, mut attempts, mut was_open) = (ResumePosition::default(), ResumeAttempts::default(), false);
+    let mut position = ResumePosition::default();
+    let mut attempts = ResumeAttempts::default();
+    let mut was_open = false;
     loop {
         match open(context, session, &position).await {
             Ok(mut events) => {
@@ -105,7 +107,9 @@ async fn forward_events(context: &Context, events: &mut EventReader, attempts: &
     loop {
         match events.next().await {
             Ok(Some(batch)) => {
-                attempts.record(&batch);
+                if batch.has_event {
+                    attempts.record(batch.messages.len());
+                }
                 for message in batch.messages {
                     if let Err(error) = context.forward(message, None).await {
                         tracing::warn!(reason = error.code(), "the server sent an invalid message");

@@ -37,7 +37,8 @@ const INITIALIZED: &[u8] = br#"{"jsonrpc":"2.0","method":"notifications/initiali
 /// [`McpError::SessionLost`] if the bridge ends, the client has made no handshake, or the server rejects it; otherwise when
 /// a request fails. Failures to restore are only logged.
 pub(crate) async fn renew(context: &Arc<Context>, lost: &Session, token_renewal: TokenRenewal) -> Result<(), McpError> {
-    let (context, lost) = (Arc::clone(context), lost.clone());
+    let context = Arc::clone(context);
+    let lost = lost.clone();
     let renewal = tokio::spawn(async move {
         tokio::select! {
             () = context.sessions.ended() => Err(McpError::SessionLost),
@@ -78,7 +79,8 @@ async fn open(context: &Arc<Context>, lost: &Session, token_renewal: TokenRenewa
 /// be informed.
 async fn restore(context: &Arc<Context>, token_renewal: TokenRenewal) {
     let end = Instant::now() + RESTORE_TIMEOUT;
-    let (mut requests, mut skipped) = (JoinSet::new(), 0);
+    let mut requests = JoinSet::new();
+    let mut skipped = 0;
     for change in context.subscriptions.all() {
         if requests.len() >= MAX_CONCURRENT {
             requests.join_next().await;

@@ -1,6 +1,7 @@
 //! The bridge between a scripted client and a scripted server.
 
 mod abuse;
+mod another_client;
 mod authorization;
 mod legacy;
 mod many_messages;

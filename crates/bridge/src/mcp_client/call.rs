@@ -1,21 +1,18 @@
 //! Calls: sends a request, and retries it where the protocol allows it.
 
-use std::time::Duration;
-
-use http::HeaderValue;
+use http::StatusCode;
 use portcullis_mcp::{ErrorCode, Revision, header as names};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use super::{
     McpClient,
-    message_stream::{MessageStream, StreamPosition},
     response::{self, Answer, AnswerMessage},
 };
 use crate::{
     error::{McpError, RpcError},
     response::is_unknown_session,
-    resumption::{MAX_RESUME_AFTER, MAX_RESUMES, RESUME_AFTER},
+    resumption::MAX_RESUME_AFTER,
     tool_list_page::{MAX_PAGES, next_cursor},
 };
 
@@ -29,30 +26,39 @@ struct Recoveries {
     repeated: bool,
     /// The tools were read, because the server requires other headers.
     read_tools: bool,
-    /// Another session was opened.
-    opened_session: bool,
+    /// Another session was opened in place of a lost one.
+    reopened_session: bool,
 }
 
 impl McpClient {
     /// Calls a method and returns its result. Messages before the result are ignored.
     ///
     /// # Errors
-    /// [`McpError::Rpc`] for an error of the server; otherwise when a request fails.
+    /// [`McpError::Rpc`] for an error of the server; [`McpError::StreamEnded`] or [`McpError::Fetch`] if a stream ends or
+    /// breaks before the result and cannot be resumed; otherwise when a request fails.
     pub async fn call(&self, method: &str, params: Option<Value>) -> Result<Value, McpError> {
         self.call_with_observer(method, params, &mut |_| ()).await
     }
 
     /// Calls a method, passes each message before the result to `observe` as it arrives, and returns the result.
     ///
-    /// Requests of the server are passed too, and answered if there is a handler
-    /// ([`with_request_handler`](Self::with_request_handler)). A result of 2026-07-28 that requires input is answered
-    /// too, up to 16 times. An interrupted legacy stream is resumed if the server supports it. If the server has lost
-    /// the session, for example after a step-up for another user, a new one is opened, once. With 2026-07-28, tools
-    /// with invalid `x-mcp-header` annotations are removed from lists, and annotated arguments of the others are also
-    /// sent as headers.
+    /// Requests of the server are passed too, and then answered if there is a handler
+    /// ([`with_request_handler`](Self::with_request_handler)). With a handler, a result of 2026-07-28 that requires input
+    /// is answered too, up to 16 times; without one, and if the handler cannot answer, it is returned like any result.
+    ///
+    /// An interrupted legacy stream is resumed if the server supports it: up to 8 times without an event, each after the
+    /// server's delay or a growing one, but at most 30 s. If the server has lost the session, for example after a step-up
+    /// for another user, a new one is opened, once. A call that is sent again in this way, and a stream that is resumed, can
+    /// repeat messages: `observe` gets them again.
+    ///
+    /// With 2026-07-28, tools with invalid `x-mcp-header` annotations are removed from lists, and annotated arguments of
+    /// the others are also sent as headers.
+    ///
+    /// The time limit of the settings is for the head of each response and for a JSON body. A response that is streamed has
+    /// none: the caller must set one.
     ///
     /// # Errors
-    /// As [`call`](Self::call).
+    /// As [`call`](Self::call). [`McpError::TooManyInputRounds`] if the server requires input more than 16 times.
     pub async fn call_with_observer(
         &self,
         method: &str,
@@ -60,7 +66,9 @@ impl McpClient {
         observe: &mut (dyn FnMut(Value) + Send),
     ) -> Result<Value, McpError> {
         let is_modern = self.settings.revision.is_modern();
-        let (mut params, mut rounds, mut recoveries) = (params, 0, Recoveries::default());
+        let mut params = params;
+        let mut rounds = 0;
+        let mut recoveries = Recoveries::default();
         loop {
             let message = self.outgoing(Some(self.next_id()), method, params.clone())?;
             let result = match self.post(&message).await {
@@ -84,7 +92,7 @@ impl McpClient {
                 continue;
             }
             if is_modern && method == "tools/list" {
-                self.tools.learn(&mut result);
+                self.tools.learn_and_filter(&mut result);
             }
             return Ok(result);
         }
@@ -117,8 +125,8 @@ impl McpClient {
                 recoveries.read_tools = true;
                 self.read_tools(params).await
             }
-            _ if !revision.is_modern() && !recoveries.opened_session && self.lost_session(&error) => {
-                recoveries.opened_session = true;
+            _ if !revision.is_modern() && !recoveries.reopened_session && self.lost_session(&error) => {
+                recoveries.reopened_session = true;
                 self.initialize().await.map(drop)
             }
             _ => Err(error),
@@ -132,7 +140,7 @@ impl McpClient {
     }
 
     /// Reads a response up to its result, and answers the server's requests before it. An interrupted legacy stream is
-    /// resumed.
+    /// resumed, whether its body ends or breaks.
     ///
     /// # Errors
     /// When the server reports an error, the response is not valid, or an interrupted stream cannot be resumed.
@@ -141,48 +149,57 @@ impl McpClient {
         mut answer: Answer,
         observe: &mut (dyn FnMut(Value) + Send),
     ) -> Result<Value, McpError> {
-        let mut resumes = 0;
         loop {
-            match answer.next().await? {
-                Some(AnswerMessage::Result(result)) => return Ok(result),
-                Some(AnswerMessage::BeforeResult(message)) => {
-                    resumes = 0;
-                    self.answer(&message).await?;
-                    observe(message);
-                }
-                None => {
-                    resumes += 1;
-                    let stream = answer.own_stream().filter(|_| resumes <= MAX_RESUMES).ok_or(McpError::StreamEnded)?;
-                    let resumed = self.resume(stream.position()).await?;
-                    stream.resume_with(resumed);
-                }
+            match answer.next().await {
+                Ok(Some(AnswerMessage::Result(result))) => return Ok(result),
+                Ok(Some(AnswerMessage::BeforeResult(message))) => self.observe_and_answer(message, observe).await?,
+                Ok(None) => self.resume(&mut answer, McpError::StreamEnded).await?,
+                Err(error @ McpError::Fetch(_)) => self.resume(&mut answer, error).await?,
+                Err(error) => return Err(error),
             }
         }
     }
 
-    /// Resumes a legacy stream after the delay that its server requires.
-    async fn resume(&self, position: &StreamPosition) -> Result<MessageStream, McpError> {
-        let session = self.legacy_session().map_err(|_| McpError::StreamEnded)?;
-        let event_id = position.last_event_id.as_deref().ok_or(McpError::StreamEnded)?;
-        let event_id = HeaderValue::from_str(event_id).map_err(|_| McpError::StreamEnded)?;
-        sleep(position.retry.map_or(RESUME_AFTER, Duration::from_millis).min(MAX_RESUME_AFTER)).await;
-        let request = || {
-            let request = self.get_stream().header(names::LAST_EVENT_ID, event_id.clone());
-            self.in_session(request, &session)
-        };
-        response::event_stream(self.endpoint.send(request).await?, &self.limits()).await
+    /// Resumes a legacy stream after the delay that its server requires, but at most [`MAX_RESUME_AFTER`]. Failures of the
+    /// network and of the server count as attempts; any other rejection is final.
+    ///
+    /// # Errors
+    /// Returns the cause of the interruption if the stream has no session or no event after which it can be resumed, the
+    /// last failure after too many attempts, and a final rejection.
+    async fn resume(&self, answer: &mut Answer, mut cause: McpError) -> Result<(), McpError> {
+        let (Some(stream), Ok(session)) = (answer.own_stream(), self.legacy_session()) else { return Err(cause) };
+        while let Some((event_id, delay)) = stream.next_attempt() {
+            sleep(delay.min(MAX_RESUME_AFTER)).await;
+            let request = || {
+                let request = self.get_stream().header(names::LAST_EVENT_ID, event_id.clone());
+                self.in_session(request, &session)
+            };
+            let resumed = match self.endpoint.send(request).await {
+                Ok(response) => response::event_stream(response, &self.limits()).await,
+                Err(error) => Err(error),
+            };
+            match resumed {
+                Ok(resumed) => {
+                    stream.resume_with(resumed);
+                    return Ok(());
+                }
+                Err(error) if is_temporary(&error) => cause = error,
+                Err(error) => return Err(error),
+            }
+        }
+        Err(cause)
     }
 
     /// Reads and stores tool definitions up to the one that is called, at most [`MAX_PAGES`] pages.
     async fn read_tools(&self, params: Option<&Value>) -> Result<(), McpError> {
-        let called = params.and_then(|params| params.get("name")?.as_str());
+        let Some(called) = params.and_then(|params| params.get("name")?.as_str()) else { return Ok(()) };
         let mut cursor: Option<Value> = None;
         for _ in 0..MAX_PAGES {
             let params = cursor.map(|cursor| json!({ "cursor": cursor }));
             let message = self.outgoing(Some(self.next_id()), "tools/list", params)?;
             let posted = self.post(&message).await?;
             let mut page = self.result(posted.answer, &mut |_| ()).await?;
-            self.tools.learn(&mut page);
+            self.tools.learn_and_filter(&mut page);
             cursor = next_cursor(&page, called);
             if cursor.is_none() {
                 break;
@@ -190,6 +207,12 @@ impl McpClient {
         }
         Ok(())
     }
+}
+
+/// Whether a later attempt can succeed: the network or the server has failed.
+fn is_temporary(error: &McpError) -> bool {
+    let is_server_error = |(status, _): (StatusCode, _)| status.is_server_error();
+    matches!(error, McpError::Fetch(_)) || error.rejection().is_some_and(is_server_error)
 }
 
 /// Whether the server rejected the version although it lists it as supported, as a deployment does during an upgrade.

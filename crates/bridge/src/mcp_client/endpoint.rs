@@ -45,7 +45,8 @@ impl ProtectedEndpoint {
     /// `Retry-After`. Any other status is returned.
     pub(super) async fn send(&self, build: impl Fn() -> FetchRequest) -> Result<OpenResponse, McpError> {
         let mut authorization = self.token_manager.request_authorization();
-        let (mut redirects, mut redirected_to) = (ResourceRedirects::default(), None::<Url>);
+        let mut redirects = ResourceRedirects::default();
+        let mut redirected_to = None::<Url>;
         loop {
             let mut request = build();
             request.timeout = self.timeout;

@@ -1,12 +1,16 @@
 //! [`MessageStream`]: the messages of an event stream or of a JSON response.
 
-use std::{collections::VecDeque, fmt};
+use std::{collections::VecDeque, fmt, time::Duration};
 
+use http::HeaderValue;
 use portcullis_discovery::BodyStream;
 use portcullis_mcp::sse::{Decoder, Event};
 use serde_json::Value;
 
-use crate::error::McpError;
+use crate::{
+    error::McpError,
+    resumption::{ResumeAttempts, ResumePosition},
+};
 
 /// The messages of a stream, each returned as soon as it is complete. Dropping it closes the stream.
 ///
@@ -18,16 +22,10 @@ pub struct MessageStream {
     decoder: Decoder,
     /// The messages that have arrived and are not returned yet.
     ready: VecDeque<Value>,
-    position: StreamPosition,
-}
-
-/// What the events of a stream say about its resumption (HTML section 9.2.6).
-#[derive(Clone, Debug, Default)]
-pub(super) struct StreamPosition {
-    /// The last event identifier, after which the stream can be resumed.
-    pub(super) last_event_id: Option<String>,
-    /// The reconnection time, in milliseconds.
-    pub(super) retry: Option<u64>,
+    /// Where the stream can be resumed.
+    position: ResumePosition,
+    /// The resumptions since the last event.
+    attempts: ResumeAttempts,
 }
 
 impl MessageStream {
@@ -58,7 +56,8 @@ impl MessageStream {
     }
 
     fn with_body(body: Option<Box<dyn BodyStream>>, decoder: Decoder) -> Self {
-        Self { body, decoder, ready: VecDeque::new(), position: StreamPosition::default() }
+        let (position, attempts) = (ResumePosition::default(), ResumeAttempts::default());
+        Self { body, decoder, ready: VecDeque::new(), position, attempts }
     }
 
     /// Returns the next message. `None` when the stream has ended.
@@ -86,25 +85,29 @@ impl MessageStream {
         }
     }
 
-    /// Where the stream can be resumed.
-    pub(super) fn position(&self) -> &StreamPosition {
-        &self.position
+    /// Returns the identifier of the event after which the stream can be resumed, and the delay before that. Counts an
+    /// attempt. `None` if the stream has no such event, or after too many attempts without an event.
+    pub(super) fn next_attempt(&mut self) -> Option<(HeaderValue, Duration)> {
+        let event_id = self.position.last_event_id()?;
+        let delay = self.attempts.next_delay(&self.position);
+        (!self.attempts.are_exhausted()).then_some((event_id, delay))
     }
 
     /// Continues with the stream that resumes this ended one.
     pub(super) fn resume_with(&mut self, resumed: MessageStream) {
-        let position = std::mem::take(&mut self.position);
-        *self = MessageStream { position, ..resumed };
+        let (position, attempts) = (std::mem::take(&mut self.position), self.attempts);
+        *self = MessageStream { position, attempts, ..resumed };
     }
 
     fn receive(&mut self, events: Vec<Event>) -> Result<(), McpError> {
         for event in events {
-            self.position.last_event_id = event.id.or(self.position.last_event_id.take());
-            self.position.retry = event.retry.or(self.position.retry);
+            self.position.record(event.id, event.retry);
+            let before = self.ready.len();
             if !event.data.is_empty() {
                 let data = serde_json::from_str(&event.data).map_err(|_| McpError::InvalidResponse)?;
                 self.ready.extend(messages(data));
             }
+            self.attempts.record(self.ready.len() - before);
         }
         Ok(())
     }

@@ -7,7 +7,7 @@ use crate::error::McpError;
 
 impl McpClient {
     /// Reads a stream of [`open_stream`](Self::open_stream) to its end. Requests on it are answered, and each message
-    /// is passed to `observe`.
+    /// is passed to `observe` as it arrives.
     ///
     /// # Errors
     /// When the stream is interrupted, or a response is not accepted.
@@ -17,17 +17,31 @@ impl McpClient {
         observe: &mut (dyn FnMut(Value) + Send),
     ) -> Result<(), McpError> {
         while let Some(message) = stream.next().await? {
-            self.answer(&message).await?;
-            observe(message);
+            self.observe_and_answer(message, observe).await?;
         }
         Ok(())
     }
 
-    /// Answers a message of a legacy stream if it is a request and there is a handler.
+    /// Passes a message of a legacy stream to `observe`. Then answers it, if it is a request and there is a handler: that
+    /// can wait for the user.
     ///
     /// # Errors
     /// When the server does not accept the response.
-    pub(super) async fn answer(&self, message: &Value) -> Result<(), McpError> {
+    pub(super) async fn observe_and_answer(
+        &self,
+        message: Value,
+        observe: &mut (dyn FnMut(Value) + Send),
+    ) -> Result<(), McpError> {
+        let has = |name| message.get(name).is_some();
+        let request = (self.request_handler.is_some() && has("id") && has("method")).then(|| message.clone());
+        observe(message);
+        match request {
+            Some(request) => self.answer(&request).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn answer(&self, message: &Value) -> Result<(), McpError> {
         let (Some(handler), Some(id)) = (&self.request_handler, message.get("id")) else { return Ok(()) };
         let Some(method) = message.get("method").and_then(Value::as_str) else { return Ok(()) };
         let params = message.get("params").unwrap_or(&Value::Null);

@@ -1,6 +1,6 @@
 //! Sessions, modern calls and streams of the MCP client.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use http::{HeaderName, HeaderValue, header};
 use portcullis_client::AuthorizerSettings;
@@ -182,10 +182,11 @@ async fn a_legacy_list_of_tools_is_unchanged() {
 
 /// A legacy stream that ends early is resumed after its last event; one that cannot be resumed has ended.
 #[tokio::test(start_paused = true)]
-async fn a_broken_stream_is_resumed() {
+async fn an_ended_stream_is_resumed() {
     let network = endpoint(|message, request| match (&request.method, message["method"].as_str()) {
         (&Method::POST, Some("tools/call")) => Reply::events(&["id: e1\nretry: 2500\ndata:\n\n"]),
         (&Method::POST, Some("resources/read")) => Reply::events(&["retry: 10\ndata:\n\n"]),
+        (&Method::POST, Some("resources/list")) => Reply::events(&["id: e1\ndata:\n\n", "id:\ndata:\n\n"]),
         (&Method::POST, Some("prompts/get")) => Reply::events(&["id: dead\ndata:\n\n"]),
         (&Method::GET, _) => match request.headers[names::LAST_EVENT_ID].to_str().unwrap() {
             "e1" => Reply::events(&["id: e2\ndata:\n\n"]),
@@ -202,6 +203,54 @@ async fn a_broken_stream_is_resumed() {
     assert_eq!(client.call("resources/read", None).await.unwrap_err().code(), "mcp.ended");
 
     let before = network.to(RESOURCE).len();
+    assert_eq!(client.call("resources/list", None).await.unwrap_err().code(), "mcp.ended");
+    assert_eq!(network.to(RESOURCE).len() - before, 1, "an empty identifier clears the position");
+    let before = network.to(RESOURCE).len();
     assert_eq!(client.call("prompts/get", None).await.unwrap_err().code(), "mcp.ended");
     assert_eq!(network.to(RESOURCE).len() - before, 1 + 8);
+}
+
+/// A legacy stream that breaks is resumed as well, and a failed attempt is followed by another one. The error of a stream
+/// that cannot be resumed is its own.
+#[tokio::test(start_paused = true)]
+async fn a_broken_stream_is_resumed() {
+    let attempts = AtomicUsize::new(0);
+    let network = endpoint(move |message, request| match (&request.method, message["method"].as_str()) {
+        (&Method::POST, Some("tools/call")) => Reply::events(&["id: e1\ndata:\n\ndata: half"]).interrupted(),
+        (&Method::POST, Some("resources/read")) => Reply::events(&["data:\n\n"]).interrupted(),
+        (&Method::POST, Some("prompts/get")) => Reply::events(&["id: gone\ndata:\n\n"]).interrupted(),
+        (&Method::GET, _) if request.headers[names::LAST_EVENT_ID] == "gone" => Reply::status(404),
+        (&Method::GET, _) => match attempts.fetch_add(1, Ordering::Relaxed) {
+            0 => Reply::status(503),
+            1 => Reply::events(&[]).interrupted(),
+            _ => Reply::events(&["data: {\"jsonrpc\":\"2.0\",\"id\":2,\"result\":\"late\"}\n\n"]),
+        },
+        _ => legacy(message, request),
+    });
+    let client = client(&network, &ScriptedUser::consents(), Revision::V2025_11_25);
+    client.initialize().await.unwrap();
+    assert_eq!(client.call("tools/call", None).await.unwrap(), "late");
+    assert_eq!(client.call("resources/read", None).await.unwrap_err().code(), "fetch.interrupted");
+    assert_eq!(client.call("prompts/get", None).await.unwrap_err().code(), "mcp.status");
+}
+
+/// A server can let its client poll while it works: each stream has an event without a message. The delay grows to 1 s even
+/// if the server requires none.
+#[tokio::test(start_paused = true)]
+async fn a_client_polls_while_the_server_works() {
+    const POLLS: usize = 40;
+    let polls = AtomicUsize::new(0);
+    let network = endpoint(move |message, request| match (&request.method, message["method"].as_str()) {
+        (&Method::POST, Some("tools/call")) => Reply::events(&["id: 0\nretry: 0\ndata:\n\n"]),
+        (&Method::GET, _) => match polls.fetch_add(1, Ordering::Relaxed) + 1 {
+            POLLS => Reply::events(&["data: {\"jsonrpc\":\"2.0\",\"id\":2,\"result\":\"late\"}\n\n"]),
+            poll => Reply::events(&[&format!("id: {poll}\nretry: 0\ndata:\n\n")]),
+        },
+        _ => legacy(message, request),
+    });
+    let client = client(&network, &ScriptedUser::consents(), Revision::V2025_11_25);
+    client.initialize().await.unwrap();
+    let begun = tokio::time::Instant::now();
+    assert_eq!(client.call("tools/call", None).await.unwrap(), "late");
+    assert!(begun.elapsed().as_secs() >= 30, "{:?}", begun.elapsed());
 }

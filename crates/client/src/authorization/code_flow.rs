@@ -54,7 +54,9 @@ impl CodeFlow {
     /// The metadata of a server that publishes none, as the 2025-03-26 revision defines it: fixed paths at its origin.
     pub(crate) fn default_metadata(issuer: Issuer) -> AuthorizationServerMetadata {
         let at = |path: &str| issuer.url().join(path).ok();
-        let (authorize, token, register) = (at("/authorize"), at("/token"), at("/register"));
+        let authorize = at("/authorize");
+        let token = at("/token");
+        let register = at("/register");
         let mut metadata = AuthorizationServerMetadata::new(issuer);
         metadata.authorization_endpoint = authorize;
         metadata.token_endpoint = token;

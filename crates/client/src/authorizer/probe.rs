@@ -45,7 +45,8 @@ impl Authorizer {
 
     /// Sends a request to the resource, and follows redirects within the start URL.
     async fn open_resource(&self, start: &StartUrl, mut request: FetchRequest) -> Result<OpenResponse, ClientError> {
-        let (mut redirects, resource) = (ResourceRedirects::default(), start.resource());
+        let mut redirects = ResourceRedirects::default();
+        let resource = start.resource();
         loop {
             let answer = self.fetch.open(request.clone()).await.map_err(ClientError::Resource)?;
             if !answer.status.is_redirection() {

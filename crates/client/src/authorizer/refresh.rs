@@ -28,7 +28,7 @@ impl Authorizer {
             return Err(no_client());
         };
         let client = self.client_by_id(issuer, client_id)?;
-        let metadata = self.server(start, issuer).await?;
+        let metadata = self.fetch_server_metadata(start, issuer).await?;
         let server = Server::from_metadata(&metadata, self.policy(start))?;
         let same = || refresh_scopes(token.asked(), token.scopes());
         let scope = scopes.cloned().unwrap_or_else(same).to_string();

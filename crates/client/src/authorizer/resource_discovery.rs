@@ -1,4 +1,4 @@
-//! Discovers the authorization server of a resource, and selects the parameters of the grant.
+//! From the URL of a resource to its authorization server, and the parameters of the grant that follow from both.
 
 use std::sync::Arc;
 
@@ -15,69 +15,49 @@ impl Authorizer {
     /// Discovers the authorization server of a resource, and selects the parameters of the grant.
     ///
     /// # Errors
-    /// When the metadata cannot be fetched or is not valid, when the settings exclude the authorization server, and when it
-    /// does not support DPoP although the resource requires it.
+    /// [`ClientError::Discovery`] when the metadata of the resource or of the server cannot be fetched or is not valid,
+    /// [`ClientError::NoAuthorizationServer`] and [`ClientError::AuthorizationServerNotListed`] when the resource lists no
+    /// server or the settings exclude those that it lists, [`ClientError::UnsupportedServer`] when the server has no token
+    /// endpoint, and those of [`new_binding`].
     pub(super) async fn discover(
         &self,
         start: &StartUrl,
         challenge: &ResourceChallenge,
     ) -> Result<GrantContext, ClientError> {
-        let DiscoveredResource { metadata: protected, from, resource_match } = self.resource(start, challenge).await?;
-        let is_broader = resource_match == ResourceMatch::PathPrefix && from != MetadataSource::Configured;
-        let ProtectedResourceMetadata {
-            resource,
-            authorization_servers,
-            scopes_supported,
-            dpop_bound_access_tokens_required,
-            ..
-        } = protected;
-        let issuer = self.select_server(&authorization_servers)?;
-        let metadata = self.server(start, issuer).await?;
-        let policy = self.policy(start);
-        let server = Server::from_metadata(&metadata, policy.clone())?;
-        let must_bind = challenge.requires_dpop() || dpop_bound_access_tokens_required == Some(true);
-        let binding = new_binding(must_bind, challenge, &server)?;
-        let scopes = self.scopes(challenge, &scopes_supported, &server);
-        let registered = selection::scopes_to_register(&scopes, &scopes_supported, &server.scopes_supported);
-        let profile = RequestProfile::new(&self.settings.provider, &metadata, &resource);
-        let is_step_up = challenge.is_step_up();
-        Ok(GrantContext { resource, is_broader, metadata, policy, scopes, registered, is_step_up, binding, profile })
-    }
-
-    /// The scopes to request: those of the settings or [`selection::scopes_to_request`], and the additional ones of a
-    /// step-up, unless the settings limit them.
-    fn scopes(&self, challenge: &ResourceChallenge, supported: &[String], server: &Server) -> Scopes {
-        if let Some(limit) = self.scope_limit() {
-            return limit.clone();
-        }
-        let selected = match &self.settings.scopes {
-            Some(scopes) => selection::with_offline_access(scopes.clone(), &server.scopes_supported),
-            None => {
-                let challenged = challenge.scopes().map(|scopes| scopes.in_listed_form(supported));
-                selection::scopes_to_request(challenged.as_ref(), supported, &server.scopes_supported)
-            }
-        };
-        selected.union(&challenge.additional_scopes().in_listed_form(supported))
+        let found = self.fetch_resource_metadata(start, challenge).await?;
+        let issuer = self.select_server(&found.metadata.authorization_servers)?;
+        let metadata = self.fetch_server_metadata(start, issuer).await?;
+        self.grant_context(start, challenge, found, metadata)
     }
 
     /// Whether the resource still lists this authorization server.
+    ///
+    /// # Errors
+    /// [`ClientError::Discovery`] when the resource's metadata cannot be fetched or is not valid.
     pub(crate) async fn is_listed(
         &self,
         start: &StartUrl,
         challenge: &ResourceChallenge,
         issuer: &Issuer,
     ) -> Result<bool, ClientError> {
-        Ok(self.resource(start, challenge).await?.metadata.authorization_servers.contains(issuer))
+        Ok(self.fetch_resource_metadata(start, challenge).await?.metadata.authorization_servers.contains(issuer))
     }
 
     /// The authorization servers that the resource lists now.
+    ///
+    /// # Errors
+    /// When the resource cannot be requested without a token, and as [`is_listed`](Self::is_listed).
     pub(crate) async fn listed_issuers(&self, start: &StartUrl) -> Result<Vec<Issuer>, ClientError> {
         let challenge = self.probe(start).await?;
-        Ok(self.resource(start, &challenge).await?.metadata.authorization_servers)
+        Ok(self.fetch_resource_metadata(start, &challenge).await?.metadata.authorization_servers)
     }
 
-    /// The metadata of the resource: configured, or fetched.
-    async fn resource(
+    /// Fetches the metadata of the resource. If there is none, it is that of the settings, or with the revision 2025-03-26
+    /// the resource's origin.
+    ///
+    /// # Errors
+    /// [`ClientError::Discovery`] when there is none, it is not valid, or it cannot be fetched.
+    async fn fetch_resource_metadata(
         &self,
         start: &StartUrl,
         challenge: &ResourceChallenge,
@@ -92,8 +72,22 @@ impl Authorizer {
         }
     }
 
-    /// The metadata of an authorization server.
-    pub(super) async fn server(
+    /// Selects one of the authorization servers that the resource lists.
+    ///
+    /// # Errors
+    /// As [`selection::select_server`].
+    fn select_server<'a>(&self, listed: &'a [Issuer]) -> Result<&'a Issuer, ClientError> {
+        let bound: Vec<&Issuer> = self.settings.credentials.iter().map(|held| &held.issuer).collect();
+        let wanted = self.settings.authorization_server.as_ref();
+        selection::select_server(listed, wanted, &bound, |issuer| self.settings.store.knows(issuer))
+    }
+
+    /// Fetches the metadata of an authorization server. With the revision 2025-03-26, a server at the resource's origin needs
+    /// none and has the default endpoints.
+    ///
+    /// # Errors
+    /// [`ClientError::Discovery`] when there is none, it is not valid, or it cannot be fetched.
+    pub(super) async fn fetch_server_metadata(
         &self,
         start: &StartUrl,
         issuer: &Issuer,
@@ -109,11 +103,50 @@ impl Authorizer {
         }
     }
 
-    /// Selects one of the authorization servers that the resource lists.
-    fn select_server<'a>(&self, listed: &'a [Issuer]) -> Result<&'a Issuer, ClientError> {
-        let bound: Vec<_> = self.settings.credentials.iter().map(|held| held.issuer.clone()).collect();
-        let wanted = self.settings.authorization_server.as_ref();
-        selection::select_server(listed, wanted, &bound, |issuer| self.settings.store.knows(issuer))
+    /// Selects the scopes, the binding and the provider's profile. Fetches nothing.
+    ///
+    /// # Errors
+    /// [`ClientError::UnsupportedServer`] when the server has no token endpoint, and those of [`new_binding`].
+    fn grant_context(
+        &self,
+        start: &StartUrl,
+        challenge: &ResourceChallenge,
+        found: DiscoveredResource,
+        metadata: AuthorizationServerMetadata,
+    ) -> Result<GrantContext, ClientError> {
+        // A token for a broader resource is valid for other services of its host, too. Whoever controls one path of a host can
+        // publish such metadata, to get a token that others accept. So a person must agree, unless the settings name it.
+        let is_broader = found.resource_match == ResourceMatch::PathPrefix && found.from != MetadataSource::Configured;
+        let ProtectedResourceMetadata { resource, scopes_supported, dpop_bound_access_tokens_required, .. } =
+            found.metadata;
+        let policy = self.policy(start);
+        let server = Server::from_metadata(&metadata, policy.clone())?;
+        let must_bind = challenge.requires_dpop() || dpop_bound_access_tokens_required == Some(true);
+        let binding = new_binding(must_bind, challenge.accepts_dpop(), &server)?;
+        let scopes = self.scopes(challenge, &scopes_supported, &server);
+        let registered = selection::scopes_to_register(&scopes, &scopes_supported, &server.scopes_supported);
+        let profile = RequestProfile::new(&self.settings.provider, &metadata, &resource);
+        let is_step_up = challenge.is_step_up();
+        Ok(GrantContext { resource, is_broader, metadata, policy, scopes, registered, is_step_up, binding, profile })
+    }
+
+    /// The scopes to request: those of the settings or [`selection::scopes_to_request`], and the additional ones of a
+    /// step-up.
+    ///
+    /// If the settings limit the scopes, they are exactly those of the settings: neither the challenge nor a step-up adds one,
+    /// and `offline_access` is not added either.
+    fn scopes(&self, challenge: &ResourceChallenge, supported: &[String], server: &Server) -> Scopes {
+        if let Some(limit) = self.scope_limit() {
+            return limit.clone();
+        }
+        let selected = match &self.settings.scopes {
+            Some(scopes) => selection::with_offline_access(scopes.clone(), &server.scopes_supported),
+            None => {
+                let challenged = challenge.scopes().map(|scopes| scopes.in_listed_form(supported));
+                selection::scopes_to_request(challenged.as_ref(), supported, &server.scopes_supported)
+            }
+        };
+        selected.union(&challenge.additional_scopes().in_listed_form(supported))
     }
 
     fn discovery(&self, start: &StartUrl) -> Discovery {
@@ -126,30 +159,77 @@ impl Authorizer {
     }
 }
 
-/// Creates a key to bind the token to, if the resource requires that, or accepts it and the authorization server supports
-/// it.
-///
-/// # Errors
-/// [`ClientError::DpopNotSupported`] when the token must be bound and the authorization server does not support it.
-fn new_binding(
-    must_bind: bool,
-    challenge: &ResourceChallenge,
-    server: &Server,
-) -> Result<Option<Arc<DpopBinding>>, ClientError> {
-    if must_bind && !server.binds_tokens {
-        return Err(ClientError::DpopNotSupported { issuer: server.issuer.clone() });
-    }
-    let binds = must_bind || (challenge.accepts_dpop() && server.binds_tokens);
-    if binds { Ok(Some(Arc::new(DpopBinding::generate()?))) } else { Ok(None) }
-}
-
 /// The default of the 2025-03-26 revision: the resource's origin is its authorization server.
 fn origin_as_server(start: &StartUrl) -> Option<DiscoveredResource> {
     let issuer = Issuer::parse(&start.url().origin().ascii_serialization()).ok()?;
     let resource = ResourceUri::parse(start.url().as_str()).ok()?;
     Some(DiscoveredResource {
         metadata: ProtectedResourceMetadata::new(resource, vec![issuer]),
+        // The settings allow this default, as they would the metadata. No party could name a broader resource.
         from: MetadataSource::Configured,
         resource_match: ResourceMatch::Same,
     })
+}
+
+/// Creates a key to bind the token to, if the resource requires that, or accepts it and the authorization server supports
+/// it.
+///
+/// # Errors
+/// [`ClientError::DpopNotSupported`] when the token must be bound and the authorization server does not support it, and when
+/// the key cannot be generated.
+fn new_binding(must_bind: bool, accepts_dpop: bool, server: &Server) -> Result<Option<Arc<DpopBinding>>, ClientError> {
+    if must_bind && !server.binds_tokens {
+        return Err(ClientError::DpopNotSupported { issuer: server.issuer.clone() });
+    }
+    let binds = must_bind || (accepts_dpop && server.binds_tokens);
+    if binds { Ok(Some(Arc::new(DpopBinding::generate()?))) } else { Ok(None) }
+}
+
+#[cfg(test)]
+mod tests {
+    use portcullis_discovery::UrlPolicy;
+
+    use super::*;
+
+    fn server(binds_tokens: bool) -> Server {
+        let metadata = CodeFlow::default_metadata(Issuer::parse("https://auth.example.com").unwrap());
+        let server = Server::from_metadata(&metadata, ChainPolicy::from(UrlPolicy::StartOrigin)).unwrap();
+        Server { binds_tokens, ..server }
+    }
+
+    /// I8: a token is bound if the resource requires it, or if resource and server can. It is never unbound if it must be
+    /// bound.
+    #[test]
+    fn tokens_are_bound_if_required_or_possible() {
+        for (must_bind, accepts_dpop, binds_tokens, expected) in [
+            (false, false, false, Ok(false)),
+            (false, false, true, Ok(false)),
+            (false, true, false, Ok(false)),
+            (false, true, true, Ok(true)),
+            (true, false, false, Err("client.no_binding")),
+            (true, true, false, Err("client.no_binding")),
+            (true, false, true, Ok(true)),
+            (true, true, true, Ok(true)),
+        ] {
+            let binding = new_binding(must_bind, accepts_dpop, &server(binds_tokens));
+            let found = binding.map(|binding| binding.is_some()).map_err(|error| error.code());
+            assert_eq!(found, expected, "{must_bind} {accepts_dpop} {binds_tokens}");
+        }
+    }
+
+    /// G3: the default of 2025-03-26 names the origin without path and query, for the resource itself.
+    #[test]
+    fn the_origin_is_the_server_by_default() {
+        for (url, issuer) in [
+            ("https://mcp.example.com/a/mcp", "https://mcp.example.com"),
+            ("https://mcp.example.com:8443/mcp", "https://mcp.example.com:8443"),
+            ("http://127.0.0.1:3000/", "http://127.0.0.1:3000"),
+        ] {
+            let start = StartUrl::parse(url).unwrap();
+            let found = origin_as_server(&start).unwrap();
+            assert_eq!(found.metadata.authorization_servers, [Issuer::parse(issuer).unwrap()], "{url}");
+            assert_eq!(found.metadata.resource.as_str(), url);
+            assert_eq!(found.resource_match, ResourceMatch::Same);
+        }
+    }
 }

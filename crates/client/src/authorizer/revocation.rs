@@ -22,7 +22,7 @@ impl Authorizer {
     /// # Errors
     /// When the server cannot be reached, or rejects the request.
     pub async fn revoke(&self, start: &StartUrl, token: &ResourceToken) -> Result<Revocation, ClientError> {
-        let metadata = self.server(start, token.issuer()).await?;
+        let metadata = self.fetch_server_metadata(start, token.issuer()).await?;
         let server = Server::from_metadata(&metadata, self.policy(start))?;
         let Some(url) = &server.revocation_endpoint else { return Ok(Revocation::NotSupported) };
         let endpoint = TokenEndpoint {

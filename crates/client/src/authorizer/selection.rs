@@ -16,7 +16,7 @@ use crate::{ClientError, offline_access::OFFLINE_ACCESS};
 pub(crate) fn select_server<'a>(
     listed: &'a [Issuer],
     wanted: Option<&Issuer>,
-    bound: &[Issuer],
+    bound: &[&Issuer],
     holds: impl Fn(&Issuer) -> bool,
 ) -> Result<&'a Issuer, ClientError> {
     let not_listed = |issuer: &Issuer| ClientError::AuthorizationServerNotListed { issuer: issuer.clone() };
@@ -24,7 +24,7 @@ pub(crate) fn select_server<'a>(
         return listed.iter().find(|listed| *listed == issuer).ok_or_else(|| not_listed(issuer));
     }
     if let Some(first) = bound.first() {
-        return listed.iter().find(|issuer| bound.contains(issuer)).ok_or_else(|| not_listed(first));
+        return listed.iter().find(|&issuer| bound.contains(&issuer)).ok_or_else(|| not_listed(first));
     }
     listed.iter().find(|issuer| holds(issuer)).or_else(|| listed.first()).ok_or(ClientError::NoAuthorizationServer)
 }
@@ -71,8 +71,9 @@ mod tests {
     fn chosen(wanted: Option<&str>, bound: &[&str], held: &[&str]) -> Result<String, &'static str> {
         let wanted = wanted.map(|host| issuers(&[host]).remove(0));
         let held = issuers(held);
-        let listed = issuers(&["a", "b", "c"]);
-        select_server(&listed, wanted.as_ref(), &issuers(bound), |issuer| held.contains(issuer))
+        let (listed, bound) = (issuers(&["a", "b", "c"]), issuers(bound));
+        let bound: Vec<&Issuer> = bound.iter().collect();
+        select_server(&listed, wanted.as_ref(), &bound, |issuer| held.contains(issuer))
             .map(Issuer::to_string)
             .map_err(|error| error.code())
     }

@@ -12,7 +12,8 @@ impl Authorizer {
         found: &GrantContext,
         before: Option<&ResourceToken>,
     ) -> Result<(), ClientError> {
-        let (profile, issuer) = (&found.profile, &found.metadata.issuer);
+        let profile = &found.profile;
+        let issuer = &found.metadata.issuer;
         if let (Some(known), Mode::Interactive(interaction) | Mode::Device(interaction)) = (profile.known, &self.mode) {
             interaction.provider_recognized(known);
         }

@@ -81,11 +81,14 @@ impl LoopbackRedirect {
         open: impl Fn(&Url) + Send + Sync + 'static,
     ) -> Result<Self, InteractionError> {
         let (address, listeners) = address.bind().await?;
-        let (redirect_uri, path, waiting) =
-            (address.uri()?, Arc::<str>::from(address.path()), CurrentSignIn::default());
+        let redirect_uri = address.uri()?;
+        let path = Arc::<str>::from(address.path());
+        let waiting = CurrentSignIn::default();
         let server = |listener| tokio::spawn(serve(listener, path.clone(), waiting.clone()));
         let servers = listeners.into_iter().map(server).collect();
-        let (limit, one_at_a_time, open) = (Self::TIMEOUT, Mutex::default(), Box::new(open));
+        let limit = Self::TIMEOUT;
+        let one_at_a_time = Mutex::default();
+        let open = Box::new(open);
         Ok(Self { redirect_uri, open, paste: None, delayed: None, limit, one_at_a_time, waiting, servers })
     }
 

@@ -24,7 +24,8 @@ pub struct NewRegistration {
 impl NewRegistration {
     /// Returns the command that registers again and signs in, quoted for a POSIX shell.
     pub fn command(&self) -> String {
-        let (scopes, start) = (self.scopes.to_string(), self.start.to_string());
+        let scopes = self.scopes.to_string();
+        let start = self.start.to_string();
         format!("portcullis login --fresh --scope {} {}", quoted(&scopes), quoted(&start))
     }
 }

@@ -15,7 +15,9 @@ pub(super) fn page(status: &str, heading: &str, text: &str) -> String {
 
 /// As [`page`]. `hint` says what to do with the page.
 fn page_with_hint(status: &str, heading: &str, text: &str, hint: &str) -> String {
-    let (heading, text, hint) = (escaped(heading), escaped(text), escaped(hint));
+    let heading = escaped(heading);
+    let text = escaped(text);
+    let hint = escaped(hint);
     let body = format!(
         r#"<!doctype html>
 <html lang="en">

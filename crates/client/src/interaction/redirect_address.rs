@@ -135,7 +135,8 @@ impl RedirectAddress {
     }
 
     async fn bind_once(&self) -> io::Result<(u16, Vec<TcpListener>)> {
-        let (mut port, mut listeners) = (self.port, Vec::new());
+        let mut port = self.port;
+        let mut listeners = Vec::new();
         for address in self.addresses(port) {
             match TcpListener::bind(SocketAddr::new(address.ip(), port)).await {
                 Ok(listener) => {
@@ -150,7 +151,8 @@ impl RedirectAddress {
     }
 
     fn addresses(&self, port: u16) -> Vec<SocketAddr> {
-        let (v4, v6) = (IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST));
+        let v4 = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        let v6 = IpAddr::V6(Ipv6Addr::LOCALHOST);
         let addresses = match self.host {
             Host::V4 => vec![v4],
             Host::V6 => vec![v6],

@@ -45,7 +45,8 @@ pub(super) async fn serve(listener: TcpListener, path: Arc<str>, waiting: Curren
                     sleep(ACCEPT_RETRY_DELAY).await;
                     continue;
                 };
-                let (waiting, path) = (waiting.clone(), path.clone());
+                let waiting = waiting.clone();
+                let path = path.clone();
                 readers.spawn(async move {
                     if let Some(received) = read_redirect(stream, &path).await {
                         deliver(received, &waiting).await;

@@ -60,7 +60,8 @@ pub(crate) async fn register(
     })?;
     let redirect_uri = registration.redirect_uri.as_str();
     if !serves_redirect(&answer.body, redirect_uri) {
-        let (issuer, redirect_uri) = (server.issuer.clone(), redirect_uri.to_owned());
+        let issuer = server.issuer.clone();
+        let redirect_uri = redirect_uri.to_owned();
         return Err(ClientError::RedirectNotRegistered { issuer, redirect_uri });
     }
     Ok(Registered {

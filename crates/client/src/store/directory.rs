@@ -91,7 +91,8 @@ impl Directory {
     /// Checks that there is space and permission for an entry: writes a somewhat larger file beside it, and removes
     /// that file.
     pub(super) fn check_writable(&self, name: &Name) -> Result<(), StoreError> {
-        let (path, temporary) = (self.entry(name), self.temporary(name));
+        let path = self.entry(name);
+        let temporary = self.temporary(name);
         let current = fs::metadata(&path).map_or(0, |metadata| metadata.len());
         let size = usize::try_from(current).unwrap_or(MAX_ENTRY).saturating_add(MARGIN).min(MAX_ENTRY);
         // A killed process may have left the file. If it cannot be removed, it cannot be created either.

@@ -14,7 +14,8 @@ impl Name {
     /// Tokens for one resource share an entry, except tokens that were obtained for another URL than the resource's:
     /// each of these URLs has its own entry.
     pub(super) fn token(token: &ResourceToken) -> Self {
-        let (issuer, resource) = (token.issuer().as_str(), token.resource());
+        let issuer = token.issuer().as_str();
+        let resource = token.resource();
         let own = match token.start_url().filter(|start| !is_resource(resource, start)) {
             Some(start) => hash(&[issuer, resource.as_str(), start.url().as_str()]),
             None => hash(&[issuer, resource.as_str()]),

@@ -29,7 +29,9 @@ impl TokenManager {
         if !self.denied_scopes().intersection(missing).is_empty() {
             return Ok(false);
         }
-        let (now, before, serves) = (authorizer.clock().now(), self.current(), covers.clone());
+        let now = authorizer.clock().now();
+        let before = self.current();
+        let serves = covers.clone();
         let serves = move |token: &ResourceToken| !token.is_expired(now) && serves(token);
         match self.obtain(authorizer, &challenge.for_step_up(missing), before.clone(), serves).await {
             Ok(token) if covers(&token) => Ok(true),

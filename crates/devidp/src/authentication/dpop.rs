@@ -75,7 +75,8 @@ impl DpopProofs {
         if proof.method() != Method::POST.as_str() || !self.is_token_endpoint(proof.url()) {
             return Err(invalid("htm and htu of the DPoP proof must be POST and the token endpoint"));
         }
-        let (now, issued_at) = (self.clock.now(), proof.issued_at());
+        let now = self.clock.now();
+        let issued_at = proof.issued_at();
         if issued_at < now.saturating_sub(MAX_PROOF_AGE) || issued_at > now.saturating_add(MAX_PROOF_AGE) {
             return Err(invalid("the DPoP proof was not created within the last minute"));
         }

@@ -36,7 +36,8 @@ impl<'a> PresentedCredential<'a> {
     /// Fails when the request has no credential, more than one, or a malformed one, or identifies two clients.
     pub(super) fn parse(headers: &HeaderMap, form: &'a Params) -> Result<Self, ErrorResponse> {
         let invalid = |description| ErrorResponse::new(ErrorCode::InvalidRequest, description);
-        let (id, secret) = (form.get("client_id")?, form.get("client_secret")?);
+        let id = form.get("client_id")?;
+        let secret = form.get("client_secret")?;
         let assertion = parse_assertion(form)?;
         let basic = parse_basic(headers)?;
         let methods = [basic.is_some(), secret.is_some(), assertion.is_some()];

@@ -70,7 +70,8 @@ pub(crate) async fn with_wrong_issuer(issuer: &Issuer, reply: Reply) -> Reply {
     let encoded = |issuer: &str| form_urlencoded::byte_serialize(issuer.as_bytes()).collect::<String>();
     let location = head.headers.get(LOCATION).and_then(|location| location.to_str().ok());
     let location = location.map(|location| {
-        let (issuer, wrong_issuer) = (encoded(issuer.as_str()), encoded(WRONG_ISSUER));
+        let issuer = encoded(issuer.as_str());
+        let wrong_issuer = encoded(WRONG_ISSUER);
         location.replace(&format!("iss={issuer}"), &format!("iss={wrong_issuer}"))
     });
     if let Some(location) = location.and_then(|location| HeaderValue::try_from(location).ok()) {

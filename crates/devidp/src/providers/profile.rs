@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 pub(crate) struct Profile {
     /// The issuer path, unless the settings have one.
     pub(crate) issuer_path: &'static str,
-    /// Whether an issuer without a path ends with a slash.
+    /// Whether the issuer ends with a slash.
     pub(crate) issuer_ends_with_slash: bool,
     /// Where the metadata document is served.
     pub(crate) well_known: &'static [WellKnown],

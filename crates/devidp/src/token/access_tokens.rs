@@ -37,7 +37,8 @@ const MAX_TOKEN: usize = 16 * 1024;
 impl AccessTokens {
     pub(crate) fn new(config: Arc<Config>, keys: Arc<Keys>) -> Self {
         let lifetime = config.settings.access_token_lifetime;
-        let (opaque, revoked) = (config.table(EVICTING_CAPACITY, lifetime), config.table(LASTING_CAPACITY, lifetime));
+        let opaque = config.table(EVICTING_CAPACITY, lifetime);
+        let revoked = config.table(LASTING_CAPACITY, lifetime);
         Self { config, keys, opaque, revoked }
     }
 

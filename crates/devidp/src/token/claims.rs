@@ -39,7 +39,8 @@ pub(super) fn create(
 
 /// Returns the identifier of a token, whose claim has another name at some providers.
 pub(super) fn token_id(claims: &AccessTokenClaims) -> Option<&str> {
-    claims.jti.as_deref().or_else(|| claims.extra.get("uti")?.as_str())
+    let other = || ["uti", "uid"].into_iter().find_map(|name| claims.extra.get(name)?.as_str());
+    claims.jti.as_deref().or_else(other)
 }
 
 /// Returns the client of a token, whose claim has another name at some providers.

@@ -16,19 +16,22 @@ impl NetworkError {
         Self { failure, certificate: None, cause: None }
     }
 
-    /// Creates an error with a cause, which must not contain the URL.
+    /// Creates an error with a cause.
+    ///
+    /// The cause must not contain the URL, whose query can be secret: logs show causes. This is not checked, because the
+    /// error does not know the URL.
     pub fn caused_by(failure: NetworkFailure, cause: impl Error + Send + Sync + 'static) -> Self {
         Self { failure, certificate: None, cause: Some(Arc::new(cause)) }
     }
 
-    /// Adds the problem of the peer's certificate.
-    #[must_use]
-    pub fn with_certificate_problem(mut self, problem: CertificateProblem) -> Self {
-        self.certificate = Some(problem);
-        self
+    /// Creates the error of a TLS handshake that failed because of the peer's certificate. The cause is that of
+    /// [`caused_by`](Self::caused_by).
+    pub fn tls(problem: CertificateProblem, cause: impl Error + Send + Sync + 'static) -> Self {
+        Self { certificate: Some(problem), ..Self::caused_by(NetworkFailure::Tls, cause) }
     }
 
-    /// Returns the failure of the same request through a proxy: a failure before the TLS handshake is the proxy's.
+    /// Returns the failure of the same request through a proxy: a failure before the TLS handshake is the proxy's. With an
+    /// https proxy, a failure of TLS can be that of the proxy or of the host, which are not distinguished.
     #[cfg(feature = "reqwest")]
     pub(crate) fn through_proxy(mut self) -> Self {
         if matches!(self.failure, NetworkFailure::Resolve | NetworkFailure::Connect) {
@@ -56,7 +59,11 @@ impl fmt::Display for NetworkError {
 
 impl fmt::Debug for NetworkError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("NetworkError").field(&self.failure).field(&self.cause).finish()
+        f.debug_struct("NetworkError")
+            .field("failure", &self.failure)
+            .field("certificate", &self.certificate)
+            .field("cause", &self.cause)
+            .finish()
     }
 }
 
@@ -86,7 +93,7 @@ pub enum CertificateProblem {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NetworkFailure {
-    /// The host name has no address.
+    /// The host name cannot be resolved: it has no address, or no resolver responds.
     #[error("the host name cannot be resolved")]
     Resolve,
     /// No address accepted the connection.
@@ -95,14 +102,14 @@ pub enum NetworkFailure {
     /// The egress proxy cannot be reached, or it did not connect to the host.
     #[error("the proxy cannot be reached, or it refused to connect to the host")]
     Proxy,
-    /// The TLS handshake failed, for example because of the certificate.
+    /// The TLS handshake failed, for example because of the certificate. It can be that with an https proxy.
     #[error("the TLS handshake failed")]
     Tls,
-    /// The server does not speak TLS on this port.
+    /// The server does not speak TLS on this port. It can be an https proxy.
     #[error("the server does not speak TLS on this port; it may speak plain http")]
     NotTls,
     /// The connection was interrupted, or the response is not HTTP.
-    #[error("the connection was interrupted")]
+    #[error("the connection was interrupted, or the response is not HTTP")]
     Interrupted,
 }
 
@@ -117,5 +124,57 @@ impl NetworkFailure {
             Self::NotTls => "fetch.not_tls",
             Self::Interrupted => "fetch.interrupted",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    const FAILURES: [NetworkFailure; 6] = [
+        NetworkFailure::Resolve,
+        NetworkFailure::Connect,
+        NetworkFailure::Proxy,
+        NetworkFailure::Tls,
+        NetworkFailure::NotTls,
+        NetworkFailure::Interrupted,
+    ];
+
+    #[test]
+    fn codes_are_stable() {
+        let codes = ["resolve", "connect", "proxy", "tls", "not_tls", "interrupted"];
+        assert_eq!(
+            FAILURES.map(NetworkFailure::code),
+            codes.map(|code| format!("fetch.{code}")).each_ref().map(|code| &**code)
+        );
+    }
+
+    #[cfg(feature = "reqwest")]
+    #[test]
+    fn failures_before_tls_are_the_proxys() {
+        use NetworkFailure::{Interrupted, NotTls, Proxy, Tls};
+        let proxied = FAILURES.map(|failure| NetworkError::new(failure).through_proxy().failure());
+        assert_eq!(proxied, [Proxy, Proxy, Proxy, Tls, NotTls, Interrupted]);
+    }
+
+    #[test]
+    fn the_cause_and_the_certificate_are_shown() {
+        let cause = || io::Error::from(io::ErrorKind::ConnectionReset);
+        let error = NetworkError::tls(CertificateProblem::Expired, cause());
+        assert_eq!(
+            (error.failure(), error.certificate_problem()),
+            (NetworkFailure::Tls, Some(CertificateProblem::Expired))
+        );
+        assert_eq!(error.source().map(ToString::to_string), Some(cause().to_string()));
+        assert_eq!(error.to_string(), "the TLS handshake failed", "the cause is only in the source");
+        let shown = format!("{error:?}");
+        assert_eq!(
+            shown,
+            "NetworkError { failure: Tls, certificate: Some(Expired), cause: Some(Kind(ConnectionReset)) }"
+        );
+        let without = NetworkError::new(NetworkFailure::Connect);
+        assert!(without.source().is_none() && without.certificate_problem().is_none());
     }
 }

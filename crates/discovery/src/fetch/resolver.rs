@@ -34,35 +34,41 @@ impl Resolve for FilteringResolver {
     fn resolve(&self, name: Name) -> Resolving {
         let Self { policy, lookup } = *self;
         Box::pin(async move {
-            let found = lookup(name.as_str().to_owned()).await.map_err(|_| NoAddress)?;
+            let found = lookup(name.as_str().to_owned()).await.map_err(Unresolved::Lookup)?;
             let allowed = allowed(policy, name.as_str(), found.into_iter())?;
             Ok(Box::new(allowed.into_iter()) as Addrs)
         })
     }
 }
 
-/// The name has no address.
+/// Why a name is not resolved.
 #[derive(Debug, thiserror::Error)]
-#[error("the name has no address")]
-pub(crate) struct NoAddress;
+pub(crate) enum Unresolved {
+    /// The name is unknown, or no resolver responds.
+    #[error("the lookup failed")]
+    Lookup(#[source] io::Error),
+    /// The name has no address.
+    #[error("the name has no address")]
+    NoAddress,
+}
 
 /// Returns the addresses of a name that the policy allows.
 ///
 /// # Errors
-/// [`UrlPolicyError::Address`] if it forbids all of them, [`NoAddress`] if there are none.
+/// [`UrlPolicyError::Address`] if it forbids all of them, [`Unresolved::NoAddress`] if there are none.
 fn allowed(
     policy: UrlPolicy,
     name: &str,
     found: impl Iterator<Item = SocketAddr>,
 ) -> Result<Vec<SocketAddr>, Box<dyn std::error::Error + Send + Sync>> {
-    let host = Url::parse(&format!("https://{name}/")).map_err(|_| NoAddress)?;
+    let host = Url::parse(&format!("https://{name}/")).map_err(|_| Unresolved::NoAddress)?;
     let mut has_address = false;
     let allowed: Vec<_> =
         found.inspect(|_| has_address = true).filter(|address| policy.allows_address(&host, address.ip())).collect();
     if !allowed.is_empty() {
         return Ok(allowed);
     }
-    Err(if has_address { UrlPolicyError::Address.into() } else { NoAddress.into() })
+    Err(if has_address { UrlPolicyError::Address.into() } else { Unresolved::NoAddress.into() })
 }
 
 #[cfg(test)]
@@ -87,6 +93,6 @@ mod tests {
         assert_eq!(filter(PEER, "localhost", &["127.0.0.1", "::1"]), Ok(vec!["127.0.0.1".into(), "::1".into()]));
         assert_eq!(filter(UrlPolicy::Operator, "auth.internal", &["10.0.0.7"]), Ok(vec!["10.0.0.7".into()]));
         assert_eq!(filter(UrlPolicy::Operator, "localhost", &["9.9.9.9"]), forbidden);
-        assert_eq!(filter(PEER, "auth.example.com", &[]), Err(NoAddress.to_string()));
+        assert_eq!(filter(PEER, "auth.example.com", &[]), Err(Unresolved::NoAddress.to_string()));
     }
 }

@@ -68,9 +68,9 @@ impl Fixture {
 
     async fn examine_with(&self, token: Option<&AccessToken>) -> Report {
         let doctor = Doctor::new(Arc::new(self.fetch.clone()), Arc::new(ManualClock::new()));
-        let mut told = 0;
-        let report = doctor.examine(&Url::parse(RESOURCE).unwrap(), token, &mut |_| told += 1).await;
-        assert_eq!(told, report.steps.len(), "every step is told");
+        let mut reported = 0;
+        let report = doctor.examine(&Url::parse(RESOURCE).unwrap(), token, &mut |_| reported += 1).await;
+        assert_eq!(reported, report.steps.len(), "every step is reported once");
         report
     }
 
@@ -295,9 +295,9 @@ async fn broken(fixture: &Fixture, token: String) -> Vec<String> {
     let report = fixture.examine_with(Some(&AccessToken::new(token))).await;
     let steps = &report.steps[report.steps.len() - 2..];
     let problems = steps.iter().flat_map(|step| &step.findings).filter(|finding| finding.verdict == Verdict::Problem);
-    let mut told: Vec<_> = problems.map(|finding| finding.rule.id.to_owned()).collect();
-    told.push(steps[1].response.as_ref().map(|response| response.status.to_string()).unwrap_or_default());
-    told
+    let mut reported: Vec<_> = problems.map(|finding| finding.rule.id.to_owned()).collect();
+    reported.push(steps[1].response.as_ref().map(|response| response.status.to_string()).unwrap_or_default());
+    reported
 }
 
 #[tokio::test]

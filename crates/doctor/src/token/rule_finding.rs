@@ -6,7 +6,8 @@ use crate::{Finding, Rule};
 
 /// Converts the verifier's check of a rule.
 pub(super) fn rule_finding(check: RuleCheck) -> Finding {
-    let (id, source) = (check.rule.id(), check.rule.source());
+    let id = check.rule.id();
+    let source = check.rule.source();
     let rule = Rule { id, source };
     match check.result {
         Ok(()) => Finding::met(rule, met_text(check.rule)),

@@ -22,7 +22,8 @@ impl UnverifiedToken {
     pub(super) fn parse(token: &AccessToken) -> Option<Self> {
         let jws = CompactJws::parse(token.secret(), MAX_TOKEN).ok()?;
         let header = jws.header();
-        let (kid, typ) = (header.kid().unwrap_or("none"), header.typ().unwrap_or("none"));
+        let kid = header.kid().unwrap_or("none");
+        let typ = header.typ().unwrap_or("none");
         let header = format!("alg {}, kid {}, typ {}", header.alg(), text::quoted(kid), text::quoted(typ));
         Some(Self { header, claims: AccessTokenClaims::parse(jws.unverified_payload()).ok()? })
     }

@@ -115,7 +115,8 @@ impl<B: Body<Data = Bytes>> Negotiation<B> {
         let backend_guard = head.extensions.remove::<BackendSessionGuard>();
         match MessageReader::new(&head.headers, share) {
             Some(reader) => {
-                let (body, deadline) = (Box::pin(body), Box::pin(sleep_until(opening.deadline)));
+                let body = Box::pin(body);
+                let deadline = Box::pin(sleep_until(opening.deadline));
                 let held = Box::new(HeldResponse { opening, head, body, backend_guard, reader, deadline });
                 Ok(Self { held: Some(held), served })
             }

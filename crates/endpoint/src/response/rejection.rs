@@ -23,8 +23,8 @@ pub(crate) struct Rejection {
 pub(crate) enum Reason {
     /// No guard has authenticated the request.
     NoGuard,
-    /// The method is not served. With `post_only`, GET and DELETE are not served either, because there are no sessions.
-    Method { post_only: bool },
+    /// The method is not served. Without sessions, only POST is.
+    Method { has_sessions: bool },
     /// The body could not be collected.
     Body(BodyError),
     /// The message needs a session and has no usable one.

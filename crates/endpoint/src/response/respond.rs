@@ -46,8 +46,8 @@ impl Rejection {
         let id = self.id.as_deref();
         match &self.reason {
             Reason::NoGuard => text(StatusCode::INTERNAL_SERVER_ERROR, "Internal error"),
-            Reason::Method { post_only } => {
-                let allow = if *post_only { POST_ONLY } else { ALL_METHODS };
+            Reason::Method { has_sessions } => {
+                let allow = if *has_sessions { ALL_METHODS } else { POST_ONLY };
                 with_header(text(StatusCode::METHOD_NOT_ALLOWED, "Method not allowed"), ALLOW, allow)
             }
             Reason::Body(error) => body_error(*error),

@@ -9,7 +9,8 @@ impl Rules {
     /// Returns whether scopes and claims admit this operation; without one a GET. Rate limits do not count.
     pub(crate) fn admit(&self, operation: Option<&Operation>, principal: &Principal) -> bool {
         let covers = |needed| self.implications.covers(principal.scopes(), needed);
-        let (mut has_scopes, mut denials) = (covers(&self.required), ClaimDenials::default());
+        let mut has_scopes = covers(&self.required);
+        let mut denials = ClaimDenials::default();
         for rule in self.rules.iter().filter(|rule| may_match(rule, operation)) {
             has_scopes &= covers(&rule.scopes);
             denials.evaluate(&rule.claims, principal);

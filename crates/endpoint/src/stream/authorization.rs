@@ -27,7 +27,8 @@ pub(super) struct StreamAuthorization {
 impl StreamAuthorization {
     /// Returns the authorization by the caller's token, which is watched from now on if it is introspected.
     pub(super) fn new(caller: &Caller) -> Self {
-        let (opened_by, watched) = (caller.verified(), caller.held_token().and_then(HeldToken::watch));
+        let opened_by = caller.verified();
+        let watched = caller.held_token().and_then(HeldToken::watch);
         let valid_until = opened_by.map_or(NO_EXPIRY, |verified| validity(verified, watched.is_some()));
         Self { opened_by: opened_by.cloned(), valid_until: AtomicU64::new(valid_until), watched: Mutex::new(watched) }
     }

@@ -152,7 +152,8 @@ impl OpenStream {
             return false;
         }
         self.finishing_since.store(millis(now.monotonic), Ordering::Relaxed);
-        let (open, finishing) = (State::Open as u8, State::Finishing as u8);
+        let open = State::Open as u8;
+        let finishing = State::Finishing as u8;
         self.state.compare_exchange(open, finishing, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 

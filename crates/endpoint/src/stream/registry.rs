@@ -68,7 +68,8 @@ impl StreamRegistry {
     /// Without it no stream ends with its authorization, and none sends a comment.
     pub fn sweep(&self) -> usize {
         let now = self.now();
-        let (mut ended, mut woken) = (Vec::new(), Vec::new());
+        let mut ended = Vec::new();
+        let mut woken = Vec::new();
         for shard in &self.0.shards {
             for stream in lock(shard).slots.iter().flatten() {
                 match stream.check(now) {

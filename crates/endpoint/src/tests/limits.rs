@@ -79,15 +79,15 @@ async fn a_session_over_the_limit_is_rejected_after_initialize() {
         fixture.start("GET", &headers[1], Full::from("")).await.unwrap(),
     ];
     fixture.inner.add_response(200, &[(SESSION, BACKEND)], "{}");
-    let refused = opening.await.unwrap();
-    assert_eq!(refused.status().as_u16(), 503);
-    assert_eq!(refused.headers().get(SESSION), None);
-    assert_eq!(refused.headers()["retry-after"], "30");
+    let rejected = opening.await.unwrap();
+    assert_eq!(rejected.status().as_u16(), 503);
+    assert_eq!(rejected.headers().get(SESSION), None);
+    assert_eq!(rejected.headers()["retry-after"], "30");
 
-    let body = refused.into_body().collect().await.unwrap().to_bytes();
+    let body = rejected.into_body().collect().await.unwrap().to_bytes();
     assert_eq!(serde_json::from_slice::<serde_json::Value>(&body).unwrap()["id"], 1);
     assert_eq!(fixture.decided(), (503, Some("session.owner_full")));
-    assert_eq!(fixture.ended(), vec![]);
+    assert!(fixture.ended().is_empty());
     assert_eq!(fixture.sessions.len(), 2);
 }
 
@@ -105,7 +105,7 @@ async fn a_failed_initialize_ends_nothing() {
     let mut opening = Box::pin(fixture.start("POST", &JSON, Full::from(initialize().to_string())));
     assert!(poll_once(&mut opening).is_pending());
     drop(opening);
-    assert_eq!(fixture.ended(), vec![]);
+    assert!(fixture.ended().is_empty());
     assert_eq!(fixture.sessions.len(), 2);
 }
 

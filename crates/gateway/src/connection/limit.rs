@@ -29,7 +29,7 @@ pub struct ConnectionLimit(Arc<OpenConnections>);
 
 /// The state that the clones of a limit share.
 struct OpenConnections {
-    max: usize,
+    max: AtomicUsize,
     /// The number of permits.
     count: AtomicUsize,
     /// The idle connections of the instances that share this limit.
@@ -49,12 +49,18 @@ pub(crate) struct ConnectionPermit(Arc<OpenConnections>);
 impl ConnectionLimit {
     /// Returns a limit of `max` open connections.
     pub fn new(max: usize) -> Self {
+        let max = AtomicUsize::new(max);
         Self(Arc::new(OpenConnections { max, count: AtomicUsize::new(0), pools: Mutex::default() }))
     }
 
     /// Returns the maximum number of open connections.
     pub fn max(&self) -> usize {
-        self.0.max
+        self.0.max.load(Ordering::Relaxed)
+    }
+
+    /// Changes the maximum, for all clones. Open connections above it are not closed; they count until they close.
+    pub fn set_max(&self, max: usize) {
+        self.0.max.store(max, Ordering::Relaxed);
     }
 
     /// Returns the number of open connections, including idle ones.
@@ -76,16 +82,18 @@ impl ConnectionLimit {
 
     /// Issues a new permit, unless the limit is reached.
     fn acquire_new(&self) -> Option<ConnectionPermit> {
-        let increment = |count: usize| (count < self.0.max).then_some(count + 1);
+        let increment = |count: usize| (count < self.max()).then_some(count + 1);
         let incremented = self.0.count.fetch_update(Ordering::AcqRel, Ordering::Relaxed, increment);
         incremented.ok().map(|_| ConnectionPermit(Arc::clone(&self.0)))
     }
 
     /// Closes an idle connection and takes over its permit. Because the permit is handed over and not returned, the count does
-    /// not change, and a concurrent request cannot acquire the capacity first.
+    /// not change, and a concurrent request cannot acquire the capacity first. While more connections are open than the
+    /// maximum, which was lowered, the permit is returned, and the next idle connection is closed.
     fn acquire_idle(&self) -> Option<ConnectionPermit> {
         let pools = self.0.pools.lock().unwrap_or_else(PoisonError::into_inner);
-        pools.iter().filter_map(Weak::upgrade).find_map(|pool| pool.close_oldest())
+        let close = || pools.iter().filter_map(Weak::upgrade).find_map(|pool| pool.close_oldest());
+        std::iter::from_fn(close).find(|_| self.open() <= self.max())
     }
 }
 
@@ -97,7 +105,7 @@ impl Drop for ConnectionPermit {
 
 impl fmt::Debug for ConnectionLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ConnectionLimit").field("max", &self.0.max).finish_non_exhaustive()
+        f.debug_struct("ConnectionLimit").field("max", &self.max()).finish_non_exhaustive()
     }
 }
 
@@ -120,6 +128,30 @@ mod tests {
         let third = limit.acquire();
         assert!(third.is_some());
         assert!(limit.acquire().is_none());
+    }
+
+    /// L9: a lowered maximum is reached as connections close, and idle connections are closed for it.
+    #[test]
+    fn the_maximum_can_be_changed() {
+        struct Idle(Mutex<Vec<ConnectionPermit>>);
+        impl IdleConnections for Idle {
+            fn close_oldest(&self) -> Option<ConnectionPermit> {
+                self.0.lock().unwrap().pop()
+            }
+        }
+        let limit = ConnectionLimit::new(4);
+        let idle: Vec<_> = (0..3).map_while(|_| limit.acquire()).collect();
+        let used = limit.acquire();
+        let idle: Arc<dyn IdleConnections> = Arc::new(Idle(Mutex::new(idle)));
+        limit.register(Arc::downgrade(&idle));
+        limit.clone().set_max(2);
+        assert_eq!((limit.max(), limit.open()), (2, 4), "open connections are not closed");
+        let next = limit.acquire();
+        assert!(next.is_some() && limit.open() == 2, "two idle connections are closed, and one is handed over");
+        assert!(limit.acquire().is_none());
+        limit.set_max(3);
+        assert!(limit.acquire().is_some());
+        drop((used, next));
     }
 
     /// L9: concurrent threads never hold more permits than the limit.

@@ -49,7 +49,8 @@ impl PublicAddress {
     /// # Errors
     /// Fails if the URL is neither `http` nor `https` or has no host.
     pub(super) fn new(url: &Url) -> Result<Self, UpstreamSettingsError> {
-        let (scheme, host) = (url.scheme(), &url[url::Position::BeforeHost..url::Position::AfterPort]);
+        let scheme = url.scheme();
+        let host = &url[url::Position::BeforeHost..url::Position::AfterPort];
         if !matches!(scheme, "http" | "https") || host.is_empty() {
             return Err(UpstreamSettingsError::PublicUrl);
         }

@@ -1,11 +1,11 @@
-//! The rules that turn an inbound request into the request to the upstream.
+//! [`ForwardingRules`]: which parts of a client's request the upstream gets, and what the gateway adds.
 
 use std::net::IpAddr;
 
 use bytes::Bytes;
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Version,
-    header::{CONTENT_TYPE, COOKIE, HOST, VIA},
+    header::{CONTENT_TYPE, HOST, VIA},
 };
 use portcullis_guard::{TraceContext, TraceParent};
 use portcullis_http1::{Request, RequestBuilder};
@@ -47,10 +47,21 @@ pub(crate) struct InboundRequest<'a> {
     pub(crate) trace: Option<TraceContext>,
 }
 
+/// The settings of [`ForwardingRules`]. By default, no identity is added, and cookies and client assertions are removed.
+#[derive(Default)]
+pub(crate) struct ForwardingSettings<'a> {
+    pub(crate) identity_headers: Vec<IdentityHeader>,
+    /// The client assertions that are forwarded.
+    pub(crate) forward_headers: Vec<HeaderName>,
+    /// The URL under which clients reach the gateway, for the forwarding headers. `None` adds none.
+    pub(crate) public_url: Option<&'a Url>,
+    pub(crate) forward_cookies: bool,
+}
+
 /// The rules that turn an inbound request into the request to the upstream.
 pub(crate) struct ForwardingRules {
     identity_headers: Vec<IdentityHeader>,
-    /// The names of the identity headers without [`GATEWAY_PREFIX`].
+    /// The names of those identity headers that do not begin with [`GATEWAY_PREFIX`].
     unprefixed_identity_names: Vec<HeaderName>,
     /// The client assertions that are forwarded.
     forward_headers: Vec<HeaderName>,
@@ -62,13 +73,10 @@ impl ForwardingRules {
     /// Checks the settings and prepares the rules.
     ///
     /// # Errors
-    /// Fails if a header cannot carry the identity or be forwarded, is listed twice, or the public URL has no host.
-    pub(crate) fn new(
-        identity_headers: Vec<IdentityHeader>,
-        forward_headers: Vec<HeaderName>,
-        public_url: Option<&Url>,
-        forward_cookies: bool,
-    ) -> Result<Self, UpstreamSettingsError> {
+    /// Fails if a header cannot carry the identity or be forwarded, two identity headers have the same name, or the public URL
+    /// has no host.
+    pub(crate) fn new(settings: ForwardingSettings<'_>) -> Result<Self, UpstreamSettingsError> {
+        let ForwardingSettings { identity_headers, forward_headers, public_url, forward_cookies } = settings;
         for (position, IdentityHeader { name, .. }) in identity_headers.iter().enumerate() {
             if !may_carry_identity(name.as_str()) {
                 return Err(UpstreamSettingsError::IdentityHeader(name.clone()));
@@ -111,15 +119,14 @@ impl ForwardingRules {
         request.body(body)
     }
 
-    /// Copies the headers that are forwarded. The state of a trace is forwarded if the request belongs to this trace.
+    /// Copies the headers that are forwarded.
     fn forward(&self, headers: &HeaderMap, trace: Option<&TraceContext>, request: &mut RequestBuilder) {
         for (name, value) in headers {
             let is_forwarded = match name.as_str() {
-                "traceparent" => trace.is_none() && TraceParent::of(headers).is_some(),
-                "tracestate" => match trace {
-                    Some(trace) => trace.parent_id().is_some(),
-                    None => TraceParent::of(headers).is_some(),
-                },
+                text @ ("traceparent" | "tracestate") => {
+                    let continues_client = trace.map(|trace| trace.parent_id().is_some());
+                    forwards_trace_header(text, continues_client, || TraceParent::of(headers).is_some())
+                }
                 text => !self.is_removed(text),
             };
             if is_forwarded {
@@ -128,8 +135,11 @@ impl ForwardingRules {
         }
     }
 
-    /// Returns whether the header is removed. The most common names are decided first, as [`Self::is_removed_by_rule`]
-    /// would.
+    /// Returns whether the header is removed.
+    ///
+    /// The most common names are decided first, with the results of [`Self::is_removed_by_rule`]; the test
+    /// `common_names_follow_the_rule` compares them. This saves 0.5 of the 16 us of a request with 7 headers, and 0.7 us
+    /// with the 12 headers of a browser (`docs/contribute/benchmarks.md`).
     fn is_removed(&self, name: &str) -> bool {
         match name {
             "authorization" | "content-length" | "content-type" | "host" | "x-request-id" => true,
@@ -140,6 +150,9 @@ impl ForwardingRules {
     }
 
     /// Returns whether the header is removed by any of the rules.
+    ///
+    /// `Forwarded` and `X-Forwarded-*` are client assertions that `forward_headers` cannot list: the gateway writes its own. The
+    /// client's `Via` is forwarded, and the gateway adds its own after it (RFC 9110 section 7.6.3).
     fn is_removed_by_rule(&self, name: &str) -> bool {
         is_ambiguous(name)
             || is_hop_by_hop(name)
@@ -154,20 +167,34 @@ impl ForwardingRules {
                 "content-type" | "content-encoding" => true,
                 // The gateway sets its own.
                 "host" | "x-request-id" => true,
-                _ if name == COOKIE => !self.forward_cookies,
+                "cookie" => !self.forward_cookies,
                 _ => self.is_identity(name),
             }
     }
 
-    /// Returns whether this is the name of an identity header without [`GATEWAY_PREFIX`].
+    /// Returns whether this is the name of an identity header that does not begin with [`GATEWAY_PREFIX`]. Names that do are
+    /// always removed.
     fn is_identity(&self, name: &str) -> bool {
         self.unprefixed_identity_names.iter().any(|identity| identity == name)
+    }
+}
+
+/// Returns whether this header of the client's trace, `traceparent` or `tracestate` (W3C Trace Context), is forwarded.
+///
+/// Both are if the gateway has no trace of its own and `traceparent` is valid. With a trace of its own, the gateway writes
+/// `traceparent`, and forwards `tracestate` only if its trace continues that of the client. `continues_client` is whether it
+/// does, and `None` without such a trace.
+fn forwards_trace_header(name: &str, continues_client: Option<bool>, has_valid_parent: impl FnOnce() -> bool) -> bool {
+    match continues_client {
+        None => has_valid_parent(),
+        Some(continues_client) => name == "tracestate" && continues_client,
     }
 }
 
 /// `Via` with the version of the inbound request (RFC 9110 section 7.6.3).
 fn via(version: Version) -> HeaderValue {
     HeaderValue::from_static(match version {
+        Version::HTTP_3 => "3.0 portcullis",
         Version::HTTP_2 => "2.0 portcullis",
         Version::HTTP_10 => "1.0 portcullis",
         _ => "1.1 portcullis",

@@ -113,7 +113,8 @@ impl List {
 /// without a runtime, there is none.
 fn spawn_timer(list: &Arc<Mutex<List>>, period: Duration) -> Weak<()> {
     let Ok(runtime) = Handle::try_current() else { return Weak::new() };
-    let (list, timer) = (Arc::downgrade(list), Arc::new(()));
+    let list = Arc::downgrade(list);
+    let timer = Arc::new(());
     let is_running = Arc::downgrade(&timer);
     runtime.spawn(async move {
         let _timer = timer;

@@ -56,7 +56,8 @@ impl UpstreamFuture {
         if let Some(caller) = &caller {
             caller.record_upstream_start(state.clock.monotonic());
         }
-        let (is_post, request_id) = (inbound.method == Method::POST, inbound.request_id.clone());
+        let is_post = inbound.method == Method::POST;
+        let request_id = inbound.request_id.clone();
         let request = state.rules.upstream_request(inbound, &state.target);
         let attempt = match state.pool.take() {
             Some(connection) => Attempt::Idle(connection.send(request)),

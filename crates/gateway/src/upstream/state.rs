@@ -12,7 +12,7 @@ use crate::{
     address::Target,
     connection::{Connection, ConnectionLimit, Pool, Stream},
     error::UpstreamSettingsError,
-    request::ForwardingRules,
+    request::{ForwardingRules, ForwardingSettings},
     response::{self, UpstreamBody, UpstreamFailure},
     settings::HttpUpstreamSettings,
 };
@@ -53,7 +53,12 @@ impl UpstreamState {
         Ok(Self {
             resource,
             target: Target::new(address, trust)?,
-            rules: ForwardingRules::new(identity_headers, forward_headers, public_url.as_ref(), forward_cookies)?,
+            rules: ForwardingRules::new(ForwardingSettings {
+                identity_headers,
+                forward_headers,
+                public_url: public_url.as_ref(),
+                forward_cookies,
+            })?,
             forward_cookies,
             connect_timeout,
             head_deadlines: Deadlines::new(head_timeout),

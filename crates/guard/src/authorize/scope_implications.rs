@@ -65,7 +65,8 @@ impl ScopeImplications {
 
 /// Returns all scopes that a scope implies, including itself only if it is part of a cycle.
 fn reached_from<'a>(broad: &str, implied: &'a BTreeMap<String, Scopes>) -> BTreeSet<&'a str> {
-    let (mut reached, mut next) = (BTreeSet::new(), Vec::from_iter(implied.get(broad)));
+    let mut reached = BTreeSet::new();
+    let mut next = Vec::from_iter(implied.get(broad));
     while let Some(scopes) = next.pop() {
         for name in scopes.iter().filter(|name| reached.insert(*name)).collect::<Vec<_>>() {
             next.extend(implied.get(name));

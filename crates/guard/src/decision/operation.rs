@@ -37,7 +37,8 @@ impl Operation {
 
     /// Creates an operation with its first target, if it has one.
     pub fn new(name: &str, target: Option<&str>) -> Self {
-        let (name, target) = (truncate(name), target.map(truncate));
+        let name = truncate(name);
+        let target = target.map(truncate);
         let mut text = String::with_capacity(name.len() + target.map_or(0, str::len));
         text.push_str(name);
         text.push_str(target.unwrap_or_default());

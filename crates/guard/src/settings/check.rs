@@ -51,7 +51,8 @@ impl GuardSettings {
         if *found == self.resource {
             return Ok(());
         }
-        let (expected, found) = (self.resource.clone(), found.clone());
+        let expected = self.resource.clone();
+        let found = found.clone();
         Err(GuardSettingsError::ResourceMismatch { part, expected, found })
     }
 

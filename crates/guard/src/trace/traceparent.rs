@@ -41,7 +41,8 @@ impl TraceParent {
         let hyphens = [fields[2], fields[35], fields[52]] == *b"---";
         let [version] = parse_hexadecimal(&fields[..2])?;
         let [flags] = parse_hexadecimal(&fields[53..])?;
-        let (trace_id, parent_id) = (parse_hexadecimal(&fields[3..35])?, parse_hexadecimal(&fields[36..52])?);
+        let trace_id = parse_hexadecimal(&fields[3..35])?;
+        let parent_id = parse_hexadecimal(&fields[36..52])?;
         let rest_fits = rest.is_empty() || (version != 0 && rest.starts_with(b"-"));
         let is_valid = hyphens && rest_fits && version != 0xff && trace_id != [0; 16] && parent_id != [0; 8];
         is_valid.then_some(Self { trace_id, parent_id, is_sampled: flags & 1 == 1 })

@@ -67,7 +67,9 @@ fn ed25519() {
 /// with a rejected key, must not verify.
 fn run(name: &str, set: &str, algorithm: Algorithm, total: usize, valid: usize) {
     let set: Value = serde_json::from_str(set).unwrap();
-    let (mut count, mut verified, mut failures) = (0, 0, Vec::new());
+    let mut count = 0;
+    let mut verified = 0;
+    let mut failures = Vec::new();
     for group in set["testGroups"].as_array().unwrap() {
         let key = VerifyingKey::import(&jwk(&group["publicKey"]), AlgorithmSet::EMPTY.with(algorithm));
         for test in group["tests"].as_array().unwrap() {

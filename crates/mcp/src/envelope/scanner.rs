@@ -71,7 +71,8 @@ impl<'a> Scanner<'a> {
         self.next();
         let start = self.at;
         // Values with a depth of at most 1 allocate nothing.
-        let (mut innermost, mut outer) = (None, Vec::new());
+        let mut innermost = None;
+        let mut outer = Vec::new();
         loop {
             let opened = self.scalar_or_container()?;
             if let Some(container) = opened {
@@ -130,7 +131,8 @@ impl<'a> Scanner<'a> {
     /// Consumes a string with its quotes. Returns whether it has no escapes.
     fn string(&mut self) -> Result<bool, EnvelopeError> {
         let bytes = self.text.as_bytes();
-        let (mut at, mut is_plain) = (self.at + 1, true);
+        let mut at = self.at + 1;
+        let mut is_plain = true;
         loop {
             match bytes.get(at) {
                 Some(b'"') => break,

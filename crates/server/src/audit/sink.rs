@@ -80,6 +80,8 @@ pub(super) struct Opened {
 }
 
 impl Target {
+    /// Opens the target of the trail.
+    ///
     /// # Errors
     /// Fails when the target cannot be written. A named pipe without a reader is opened later.
     pub(super) fn open(target: &AuditTarget, rotation: Rotation) -> anyhow::Result<(Self, Opening)> {

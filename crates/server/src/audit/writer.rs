@@ -63,7 +63,8 @@ impl<S: Sink> Writer<S> {
         key: Option<ChainKey>,
         usage_interval: Duration,
     ) -> Self {
-        let (usage_from, now) = (state.clock.now(), state.clock.monotonic());
+        let usage_from = state.clock.now();
+        let now = state.clock.monotonic();
         let mut chain = Chain::new(key, Head::default());
         if chain.has_key() {
             chain.rewind(opening.head.unwrap_or_default());
@@ -135,7 +136,8 @@ impl<S: Sink> Writer<S> {
             self.record_usage();
         }
         if finishing {
-            let (written, lost) = (self.state.written.load(Ordering::Acquire), self.state.lost.load(Ordering::Acquire));
+            let written = self.state.written.load(Ordering::Acquire);
+            let lost = self.state.lost.load(Ordering::Acquire);
             record::stopped(&mut self.batch.lines, self.state.clock.now(), written, lost);
             self.has_stopped = true;
         }
@@ -243,7 +245,8 @@ impl<S: Sink> Writer<S> {
     /// Inserts the records that begin a file, or continue one, before those that are still to be written. `torn` is the number of
     /// bytes of an incomplete line at the end of the file before.
     fn begin_file(&mut self, opening: Opening, torn: u64, is_start: bool) {
-        let (now, mut records) = (self.state.clock.now(), Vec::new());
+        let now = self.state.clock.now();
+        let mut records = Vec::new();
         let head = self.chain.head();
         if !opening.has_records && self.chain.has_key() && head != Head::default() {
             record::continued(&mut records, now, head);
@@ -262,7 +265,8 @@ impl<S: Sink> Writer<S> {
 
     /// Logs the head of the chain if it is due and has changed. Everything must be written.
     fn log_head(&mut self) {
-        let (head, now) = (self.chain.head(), self.state.clock.monotonic());
+        let head = self.chain.head();
+        let now = self.state.clock.monotonic();
         if head == self.logged_head || (now < self.head_due && !self.has_stopped) {
             return;
         }

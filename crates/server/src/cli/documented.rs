@@ -1,4 +1,4 @@
-//! A test that the guides document every option of `init`, `admin`, the client commands and the development server.
+//! Tests that commands are described in their help, and their options in the guides.
 
 use clap::CommandFactory as _;
 
@@ -20,6 +20,20 @@ fn names(page: &str, option: &str) -> bool {
     page.match_indices(option).any(|(at, _)| page.get(at + option.len()..).is_some_and(|rest| !continues(rest)))
 }
 
+/// A command is described by the list of commands, and not by a type of its arguments.
+#[test]
+fn commands_keep_their_descriptions() {
+    for listed in Cli::command().get_subcommands() {
+        let mut cli = Cli::command();
+        let command = cli.find_subcommand_mut(listed.get_name()).unwrap();
+        // The arguments are added when they are needed.
+        drop(command.render_help());
+        let about = |command: &clap::Command| command.get_about().map(ToString::to_string);
+        assert_eq!(about(command), about(listed), "{}", listed.get_name());
+    }
+}
+
+/// The guides document every option of `init`, `admin`, the client commands and the development server.
 #[test]
 fn the_guide_names_every_option() {
     let mut cli = Cli::command();

@@ -80,6 +80,8 @@ pub(crate) enum Like {
     Auth0,
     /// Keycloak.
     Keycloak,
+    /// Authentik.
+    Authentik,
 }
 
 /// How the token endpoint authenticates clients.

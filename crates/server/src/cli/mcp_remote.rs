@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::StoreOption;
+
 #[derive(Args)]
 pub(crate) struct McpRemote {
     /// The arguments of mcp-remote: the server's URL, the callback port, and options such as `--header "X-Team: blue"`.
@@ -23,7 +25,6 @@ pub(crate) struct ImportMcpRemote {
     /// started from a desktop often have another `PATH` than a terminal.
     #[arg(long, value_name = "PROGRAM")]
     pub(crate) command: Option<String>,
-    /// Where tokens and client secrets are stored. The default is `portcullis` in the user's state directory.
-    #[arg(long, value_name = "DIRECTORY")]
-    pub(crate) store: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) store: StoreOption,
 }

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use clap::Args;
 use portcullis_metadata::Secret;
 
-use super::Provider;
+use super::{Provider, StoreOption};
 
+// How a command signs in to a protected resource. A doc comment would replace the description of the command.
 #[derive(Args)]
 pub(crate) struct SignIn {
     /// The protected resource, such as `http://127.0.0.1:3000/mcp`.
@@ -49,9 +50,8 @@ pub(crate) struct SignIn {
     /// The client secret, for commands that do not read it from a file.
     #[arg(skip)]
     pub(crate) client_secret: Option<Secret>,
-    /// Where tokens are stored. The default is `portcullis` in the user's state directory.
-    #[arg(long, value_name = "DIRECTORY")]
-    pub(crate) store: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) store: StoreOption,
     /// Also accept URLs of private networks from servers.
     #[arg(long)]
     pub(crate) allow_private: bool,

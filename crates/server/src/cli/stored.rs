@@ -1,23 +1,29 @@
 //! The command lines of `portcullis status` and `portcullis list`.
 
-use std::path::PathBuf;
-
 use clap::Args;
+
+use super::StoreOption;
 
 #[derive(Args)]
 pub(crate) struct Status {
     /// The protected resource, such as `https://mcp.example.com/mcp`.
     pub(crate) url: String,
     #[command(flatten)]
-    pub(crate) list: List,
+    pub(crate) options: StoreOptions,
 }
 
 #[derive(Args)]
 pub(crate) struct List {
+    #[command(flatten)]
+    pub(crate) options: StoreOptions,
+}
+
+// Which store is read, and how it is printed. A doc comment would replace the description of the command.
+#[derive(Args)]
+pub(crate) struct StoreOptions {
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
-    /// Where tokens are stored. The default is `portcullis` in the user's state directory.
-    #[arg(long, value_name = "DIRECTORY")]
-    pub(crate) store: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) store: StoreOption,
 }

@@ -77,7 +77,7 @@ async fn call(arguments: &cli::Call, start: StartUrl, params: Option<Value>) -> 
 /// The user's store if it has a token for the resource. Otherwise a store that keeps only the registration, which the
 /// next call reuses.
 fn store(arguments: &cli::Call, start: &StartUrl) -> anyhow::Result<CredentialStore> {
-    let Some(directory) = arguments.sign_in.store.clone().or_else(CredentialStore::user_directory) else {
+    let Some(directory) = arguments.sign_in.store.directory.clone().or_else(CredentialStore::user_directory) else {
         return Ok(CredentialStore::in_memory());
     };
     let store = sign_in::store(&arguments.sign_in)?;

@@ -47,7 +47,8 @@ async fn connect(
     fetch_settings.ca_file = ca_file;
     let fetch = Arc::new(HttpFetch::new(fetch_settings)?);
     let token_manager = Arc::new(token_manager(arguments, start, &fetch, &settings)?);
-    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
     let stop = async {
         tokio::select! {
             _ = interrupt.recv() => {}
@@ -121,7 +122,7 @@ fn token_manager(
         return Ok(TokenManager::with_source(start, Arc::new(TokenCommand::parse(command)?)));
     }
     let sign_in = &arguments.sign_in;
-    let store = match sign_in.store.is_some() || CredentialStore::user_directory().is_some() {
+    let store = match sign_in.store.directory.is_some() || CredentialStore::user_directory().is_some() {
         true => sign_in::store(sign_in)?,
         // Some clients start programs with an empty environment.
         false => CredentialStore::in_memory(),
@@ -130,7 +131,8 @@ fn token_manager(
         if sign_in.client_secret_file.is_none() && sign_in.client_secret.is_none() {
             bail!("--client-credentials needs --client-secret-file");
         }
-        let (grant, settings) = (NonInteractiveGrant::ClientCredentials, sign_in::settings(sign_in, store)?);
+        let grant = NonInteractiveGrant::ClientCredentials;
+        let settings = sign_in::settings(sign_in, store)?;
         let authorizer =
             Authorizer::non_interactive(Arc::clone(fetch) as _, grant, Arc::new(SystemClock::new()), settings);
         return Ok(TokenManager::new(start, Arc::new(authorizer)));
@@ -163,9 +165,10 @@ impl Browser {
     fn new(start: &StartUrl, arguments: &cli::SignIn) -> anyhow::Result<Self> {
         let port = arguments.callback_port.unwrap_or_else(|| LoopbackRedirect::port_for(start));
         let opener = sign_in::BrowserOpener::new(arguments.no_browser);
-        let (wanted, is_fixed) =
-            (sign_in::redirect_address(arguments)?.with_port(port), arguments.callback_port.is_some());
-        let (wanted_uri, start) = (wanted.uri()?, start.clone());
+        let wanted = sign_in::redirect_address(arguments)?.with_port(port);
+        let is_fixed = arguments.callback_port.is_some();
+        let wanted_uri = wanted.uri()?;
+        let start = start.clone();
         Ok(Self { wanted, wanted_uri, is_fixed, chosen: OnceLock::new(), start, opener })
     }
 

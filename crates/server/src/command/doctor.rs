@@ -152,7 +152,9 @@ fn mark(verdict: Verdict) -> String {
 
 pub(super) fn print_summary(report: &Report) -> io::Result<()> {
     let of = |verdict| report.count(verdict);
-    let (met, warnings, problems) = (of(Verdict::Met), of(Verdict::Warning), of(Verdict::Problem));
+    let met = of(Verdict::Met);
+    let warnings = of(Verdict::Warning);
+    let problems = of(Verdict::Problem);
     super::print(format_args!(
         "\n{} met, {}, {}",
         counted(met, "rule"),

@@ -54,7 +54,8 @@ fn request(address: SocketAddr, path: &str, is_tls: bool) -> anyhow::Result<u16>
 /// Sends the head of a request and returns the beginning of the response, with at least the status line.
 fn exchange(mut stream: impl Read + Write, head: &str, deadline: Instant) -> io::Result<Vec<u8>> {
     stream.write_all(head.as_bytes())?;
-    let (mut received, mut buffer) = (Vec::new(), [0; MAX_STATUS_LINE]);
+    let mut received = Vec::new();
+    let mut buffer = [0; MAX_STATUS_LINE];
     while !received.contains(&b'\n') && received.len() < MAX_STATUS_LINE {
         if Instant::now() > deadline {
             return Err(io::ErrorKind::TimedOut.into());

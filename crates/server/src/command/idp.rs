@@ -94,5 +94,6 @@ const fn provider(like: cli::IdpLike) -> Provider {
         cli::IdpLike::Okta => Provider::Okta,
         cli::IdpLike::Auth0 => Provider::Auth0,
         cli::IdpLike::Keycloak => Provider::Keycloak,
+        cli::IdpLike::Authentik => Provider::Authentik,
     }
 }

@@ -45,15 +45,25 @@ struct Change {
 
 /// Prints the changes, and writes them after confirmation. Fails when a configuration could not be read or written.
 pub(crate) fn run(arguments: &ImportMcpRemote) -> anyhow::Result<ExitCode> {
-    let store = arguments.store.clone().map(std::path::absolute).transpose()?.or_else(CredentialStore::user_directory);
+    let store = arguments
+        .store
+        .directory
+        .clone()
+        .map(std::path::absolute)
+        .transpose()?
+        .or_else(CredentialStore::user_directory);
     let program = program(arguments)?;
-    let replacement =
-        Replacement { program: &program, store: store.as_deref(), is_store_chosen: arguments.store.is_some() };
+    let replacement = Replacement {
+        program: &program,
+        store: store.as_deref(),
+        is_store_chosen: arguments.store.directory.is_some(),
+    };
     let locations = match &arguments.config {
         Some(path) => vec![Location { client: "the configuration", path: path.clone() }],
         None => default_locations(),
     };
-    let (mut changes, mut failures) = (Vec::new(), 0);
+    let mut changes = Vec::new();
+    let mut failures = 0;
     for Location { client, path } in locations {
         match planned(&path, &replacement) {
             Ok(Some(change)) => {

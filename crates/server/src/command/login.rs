@@ -15,7 +15,8 @@ pub(crate) fn login(login: &cli::Login) -> anyhow::Result<()> {
         bail!("{TOKEN_VARIABLE} is set and replaces the sign-in; unset it");
     }
     super::control_runtime()?.block_on(async {
-        let (start, store) = (StartUrl::parse(&arguments.url)?, sign_in::store(arguments)?);
+        let start = StartUrl::parse(&arguments.url)?;
+        let store = sign_in::store(arguments)?;
         let SignIn { token_manager, .. } = sign_in::prepare_login(arguments, start, store.clone(), options).await?;
         // A token that is only in memory would be lost with this process.
         store.check_writable().await?;

@@ -30,12 +30,14 @@ pub(crate) fn run(arguments: &cli::Serve, format: LogFormat) -> anyhow::Result<(
     let clock = Arc::new(SystemClock::new());
     let start_audit = |audit| AuditTrail::start(audit, plan.state_dir.as_deref(), plan.workers, clock);
     let audit = plan.audit.as_ref().map(start_audit).transpose()?;
+    let has_passed_socket = passed.is_some();
     let listener = passed.map_or_else(|| serve::bind(plan.listen, "--listen"), |passed| Ok(passed.into_listener()))?;
     let admin = plan.admin.as_ref().map(|admin| AdminListener::bind(&admin.listen)).transpose()?;
     let source = ConfigSource {
         file: arguments.config.clone(),
         overrides: Overrides { listen: arguments.listen },
         config: loaded.config,
+        has_passed_socket,
     };
     let served = super::control_runtime()?.block_on(async {
         let shutdown = serve::shutdown_signal()?;

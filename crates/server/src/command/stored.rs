@@ -59,8 +59,8 @@ struct Listing {
 /// Prints the tokens for one URL. Exits with 1 if none of them can be used without a sign-in.
 pub(crate) fn status(arguments: &cli::Status) -> anyhow::Result<ExitCode> {
     let start = StartUrl::parse(&arguments.url)?;
-    let listing = listing(&arguments.list, |token| token.is_for(&start))?;
-    print(&arguments.list, &listing)?;
+    let listing = listing(&arguments.options, |token| token.is_for(&start))?;
+    print(&arguments.options, &listing)?;
     if listing.tokens.iter().any(|token| token.state != State::Expired) {
         return Ok(ExitCode::SUCCESS);
     }
@@ -70,20 +70,21 @@ pub(crate) fn status(arguments: &cli::Status) -> anyhow::Result<ExitCode> {
 
 /// Prints all tokens.
 pub(crate) fn list(arguments: &cli::List) -> anyhow::Result<()> {
-    let listing = listing(arguments, |_| true)?;
-    print(arguments, &listing)?;
-    if listing.tokens.is_empty() && !arguments.json {
+    let options = &arguments.options;
+    let listing = listing(options, |_| true)?;
+    print(options, &listing)?;
+    if listing.tokens.is_empty() && !options.json {
         super::tell("no tokens are stored");
     }
     Ok(())
 }
 
 fn listing(
-    arguments: &cli::List,
+    options: &cli::StoreOptions,
     is_shown: impl Fn(&portcullis_client::ResourceToken) -> bool,
 ) -> anyhow::Result<Listing> {
     let now = SystemClock::new().now();
-    let StoreListing { tokens, unusable, .. } = sign_in::store_in(arguments.store.as_deref())?.listing()?;
+    let StoreListing { tokens, unusable, .. } = sign_in::store_in(options.store.directory.as_deref())?.listing()?;
     let shown = tokens.iter().filter(|stored| is_shown(&stored.token));
     Ok(Listing {
         tokens: shown.map(|stored| entry(stored, now)).collect(),
@@ -120,8 +121,8 @@ fn reason(entry: UnusableEntry) -> Unusable {
     Unusable { file: entry.file, reason }
 }
 
-fn print(arguments: &cli::List, listing: &Listing) -> anyhow::Result<()> {
-    if arguments.json {
+fn print(options: &cli::StoreOptions, listing: &Listing) -> anyhow::Result<()> {
+    if options.json {
         return super::print_json(listing);
     }
     for token in &listing.tokens {

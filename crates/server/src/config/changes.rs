@@ -24,7 +24,8 @@ pub(crate) struct Change {
 /// The values that differ, in the order of their keys. Secrets are not part of a configuration; credentials and queries of
 /// URLs are not shown.
 pub(crate) fn changes(old: &Config, new: &Config) -> Vec<Change> {
-    let (old, new) = (rows(old), rows(new));
+    let old = rows(old);
+    let new = rows(new);
     let keys: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
     let mut found = Vec::new();
     let mut whole = None;
@@ -33,7 +34,8 @@ pub(crate) fn changes(old: &Config, new: &Config) -> Vec<Change> {
         if whole.as_ref().is_some_and(|table: &String| key.starts_with(table.as_str())) {
             continue;
         }
-        let (before, after) = (old.get(key), new.get(key));
+        let before = old.get(key);
+        let after = new.get(key);
         if before == after {
             continue;
         }

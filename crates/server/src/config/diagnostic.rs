@@ -35,6 +35,11 @@ impl Diagnostic {
         Self::about(key, &message)
     }
 
+    /// Returns several diagnostics in one line.
+    pub(crate) fn joined(found: &[Self]) -> String {
+        found.iter().map(|one| one.text.as_str()).collect::<Vec<_>>().join(" | ")
+    }
+
     fn about(key: &KeyPath, message: &str) -> Self {
         let text = if key.is_root() { message.to_owned() } else { format!("{key}: {message}") };
         Self { key: key.clone(), text }
@@ -60,6 +65,18 @@ pub(crate) struct Diagnostics<'a> {
 }
 
 impl<'a> Diagnostics<'a> {
+    /// Returns the value of `validate`, or all errors that it adds.
+    ///
+    /// # Errors
+    /// Fails if it adds an error or returns no value.
+    pub(crate) fn collect<T>(validate: impl FnOnce(&mut Diagnostics<'_>) -> Option<T>) -> Result<T, Vec<Diagnostic>> {
+        let mut found = Vec::new();
+        match validate(&mut Diagnostics::new(&mut found)) {
+            Some(value) if found.is_empty() => Ok(value),
+            _ => Err(found),
+        }
+    }
+
     /// Collects for the whole configuration.
     pub(crate) fn new(found: &'a mut Vec<Diagnostic>) -> Self {
         Self { table: KeyPath::default(), found }
@@ -79,6 +96,16 @@ impl<'a> Diagnostics<'a> {
     /// Returns the value, or adds the error.
     pub(crate) fn take<T>(&mut self, key: &str, result: Result<T, impl Into<anyhow::Error>>) -> Option<T> {
         result.map_err(|error| self.add(key, with_fix_last(&error.into()))).ok()
+    }
+
+    /// Returns the values, or adds each error.
+    pub(crate) fn take_all<T, E: Into<anyhow::Error>>(
+        &mut self,
+        key: &str,
+        results: impl IntoIterator<Item = Result<T, E>>,
+    ) -> Option<Vec<T>> {
+        let taken: Vec<Option<T>> = results.into_iter().map(|result| self.take(key, result)).collect();
+        taken.into_iter().collect()
     }
 }
 
@@ -130,6 +157,23 @@ mod tests {
         let error = anyhow::anyhow!("relative").context("it is not a URL; write one");
         assert_eq!(with_fix_last(&error), "it is not a URL: relative; write one");
         assert_eq!(with_fix_last(&anyhow::anyhow!("a").context("b")), "b: a");
+    }
+
+    /// J9: every error of a list is added.
+    #[test]
+    fn all_errors_of_a_list_are_added() {
+        let parse = |texts: &[&str]| {
+            let numbers = texts.iter().map(|text| text.parse::<u8>());
+            Diagnostics::collect(|errors| errors.take_all("trusted_proxies", numbers))
+        };
+        assert_eq!(parse(&["1", "2"]), Ok(vec![1, 2]));
+        assert_eq!(parse(&["a", "1", "b"]).unwrap_err().len(), 2);
+        assert_eq!(Diagnostics::collect(|_| None::<()>), Err(vec![]));
+        let kept = Diagnostics::collect(|errors| {
+            errors.add("workers", "bad");
+            Some(())
+        });
+        assert!(kept.is_err(), "a value with an error is no value");
     }
 
     #[test]

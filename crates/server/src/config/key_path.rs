@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::toml_text;
+
 /// The path of a key, written as `issuer[0].algorithms`. The empty path is the whole configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct KeyPath(Vec<Segment>);
@@ -64,6 +66,11 @@ impl KeyPath {
         })
     }
 
+    /// The name of its table in a header: `issuer.jwks` for `issuer[0].jwks`.
+    pub(crate) fn header(&self) -> String {
+        self.names().map(toml_text::key).collect::<Vec<_>>().join(".")
+    }
+
     /// Whether it is this path, or in this table or array.
     pub(crate) fn starts_with(&self, other: &Self) -> bool {
         self.0.starts_with(&other.0)
@@ -87,12 +94,7 @@ impl fmt::Display for KeyPath {
                 Segment::Index(index) => write!(f, "[{index}]")?,
                 Segment::Name(name) => {
                     let dot = if position == 0 { "" } else { "." };
-                    let is_bare = |character: char| character.is_ascii_alphanumeric() || "_-".contains(character);
-                    if !name.is_empty() && name.chars().all(is_bare) {
-                        write!(f, "{dot}{name}")?;
-                    } else {
-                        write!(f, "{dot}{name:?}")?;
-                    }
+                    write!(f, "{dot}{}", toml_text::key(name))?;
                 }
             }
         }
@@ -123,6 +125,7 @@ mod tests {
         assert_eq!(path.parent(), Some(KeyPath::parse("issuer[0].jwks")));
         assert_eq!(KeyPath::default().parent(), None);
         assert_eq!(path.names().collect::<Vec<_>>(), ["issuer", "jwks", "cooldown"]);
+        assert_eq!(path.header(), "issuer.jwks.cooldown");
         assert_eq!(KeyPath::parse("issuer").index(0).name("jwks").join(&KeyPath::parse("cooldown")), path);
     }
 }

@@ -4,6 +4,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs as _};
 
 use serde::{Deserialize, Deserializer, de};
 
+use super::shown_url;
+
 /// What a `listen` setting looks like, for messages.
 const EXAMPLE: &str = "write an address and a port, such as \"127.0.0.1:3000\"";
 
@@ -15,7 +17,7 @@ pub(crate) fn parse(text: &str) -> Result<SocketAddr, String> {
     if let Ok(address) = text.parse() {
         return Ok(address);
     }
-    let shown = format!("{text:?}");
+    let shown = format!("{:?}", shown_url(text));
     if text.contains("://") {
         return Err(format!("{shown} is a URL; {EXAMPLE}"));
     }

@@ -2,11 +2,13 @@
 
 use std::{
     borrow::Cow,
-    env, fmt, fs,
+    env, fmt,
+    fs::File,
+    io::{self, Read as _},
     path::{Path, PathBuf},
 };
 
-use anyhow::ensure;
+use anyhow::{Context as _, anyhow, ensure};
 use portcullis_metadata::Secret;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{
@@ -17,6 +19,9 @@ use zeroize::Zeroizing;
 
 const FIX: &str =
     "a secret is not written into the configuration; name its source: { env = \"NAME\" } or { file = \"/path\" }";
+
+/// The maximum size of a file of secrets, in bytes.
+const MAX_FILE: u64 = 64 << 10;
 
 /// The source of a secret: `{ env = "NAME" }` or `{ file = "/path" }`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -40,34 +45,47 @@ impl SecretSource {
     /// Reads the secret.
     ///
     /// # Errors
-    /// Fails when the variable is not set, the file cannot be read, or the content is empty or not UTF-8. The message
-    /// names the source and contains no part of its content.
+    /// Fails when the variable is not set, the file cannot be read or has more than 64 KiB, or the content is empty or not
+    /// UTF-8. The message names the source and contains no part of its content.
     pub(crate) fn read(&self) -> anyhow::Result<Secret> {
         let text = match self {
             // The error of a variable that is not UTF-8 contains its value.
             Self::Env(name) => env::var(name).map(Zeroizing::new).map_err(|error| match error {
                 env::VarError::NotPresent => match name.strip_prefix('$') {
-                    Some(meant) => anyhow::anyhow!("{name:?} is not the name of a variable; write {meant:?}"),
-                    None => anyhow::anyhow!("the environment variable {name} is not set; set it for this process"),
+                    Some(meant) => anyhow!("{name:?} is not the name of a variable; write {meant:?}"),
+                    None => anyhow!("the environment variable {name} is not set; set it for this process"),
                 },
                 env::VarError::NotUnicode(_) => {
-                    anyhow::anyhow!("the environment variable {name} is not UTF-8; set it to text")
+                    anyhow!("the environment variable {name} is not UTF-8; set it to text")
                 }
             })?,
             Self::File(path) => {
-                let text = fs::read_to_string(path).map_err(|error| {
-                    anyhow::anyhow!(
-                        "the file {} cannot be read: {error}; name a file that this user can read",
-                        path.display()
-                    )
+                let bytes = read_file(path).map_err(|error| {
+                    anyhow!("the file {} cannot be read: {error}; name a file that this user can read", path.display())
                 })?;
-                Zeroizing::new(text)
+                ensure!(
+                    bytes.len() as u64 <= MAX_FILE,
+                    "{self} has more than {MAX_FILE} bytes; name a file that contains only the secret"
+                );
+                let text = std::str::from_utf8(&bytes)
+                    .ok()
+                    .with_context(|| format!("{self} is not UTF-8; save it as UTF-8"))?;
+                Zeroizing::new(text.to_owned())
             }
         };
         let secret = text.strip_suffix('\n').map_or(&**text, |text| text.strip_suffix('\r').unwrap_or(text));
         ensure!(!secret.is_empty(), "{self} is empty; write the secret there");
         Ok(Secret::new(secret))
     }
+}
+
+/// Reads a file up to the first byte after the maximum size.
+fn read_file(path: &Path) -> io::Result<Zeroizing<Vec<u8>>> {
+    let file = File::open(path)?;
+    // Of the maximum size, because a buffer that grows leaves copies of the secret in memory.
+    let mut bytes = Zeroizing::new(Vec::with_capacity(MAX_FILE as usize + 1));
+    file.take(MAX_FILE + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 impl fmt::Display for SecretSource {
@@ -187,16 +205,25 @@ mod tests {
     fn a_source_without_a_secret_is_named() {
         figment::Jail::expect_with(|jail| {
             jail.create_file("empty", "\n")?;
+            jail.create_file("large", &"s".repeat(64 << 10))?;
+            assert_eq!(SecretSource::File("large".into()).read().unwrap().secret().len(), 64 << 10);
+            jail.create_file("large", &"s".repeat((64 << 10) + 1))?;
+            std::fs::write("binary", b"hunter2\xff").unwrap();
             jail.set_env("AN_EMPTY_SECRET", "");
             for (source, named) in [
                 (SecretSource::Env("NO_SUCH_SECRET".to_owned()), "the environment variable NO_SUCH_SECRET is not set"),
                 (SecretSource::Env("AN_EMPTY_SECRET".to_owned()), "the environment variable AN_EMPTY_SECRET is empty"),
                 (SecretSource::File("/nowhere/secret".into()), "the file /nowhere/secret cannot be read: No such file"),
                 (SecretSource::File("empty".into()), "the file empty is empty"),
+                (SecretSource::File("large".into()), "the file large has more than 65536 bytes; name a file"),
+                (SecretSource::File("/dev/zero".into()), "the file /dev/zero has more than 65536 bytes"),
+                (SecretSource::File("binary".into()), "the file binary is not UTF-8"),
             ] {
                 let message = format!("{:#}", source.read().unwrap_err());
                 assert!(message.starts_with(named), "{message}");
                 assert!(!message.contains('\n'), "{message}");
+                assert!(!message.contains("hunter2"), "{message}");
+                assert!(!message.contains("sss"), "{message}");
             }
             Ok(())
         });

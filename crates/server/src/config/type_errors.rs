@@ -1,6 +1,7 @@
 //! All values of a configuration that do not have the type of their key, and all keys that are unknown or missing.
 
-mod description;
+mod problem;
+mod unknown_key;
 
 use figment::{
     Error,
@@ -8,8 +9,9 @@ use figment::{
     value::{Dict, Tag, Value},
 };
 
-use super::{Config, Diagnostic, KeyPath, Segment, TomlLines, schema};
-use description::{REMOVE_HEADER, describe, is_table_in_array, last_name, synonym};
+use super::{Config, Diagnostic, KeyPath, Segment, TomlLines};
+use problem::{Problem, is_table_in_array, last_name};
+use unknown_key::{KeyFix, synonym};
 
 /// The most errors that are searched for. Each causes another reading of the configuration.
 const MAX_ERRORS: usize = 100;
@@ -30,7 +32,8 @@ pub(super) struct TypeErrors {
 /// The number of errors is bounded.
 pub(super) fn find(mut root: Value, lines: &TomlLines) -> TypeErrors {
     let mut found: Vec<Found> = Vec::new();
-    let (mut repaired, mut replaced) = (None, Vec::new());
+    let mut repaired = None;
+    let mut replaced = Vec::new();
     for _ in 0..MAX_ERRORS {
         let error = match root.deserialize::<Config>() {
             Ok(config) => {
@@ -42,9 +45,7 @@ pub(super) fn find(mut root: Value, lines: &TomlLines) -> TypeErrors {
         let Some(error) = error else { break };
         let key = key_of(&error, lines);
         if !found.iter().any(|known| key.starts_with(&known.key)) {
-            let text = describe(&error, &key, &root, lines);
-            let is_missing = matches!(error.kind, Kind::MissingField(_));
-            found.push(Found { key: key.clone(), text, is_missing });
+            found.push(Found { key: key.clone(), problem: Problem::of(&error, &key, &root, lines) });
         }
         match repair(&mut root, &error, key, lines) {
             Some(key) => replaced.push(key),
@@ -54,27 +55,37 @@ pub(super) fn find(mut root: Value, lines: &TomlLines) -> TypeErrors {
     TypeErrors { errors: without_renamed(found), repaired, replaced }
 }
 
-/// An error, with what [`without_renamed`] needs to know.
+/// A key with a problem.
 struct Found {
     key: KeyPath,
-    text: String,
-    is_missing: bool,
+    problem: Problem,
+}
+
+impl Found {
+    /// The fix, if the key is unknown.
+    fn fix(&self) -> Option<&KeyFix> {
+        match &self.problem {
+            Problem::UnknownKey(fix) => Some(fix),
+            Problem::Missing | Problem::InvalidValue(_) => None,
+        }
+    }
 }
 
 /// Combines a missing key with the unknown key that was written in its place, or in another table.
 fn without_renamed(mut found: Vec<Found>) -> Vec<Diagnostic> {
-    let missing: Vec<KeyPath> = found.iter().filter(|found| found.is_missing).map(|found| found.key.clone()).collect();
+    let is_missing = |found: &&Found| found.problem == Problem::Missing;
+    let missing: Vec<KeyPath> = found.iter().filter(is_missing).map(|found| found.key.clone()).collect();
     for key in missing {
-        let (name, table) = (last_name(&key).to_owned(), key.parent());
-        let is_unknown = |found: &Found| !found.is_missing && !schema::has(&found.key);
+        let name = last_name(&key).to_owned();
+        let table = key.parent();
         // A top-level key in a table has an error that names it.
         let is_moved = table.as_ref().is_some_and(KeyPath::is_root)
             && found.iter().any(|other| {
-                is_unknown(other) && (last_name(&other.key) == name || other.text.contains(REMOVE_HEADER))
+                other.fix().is_some_and(|fix| last_name(&other.key) == name || *fix == KeyFix::RemoveHeader)
             });
-        let suggested = format!("did you mean `{name}`?");
-        let in_table = |other: &Found| is_unknown(other) && other.key.parent() == table;
-        let is_suggested = found.iter().any(|other| in_table(other) && other.text.ends_with(&suggested));
+        let in_table = |other: &Found| other.fix().is_some() && other.key.parent() == table;
+        let is_suggestion = |fix: &KeyFix| matches!(fix, KeyFix::Rename(suggested) if *suggested == name);
+        let is_suggested = found.iter().any(|other| in_table(other) && other.fix().is_some_and(is_suggestion));
         let mut unknown = found.iter_mut().filter(|other| in_table(other) && synonym(&other.key).is_none());
         let only = match (unknown.next(), unknown.next()) {
             (Some(only), None) if !is_moved && !is_suggested => Some(only),
@@ -82,13 +93,14 @@ fn without_renamed(mut found: Vec<Found>) -> Vec<Diagnostic> {
         };
         let is_renamed = only.is_some();
         if let Some(only) = only {
-            only.text = format!("{} is not a known key; did you mean `{name}`, which is missing?", only.key);
+            only.problem = Problem::UnknownKey(KeyFix::RenameToMissing(name));
         }
         if is_moved || is_suggested || is_renamed {
             found.retain(|other| other.key != key);
         }
     }
-    found.into_iter().map(|Found { key, text, .. }| Diagnostic { key, text }).collect()
+    let diagnostic = |Found { key, problem }| Diagnostic { text: problem.text(&key), key };
+    found.into_iter().map(diagnostic).collect()
 }
 
 /// The key that an error is about.
@@ -211,10 +223,7 @@ mod tests {
                 ("portcullis.toml:7: issuer[1].issuer is an integer", "issuer = \"https://"),
                 ("portcullis.toml:8: issuer[1].leeway is an integer", "leeway = \"10s\""),
                 ("portcullis.toml:9: issuer[1].client_secret: ", "{ env = \"NAME\" }"),
-                (
-                    "portcullis.toml:12: resource[0].upstream is a string",
-                    "write upstream = { http = \"http://127.0.0.1:8000/mcp\" }",
-                ),
+                ("portcullis.toml:12: resource[0].upstream is a string", "write upstream = { http = \"…\" }"),
                 (
                     "portcullis.toml:13: resource[0].required_scope is not a known key",
                     "did you mean `required_scopes`?",

@@ -48,7 +48,7 @@ fn diagnostic(error: &Error, lines: &TomlLines) -> Diagnostic {
         }
         Kind::InvalidType(found, expected) | Kind::InvalidValue(found, expected) => {
             let is_single_table = matches!(found, Actual::Map) && expected == "a sequence" && lines.is_table(&path);
-            let name = path.names().collect::<Vec<_>>().join(".");
+            let name = path.header();
             let fix = if is_single_table { format!("; write [[{name}]] instead of [{name}]") } else { String::new() };
             let text = format!("{path} is {}; expected {}{fix}", type_of(found), expected_type(expected));
             Diagnostic { text, key: path }

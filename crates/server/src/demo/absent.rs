@@ -15,6 +15,8 @@ use tower_service::Service;
 #[derive(Clone, Debug)]
 pub(crate) enum DemoService {}
 
+/// Returns an error, because this program has no demo server.
+///
 /// # Errors
 /// Always: this package has no demo server.
 pub(crate) fn service() -> anyhow::Result<DemoService> {

@@ -1,14 +1,18 @@
 //! The listener for administrators: validation of `[admin]`.
 
-use std::{fs, net::IpAddr, os::unix::fs::PermissionsExt as _};
+use std::{
+    fs,
+    net::{IpAddr, SocketAddr},
+    os::unix::fs::PermissionsExt as _,
+};
 
 use anyhow::{Context as _, ensure};
 use portcullis_guard::OriginPolicy;
 use portcullis_metadata::Secret;
 use url::Url;
 
-use super::TlsFiles;
-use crate::config::{Admin, AdminListen, Config, SecretSource};
+use super::{TlsFiles, optional};
+use crate::config::{Admin, AdminListen, Config, Diagnostics, SecretSource};
 
 /// The minimum length of a token in characters.
 const MIN_TOKEN: usize = 32;
@@ -30,45 +34,75 @@ pub(crate) struct AdminPlan {
     pub(crate) tls: Option<TlsFiles>,
 }
 
-/// Validates `[admin]`, and reads the tokens and the certificate.
+/// Validates `[admin]`, and reads the tokens and the certificate. `server` is the address of the listener of clients.
 ///
-/// # Errors
-/// Fails when the listener is not on loopback and has no certificate, its port is that of the server, or its token is missing or
-/// too short. The message contains no part of the token.
-pub(super) fn plan(config: &Config) -> anyhow::Result<Option<AdminPlan>> {
-    let Some(configured) = &config.admin else { return Ok(None) };
+/// Adds an error for each invalid value, and returns `None` if there is one. No message contains a part of a token.
+pub(super) fn plan(configured: &Admin, server: SocketAddr, errors: &mut Diagnostics<'_>) -> Option<AdminPlan> {
     let Admin { listen, token, metrics_token, tls, allowed_hosts } = configured;
-    let mut hosts = loopback_hosts()?;
+    let is_valid_address = check_address(configured, server, errors);
+    let hosts = hosts(listen, allowed_hosts, errors);
+    let tls = optional(tls.as_ref(), |files| TlsFiles::for_listener(files, "admin.tls", &mut errors.table("tls")));
+    let token = errors.take("token", read_token(token));
+    let metrics_token = optional(metrics_token.as_ref(), |source| errors.take("metrics_token", read_token(source)));
+    let token = token?;
+    let metrics_token = metrics_token?;
+    if metrics_token.as_ref() == Some(&token) {
+        let text = "it is the same as admin.token, so that it would allow everything";
+        errors.add("metrics_token", format!("{text}; {GENERATE}"));
+        return None;
+    }
+    let plan = AdminPlan { listen: listen.clone(), token, metrics_token, hosts: hosts?, tls: tls? };
+    is_valid_address.then_some(plan)
+}
+
+/// Checks that the token cannot be read on the network, and that the address is free and has a name. Adds an error for each
+/// rule that is violated. Returns whether there is none.
+fn check_address(configured: &Admin, server: SocketAddr, errors: &mut Diagnostics<'_>) -> bool {
+    let Admin { listen, tls, allowed_hosts, .. } = configured;
+    let mut is_valid = true;
+    let mut reject = |key: &str, text: String| {
+        is_valid = false;
+        errors.add(key, text);
+    };
+    let AdminListen::Tcp(address) = listen else {
+        if tls.is_some() {
+            reject("tls", "tls is set, and a unix socket has no TLS; remove it".to_owned());
+        }
+        return is_valid;
+    };
+    let ip = address.ip();
+    if *address == server && address.port() != 0 {
+        reject("listen", format!("admin.listen = \"{listen}\" is also `listen`; choose another port"));
+    }
+    if !ip.is_loopback() && tls.is_none() {
+        reject(
+            "listen",
+            format!(
+                "admin.listen = \"{listen}\" is not on loopback and has no TLS, so that the token could be read on the \
+                 network; add [admin.tls] with `certificates` and `key`, or listen on 127.0.0.1"
+            ),
+        );
+    }
+    if ip.is_unspecified() && allowed_hosts.is_empty() {
+        reject(
+            "listen",
+            format!(
+                "admin.listen = \"{listen}\" is on all addresses; list in admin.allowed_hosts the names by which \
+                 administrators reach it"
+            ),
+        );
+    }
+    is_valid
+}
+
+/// Returns the policy that accepts the hosts of loopback, of the address, and the configured ones.
+fn hosts(listen: &AdminListen, allowed: &[String], errors: &mut Diagnostics<'_>) -> Option<OriginPolicy> {
+    let mut hosts = errors.take("listen", loopback_hosts())?;
     if let AdminListen::Tcp(address) = listen {
-        ensure!(
-            *address != config.listen || address.port() == 0,
-            "admin.listen = \"{listen}\" is also `listen`; choose another port"
-        );
-        let ip = address.ip();
-        ensure!(
-            ip.is_loopback() || tls.is_some(),
-            "admin.listen = \"{listen}\" is not on loopback and has no TLS, so that the token could be read on the network; add \
-             [admin.tls] with `certificates` and `key`, or listen on 127.0.0.1"
-        );
-        ensure!(
-            !ip.is_unspecified() || !allowed_hosts.is_empty(),
-            "admin.listen = \"{listen}\" is on all addresses; list in admin.allowed_hosts the names by which administrators reach it"
-        );
-        hosts = hosts.allow_host(&host_of(ip))?;
-    } else {
-        ensure!(tls.is_none(), "[admin.tls] is set, and a unix socket has no TLS; remove it");
+        hosts = errors.take("listen", hosts.allow_host(&host_of(address.ip())))?;
     }
-    for host in allowed_hosts {
-        hosts = hosts.allow_host(host).context("admin.allowed_hosts")?;
-    }
-    let tls = tls.as_ref().map(|files| TlsFiles::for_listener(files, "admin.tls")).transpose()?;
-    let token = read_token("admin.token", token)?;
-    let metrics_token = metrics_token.as_ref().map(|source| read_token("admin.metrics_token", source)).transpose()?;
-    ensure!(
-        metrics_token.as_ref() != Some(&token),
-        "admin.metrics_token is the same as admin.token, so that it would allow everything; {GENERATE}"
-    );
-    Ok(Some(AdminPlan { listen: listen.clone(), token, metrics_token, hosts, tls }))
+    errors.take_all("allowed_hosts", allowed.iter().map(|host| hosts.clone().allow_host(host)))?;
+    allowed.iter().try_fold(hosts, |hosts, host| hosts.allow_host(host)).ok()
 }
 
 /// Returns a warning if users of this machine can read the file of a token.
@@ -103,14 +137,14 @@ fn host_of(ip: IpAddr) -> String {
 ///
 /// # Errors
 /// Fails when it cannot be read, has a wrong length, or cannot be sent in a header.
-fn read_token(key: &str, source: &SecretSource) -> anyhow::Result<Secret> {
-    let token = source.read().with_context(|| format!("{key}: the listener needs a token; {GENERATE}"))?;
+fn read_token(source: &SecretSource) -> anyhow::Result<Secret> {
+    let token = source.read().with_context(|| format!("the listener needs a token; {GENERATE}"))?;
     let length = token.secret().len();
-    ensure!(length >= MIN_TOKEN, "{key}: {source} has fewer than {MIN_TOKEN} characters; {GENERATE}");
-    ensure!(length <= MAX_TOKEN, "{key}: {source} has more than {MAX_TOKEN} characters; {GENERATE}");
+    ensure!(length >= MIN_TOKEN, "{source} has fewer than {MIN_TOKEN} characters; {GENERATE}");
+    ensure!(length <= MAX_TOKEN, "{source} has more than {MAX_TOKEN} characters; {GENERATE}");
     ensure!(
         token.secret().bytes().all(|byte| byte.is_ascii_graphic()),
-        "{key}: {source} has a character that a header cannot contain; {GENERATE}"
+        "{source} has a character that a header cannot contain; {GENERATE}"
     );
     Ok(token)
 }
@@ -121,7 +155,7 @@ mod tests {
     use figment::Jail;
 
     use super::*;
-    use crate::config::from_text;
+    use crate::config::{Diagnostic, from_text};
 
     const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
@@ -134,7 +168,11 @@ mod tests {
             let text = format!(
                 "base_url = \"http://127.0.0.1:3000\"\n[[resource]]\nendpoint = \"/mcp\"\nupstream = \"demo\"\n[admin]\n{lines}"
             );
-            result = from_text(&text).and_then(|config| plan(&config)).map_err(|error| format!("{error:#}"));
+            let config = from_text(&text).unwrap();
+            let planned = Diagnostics::collect(|errors| {
+                optional(config.admin.as_ref(), |admin| plan(admin, config.listen, &mut errors.table("admin")))
+            });
+            result = planned.map_err(|errors| Diagnostic::joined(&errors));
             Ok(())
         });
         result
@@ -159,6 +197,21 @@ mod tests {
         assert!(error.contains("a unix socket has no TLS"), "{error}");
         let error = plan_of("listen = \"127.0.0.1:3000\"", TOKEN).err().unwrap();
         assert!(error.contains("is also `listen`"), "{error}");
+    }
+
+    /// J9: every invalid value has its error.
+    #[test]
+    fn all_errors_are_found() {
+        let lines = "listen = \"0.0.0.0:9900\"\nallowed_hosts = []\nmetrics_token = { env = \"NO_SUCH_TOKEN\" }";
+        let error = plan_of(lines, "hunter2").err().unwrap();
+        for part in ["[admin.tls]", "is on all addresses", "admin.token: ", "admin.metrics_token: "] {
+            assert!(error.contains(part), "{part}: {error}");
+        }
+        let lines = "listen = \"127.0.0.1:9900\"\nallowed_hosts = [\"a b\", \"c d\"]\n[admin.tls]\ncertificates = \"/c\"\nkey = \"/k\"";
+        let error = plan_of(lines, TOKEN).err().unwrap();
+        for part in ["a b", "c d", "admin.tls.certificates = ", "admin.tls.key = "] {
+            assert!(error.contains(part), "{part}: {error}");
+        }
     }
 
     /// J2, J6: the token comes from the environment or a file, is long enough for a secret, and is not in the error.

@@ -1,53 +1,47 @@
 //! The audit trail: validation of `[audit]`.
 
+use std::{fmt::Display, ops::RangeInclusive};
+
 use anyhow::{Context as _, ensure};
 
 use crate::{
     audit::{self, AuditSettings, ChainKeys, Rotation},
-    config::{Audit, AuditTarget, SecretSource, Span},
+    config::{Audit, AuditTarget, Diagnostics, SecretSource, Span},
 };
 
+/// The range of the queue, in bytes.
+const QUEUE: RangeInclusive<usize> = 64 << 10..=1 << 30;
+/// The range of the number of rows of a usage report.
+const USAGE_ROWS: RangeInclusive<usize> = 16..=1_000_000;
 /// The range of the size of a file, in bytes.
-const SMALLEST_FILE: u64 = 64 << 10;
-const LARGEST_FILE: u64 = 1 << 40;
-/// The range of the age of a file.
+const FILE_SIZE: RangeInclusive<u64> = 64 << 10..=1 << 40;
+/// The shortest age of a file.
 const SHORTEST_AGE: Span = Span::secs(60);
+/// The longest age of a file.
 const LONGEST_AGE: Span = Span::secs(30 * 24 * 60 * 60);
-/// The maximum number of rotated files that can be kept.
-const MOST_FILES: usize = 100_000;
+/// The range of the number of rotated files that are kept.
+const FILES: RangeInclusive<usize> = 1..=100_000;
 
-/// Validates `[audit]`.
+/// Validates `[audit]`, and reads the key.
 ///
-/// # Errors
-/// Fails when a value is out of range, or the file cannot be written.
-pub(super) fn plan(configured: &Audit) -> anyhow::Result<AuditSettings> {
-    let within = |name: &str, value: usize, low: usize, high: usize| {
-        ensure!((low..=high).contains(&value), "audit.{name} = {value} is outside {low} to {high}");
-        Ok(())
-    };
-    within("queue", configured.queue, 64 << 10, 1 << 30)?;
-    within("usage_rows", configured.usage_rows, 16, 1_000_000)?;
-    let seconds = configured.usage_interval.0.as_secs();
-    ensure!(
-        configured.usage_interval.0.is_zero() || (1..=24 * 60 * 60).contains(&seconds),
-        "audit.usage_interval = \"{}\" is neither within 1s to 24h nor 0s, which reports usage at the end only",
-        configured.usage_interval
-    );
-    let rotation = rotation(configured)?;
-    if let AuditTarget::File(file) = &configured.target {
-        ensure!(
-            !file.as_os_str().is_empty(),
-            "audit.target has an empty path; write {{ file = \"/path\" }}, or \"stdout\""
-        );
-        audit::dry_run(file, rotation.is_on()).context("audit.target")?;
-    }
-    Ok(AuditSettings {
+/// Adds an error for each value out of its range, and if the file cannot be written or the key cannot be used. Returns `None`
+/// if there is one.
+pub(super) fn plan(configured: &Audit, errors: &mut Diagnostics<'_>) -> Option<AuditSettings> {
+    let queue = errors.take("queue", check_range("queue", configured.queue, &QUEUE));
+    let usage_rows = errors.take("usage_rows", check_range("usage_rows", configured.usage_rows, &USAGE_ROWS));
+    let usage_interval = errors.take("usage_interval", check_usage_interval(configured.usage_interval));
+    let rotation = rotation(configured, errors);
+    let has_rotation = configured.rotate_size.is_some() || configured.rotate_age.is_some();
+    let target = errors.take("target", check_target(&configured.target, has_rotation));
+    let keys = errors.take("key", configured.key.as_ref().map(keys).transpose());
+    queue.and(usage_rows).and(usage_interval).and(target)?;
+    Some(AuditSettings {
         target: configured.target.clone(),
         queue: configured.queue,
         usage_interval: configured.usage_interval.0,
         usage_rows: configured.usage_rows,
-        rotation,
-        keys: configured.key.as_ref().map(keys).transpose().context("audit.key")?,
+        rotation: rotation?,
+        keys: keys?,
     })
 }
 
@@ -59,33 +53,57 @@ pub(crate) fn keys(source: &SecretSource) -> anyhow::Result<ChainKeys> {
     ChainKeys::parse(source.read()?.secret()).with_context(|| source.to_string())
 }
 
-fn rotation(configured: &Audit) -> anyhow::Result<Rotation> {
+/// Validates the settings of rotation. Adds an error for each invalid one, and returns `None` if there is one.
+fn rotation(configured: &Audit, errors: &mut Diagnostics<'_>) -> Option<Rotation> {
     let Audit { rotate_size: size, rotate_age, keep, .. } = *configured;
-    if let Some(size) = size {
-        ensure!(
-            (SMALLEST_FILE..=LARGEST_FILE).contains(&size),
-            "audit.rotate_size = {size} is outside {SMALLEST_FILE} to {LARGEST_FILE}"
-        );
-    }
-    if let Some(age) = rotate_age {
-        ensure!(
-            (SHORTEST_AGE..=LONGEST_AGE).contains(&age),
-            "audit.rotate_age = \"{age}\" is outside {SHORTEST_AGE} to {LONGEST_AGE}"
-        );
-    }
-    if let Some(keep) = keep {
-        ensure!((1..=MOST_FILES).contains(&keep), "audit.keep = {keep} is outside 1 to {MOST_FILES}");
-    }
+    let is_size_valid =
+        errors.take("rotate_size", size.map(|size| check_range("rotate_size", size, &FILE_SIZE)).transpose());
+    let is_age_valid = errors.take("rotate_age", rotate_age.map(check_age).transpose());
+    let is_keep_valid = errors.take("keep", keep.map(|keep| check_range("keep", keep, &FILES)).transpose());
     let rotation = Rotation { size, age: rotate_age.map(|age| age.0), keep };
+    if rotation.is_on() && !matches!(configured.target, AuditTarget::File(_)) {
+        let text = "audit.rotate_size and audit.rotate_age need a file; set audit.target = { file = \"/path\" }";
+        errors.add("target", text);
+        return None;
+    }
+    if keep.is_some() && !rotation.is_on() {
+        let text = "audit.keep is the number of rotated files; set audit.rotate_size or audit.rotate_age, too";
+        errors.add("keep", text);
+        return None;
+    }
+    is_size_valid.and(is_age_valid).and(is_keep_valid).map(|_| rotation)
+}
+
+/// Checks that the file can be written.
+fn check_target(target: &AuditTarget, has_rotation: bool) -> anyhow::Result<()> {
+    let AuditTarget::File(file) = target else { return Ok(()) };
     ensure!(
-        !rotation.is_on() || matches!(configured.target, AuditTarget::File(_)),
-        "audit.rotate_size and audit.rotate_age need a file; set audit.target = {{ file = \"/path\" }}"
+        !file.as_os_str().is_empty(),
+        "audit.target has an empty path; write {{ file = \"/path\" }}, or \"stdout\""
     );
+    audit::dry_run(file, has_rotation)
+}
+
+fn check_range<T: PartialOrd + Display>(name: &str, value: T, range: &RangeInclusive<T>) -> anyhow::Result<()> {
+    ensure!(range.contains(&value), "audit.{name} = {value} is outside {} to {}", range.start(), range.end());
+    Ok(())
+}
+
+fn check_usage_interval(interval: Span) -> anyhow::Result<()> {
+    let seconds = interval.0.as_secs();
     ensure!(
-        rotation.is_on() || keep.is_none(),
-        "audit.keep is the number of rotated files; set audit.rotate_size or audit.rotate_age, too"
+        interval.0.is_zero() || (1..=24 * 60 * 60).contains(&seconds),
+        "audit.usage_interval = \"{interval}\" is neither within 1s to 24h nor 0s, which reports usage at the end only"
     );
-    Ok(rotation)
+    Ok(())
+}
+
+fn check_age(age: Span) -> anyhow::Result<()> {
+    ensure!(
+        (SHORTEST_AGE..=LONGEST_AGE).contains(&age),
+        "audit.rotate_age = \"{age}\" is outside {SHORTEST_AGE} to {LONGEST_AGE}"
+    );
+    Ok(())
 }
 
 #[cfg(test)]
@@ -93,13 +111,15 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::config::from_text;
+    use crate::config::{Diagnostic, from_text};
 
     fn planned(audit: &str) -> Result<AuditSettings, String> {
         let text = format!(
             "base_url = \"http://127.0.0.1:1\"\n[[resource]]\nendpoint = \"/mcp\"\nupstream = \"demo\"\n[audit]\n{audit}"
         );
-        plan(&from_text(&text).unwrap().audit.unwrap()).map_err(|error| format!("{error:#}"))
+        let configured = from_text(&text).unwrap().audit.unwrap();
+        Diagnostics::collect(|errors| plan(&configured, &mut errors.table("audit")))
+            .map_err(|errors| Diagnostic::joined(&errors))
     }
 
     /// J4: rotation is off by default, and its settings are checked.
@@ -122,6 +142,18 @@ mod tests {
             let error = planned(audit).unwrap_err();
             assert!(error.contains(message), "{error}");
         }
+    }
+
+    /// J9: every invalid value has its error.
+    #[test]
+    fn all_errors_are_found() {
+        let audit = "target = { file = \"/nowhere/audit.jsonl\" }\nqueue = 1\nusage_rows = 0\nusage_interval = \"48h\"\n\
+                     rotate_size = 1\nrotate_age = \"1s\"\nkeep = 0\nkey = { env = \"NO_SUCH_KEY\" }";
+        let error = planned(audit).unwrap_err();
+        for name in ["target", "queue", "usage_rows", "usage_interval", "rotate_size", "rotate_age", "keep", "key"] {
+            assert!(error.split(" | ").any(|error| error.starts_with(&format!("audit.{name}"))), "{name}: {error}");
+        }
+        assert_eq!(error.split(" | ").count(), 8, "{error}");
     }
 
     /// J4, J6: the key is read before anything starts, and no part of it is printed.

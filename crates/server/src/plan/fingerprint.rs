@@ -1,7 +1,7 @@
 //! Fingerprints of the parts of a configuration, by which a reload recognizes the parts that have not changed.
 
 use std::{
-    fmt, fs,
+    fmt,
     hash::{BuildHasher as _, Hash, RandomState},
     path::Path,
     sync::LazyLock,
@@ -9,6 +9,7 @@ use std::{
 
 use serde::Serialize;
 
+use super::files;
 use crate::config::{Config, Issuer, Limits, Resource, Rule, SecretSource};
 
 /// A hash of a part of the configuration and of the files and secrets that it names. It is keyed with a key of the process:
@@ -43,7 +44,7 @@ impl Fingerprint {
     /// Adds the content of a file. A file that cannot be read counts as one without content, and so does a pipe, which can be
     /// read only once.
     fn and_file(self, file: Option<&Path>) -> Self {
-        self.and(file.filter(|file| file.is_file()).and_then(|file| fs::read(file).ok()))
+        self.and(file.filter(|file| file.is_file()).and_then(|file| files::content(file).ok()))
     }
 
     /// Adds a secret. One that cannot be read counts as none, and so does a pipe.
@@ -125,6 +126,8 @@ pub(super) fn rule(rule: &Rule, limits: &Limits) -> Fingerprint {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::config::from_text;
 

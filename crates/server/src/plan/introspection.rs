@@ -5,7 +5,7 @@ use portcullis_metadata::is_https_or_loopback_http;
 use portcullis_verifier::{IntrospectionAuthentication, IntrospectionSettings, Validation};
 use url::Url;
 
-use crate::config::{self, Diagnostics, IntrospectionAuth, Issuer};
+use crate::config::{self, Diagnostics, IntrospectionAuth, Issuer, shown_url};
 
 /// Validates how an issuer's tokens are validated, and adds an error for each setting that is invalid or has no effect.
 ///
@@ -85,11 +85,12 @@ fn settings(issuer: &Issuer, errors: &mut Diagnostics<'_>) -> Option<Introspecti
 }
 
 fn endpoint(text: &str) -> anyhow::Result<Url> {
+    let shown = shown_url(text);
     let url = Url::parse(text)
-        .with_context(|| format!("introspection_endpoint = {text:?} is not a URL; write one with https"))?;
+        .with_context(|| format!("introspection_endpoint = {shown:?} is not a URL; write one with https"))?;
     ensure!(
         is_https_or_loopback_http(&url),
-        "introspection_endpoint = \"{url}\" is neither https nor http on loopback; use https"
+        "introspection_endpoint = {shown:?} is neither https nor http on loopback; use https"
     );
     Ok(url)
 }

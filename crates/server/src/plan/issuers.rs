@@ -6,11 +6,13 @@ use anyhow::{Context as _, anyhow, ensure};
 use portcullis_discovery::{FetchError, FetchSettings, FetchSettingsError, HttpFetch};
 use portcullis_jose::{Algorithm, AlgorithmSet};
 use portcullis_metadata::{JwkSet, ResourceUri, is_https_or_loopback_http};
-use portcullis_verifier::{ApplicationAudience, IssuerSettings, KeySource, VerifierSettingsError};
+use portcullis_verifier::{
+    ApplicationAudience, IntrospectionSettings, IssuerSettings, KeySource, Validation, VerifierSettingsError,
+};
 use url::Url;
 
 use super::{Fingerprint, SUBSTITUTE_URL, entra, files, fingerprint, introspection};
-use crate::config::{Diagnostics, Issuer};
+use crate::config::{Diagnostics, Issuer, shown_url};
 
 /// One issuer, and how it is reached.
 pub(crate) struct IssuerPlan {
@@ -19,7 +21,7 @@ pub(crate) struct IssuerPlan {
     pub(crate) fingerprint: Fingerprint,
 }
 
-/// The plans of the issuers; `None` for an invalid one.
+/// Validates the issuers, and adds an error for each invalid value. Returns their plans; `None` for an invalid one.
 pub(super) fn plan(configured: &[Issuer], errors: &mut Diagnostics<'_>) -> Vec<Option<IssuerPlan>> {
     let mut plans = Vec::new();
     for (position, issuer) in configured.iter().enumerate() {
@@ -40,9 +42,11 @@ fn issuer_plan(issuer: &Issuer, errors: &mut Diagnostics<'_>) -> Option<IssuerPl
     let fingerprint = fingerprint::issuer(issuer);
     let name = errors.take("issuer", name(&issuer.issuer));
     let validation = introspection::validation(issuer, errors);
-    let algorithms = errors.take("algorithms", algorithms(&issuer.algorithms));
+    let algorithms = errors.take_all("algorithms", issuer.algorithms.iter().map(|name| algorithm(name)));
+    let algorithms: Option<AlgorithmSet> = algorithms.map(|all| all.into_iter().collect());
     let keys = keys(issuer, errors);
-    let (mut audiences, mut application_audiences) = (Vec::new(), Vec::new());
+    let mut audiences = Vec::new();
+    let mut application_audiences = Vec::new();
     for text in &issuer.audiences {
         match audience(text) {
             Ok(Audience::Resource(uri)) => audiences.push(uri),
@@ -59,8 +63,7 @@ fn issuer_plan(issuer: &Issuer, errors: &mut Diagnostics<'_>) -> Option<IssuerPl
             None
         }
     };
-    // Created only to validate the settings.
-    errors.take("", HttpFetch::new(fetch.clone()).map_err(fetch_error));
+    check_fetch(&fetch, errors);
 
     // Settings that are invalid for themselves are replaced by valid ones, so that the others are checked.
     let mut settings =
@@ -81,13 +84,7 @@ fn issuer_plan(issuer: &Issuer, errors: &mut Diagnostics<'_>) -> Option<IssuerPl
     settings.audiences = audiences;
     settings.application_audiences = application_audiences;
     settings.scope_claims.clone_from(&issuer.scope_claims);
-    if let Err(error) = settings.check() {
-        let text = error.to_string();
-        let text = text.strip_prefix(&format!("issuer {}: ", settings.issuer)).unwrap_or(&text);
-        let is_too_long = matches!(error, VerifierSettingsError::IntrospectionCacheLifetimeTooLong { .. });
-        let fix = if is_too_long { "; write \"30s\" or less" } else { "" };
-        errors.add(key_of(&error), format!("{text}{fix}"));
-    }
+    check_settings(&mut settings, errors);
     (name.is_some() && validation.is_some() && algorithms.is_some() && keys.is_some()).then_some(IssuerPlan {
         settings,
         fetch,
@@ -95,10 +92,77 @@ fn issuer_plan(issuer: &Issuer, errors: &mut Diagnostics<'_>) -> Option<IssuerPl
     })
 }
 
+/// Checks the settings of the connection. Adds an error for each invalid one.
+fn check_fetch(fetch: &FetchSettings, errors: &mut Diagnostics<'_>) {
+    let mut checked = fetch.clone();
+    // Created only to validate the settings. It fails at the first one, which is then left out.
+    while let Err(error) = HttpFetch::new(checked.clone()) {
+        let is_left_out = match &error {
+            FetchError::Settings(FetchSettingsError::Proxy) => checked.proxy.take().is_some(),
+            _ => checked.ca_file.take().is_some(),
+        };
+        errors.add("", format!("{:#}", fetch_error(error)));
+        if !is_left_out {
+            return;
+        }
+    }
+}
+
+/// Checks the settings together. Adds an error for each invalid one, and replaces it by its default: the check returns the
+/// first problem only.
+fn check_settings(settings: &mut IssuerSettings, errors: &mut Diagnostics<'_>) {
+    while let Err(error) = settings.check() {
+        let text = error.to_string();
+        let text = text.strip_prefix(&format!("issuer {}: ", settings.issuer)).unwrap_or(&text);
+        let is_too_long = matches!(error, VerifierSettingsError::IntrospectionCacheLifetimeTooLong { .. });
+        let fix = if is_too_long { "; write \"30s\" or less" } else { "" };
+        errors.add(key_of(&error), format!("{text}{fix}"));
+        if !reset(settings, &error) {
+            return;
+        }
+    }
+}
+
+/// Sets the setting that an error is about to a valid value. Returns whether that is possible.
+fn reset(settings: &mut IssuerSettings, error: &VerifierSettingsError) -> bool {
+    use VerifierSettingsError as Error;
+
+    let default = IssuerSettings::new(settings.issuer.clone());
+    match error {
+        Error::NoAlgorithm { .. } => settings.algorithms = default.algorithms,
+        Error::LeewayTooLong { .. } => settings.leeway = default.leeway,
+        Error::CooldownTooShort { .. } => settings.cooldown = default.cooldown,
+        Error::JwksUri { .. } => settings.keys = default.keys,
+        Error::ScopeClaim { claim, .. } => settings.scope_claims.retain(|listed| listed != claim),
+        _ => {
+            let (Validation::Introspection(introspection) | Validation::JwtAndIntrospection(introspection)) =
+                &mut settings.validation
+            else {
+                return false;
+            };
+            let default = IntrospectionSettings::new("client");
+            match error {
+                Error::IntrospectionClient { .. } => introspection.client_id = default.client_id,
+                Error::IntrospectionSecret { .. } => introspection.authentication = default.authentication,
+                Error::IntrospectionEndpoint { .. } => introspection.endpoint = default.endpoint,
+                Error::IntrospectionInFlight { .. } => introspection.max_in_flight = default.max_in_flight,
+                Error::IntrospectionCacheLifetimeTooLong { .. } => {
+                    introspection.cache_lifetime = default.cache_lifetime
+                }
+                _ => return false,
+            }
+        }
+    }
+    true
+}
+
 fn name(text: &str) -> anyhow::Result<portcullis_metadata::Issuer> {
     entra::check_template(text)?;
     portcullis_metadata::Issuer::parse(text).with_context(|| {
-        format!("{text:?} is not an issuer; write it as `iss` in the tokens, such as \"https://auth.example.com/realms/prod\"")
+        format!(
+            "{:?} is not an issuer; write it as `iss` in the tokens, such as \"https://auth.example.com/realms/prod\"",
+            shown_url(text)
+        )
     })
 }
 
@@ -121,7 +185,7 @@ fn key_of(error: &VerifierSettingsError) -> &'static str {
 }
 
 /// The error of the connection's settings, with its key.
-fn fetch_error(error: FetchError) -> anyhow::Error {
+pub(super) fn fetch_error(error: FetchError) -> anyhow::Error {
     let FetchError::Settings(error) = error else { return error.into() };
     match error {
         FetchSettingsError::CaFileUnreadable { kind, .. } => {
@@ -135,15 +199,10 @@ fn fetch_error(error: FetchError) -> anyhow::Error {
     }
 }
 
-fn algorithms(names: &[String]) -> anyhow::Result<AlgorithmSet> {
-    names
-        .iter()
-        .map(|name| {
-            name.parse::<Algorithm>().with_context(|| {
-                format!("algorithms has {name:?}; known are RS256/384/512, PS256/384/512, ES256/384/512, EdDSA")
-            })
-        })
-        .collect()
+fn algorithm(name: &str) -> anyhow::Result<Algorithm> {
+    name.parse().with_context(|| {
+        format!("algorithms has {name:?}; known are RS256/384/512, PS256/384/512, ES256/384/512, EdDSA")
+    })
 }
 
 fn keys(issuer: &Issuer, errors: &mut Diagnostics<'_>) -> Option<KeySource> {
@@ -159,8 +218,9 @@ fn keys(issuer: &Issuer, errors: &mut Diagnostics<'_>) -> Option<KeySource> {
 }
 
 fn key_uri(text: &str) -> anyhow::Result<KeySource> {
-    let uri = Url::parse(text).with_context(|| format!("jwks_uri = {text:?} is not a URL; write one with https"))?;
-    ensure!(is_https_or_loopback_http(&uri), "jwks_uri = \"{uri}\" is neither https nor http on loopback; use https");
+    let shown = shown_url(text);
+    let uri = Url::parse(text).with_context(|| format!("jwks_uri = {shown:?} is not a URL; write one with https"))?;
+    ensure!(is_https_or_loopback_http(&uri), "jwks_uri = {shown:?} is neither https nor http on loopback; use https");
     Ok(KeySource::Uri(uri))
 }
 

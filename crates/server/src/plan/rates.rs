@@ -22,13 +22,14 @@ pub(super) fn plan(config: &Config, errors: &mut Diagnostics<'_>) -> Option<Rate
         ForwardedHeader::XForwardedFor => ProxyHeader::XForwardedFor,
         ForwardedHeader::Forwarded => ProxyHeader::Forwarded,
     };
-    let proxies = config.trusted_proxies.iter().map(String::as_str);
     if !(1_000..=10_000_000).contains(&limits.rate_entries) {
         errors.add("limits", format!("limits.rate_entries = {} is outside 1000 to 10000000", limits.rate_entries));
     }
     let per_address = errors.take("limits.per_address", rate(limits.per_address.as_ref()));
     let per_principal = errors.take("limits.per_principal", rate(limits.per_principal.as_ref()));
-    let proxies = errors.take("trusted_proxies", TrustedProxies::new(proxies, header));
+    let proxies = config.trusted_proxies.iter().map(String::as_str);
+    let each = errors.take_all("trusted_proxies", proxies.clone().map(|proxy| TrustedProxies::new([proxy], header)));
+    let proxies = each.and_then(|_| TrustedProxies::new(proxies, header).ok());
     Some(RatesPlan {
         per_address: per_address?,
         per_principal: per_principal?,

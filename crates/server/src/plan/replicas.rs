@@ -1,15 +1,14 @@
 //! The connection to other replicas: validation of `[shared]`.
 
-use std::{fs, sync::Arc};
+use std::{path::Path, sync::Arc};
 
 use anyhow::{Context as _, bail, ensure};
 use portcullis_metadata::SystemClock;
-use portcullis_session::SessionSettings;
 use portcullis_store::{RedisJournal, RedisSettings, Retention};
 use url::Url;
 
-use super::{SessionPlan, state_dir::name_of_server};
-use crate::config::SharedStore;
+use super::{SessionPlan, files, state_dir::name_of_server};
+use crate::config::{Diagnostics, SecretSource, Session, SharedStore};
 
 /// The connection to the other replicas.
 #[derive(Clone)]
@@ -18,32 +17,34 @@ pub(crate) struct ReplicasPlan {
     pub(crate) strict: bool,
 }
 
-/// Validates the table.
+/// Validates the table. `sessions` are valid settings of sessions: those of the configuration, or the default.
 ///
-/// # Errors
-/// Fails when a value is invalid or a file cannot be read.
+/// Adds an error for each value that is invalid and each file that cannot be read. Returns `None` if there is one.
 pub(super) fn plan(
     configured: &SharedStore,
     base_url: &Url,
-    sessions: &SessionSettings,
-) -> anyhow::Result<ReplicasPlan> {
-    let url = check(&configured.redis)?;
-    let retention = Retention { lifetime: sessions.lifetime, idle_timeout: sessions.idle_timeout };
-    let mut redis = RedisSettings::new(url, format!("portcullis:{}", name_of_server(base_url)), retention);
-    redis.password = configured.password.as_ref().map(|source| source.read().context("shared.password")).transpose()?;
-    if let Some(file) = &configured.ca_file {
-        ensure!(
-            redis.url.starts_with("rediss:"),
-            "shared.ca_file has no effect: shared.redis has no TLS; write rediss:// or remove ca_file"
-        );
-        let text = fs::read(file);
-        let text = text.with_context(|| format!("shared.ca_file: the file {} cannot be read", file.display()))?;
-        redis.root_certificates = Some(text);
-    }
+    sessions: &Session,
+    errors: &mut Diagnostics<'_>,
+) -> Option<ReplicasPlan> {
+    let url = errors.take("redis", check(&configured.redis));
+    let password = errors.take("password", configured.password.as_ref().map(SecretSource::read).transpose());
+    let is_tls = url.as_ref().is_none_or(|url| url.scheme() == "rediss");
+    let certificates = configured.ca_file.as_deref().map(|file| read_certificates(file, is_tls));
+    let certificates = errors.take("ca_file", certificates.transpose());
+    let retention = Retention { lifetime: sessions.lifetime.0, idle_timeout: sessions.idle_timeout.0 };
+    let mut redis = RedisSettings::new(url?, format!("portcullis:{}", name_of_server(base_url)), retention);
+    redis.password = password?;
+    redis.root_certificates = certificates?;
     let unusable =
         "shared.redis or shared.ca_file cannot be used; expected rediss://host:port/database and PEM certificates";
-    RedisJournal::new(&redis, Arc::new(SystemClock::new())).context(unusable)?;
-    Ok(ReplicasPlan { redis, strict: configured.strict })
+    let journal = RedisJournal::new(&redis, Arc::new(SystemClock::new())).context(unusable);
+    errors.take("", journal)?;
+    Some(ReplicasPlan { redis, strict: configured.strict })
+}
+
+fn read_certificates(file: &Path, is_tls: bool) -> anyhow::Result<Vec<u8>> {
+    ensure!(is_tls, "shared.ca_file has no effect: shared.redis has no TLS; write rediss:// or remove ca_file");
+    files::read("ca_file", file)
 }
 
 /// Checks the URL. The messages do not repeat it: it may contain a password.
@@ -70,11 +71,14 @@ fn check(text: &str) -> anyhow::Result<Url> {
         url.password().is_none(),
         "shared.redis contains a password; name its source: shared.password = {{ env = \"NAME\" }} or {{ file = \"/path\" }}"
     );
-    ensure!(url.host_str().is_some_and(|host| !host.is_empty()), "shared.redis has no host");
+    ensure!(
+        url.host_str().is_some_and(|host| !host.is_empty()),
+        "shared.redis has no host; write it as \"rediss://host:6379\""
+    );
     let database = url.path().trim_start_matches('/');
     ensure!(
         url.query().is_none() && url.fragment().is_none() && (database.is_empty() || database.parse::<u16>().is_ok()),
-        "shared.redis has more than user, host, port and database number"
+        "shared.redis has more than user, host, port and database number; remove the rest"
     );
     Ok(url)
 }
@@ -99,15 +103,18 @@ pub(super) fn warnings(configured: &SharedStore, sessions: &SessionPlan) -> Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{SecretSource, Session};
+    use crate::config::Diagnostic;
 
     fn shared(redis: &str) -> SharedStore {
         SharedStore { redis: redis.to_owned(), password: None, ca_file: None, strict: false }
     }
 
-    fn plan(configured: &SharedStore) -> anyhow::Result<ReplicasPlan> {
-        let sessions = super::super::sessions::plan(&Session::default()).unwrap().settings;
-        super::plan(configured, &Url::parse("https://mcp.example.com").unwrap(), &sessions)
+    fn plan(configured: &SharedStore) -> Result<ReplicasPlan, String> {
+        let base_url = Url::parse("https://mcp.example.com").unwrap();
+        let planned = Diagnostics::collect(|errors| {
+            super::plan(configured, &base_url, &Session::default(), &mut errors.table("shared"))
+        });
+        planned.map_err(|errors| Diagnostic::joined(&errors))
     }
 
     /// E13: deployments with different URLs have different keys in Redis.
@@ -132,25 +139,41 @@ mod tests {
             ("rediss://redis.example.com/zero", "has more than user"),
             ("rediss://redis.example.com/0?protocol=resp2", "has more than user"),
         ] {
-            let error = format!("{:#}", plan(&shared(url)).err().unwrap());
+            let error = plan(&shared(url)).err().unwrap();
             assert!(error.contains(named), "{url}: {error}");
             assert!(!error.contains("hunter2"), "{url}: {error}");
         }
         let mut configured = shared("redis://127.0.0.1");
         configured.ca_file = Some("/nowhere".into());
-        assert!(format!("{:#}", plan(&configured).err().unwrap()).contains("has no TLS"));
+        assert!(plan(&configured).err().unwrap().contains("has no TLS"));
 
         configured.redis = "rediss://127.0.0.1".to_owned();
-        assert!(format!("{:#}", plan(&configured).err().unwrap()).contains("/nowhere cannot be read"));
+        assert!(plan(&configured).err().unwrap().contains("shared.ca_file = \"/nowhere\" cannot be read"));
         configured.ca_file = None;
         configured.password = Some(SecretSource::File("/nowhere".into()));
-        assert!(format!("{:#}", plan(&configured).err().unwrap()).contains("shared.password: the file /nowhere"));
+        assert!(plan(&configured).err().unwrap().contains("shared.password: the file /nowhere"));
+    }
+
+    /// J9: every invalid value has its error.
+    #[test]
+    fn all_errors_are_found() {
+        let configured = SharedStore {
+            redis: "redis.example.com".to_owned(),
+            password: Some(SecretSource::File("/nowhere".into())),
+            ca_file: Some("/nowhere".into()),
+            strict: false,
+        };
+        let error = plan(&configured).err().unwrap();
+        for key in ["shared.redis", "shared.password", "shared.ca_file"] {
+            assert!(error.split(" | ").any(|error| error.starts_with(key)), "{key}: {error}");
+        }
     }
 
     /// E13: replicas without common keys, and a password that the network can read, cause warnings.
     #[test]
     fn questionable_values_cause_warnings() {
-        let sessions = super::super::sessions::plan(&Session::default()).unwrap();
+        let sessions =
+            Diagnostics::collect(|errors| super::super::sessions::plan(&Session::default(), errors)).unwrap();
         let warned = |url: &str| warnings(&shared(url), &sessions);
         assert_eq!(warned("redis://127.0.0.1").len(), 1);
         assert!(warned("rediss://redis.example.com")[0].contains("session.keys"));

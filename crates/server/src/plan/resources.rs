@@ -22,7 +22,7 @@ use context::Context;
 use endpoint_path::check_endpoint;
 use issuers::{check_application_audiences, issuers_of};
 use origins::check_origins;
-use requirements::{all, check_supported_scopes, claim, implications, required, route, rule};
+use requirements::{all, claim, implications, required, route, rule};
 
 /// One protected endpoint.
 pub(crate) struct ResourcePlan {
@@ -86,7 +86,7 @@ pub(super) fn plan(
     plans.collect::<Vec<_>>().into_iter().collect()
 }
 
-/// Validates one resource.
+/// Validates one resource. Adds an error for each invalid value, and returns `None` if there is one.
 fn resource_plan(resource: &Resource, context: &Context<'_>, errors: &mut Diagnostics<'_>) -> Option<ResourcePlan> {
     let Context { config, base_url, limits, .. } = context;
     let is_only = config.resource.len() == 1;
@@ -95,24 +95,25 @@ fn resource_plan(resource: &Resource, context: &Context<'_>, errors: &mut Diagno
     let endpoint = errors.take("endpoint", check_endpoint(&resource.endpoint));
     let issuers = issuers_of(resource, context, errors);
     let metadata = endpoint.and_then(|()| errors.take("endpoint", metadata(resource, base_url)));
-    let required_scopes = errors.take("required_scopes", required(&resource.required_scopes));
-    check_supported_scopes(&resource.scopes_supported, errors);
-    let implications = errors.take("scope_implies", implications(&resource.scope_implies));
+    let required_scopes = required(&resource.required_scopes, "required_scopes", errors);
+    let supported_scopes = required(&resource.scopes_supported, "scopes_supported", errors);
+    let implications = implications(&resource.scope_implies, errors);
     let claims = all(&resource.claim, "claim", errors, claim);
     let routes = all(&resource.route, "route", errors, route);
     let rules = all(&resource.rule, "rule", errors, rule);
     let rates =
         all(&resource.rule, "rule", errors, |rule, errors| errors.take("limit", rates::rate(rule.limit.as_ref())));
-    let revisions = errors.take("revisions", revisions(resource.revisions.as_deref()));
+    let revisions = revisions(resource.revisions.as_deref(), errors);
     let session_header = errors.take("proto", session_header(&resource.proto));
     let origins_checked = check_origins(resource, base_url, errors);
     let origins = origins(&[resource], base_url);
     let realm = errors.take("realm", check_realm(&resource.realm));
     let upstream = upstream::plan(resource, base_url, limits, errors);
-    let (issuers, mut metadata) = (issuers?, metadata?);
+    let issuers = issuers?;
+    let audiences = check_application_audiences(resource, issuers.iter().map(|(_, plan)| *plan), errors);
+    let mut metadata = metadata?;
     metadata.authorization_servers = issuers.iter().map(|(_, plan)| plan.settings.issuer.clone()).collect();
-    check_application_audiences(resource, issuers.iter().map(|(_, plan)| *plan), errors)?;
-    origins_checked.and(realm)?;
+    origins_checked.and(realm).and(audiences).and(supported_scopes)?;
     Some(ResourcePlan {
         endpoint: resource.endpoint.clone(),
         authorization: resource.auth,
@@ -157,16 +158,17 @@ fn metadata(resource: &Resource, base_url: &Url) -> anyhow::Result<ProtectedReso
     Ok(metadata)
 }
 
-/// Parses the served revisions. Default: all.
-fn revisions(names: Option<&[String]>) -> anyhow::Result<Revisions> {
-    let Some(names) = names else { return Ok(Revisions::default()) };
-    ensure!(!names.is_empty(), "revisions = [] serves no client; omit it to serve all revisions");
-    names
-        .iter()
-        .map(|name| {
-            Revision::parse(name).with_context(|| format!("revisions has {name:?}; known are {}", Revisions::ALL))
-        })
-        .collect()
+/// Parses the served revisions. Default: all. Adds an error for each unknown one, and returns `None` if there is one.
+fn revisions(names: Option<&[String]>, errors: &mut Diagnostics<'_>) -> Option<Revisions> {
+    let Some(names) = names else { return Some(Revisions::default()) };
+    if names.is_empty() {
+        errors.add("revisions", "revisions = [] serves no client; omit it to serve all revisions");
+        return None;
+    }
+    let revisions = names.iter().map(|name| {
+        Revision::parse(name).with_context(|| format!("revisions has {name:?}; known are {}", Revisions::ALL))
+    });
+    Some(errors.take_all("revisions", revisions)?.into_iter().collect())
 }
 
 /// Returns the name of the session header.

@@ -1,16 +1,23 @@
-//! Sessions: validation of `[session]` and the keys of session identifiers.
+//! Sessions: validation of `[session]`.
 
-use std::{fs, time::SystemTime};
+mod keys;
 
 use anyhow::{Context as _, bail, ensure};
 use portcullis_endpoint::EndedSessionStatus;
 use portcullis_session::{SessionKey, SessionKeys, SessionSettings};
 
-use crate::config::{SecretSource, Session, Span};
+use crate::config::{Diagnostic, Diagnostics, KeyPath, Session, Span};
 
-/// The range of a session's idle timeout and lifetime.
-const SHORTEST: Span = Span::secs(1);
-const LONGEST: Span = Span::secs(30 * 24 * 60 * 60);
+pub(crate) use keys::KeySources;
+
+/// The shortest idle timeout and lifetime.
+const SHORTEST_TIMEOUT: Span = Span::secs(1);
+/// The longest idle timeout and lifetime.
+const LONGEST_TIMEOUT: Span = Span::secs(30 * 24 * 60 * 60);
+/// The largest `max_total`.
+const MOST_SESSIONS: usize = 10_000_000;
+/// The largest `max_per_owner`.
+const MOST_SESSIONS_OF_OWNER: usize = 1_000_000;
 
 /// The validated session settings.
 pub(crate) struct SessionPlan {
@@ -20,133 +27,145 @@ pub(crate) struct SessionPlan {
     pub(crate) key_sources: Option<KeySources>,
 }
 
-/// The sources of the keys: environment variables and files with one key per line, the key of new identifiers first.
-#[derive(Clone)]
-pub(crate) struct KeySources(Vec<SecretSource>);
-
 /// Validates `[session]` and reads the keys; without configured keys, generates one.
 ///
-/// # Errors
-/// Fails when a value is out of its range, or a key cannot be used. The message contains no part of a key.
-pub(super) fn plan(configured: &Session) -> anyhow::Result<SessionPlan> {
-    for (name, span) in [("idle_timeout", configured.idle_timeout), ("lifetime", configured.lifetime)] {
-        ensure!((SHORTEST..=LONGEST).contains(&span), "session.{name} = \"{span}\" is outside {SHORTEST} to {LONGEST}");
-    }
-    for (name, count, most) in
-        [("max_total", configured.max_total, 10_000_000), ("max_per_owner", configured.max_per_owner, 1_000_000)]
-    {
-        ensure!((1..=most).contains(&count), "session.{name} = {count} is outside 1 to {most}");
-    }
+/// Adds an error for each value out of its range and for each unusable key. No error contains a part of a key. Returns `None`
+/// if there is one.
+pub(super) fn plan(configured: &Session, errors: &mut Diagnostics<'_>) -> Option<SessionPlan> {
+    let times = [("idle_timeout", configured.idle_timeout), ("lifetime", configured.lifetime)];
+    let times = times.map(|(name, span)| errors.take(name, check_timeout(name, span)));
+    let counts = [
+        ("max_total", configured.max_total, MOST_SESSIONS),
+        ("max_per_owner", configured.max_per_owner, MOST_SESSIONS_OF_OWNER),
+    ];
+    let counts = counts.map(|(name, count, most)| errors.take(name, check_count(name, count, most)));
+    let ended_status = errors.take("ended_status", ended_status(configured.ended_status));
     let key_sources = configured.keys.clone().map(KeySources);
     let keys = match &key_sources {
-        Some(sources) => sources.load()?,
-        None => SessionKey::random().context("the operating system returned no random bytes")?.into(),
+        Some(sources) => sources.load(errors),
+        None => {
+            let random = SessionKey::random().context("the operating system returned no random bytes");
+            errors.take("keys", random).map(SessionKeys::from)
+        }
     };
-    let mut settings = SessionSettings::new(keys);
+    times.into_iter().chain(counts).collect::<Option<()>>()?;
+    let mut settings = SessionSettings::new(keys?);
     settings.idle_timeout = configured.idle_timeout.0;
     settings.lifetime = configured.lifetime.0;
     settings.max_total = configured.max_total;
     settings.max_per_owner = configured.max_per_owner;
-    let ended_status = match configured.ended_status {
-        400 => EndedSessionStatus::BadRequest,
-        404 => EndedSessionStatus::NotFound,
-        other => bail!("session.ended_status = {other} is neither 400 nor 404"),
-    };
-    Ok(SessionPlan { settings, ended_status, key_sources })
+    Some(SessionPlan { settings, ended_status: ended_status?, key_sources })
 }
 
-impl KeySources {
-    /// Reads the keys.
-    ///
-    /// # Errors
-    /// Fails when a source cannot be read or has no key, a key is too short or duplicated, or there are too many. The
-    /// message names the source and the line, and contains no part of a key.
-    pub(crate) fn load(&self) -> anyhow::Result<SessionKeys> {
-        let mut keys = Vec::new();
-        for source in &self.0 {
-            let text = source.read().context("session.keys")?;
-            let before = keys.len();
-            for (number, line) in text.secret().lines().enumerate() {
-                let line = line.trim();
-                if !line.is_empty() {
-                    let key = SessionKey::derive(line.as_bytes());
-                    keys.push(key.with_context(|| {
-                        let number = number + 1;
-                        format!("session.keys: {source}, line {number}: generate a key with `openssl rand -base64 32`")
-                    })?);
-                }
-            }
-            ensure!(
-                keys.len() > before,
-                "session.keys: {source} has no key; generate one with `openssl rand -base64 32`"
-            );
-        }
-        SessionKeys::new(keys).context("session.keys")
+/// Returns warnings about settings that another one limits, unless they have their default.
+pub(super) fn warnings(configured: &Session) -> Vec<Diagnostic> {
+    let Session { idle_timeout, lifetime, max_total, max_per_owner, .. } = configured;
+    let default = Session::default();
+    let mut warnings = Vec::new();
+    if idle_timeout > lifetime && *idle_timeout != default.idle_timeout {
+        warnings.push(format!(
+            "session.idle_timeout = \"{idle_timeout}\" has no effect, because every session ends after session.lifetime = \
+             \"{lifetime}\"; make it shorter"
+        ));
     }
+    if max_per_owner > max_total && *max_per_owner != default.max_per_owner {
+        warnings.push(format!(
+            "session.max_per_owner = {max_per_owner} has no effect on sessions, because all owners together have at most \
+             session.max_total = {max_total}; make it smaller, so that one owner cannot use all"
+        ));
+    }
+    warnings.iter().map(|text| Diagnostic::new(&KeyPath::default(), text)).collect()
+}
 
-    /// Returns the modification times of the files among the sources.
-    pub(crate) fn written(&self) -> Vec<Option<SystemTime>> {
-        let modified = |source: &SecretSource| match source {
-            SecretSource::File(file) => fs::metadata(file).and_then(|data| data.modified()).ok(),
-            SecretSource::Env(_) => None,
-        };
-        self.0.iter().map(modified).collect()
+fn check_timeout(name: &str, span: Span) -> anyhow::Result<()> {
+    ensure!(
+        (SHORTEST_TIMEOUT..=LONGEST_TIMEOUT).contains(&span),
+        "{name} = \"{span}\" is outside {SHORTEST_TIMEOUT} to {LONGEST_TIMEOUT}"
+    );
+    Ok(())
+}
+
+fn check_count(name: &str, count: usize, most: usize) -> anyhow::Result<()> {
+    ensure!((1..=most).contains(&count), "{name} = {count} is outside 1 to {most}");
+    Ok(())
+}
+
+fn ended_status(status: u16) -> anyhow::Result<EndedSessionStatus> {
+    match status {
+        400 => Ok(EndedSessionStatus::BadRequest),
+        404 => Ok(EndedSessionStatus::NotFound),
+        other => bail!("ended_status = {other} is neither 400 nor 404"),
     }
 }
 
 #[cfg(test)]
-#[expect(clippy::result_large_err, reason = "figment's jail wants its own error")]
 mod tests {
-    use figment::Jail;
+    use std::time::Duration;
 
     use super::*;
 
-    const ONE: &str = "one-one-one-one-one-one-one-one-one";
-    const TWO: &str = "two-two-two-two-two-two-two-two-two";
-
-    fn load(files: &[&str]) -> Result<SessionKeys, String> {
-        let mut loaded = Err(String::new());
-        Jail::expect_with(|jail| {
-            let mut sources = Vec::new();
-            for (number, text) in files.iter().enumerate() {
-                jail.create_file(format!("keys-{number}"), text)?;
-                sources.push(SecretSource::File(format!("keys-{number}").into()));
-            }
-            loaded = KeySources(sources).load().map_err(|error| format!("{error:#}"));
-            Ok(())
-        });
-        loaded
+    fn planned(change: impl FnOnce(&mut Session)) -> Result<SessionPlan, Vec<String>> {
+        let mut session = Session::default();
+        change(&mut session);
+        Diagnostics::collect(|errors| plan(&session, &mut errors.table("session")))
+            .map_err(|errors| errors.iter().map(ToString::to_string).collect())
     }
 
-    /// E10: keys are read line by line from one file or several.
-    #[test]
-    fn keys_are_read_line_by_line() {
-        assert!(load(&[ONE]).is_ok());
-        assert!(load(&[&format!("\n{ONE}\r\n\n  {TWO}\n\n")]).is_ok());
-        assert!(load(&[ONE, TWO]).is_ok());
+    fn span(seconds: u64) -> Span {
+        Span(Duration::from_secs(seconds))
     }
 
-    /// E10, J6: the error names the source and line of an invalid key in one line and does not contain the key.
+    /// E9: every value has a range, and every value outside has its error.
     #[test]
-    fn invalid_keys_are_named_by_their_position() {
-        for (files, named) in [
-            (&[][..], "session.keys: the list of session keys is empty"),
-            (&["\n \n"], "session.keys: the file keys-0 has no key"),
-            (&[ONE, ""], "session.keys: the file keys-1 is empty"),
-            (&[ONE, "hunter2"], "session.keys: the file keys-1, line 1: generate a key with"),
-            (&[&format!("{ONE}\n\nhunter2\n")], "session.keys: the file keys-0, line 3: generate a key with"),
-            (&[&ONE[..31]], "session.keys: the file keys-0, line 1"),
-            (&[&format!("{ONE}\n{TWO}\n{ONE}")], "session.keys: a session key is listed twice"),
-            (&[ONE, ONE], "session.keys: a session key is listed twice"),
-        ] {
-            let message = load(files).unwrap_err();
-            assert!(message.starts_with(named), "{message}");
+    fn values_have_ranges() {
+        for seconds in [1, 30 * 24 * 60 * 60] {
             assert!(
-                !message.contains("hunter2") && !message.contains("one-one") && !message.contains('\n'),
-                "{message}"
+                planned(|session| (session.idle_timeout, session.lifetime) = (span(seconds), span(seconds))).is_ok()
             );
         }
-        let many: String = (0..17).map(|number| format!("{ONE}-{number}\n")).collect();
-        assert!(load(&[&many]).unwrap_err().contains("more than 16"));
+        assert!(planned(|session| (session.max_total, session.max_per_owner) = (10_000_000, 1_000_000)).is_ok());
+        for (status, expected) in [(400, EndedSessionStatus::BadRequest), (404, EndedSessionStatus::NotFound)] {
+            assert_eq!(planned(|session| session.ended_status = status).ok().unwrap().ended_status, expected);
+        }
+        let errors = planned(|session| {
+            session.idle_timeout = span(0);
+            session.lifetime = span(30 * 24 * 60 * 60 + 1);
+            session.max_total = 10_000_001;
+            session.max_per_owner = 0;
+            session.ended_status = 410;
+            session.keys = Some(vec![]);
+        });
+        let expected = [
+            "session.idle_timeout = \"0s\" is outside 1s to",
+            "session.lifetime = ",
+            "session.max_total = 10000001 is outside 1 to 10000000",
+            "session.max_per_owner = 0 is outside 1 to 1000000",
+            "session.ended_status = 410 is neither 400 nor 404",
+            "session.keys: the list of session keys is empty",
+        ];
+        let errors = errors.err().unwrap();
+        assert_eq!(errors.len(), expected.len(), "{errors:#?}");
+        for (error, expected) in errors.iter().zip(expected) {
+            assert!(error.starts_with(expected), "{error}");
+        }
+    }
+
+    /// E9: a value that another one makes useless causes a warning, unless it is the default.
+    #[test]
+    fn useless_values_cause_warnings() {
+        let warned = |change: fn(&mut Session)| {
+            let mut session = Session::default();
+            change(&mut session);
+            warnings(&session).iter().map(|warning| warning.key.to_string()).collect::<Vec<_>>()
+        };
+        assert!(warned(|_| {}).is_empty());
+        assert!(warned(|session| (session.lifetime, session.max_total) = (Span::secs(60), 1)).is_empty());
+        assert_eq!(
+            warned(|session| {
+                (session.idle_timeout, session.lifetime) = (Span::secs(120), Span::secs(60));
+                (session.max_per_owner, session.max_total) = (20, 10);
+            }),
+            ["session.idle_timeout", "session.max_per_owner"]
+        );
     }
 }

@@ -3,13 +3,11 @@
 mod validity;
 
 use std::{
-    fs,
     path::{Path, PathBuf},
     sync::Arc,
-    time::SystemTime,
 };
 
-use anyhow::{Context as _, ensure};
+use anyhow::{Context as _, anyhow, ensure};
 use portcullis_metadata::{Clock as _, SystemClock, UnixTime};
 use rustls::{
     crypto::ring,
@@ -18,8 +16,8 @@ use rustls::{
 };
 use url::Url;
 
-use super::files;
-use crate::config::{self, Diagnostic, KeyPath};
+use super::{FileVersion, files};
+use crate::config::{self, Diagnostic, Diagnostics, KeyPath};
 
 pub(crate) use validity::{Validity, date};
 
@@ -39,34 +37,35 @@ pub(crate) struct Loaded {
     pub(crate) certificate: Arc<CertifiedKey>,
     /// The validity of the server's own certificate, if it can be read.
     pub(crate) validity: Option<Validity>,
-    /// The modification times of the files before they were read.
-    pub(crate) written: Written,
+    /// The versions of the files before they were read: of the certificate and of the key.
+    pub(crate) versions: [Option<FileVersion>; 2],
 }
-
-/// The modification times of the two files.
-pub(crate) type Written = [Option<SystemTime>; 2];
 
 impl TlsFiles {
     /// Reads the files of `[tls]`, for the listener of clients.
     ///
-    /// # Errors
-    /// Fails when `base_url` is plain `http`, or the files cannot be used.
-    pub(crate) fn new(configured: &config::Tls, base_url: &Url) -> anyhow::Result<Self> {
-        ensure!(
-            base_url.scheme() == "https",
-            "tls is set, and base_url = \"{base_url}\" is plain http; change it to https, which clients then use"
-        );
-        Self::for_listener(configured, "tls")
+    /// Adds errors and returns `None` if `base_url` is plain `http`, or the files cannot be used.
+    pub(crate) fn new(configured: &config::Tls, base_url: &Url, errors: &mut Diagnostics<'_>) -> Option<Self> {
+        let is_https = base_url.scheme() == "https";
+        if !is_https {
+            let fix = "change it to https, which clients then use";
+            errors.add("tls", format!("tls is set, and base_url = \"{base_url}\" is plain http; {fix}"));
+        }
+        Self::for_listener(configured, "tls", &mut errors.table("tls")).filter(|_| is_https)
     }
 
-    /// Returns the files of the table with this name, for a listener that is not at `base_url`.
+    /// Returns the files of the table with this name, for a listener that is not at `base_url`. `errors` are those of the
+    /// table.
     ///
-    /// # Errors
-    /// Fails when the files cannot be used.
-    pub(crate) fn for_listener(configured: &config::Tls, table: &'static str) -> anyhow::Result<Self> {
+    /// Adds an error for each file that cannot be used, and returns `None` if there is one.
+    pub(crate) fn for_listener(
+        configured: &config::Tls,
+        table: &'static str,
+        errors: &mut Diagnostics<'_>,
+    ) -> Option<Self> {
         let config::Tls { certificates, key } = configured;
-        let first = load(certificates, key, table)?;
-        Ok(Self { certificates: certificates.clone(), key: key.clone(), table, first })
+        let first = load(certificates, key, errors)?;
+        Some(Self { certificates: certificates.clone(), key: key.clone(), table, first })
     }
 
     /// Returns the content at startup.
@@ -77,9 +76,11 @@ impl TlsFiles {
     /// Reads the files again.
     ///
     /// # Errors
-    /// Fails when a file cannot be read or has no certificate or key, or the key is not the certificate's.
+    /// Fails when a file cannot be read or has no certificate or key, or the key is not the certificate's. The message names
+    /// each unusable file.
     pub(crate) fn load(&self) -> anyhow::Result<Loaded> {
-        load(&self.certificates, &self.key, self.table)
+        Diagnostics::collect(|errors| load(&self.certificates, &self.key, &mut errors.table(self.table)))
+            .map_err(|errors| anyhow!(Diagnostic::joined(&errors)))
     }
 
     /// Returns the name of its table.
@@ -98,9 +99,9 @@ impl TlsFiles {
         self.first.validity
     }
 
-    /// Returns the modification times of the files.
-    pub(crate) fn written(&self) -> Written {
-        written(&self.certificates, &self.key)
+    /// Returns the present versions of the files.
+    pub(crate) fn versions(&self) -> [Option<FileVersion>; 2] {
+        versions(&self.certificates, &self.key)
     }
 }
 
@@ -111,40 +112,47 @@ pub(super) fn warnings<'a>(files: impl Iterator<Item = &'a TlsFiles>) -> Vec<Dia
     invalid.map(|found| Diagnostic::new(&KeyPath::default(), &format!("{}; {}", found.text, found.fix))).collect()
 }
 
-/// Reads and parses both files, and checks that they belong together.
-fn load(certificates: &Path, key: &Path, table: &str) -> anyhow::Result<Loaded> {
-    let written = written(certificates, key);
-    let chain = read(certificates, &format!("{table}.certificates"), |text| {
-        CertificateDer::pem_slice_iter(text).collect::<Result<Vec<_>, _>>()
-    })?;
-    ensure!(
-        !chain.is_empty(),
-        "{table}.certificates = {} has no certificate; name a PEM file that has BEGIN CERTIFICATE",
-        certificates.display()
-    );
+/// Reads and parses both files, and checks that they belong together. `errors` are those of their table.
+fn load(certificates: &Path, key: &Path, errors: &mut Diagnostics<'_>) -> Option<Loaded> {
+    // Before the files are read, so that a later change is noticed.
+    let versions = versions(certificates, key);
+    let chain = errors.take("certificates", read_chain(certificates));
+    let private = errors.take("key", read(key, "key", "PRIVATE KEY", PrivateKeyDer::from_pem_slice));
+    let chain = chain?;
+    let private = private?;
     let validity = chain.first().and_then(|own| Validity::of(own));
-    let private = read(key, &format!("{table}.key"), PrivateKeyDer::from_pem_slice)?;
     let certificate = CertifiedKey::from_der(chain, private, &ring::default_provider()).with_context(|| {
         format!(
-            "{table}.key = {} is not the key of {}; name the files of one certificate, the server's own first",
+            "key = {} is not the key of {}; name the files of one certificate, the server's own first",
             key.display(),
             certificates.display()
         )
-    })?;
-    Ok(Loaded { certificate: Arc::new(certificate), validity, written })
+    });
+    Some(Loaded { certificate: Arc::new(errors.take("key", certificate)?), validity, versions })
 }
 
-fn written(certificates: &Path, key: &Path) -> Written {
-    [certificates, key].map(|file| fs::metadata(file).and_then(|data| data.modified()).ok())
+fn versions(certificates: &Path, key: &Path) -> [Option<FileVersion>; 2] {
+    [certificates, key].map(FileVersion::of)
 }
 
-fn read<T, E>(file: &Path, name: &str, parse: impl FnOnce(&[u8]) -> Result<T, E>) -> anyhow::Result<T>
+fn read_chain(file: &Path) -> anyhow::Result<Vec<CertificateDer<'static>>> {
+    let parse = |text: &[u8]| CertificateDer::pem_slice_iter(text).collect::<Result<Vec<_>, _>>();
+    let chain = read(file, "certificates", "CERTIFICATE", parse)?;
+    ensure!(
+        !chain.is_empty(),
+        "certificates = {} has no certificate; name a PEM file that has BEGIN CERTIFICATE",
+        file.display()
+    );
+    Ok(chain)
+}
+
+/// Reads the file of a key, and parses a PEM section of the expected type.
+fn read<T, E>(file: &Path, name: &str, expected: &str, parse: impl FnOnce(&[u8]) -> Result<T, E>) -> anyhow::Result<T>
 where
     E: std::error::Error + Send + Sync + 'static,
 {
     let text = files::read(name, file)?;
     parse(&text).with_context(|| {
-        let expected = if name.ends_with(".key") { "PRIVATE KEY" } else { "CERTIFICATE" };
         format!(
             "{name} = {} is not a PEM file of the expected type; name one that has BEGIN {expected}",
             file.display()

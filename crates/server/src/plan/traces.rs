@@ -8,7 +8,8 @@ use portcullis_discovery::{FetchSettings, HttpFetch, UrlPolicy};
 use portcullis_guard::{ClientTrace, TraceSettings};
 use url::Url;
 
-use crate::config::{SecretSource, Traces, TracesClient};
+use super::issuers::fetch_error;
+use crate::config::{Diagnostics, SecretSource, Traces, TracesClient, shown_url};
 
 /// The path that is added to an endpoint without one (OTLP/HTTP).
 const DEFAULT_PATH: &str = "/v1/traces";
@@ -27,64 +28,88 @@ pub(crate) struct TracesPlan {
 
 /// Validates `[traces]`. It opens no connection.
 ///
-/// # Errors
-/// Fails when a value is invalid, or a header's source cannot be read.
-pub(super) fn plan(configured: &Traces) -> anyhow::Result<TracesPlan> {
-    let Traces { endpoint: text, sample, service_name, client, headers, ca_file } = configured;
-    let mut endpoint = Url::parse(text)
-        .with_context(|| format!("traces.endpoint = {text:?} is not a URL; write it as \"http://127.0.0.1:4318\""))?;
-    UrlPolicy::Operator.check(&endpoint).with_context(|| {
-        format!(
-            "traces.endpoint = {text:?} must be https, or http on loopback; run a collector on this host, and write \
-             \"http://127.0.0.1:4318\""
-        )
-    })?;
-    if endpoint.path() == "/" {
-        endpoint.set_path(DEFAULT_PATH);
-    }
-    ensure!((0.0..=1.0).contains(sample), "traces.sample = {sample} is outside 0 to 1");
-    ensure!(
-        (1..=MAX_SERVICE_NAME).contains(&service_name.len()),
-        "traces.service_name must have 1 to {MAX_SERVICE_NAME} bytes"
-    );
-    let headers = read_headers(headers)?;
+/// Adds an error for each invalid value and for each header whose source cannot be read. Returns `None` if there is one.
+pub(super) fn plan(configured: &Traces, errors: &mut Diagnostics<'_>) -> Option<TracesPlan> {
+    let Traces { endpoint, sample, service_name, client, headers, ca_file } = configured;
+    let endpoint = errors.take("endpoint", parse_endpoint(endpoint));
+    let is_sample_valid = errors.take("sample", check_sample(*sample));
+    let is_name_valid = errors.take("service_name", check_service_name(service_name));
+    let headers = read_headers(headers, errors);
     let mut fetch = FetchSettings::default();
     fetch.ca_file.clone_from(ca_file);
-    HttpFetch::new(fetch.clone()).context("traces.ca_file")?;
+    let is_file_valid = errors.take("ca_file", HttpFetch::new(fetch.clone()).map(drop).map_err(fetch_error));
     let mut settings = TraceSettings::new(*sample);
     settings.parent = match client {
         TracesClient::Restart => ClientTrace::Restart,
         TracesClient::Join => ClientTrace::Join,
         TracesClient::Trust => ClientTrace::Trust,
     };
-    Ok(TracesPlan { endpoint, headers, fetch, service_name: service_name.clone(), settings })
+    is_sample_valid.and(is_name_valid).and(is_file_valid)?;
+    Some(TracesPlan { endpoint: endpoint?, headers: headers?, fetch, service_name: service_name.clone(), settings })
+}
+
+fn parse_endpoint(text: &str) -> anyhow::Result<Url> {
+    let shown = shown_url(text);
+    let mut endpoint = Url::parse(text)
+        .with_context(|| format!("traces.endpoint = {shown:?} is not a URL; write it as \"http://127.0.0.1:4318\""))?;
+    UrlPolicy::Operator.check(&endpoint).with_context(|| {
+        format!(
+            "traces.endpoint = {shown:?} must be https, or http on loopback; run a collector on this host, and write \
+             \"http://127.0.0.1:4318\""
+        )
+    })?;
+    if endpoint.path() == "/" {
+        endpoint.set_path(DEFAULT_PATH);
+    }
+    Ok(endpoint)
+}
+
+fn check_sample(sample: f64) -> anyhow::Result<()> {
+    ensure!((0.0..=1.0).contains(&sample), "traces.sample = {sample} is outside 0 to 1");
+    Ok(())
+}
+
+fn check_service_name(name: &str) -> anyhow::Result<()> {
+    ensure!(
+        (1..=MAX_SERVICE_NAME).contains(&name.len()),
+        "traces.service_name must have 1 to {MAX_SERVICE_NAME} bytes"
+    );
+    Ok(())
 }
 
 /// Reads the values of the headers. They are secret, and marked so.
-fn read_headers(configured: &BTreeMap<String, SecretSource>) -> anyhow::Result<HeaderMap> {
-    let mut headers = HeaderMap::new();
-    for (name, source) in configured {
-        let key = || format!("traces.headers.{name}");
-        let name = HeaderName::from_bytes(name.as_bytes()).with_context(key)?;
-        let mut value = HeaderValue::from_str(source.read().with_context(key)?.secret())
-            .ok()
-            .with_context(|| format!("{}: {source} is not the value of a header", key()))?;
-        value.set_sensitive(true);
-        headers.insert(name, value);
-    }
-    Ok(headers)
+fn read_headers(configured: &BTreeMap<String, SecretSource>, errors: &mut Diagnostics<'_>) -> Option<HeaderMap> {
+    let headers = configured.iter().map(|(name, source)| read_header(name, source));
+    Some(errors.take_all("headers", headers)?.into_iter().collect())
+}
+
+fn read_header(text: &str, source: &SecretSource) -> anyhow::Result<(HeaderName, HeaderValue)> {
+    let name = HeaderName::from_bytes(text.as_bytes())
+        .ok()
+        .with_context(|| format!("{text:?} is not the name of a header; write it as \"authorization\""))?;
+    let mut value = HeaderValue::from_str(source.read().with_context(|| format!("traces.headers.{text}"))?.secret())
+        .ok()
+        .with_context(|| {
+            format!(
+                "traces.headers.{text}: {source} is not the value of a header; remove line ends and control characters"
+            )
+        })?;
+    value.set_sensitive(true);
+    Ok((name, value))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::from_text;
+    use crate::config::{Diagnostic, from_text};
 
     fn planned(traces: &str) -> Result<TracesPlan, String> {
         let text = format!(
             "base_url = \"http://127.0.0.1:1\"\n[[resource]]\nendpoint = \"/mcp\"\nupstream = \"demo\"\n[traces]\n{traces}"
         );
-        plan(&from_text(&text).unwrap().traces.unwrap()).map_err(|error| format!("{error:#}"))
+        let configured = from_text(&text).unwrap().traces.unwrap();
+        Diagnostics::collect(|errors| plan(&configured, &mut errors.table("traces")))
+            .map_err(|errors| Diagnostic::joined(&errors))
     }
 
     /// J7: the settings of traces have defaults and are checked.
@@ -115,6 +140,19 @@ mod tests {
             let error = planned(traces).unwrap_err();
             assert!(error.contains(message), "{error}");
         }
+    }
+
+    /// J9: every invalid value has its error.
+    #[test]
+    fn all_errors_are_found() {
+        let traces = "endpoint = \"otel\"\nsample = 2\nservice_name = \"\"\nca_file = \"/nowhere\"\n\
+                      headers = { \"a b\" = { env = \"NO_SUCH\" }, a = { env = \"NO_SUCH\" }, b = { env = \"NO_SUCH\" } }";
+        let error = planned(traces).unwrap_err();
+        let names = ["endpoint", "sample", "service_name", "ca_file", "headers: \"a b\"", "headers.a: ", "headers.b: "];
+        for name in names {
+            assert!(error.split(" | ").any(|error| error.starts_with(&format!("traces.{name}"))), "{name}: {error}");
+        }
+        assert_eq!(error.split(" | ").count(), names.len(), "{error}");
     }
 
     /// J2, J6: the value of a header is not printed.

@@ -11,9 +11,9 @@ use portcullis_gateway::{
 use portcullis_metadata::SystemClock;
 use url::Url;
 
-use super::files;
+use super::{files, optional};
 use crate::{
-    config::{self, Diagnostics, Limits, Resource, Span},
+    config::{self, Diagnostics, Limits, Resource, Span, shown_url},
     demo,
 };
 
@@ -56,27 +56,69 @@ pub(super) fn plan(
     if !(Span::secs(1)..=MAX_HEAD_TIMEOUT).contains(&head_timeout) {
         errors.add("", format!("upstream_head_timeout = \"{head_timeout}\" is outside 1s to 24h"));
     }
-    let names = resource.forward_headers.iter().map(|name| forwarded(name)).collect::<Result<Vec<_>, _>>();
-    let forward_headers = errors.take("forward_headers", names);
-    let address = errors.take("upstream", address(resource))?;
-    let Some(address) = address else { return Some(UpstreamPlan::Demo) };
-    let mut settings = HttpUpstreamSettings::new(address);
-    settings.trust = trust(resource, &settings.address, errors)?;
+    let forward_headers =
+        errors.take_all("forward_headers", resource.forward_headers.iter().map(|name| forwarded(name)));
+    let identity_headers = optional(resource.identity_headers.as_ref(), |headers| {
+        errors.take_all("identity_headers", headers.iter().map(|(name, claim)| identity(name, claim)))
+    });
+    let address = errors.take("upstream", address(resource));
+    let trust = address.as_ref().and_then(|address| trust(resource, address.as_ref()?, errors));
+    if matches!(address, Some(None)) {
+        return forward_headers.and(identity_headers).map(|_| UpstreamPlan::Demo);
+    }
+    // Invalid values are replaced by valid ones, so that the others are checked.
+    let is_address_valid = trust.is_some();
+    let mut settings = HttpUpstreamSettings::new(address.flatten().or_else(substitute)?);
+    settings.trust = trust.flatten();
     settings.public_url = Some(base_url.clone());
     settings.forward_cookies = resource.forward_cookies;
-    settings.forward_headers = forward_headers?;
+    settings.forward_headers = forward_headers.clone().unwrap_or_default();
     settings.head_timeout = head_timeout.0;
     settings.connection_limit = ConnectionLimit::new(limits.upstream_connections.unwrap_or(limits.max_connections));
-    if let Some(headers) = &resource.identity_headers {
-        let headers = headers.iter().map(|(name, claim)| identity(name, claim)).collect::<Result<_, _>>();
-        settings.identity_headers = errors.take("identity_headers", headers)?;
+    if let Some(headers) = identity_headers.clone().flatten() {
+        settings.identity_headers = headers;
+    }
+    check_settings(&mut settings, is_address_valid, errors);
+    forward_headers.and(identity_headers).filter(|_| is_address_valid)?;
+    Some(UpstreamPlan::Http(Box::new(settings)))
+}
+
+/// Checks the settings together. Adds an error for each invalid one, and replaces it by a valid one: the check returns the
+/// first problem only. If the address is known to be invalid, only the others are checked.
+fn check_settings(settings: &mut HttpUpstreamSettings, is_address_valid: bool, errors: &mut Diagnostics<'_>) {
+    let mut has_substitute = !is_address_valid;
+    if has_substitute && !replace_address(settings) {
+        return;
     }
     // Created only to validate the settings. Each worker creates its own.
-    if let Err(error) = HttpUpstream::new(settings.clone(), Arc::new(SystemClock::new())) {
+    while let Err(error) = HttpUpstream::new(settings.clone(), Arc::new(SystemClock::new())) {
         errors.add(key_of(&error), format!("{error}{}", fix_of(&error)));
-        return None;
+        match &error {
+            UpstreamSettingsError::IdentityHeader(name) => {
+                settings.identity_headers.retain(|header| header.name != *name)
+            }
+            UpstreamSettingsError::IdentityHeaderDuplicate(name) => {
+                let mut is_first = true;
+                settings
+                    .identity_headers
+                    .retain(|header| header.name != *name || std::mem::replace(&mut is_first, false));
+            }
+            UpstreamSettingsError::ForwardHeader(name, _) => settings.forward_headers.retain(|header| header != name),
+            _ if has_substitute || !replace_address(settings) => return,
+            _ => has_substitute = true,
+        }
     }
-    Some(UpstreamPlan::Http(Box::new(settings)))
+}
+
+/// Sets an address with which the other settings can be checked. Returns whether that is possible.
+fn replace_address(settings: &mut HttpUpstreamSettings) -> bool {
+    settings.trust = None;
+    substitute().map(|address| settings.address = address).is_some()
+}
+
+/// Returns a valid address.
+fn substitute() -> Option<UpstreamAddress> {
+    Url::parse("http://localhost/").ok().map(UpstreamAddress::Tcp)
 }
 
 /// Returns the address; `None` for the built-in server.
@@ -90,13 +132,13 @@ fn address(resource: &Resource) -> anyhow::Result<Option<UpstreamAddress>> {
         config::Upstream::Http(url) => {
             let has_scheme = |text: &str| text.starts_with("http://") || text.starts_with("https://");
             let parsed = Url::parse(url);
-            let fix = "write it as \"http://127.0.0.1:8000/mcp\"";
+            let (shown, fix) = (shown_url(url), "write it as \"http://127.0.0.1:8000/mcp\"");
             ensure!(
                 has_scheme(&url.to_ascii_lowercase()),
-                "upstream.http = {url:?} is not an http or https URL; {fix}"
+                "upstream.http = {shown:?} is not an http or https URL; {fix}"
             );
             Ok(Some(UpstreamAddress::Tcp(
-                parsed.with_context(|| format!("upstream.http = {url:?} is not a URL; {fix}"))?,
+                parsed.with_context(|| format!("upstream.http = {shown:?} is not a URL; {fix}"))?,
             )))
         }
         config::Upstream::Unix(socket) => {
@@ -106,12 +148,13 @@ fn address(resource: &Resource) -> anyhow::Result<Option<UpstreamAddress>> {
             };
             ensure!(
                 path.starts_with('/'),
-                "upstream.unix = {socket:?} is not the absolute path of a socket; write it as \"/run/mcp.sock\""
+                "upstream.unix = {:?} is not the absolute path of a socket; write it as \"/run/mcp.sock\"",
+                shown_url(socket)
             );
             let uri = Url::parse("http://localhost").and_then(|url| url.join(&target));
             Ok(Some(UpstreamAddress::Unix {
                 path: path.into(),
-                uri: uri.with_context(|| format!("upstream.unix = {socket:?}"))?,
+                uri: uri.with_context(|| format!("upstream.unix = {:?}", shown_url(socket)))?,
             }))
         }
     }

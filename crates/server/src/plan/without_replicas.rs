@@ -1,22 +1,20 @@
 //! `[shared]` in a program that was built without the feature `redis`.
 
-use anyhow::bail;
-use portcullis_session::SessionSettings;
 use url::Url;
 
 use super::SessionPlan;
-use crate::config::SharedStore;
+use crate::config::{Diagnostics, Session, SharedStore};
 
 /// The connection to other replicas, which no plan of this program has.
 #[derive(Clone)]
 pub(crate) enum ReplicasPlan {}
 
 /// Rejects the table.
-pub(super) fn plan(_: &SharedStore, _: &Url, _: &SessionSettings) -> anyhow::Result<ReplicasPlan> {
-    bail!(
-        "[shared] needs a portcullis that was built with the feature `redis`; build it with `--features redis`, or remove \
-         the table"
-    )
+pub(super) fn plan(_: &SharedStore, _: &Url, _: &Session, errors: &mut Diagnostics<'_>) -> Option<ReplicasPlan> {
+    let text = "[shared] needs a portcullis that was built with the feature `redis`; build it with `--features redis`, or \
+                remove the table";
+    errors.add("", text);
+    None
 }
 
 /// Returns no warnings.

@@ -31,7 +31,8 @@ pub(super) async fn run(
     max_connections: usize,
     mut draining: watch::Receiver<bool>,
 ) {
-    let (permits, connections) = (Arc::new(Semaphore::new(max_connections)), Arc::new(ConnectionTable::default()));
+    let permits = Arc::new(Semaphore::new(max_connections));
+    let connections = Arc::new(ConnectionTable::default());
     let mut warned: Option<Instant> = None;
     loop {
         let accepted = tokio::select! {

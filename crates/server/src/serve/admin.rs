@@ -89,7 +89,9 @@ impl AdminServer {
             tokio::select! {
                 accepted = accept(&self.listener, &permits) => match accepted {
                     Ok((accepted, permit)) => {
-                        let (tls, context, stop) = (self.tls.clone(), Arc::clone(&self.context), stop.clone());
+                        let tls = self.tls.clone();
+                        let context = Arc::clone(&self.context);
+                        let stop = stop.clone();
                         connections.spawn(async move {
                             let _permit = permit;
                             serve(accepted, tls, context, stop).await;
@@ -124,9 +126,11 @@ async fn accept(listener: &Listening, permits: &Arc<Semaphore>) -> std::io::Resu
 /// Serves a connection until it ends or `stop` is true.
 async fn serve(accepted: Accepted, tls: Option<Tls>, context: Arc<AdminContext>, stop: watch::Receiver<bool>) {
     let Accepted { stream, peer } = accepted;
-    let (handler, protocol) = (AdminHandler { context, peer }, connection::protocol(LIMITS));
+    let handler = AdminHandler { context, peer };
+    let protocol = connection::protocol(LIMITS);
     // The handler has the client's address.
-    let (address, activity) = (SocketAddr::from(([0; 4], 0)), Activity::new());
+    let address = SocketAddr::from(([0; 4], 0));
+    let activity = Activity::new();
     match (stream, tls) {
         (AcceptedStream::Unix(stream), _) => {
             connection::serve(stream, address, &protocol, LIMITS, handler, activity, stop).await;

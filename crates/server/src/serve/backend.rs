@@ -75,7 +75,8 @@ impl Service<Admitted> for Backend {
         let permit = admitted.extensions().get::<CapacityPermit>().cloned();
         let call = match &mut self.service {
             BackendService::Demo(demo) => {
-                let (caller, clock) = (admitted.caller().clone(), Arc::clone(&demo.clock));
+                let caller = admitted.caller().clone();
+                let clock = Arc::clone(&demo.clock);
                 caller.record_upstream_start(clock.monotonic());
                 BackendFuture::Demo { future: demo.service.call(admitted), caller, clock }
             }

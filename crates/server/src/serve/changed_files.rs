@@ -1,11 +1,14 @@
 //! Certificates and session keys, which are read again when their files change.
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use portcullis_session::SessionStore;
 
 use super::tls::Tls;
-use crate::plan::{KeySources, Plan, TlsFiles, Written};
+use crate::{
+    config::{Diagnostic, Diagnostics},
+    plan::{FileVersion, KeySources, Plan, TlsFiles},
+};
 
 /// How often the files are checked for changes.
 pub(super) const CHECK_PERIOD: Duration = Duration::from_secs(10);
@@ -21,14 +24,16 @@ pub(super) struct ChangedFiles {
 pub(super) struct CertificateFiles {
     tls: Tls,
     files: TlsFiles,
-    written: Written,
+    /// The versions whose content is in use, or could not be used.
+    versions: [Option<FileVersion>; 2],
 }
 
 /// The files of the session keys.
 struct KeyFiles {
     sessions: SessionStore,
     sources: KeySources,
-    written: Vec<Option<SystemTime>>,
+    /// The versions whose content is in use, or could not be used.
+    versions: Vec<Option<FileVersion>>,
 }
 
 impl ChangedFiles {
@@ -65,15 +70,15 @@ impl ChangedFiles {
 impl CertificateFiles {
     /// Returns files whose first content is in use.
     pub(super) fn new(tls: Tls, files: TlsFiles) -> Self {
-        let written = files.first().written;
-        Self { tls, files, written }
+        let versions = files.first().versions;
+        Self { tls, files, versions }
     }
 
     /// Replaces the certificate if the files have changed. Unusable files leave it unchanged.
     pub(super) fn check(&mut self) {
-        let now = self.files.written();
-        if now != self.written {
-            self.written = now;
+        let now = self.files.versions();
+        if now != self.versions {
+            self.versions = now;
             match self.files.load() {
                 Ok(loaded) => {
                     self.tls.set_certificate(&loaded);
@@ -89,22 +94,22 @@ impl KeyFiles {
     /// Returns the key files of a plan, if any. Their first content is in use.
     fn of(plan: &Plan, sessions: &SessionStore) -> Option<Self> {
         let sources = plan.session.key_sources.clone()?;
-        let written = sources.written();
-        Some(Self { sessions: sessions.clone(), sources, written })
+        let versions = sources.versions();
+        Some(Self { sessions: sessions.clone(), sources, versions })
     }
 
     /// Replaces the session keys if the files have changed. Unusable files leave them unchanged.
     fn check(&mut self) {
         // Read before the files, so that a change during the reload is noticed at the next check.
-        let now = self.sources.written();
-        if now != self.written {
-            self.written = now;
-            match self.sources.load() {
+        let now = self.sources.versions();
+        if now != self.versions {
+            self.versions = now;
+            match Diagnostics::collect(|errors| self.sources.load(&mut errors.table("session"))) {
                 Ok(keys) => {
                     self.sessions.set_keys(keys);
                     tracing::info!("the session keys were replaced");
                 }
-                Err(error) => tracing::error!("the session keys are unchanged: {error:#}"),
+                Err(errors) => tracing::error!("the session keys are unchanged: {}", Diagnostic::joined(&errors)),
             }
         }
     }

@@ -112,7 +112,8 @@ pub(super) async fn serve<S, H>(
     let io = TokioIo::new(LingeringClose::new(stream, unread.clone()));
 
     let service = service_fn({
-        let (activity, last_requests) = (Arc::clone(&activity), draining.clone());
+        let activity = Arc::clone(&activity);
+        let last_requests = draining.clone();
         move |request: Request<Incoming>| {
             let Some(in_flight) = activity.begin() else { return CountedResponse::never() };
             let is_http1 = request.version() < Version::HTTP_2;
@@ -131,7 +132,8 @@ pub(super) async fn serve<S, H>(
     let mut connection = pin!(protocol.serve_connection(io, service));
     let inactivity_limits = InactivityLimits { idle: limits.idle, blocked: limits.body.pause };
     let mut timer = pin!(sleep_until(Instant::now() + limits.idle.min(limits.body.pause)));
-    let (mut is_draining, mut is_closing) = (false, false);
+    let mut is_draining = false;
+    let mut is_closing = false;
     loop {
         tokio::select! {
             biased;

@@ -1,12 +1,23 @@
 //! The limit of open files (RLIMIT_NOFILE): raises it for a plan, or reduces the plan to fit it.
 
+use std::fmt;
+
 use portcullis_gateway::ConnectionLimit;
 
 use crate::plan::{Plan, UpstreamPlan};
 
-/// The number of open files other than connections: standard streams, the listener, the logs, certificates, key files,
-/// the control runtime, name resolution, and one connection that is being accepted.
-const BASE_RESERVE: usize = 64;
+/// The number of open files other than connections, for the whole process:
+///
+/// - 3 standard streams,
+/// - 2 for the listener of clients and one connection that is being accepted,
+/// - 18 for the listener of administrators, its 16 connections and one that is being accepted,
+/// - 8 for the control runtime and its signals,
+/// - 4 for the access log and the audit file, each with its successor while it is reopened,
+/// - 2 for the journal and its replacement,
+/// - 3 for the configuration, a certificate and a key that are read at a reload,
+/// - 2 for the connections to Redis and to the collector of traces,
+/// - 22 for name resolution.
+const BASE_RESERVE: usize = 3 + 2 + 18 + 8 + 4 + 2 + 3 + 2 + 22;
 /// The number of files of one worker's runtime.
 const WORKER_RESERVE: usize = 8;
 /// The number of connections to one issuer, in addition to those for introspection.
@@ -15,21 +26,45 @@ const ISSUER_RESERVE: usize = 4;
 /// Raises the process's limit of open files for the plan, at most to the hard limit. If that is not enough, lowers the
 /// plan's connection limits in proportion. Returns `None` if nothing is lowered.
 pub(super) fn fit(plan: &mut Plan) -> Option<Shortage> {
-    let wanted = Files::wanted(plan);
+    let upstreams = connection_limits(plan);
+    let wanted = Files::wanted(plan, &upstreams);
     let limit = raise(wanted.total())?;
-    let fitted = wanted.fitted(limit)?;
+    let fitted = wanted.fitted(limit.files)?;
     plan.limits.max_connections = fitted.clients;
-    let upstreams = plan.resources.iter_mut().filter_map(|resource| match &mut resource.upstream {
-        UpstreamPlan::Http(settings) => Some(settings),
+    set(&upstreams, &fitted);
+    Some(Shortage { limit, wanted, fitted })
+}
+
+/// As [`fit`] for the plan of a reload: the running server accepts `clients` connections, which a reload does not change.
+/// Only those of upstreams are lowered.
+pub(super) fn fit_reloaded(plan: &mut Plan, clients: usize) -> Option<Shortage> {
+    plan.limits.max_connections = clients;
+    let upstreams = connection_limits(plan);
+    let wanted = Files::wanted(plan, &upstreams);
+    let limit = raise(wanted.total())?;
+    let fitted = wanted.with_fitted_upstreams(limit.files)?;
+    set(&upstreams, &fitted);
+    Some(Shortage { limit, wanted, fitted })
+}
+
+/// Returns the connection limits of the plan's HTTP upstreams.
+fn connection_limits(plan: &Plan) -> Vec<ConnectionLimit> {
+    let http = plan.resources.iter().filter_map(|resource| match &resource.upstream {
+        UpstreamPlan::Http(settings) => Some(settings.connection_limit.clone()),
         UpstreamPlan::Demo => None,
     });
-    upstreams.zip(&fitted.upstreams).for_each(|(settings, max)| settings.connection_limit = ConnectionLimit::new(*max));
-    Some(Shortage { limit, wanted, fitted })
+    http.collect()
+}
+
+fn set(upstreams: &[ConnectionLimit], fitted: &Files) {
+    for (limit, max) in upstreams.iter().zip(&fitted.upstreams) {
+        limit.set_max(*max);
+    }
 }
 
 /// A limit of open files that is too low for the configured plan.
 pub(super) struct Shortage {
-    limit: usize,
+    limit: FileLimit,
     wanted: Files,
     fitted: Files,
 }
@@ -37,25 +72,41 @@ pub(super) struct Shortage {
 impl Shortage {
     /// Logs the lowered limits and the fix.
     pub(super) fn warn(&self) {
+        tracing::warn!(files.limit = self.limit.files, files.needed = self.wanted.total(), "{self}");
+    }
+}
+
+impl fmt::Display for Shortage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { limit, wanted, fitted } = self;
         let needed = wanted.total();
-        tracing::warn!(
-            files.limit = limit,
-            files.needed = needed,
-            "the limit of open files is {limit}, and {needed} are needed: limits.max_connections is lowered from {} to {}, and \
-             the connections of upstreams from {:?} to {:?}; raise the hard limit to {needed} (ulimit -Hn {needed}, or \
-             LimitNOFILE={needed} in the systemd unit), or lower limits.max_connections and limits.upstream_connections",
-            wanted.clients,
-            fitted.clients,
-            wanted.upstreams,
-            fitted.upstreams,
-        );
+        write!(f, "the limit of open files is {}, and {needed} are needed: ", limit.files)?;
+        let (before, after) = (&wanted.upstreams, &fitted.upstreams);
+        if fitted.clients < wanted.clients {
+            write!(f, "limits.max_connections is lowered from {} to {}, and ", wanted.clients, fitted.clients)?;
+            write!(f, "the connections of upstreams from {before:?} to {after:?}; ")?;
+        } else {
+            write!(f, "the connections of upstreams are lowered from {before:?} to {after:?}; ")?;
+        }
+        match &limit.refusal {
+            None => write!(
+                f,
+                "raise the hard limit to {needed} (ulimit -Hn {needed}, or LimitNOFILE={needed} in the systemd unit)"
+            )?,
+            Some(error) => write!(
+                f,
+                "the system does not let this process raise its limit ({error}): start it with a limit of {needed} (ulimit \
+                 -n {needed}, or LimitNOFILE={needed} in the systemd unit)"
+            )?,
+        }
+        write!(f, ", or lower limits.max_connections and limits.upstream_connections")
     }
 }
 
 /// The number of files by purpose.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Files {
+    /// Files other than connections, and connections to issuers. They are not lowered.
     reserve: usize,
     /// Connections of clients.
     clients: usize,
@@ -64,66 +115,96 @@ struct Files {
 }
 
 impl Files {
-    fn wanted(plan: &Plan) -> Self {
+    fn wanted(plan: &Plan, upstreams: &[ConnectionLimit]) -> Self {
         let introspection = |issuer: &crate::plan::IssuerPlan| {
             issuer.settings.validation.introspection().map_or(0, |introspection| introspection.max_in_flight)
         };
-        let issuers: usize = plan.issuers.iter().map(|issuer| ISSUER_RESERVE + introspection(issuer)).sum();
-        let upstreams = plan.resources.iter().filter_map(|resource| match &resource.upstream {
-            UpstreamPlan::Http(settings) => Some(settings.connection_limit.max()),
-            UpstreamPlan::Demo => None,
-        });
+        let workers = plan.workers.saturating_mul(WORKER_RESERVE);
+        let issuers = plan.issuers.iter().map(|issuer| ISSUER_RESERVE.saturating_add(introspection(issuer)));
         Self {
-            reserve: BASE_RESERVE + WORKER_RESERVE * plan.workers + issuers,
+            reserve: issuers.fold(BASE_RESERVE.saturating_add(workers), usize::saturating_add),
             clients: plan.limits.max_connections,
-            upstreams: upstreams.collect(),
+            upstreams: upstreams.iter().map(ConnectionLimit::max).collect(),
         }
     }
 
-    fn connections(&self) -> usize {
-        self.upstreams.iter().fold(self.clients, |sum, max| sum.saturating_add(*max))
-    }
-
     fn total(&self) -> usize {
-        self.connections().saturating_add(self.reserve)
+        self.upstreams.iter().copied().fold(self.reserve.saturating_add(self.clients), usize::saturating_add)
     }
 
-    /// Lowers the connections in proportion to at most `limit` files, each to at least 1. Returns `None` if they
-    /// already fit.
+    /// Lowers all connections. Returns `None` if they already fit.
     fn fitted(&self, limit: usize) -> Option<Self> {
         if self.total() <= limit {
             return None;
         }
-        let available = limit.saturating_sub(self.reserve) as u128;
-        let wanted = self.connections() as u128;
-        let share = |max: &usize| usize::try_from(*max as u128 * available / wanted).map_or(1, |share| share.max(1));
-        Some(Self {
-            reserve: self.reserve,
-            clients: share(&self.clients),
-            upstreams: self.upstreams.iter().map(share).collect(),
-        })
+        let wanted: Vec<usize> = [self.clients].into_iter().chain(self.upstreams.iter().copied()).collect();
+        let mut lowered = lowered(&wanted, limit.saturating_sub(self.reserve)).into_iter();
+        let clients = lowered.next().unwrap_or(1);
+        Some(Self { reserve: self.reserve, clients, upstreams: lowered.collect() })
     }
+
+    /// Lowers only the connections to upstreams. Returns `None` if all connections already fit, or there are no upstreams.
+    fn with_fitted_upstreams(&self, limit: usize) -> Option<Self> {
+        if self.total() <= limit || self.upstreams.is_empty() {
+            return None;
+        }
+        let fixed = self.reserve.saturating_add(self.clients);
+        Some(Self { upstreams: lowered(&self.upstreams, limit.saturating_sub(fixed)), ..self.clone() })
+    }
+}
+
+/// Lowers numbers of connections to at most `available` in total, in proportion. Each is at least 1, so that the total can be
+/// as many as there are numbers. Each is wanted to be at least 1: the configuration requires it.
+fn lowered(wanted: &[usize], available: usize) -> Vec<usize> {
+    let above_one = |max: usize| max.saturating_sub(1) as u128;
+    let rest = available.saturating_sub(wanted.len()) as u128;
+    // At least 1, because it divides.
+    let total = wanted.iter().map(|max| above_one(*max)).sum::<u128>().max(1);
+    let share =
+        |max: &usize| usize::try_from(above_one(*max) * rest / total).map_or(1, |share| share.saturating_add(1));
+    wanted.iter().map(share).collect()
+}
+
+/// The limit of open files.
+struct FileLimit {
+    files: usize,
+    /// Why the soft limit was not raised although the hard limit is higher.
+    refusal: Option<std::io::Error>,
 }
 
 /// Raises the soft limit to `needed` if it is lower, at most to the hard limit. Returns the resulting limit, or `None`
 /// if there is none.
+///
+/// On macOS the hard limit can be unlimited and a soft limit above `kern.maxfilesperproc` is refused. The soft limit then
+/// stays as it is; a lower one is not tried.
 #[cfg(unix)]
-fn raise(needed: usize) -> Option<usize> {
+fn raise(needed: usize) -> Option<FileLimit> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
-    let (soft, needed) = (current?, needed as u64);
+    let soft = current?;
+    let needed = needed as u64;
     let target = maximum.map_or(needed, |hard| hard.min(needed));
-    let raised = soft < target
-        && setrlimit(Resource::Nofile, Rlimit { current: Some(target), maximum })
-            .inspect_err(|error| tracing::warn!(error = %error, "the limit of open files cannot be raised"))
-            .is_ok();
-    usize::try_from(if raised { target } else { soft }).ok()
+    if soft >= target {
+        return FileLimit::new(soft, None);
+    }
+    match setrlimit(Resource::Nofile, Rlimit { current: Some(target), maximum }) {
+        Ok(()) => FileLimit::new(target, None),
+        Err(error) => FileLimit::new(soft, Some(error.into())),
+    }
 }
 
 #[cfg(not(unix))]
-fn raise(_needed: usize) -> Option<usize> {
+fn raise(_needed: usize) -> Option<FileLimit> {
     None
+}
+
+impl FileLimit {
+    /// Returns `None` for a limit that no process reaches.
+    #[cfg(unix)]
+    fn new(files: u64, refusal: Option<std::io::Error>) -> Option<Self> {
+        Some(Self { files: files.try_into().ok()?, refusal })
+    }
 }
 
 #[cfg(test)]
@@ -131,30 +212,98 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::config::from_text;
 
     fn files(clients: usize, upstreams: &[usize]) -> Files {
         Files { reserve: 80, clients, upstreams: upstreams.into() }
     }
+
+    fn plan(lines: &str) -> Plan {
+        let text = format!(
+            "base_url = \"http://127.0.0.1:3000\"\nworkers = 2\n[limits]\nmax_connections = 1000\nupstream_connections = 500\n{lines}"
+        );
+        Plan::new(&from_text(&text).unwrap()).unwrap()
+    }
+
+    fn resource(name: &str, upstream: &str) -> String {
+        format!("[[resource]]\nauth = \"none\"\nendpoint = \"/{name}\"\nupstream = {upstream}\n")
+    }
+
+    const HTTP: &str = "{ http = \"http://127.0.0.1:8000/mcp\" }";
 
     /// L9: connections are lowered in proportion, and only if they do not fit.
     #[test]
     fn connections_are_lowered_in_proportion() {
         assert_eq!(files(10_000, &[10_000]).fitted(20_080), None);
         assert_eq!(files(10_000, &[10_000]).fitted(256), Some(files(88, &[88])));
-        assert_eq!(files(10_000, &[5_000, 5_000]).fitted(1_080), Some(files(500, &[250, 250])));
+        assert_eq!(files(10_000, &[5_000, 5_000]).fitted(1_080), Some(files(499, &[250, 250])));
         assert_eq!(files(100, &[]).fitted(130), Some(files(50, &[])));
         assert_eq!(files(10_000, &[10_000]).fitted(20), Some(files(1, &[1])), "never 0");
+        assert_eq!(files(1, &[1]).fitted(20), Some(files(1, &[1])), "nothing to divide");
+    }
+
+    /// L9: many upstreams with few connections take no more than there are.
+    #[test]
+    fn the_minimum_of_each_upstream_is_set_aside() {
+        let wanted = Files { reserve: 200, clients: 10_000, upstreams: vec![1; 100] };
+        let fitted = wanted.fitted(1_024).unwrap();
+        assert_eq!((fitted.clients, fitted.total()), (724, 1_024));
+    }
+
+    /// L9: a reload does not change the connections of clients.
+    #[test]
+    fn only_upstreams_are_lowered_at_a_reload() {
+        assert_eq!(files(86, &[10, 10]).with_fitted_upstreams(186), None);
+        assert_eq!(files(86, &[10_000, 10_000]).with_fitted_upstreams(256), Some(files(86, &[45, 45])));
+        assert_eq!(files(86, &[10_000]).with_fitted_upstreams(80), Some(files(86, &[1])), "never 0");
+        assert_eq!(files(86, &[]).with_fitted_upstreams(80), None, "there is nothing to lower");
+    }
+
+    #[test]
+    fn the_plans_files_are_counted() {
+        let plan = plan(&[resource("a", HTTP), resource("b", "\"demo\""), resource("c", HTTP)].concat());
+        let limits = connection_limits(&plan);
+        let wanted = Files::wanted(&plan, &limits);
+        assert_eq!(wanted, Files { reserve: 64 + 2 * 8, clients: 1_000, upstreams: vec![500, 500] });
+        set(&limits, &files(1, &[7, 8]));
+        let max = connection_limits(&plan).iter().map(ConnectionLimit::max).collect::<Vec<_>>();
+        assert_eq!(max, [7, 8], "the plan has the lowered limits");
+    }
+
+    #[test]
+    fn the_fix_depends_on_the_cause() {
+        let shortage = |refusal: Option<std::io::Error>, clients| Shortage {
+            limit: FileLimit { files: 256, refusal },
+            wanted: files(1_000, &[500]),
+            fitted: files(clients, &[50]),
+        };
+        let low = shortage(None, 100).to_string();
+        assert!(low.contains("lowered from 1000 to 100, and the connections of upstreams from [500] to [50]"), "{low}");
+        assert!(low.contains("raise the hard limit to 1580 (ulimit -Hn 1580, or LimitNOFILE=1580"), "{low}");
+        let refused = shortage(Some(std::io::ErrorKind::PermissionDenied.into()), 100).to_string();
+        assert!(refused.contains("(permission denied): start it with a limit of 1580"), "{refused}");
+        assert!(!refused.contains("hard limit"), "{refused}");
+        let reloaded = shortage(None, 1_000).to_string();
+        assert!(!reloaded.contains("max_connections is lowered"), "{reloaded}");
+        assert!(reloaded.contains("needed: the connections of upstreams are lowered from [500] to [50]"), "{reloaded}");
     }
 
     proptest! {
         /// L9: the lowered connections fit, unless the limit is too low for one connection each.
         #[test]
-        fn fitted_connections_fit(clients in 1_usize..=1_000_000, upstreams in prop::collection::vec(1_usize..=1_000_000, 0..8), limit in 0_usize..3_000_000) {
+        fn fitted_connections_fit(
+            clients in 1_usize..=1_000_000,
+            upstreams in prop::collection::vec(1_usize..=1_000_000, 0..8),
+            limit in 0_usize..3_000_000,
+        ) {
             let wanted = files(clients, &upstreams);
-            let fitted = wanted.fitted(limit).unwrap_or(wanted);
-            prop_assert!(fitted.total() <= limit.max(fitted.reserve + 1 + upstreams.len()) + upstreams.len() + 1);
-            prop_assert!(fitted.clients >= 1);
-            prop_assert!(fitted.upstreams.iter().all(|max| *max >= 1));
+            let fitted = wanted.fitted(limit).unwrap_or_else(|| wanted.clone());
+            prop_assert!(fitted.total() <= limit.max(wanted.reserve + 1 + upstreams.len()));
+            prop_assert!(fitted.clients >= 1 && fitted.upstreams.iter().all(|max| *max >= 1));
+            prop_assert!(fitted.clients <= clients);
+            let reloaded = wanted.with_fitted_upstreams(limit).unwrap_or_else(|| wanted.clone());
+            prop_assert_eq!(reloaded.clients, clients);
+            prop_assert!(upstreams.is_empty() || reloaded.total() <= limit.max(wanted.reserve + clients + upstreams.len()));
         }
     }
 }

@@ -1,13 +1,8 @@
 //! [`FileVersions`]: whether files have changed, without reading them.
 
-use std::{
-    fs,
-    os::unix::fs::MetadataExt as _,
-    path::{Path, PathBuf},
-    time::SystemTime,
-};
+use std::path::{Path, PathBuf};
 
-use crate::config::Config;
+use crate::{config::Config, plan::FileVersion};
 
 /// The versions of files. Two values are equal if no file has changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,15 +12,7 @@ pub(super) struct FileVersions(Vec<VersionedFile>);
 struct VersionedFile {
     path: PathBuf,
     /// `None` if the file cannot be read.
-    version: Option<Version>,
-}
-
-/// What differs if a file was written or replaced.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Version {
-    modified: SystemTime,
-    length: u64,
-    inode: u64,
+    version: Option<FileVersion>,
 }
 
 impl FileVersions {
@@ -52,17 +39,14 @@ impl FileVersions {
 
 impl VersionedFile {
     fn now(path: PathBuf) -> Self {
-        let metadata = fs::metadata(&path).ok();
-        let version = metadata.and_then(|metadata| {
-            Some(Version { modified: metadata.modified().ok()?, length: metadata.len(), inode: metadata.ino() })
-        });
+        let version = FileVersion::of(&path);
         Self { path, version }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::env;
+    use std::{env, fs};
 
     use super::*;
     use crate::config::from_text;

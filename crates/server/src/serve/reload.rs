@@ -22,12 +22,13 @@ use crate::{
     config::{Change, Config, ConfigErrors, Overrides, Reload},
     plan::Contents,
 };
-use candidate::Candidate;
+use candidate::{Candidate, Reading};
 
 /// The most changes, and the most reasons, that one reload logs.
 const MAX_LOGGED: usize = 100;
 
 /// Where the running configuration was read from.
+#[derive(Clone)]
 pub(crate) struct ConfigSource {
     /// The configuration file.
     pub(crate) file: PathBuf,
@@ -35,6 +36,8 @@ pub(crate) struct ConfigSource {
     pub(crate) overrides: Overrides,
     /// The running configuration.
     pub(crate) config: Config,
+    /// Whether a service manager opened the listening socket. Its address need not be configured.
+    pub(crate) has_passed_socket: bool,
 }
 
 /// Reloads the server's configuration.
@@ -47,21 +50,25 @@ pub(super) struct Reloader {
     /// The content of the files and secrets that the running configuration names.
     contents: Contents,
     versions: FileVersions,
+    /// The number of clients' connections that the server accepts.
+    max_connections: usize,
     /// The number of attempts.
     number: u64,
 }
 
 impl Reloader {
-    /// Returns a reloader for the running configuration, whose files and secrets have this content.
+    /// Returns a reloader for the running configuration, whose files and secrets have this content. The server accepts
+    /// `max_connections` connections of clients.
     pub(super) fn new(
         state: Arc<ArcSwap<ServerState>>,
         source: Option<ConfigSource>,
         audit: Option<AuditReopener>,
         files: ChangedFiles,
         contents: Contents,
+        max_connections: usize,
     ) -> Self {
         let versions = source.as_ref().map(|source| FileVersions::of(&source.file, &source.config)).unwrap_or_default();
-        Self { state, source, audit, files, contents, versions, number: 0 }
+        Self { state, source, audit, files, contents, versions, max_connections, number: 0 }
     }
 
     /// Reloads at each SIGHUP and, if the configuration says so, when its files change. Never returns.
@@ -95,16 +102,16 @@ impl Reloader {
     async fn reload(&mut self) {
         let Some(source) = &self.source else { return };
         self.number += 1;
-        let (file, overrides, running) = (source.file.clone(), source.overrides, source.config.clone());
+        let source = source.clone();
         // Taken before the files are read: a later change is then noticed.
         self.versions = self.versions.now();
-        let read = spawn_blocking(move || Candidate::read(&file, overrides, &running)).await;
-        let result = match read {
-            Ok((versions, result)) => {
+        let reading = spawn_blocking(move || Candidate::read(&source)).await;
+        let result = match reading {
+            Ok(Reading { versions, candidate }) => {
                 if let Some(versions) = versions {
                     self.versions = versions.with_first_of(&self.versions);
                 }
-                result
+                candidate
             }
             Err(_) => {
                 self.count(false);
@@ -130,14 +137,16 @@ impl Reloader {
             tracing::info!(config.reload = self.number, "the configuration has not changed");
             return Ok(());
         }
-        let shortage = file_limit::fit(&mut plan);
+        let shortage = file_limit::fit_reloaded(&mut plan, self.max_connections);
         let previous = self.state.load_full();
         let current = Arc::new(ServerState::new(&plan, previous.process(), Some(&previous))?);
+        current.set_connection_limits(&plan);
         current.fetch_new_keys(&previous).await;
         self.state.store(Arc::clone(&current));
         current.process().upstream_ends.set_upstreams(current.upstreams());
         let ended = current.end_sessions_of(&previous);
-        let (sessions_ended, streams_ended) = (ended.sessions.len(), current.end_streams());
+        let sessions_ended = ended.sessions.len();
+        let streams_ended = current.end_streams();
         current.finish_ends(ended);
         if applied.iter().any(|change| change.key.starts_with("tls.") || change.key.starts_with("session.keys")) {
             self.files.replace(&plan);

@@ -35,7 +35,10 @@ use super::{
     numbered_limits::NumberedLimits,
     sessions::replicas::Replicas,
 };
-use crate::{plan::Plan, telemetry::AccessLog};
+use crate::{
+    plan::{Plan, UpstreamPlan},
+    telemetry::AccessLog,
+};
 
 pub(super) use self::{
     process::Process,
@@ -97,6 +100,17 @@ impl ServerState {
             cached_tokens: plan.limits.cached_tokens,
             forwarded_headers: ForwardedHeaders::new(plan.rates.proxies.clone()),
         })
+    }
+
+    /// Applies the connection limits of the plan that this state was built from to upstreams of the previous state, too:
+    /// these keep their connections, but the limit of open files may divide differently.
+    pub(super) fn set_connection_limits(&self, plan: &Plan) {
+        // The resources are in the order of the plan.
+        for (resource, planned) in self.resources.iter().zip(&plan.resources) {
+            if let (Some(limit), UpstreamPlan::Http(settings)) = (&resource.upstream.connections, &planned.upstream) {
+                limit.set_max(settings.connection_limit.max());
+            }
+        }
     }
 
     /// Starts fetching the issuers' keys.

@@ -109,7 +109,7 @@ mod tests {
     use tokio_rustls::TlsConnector;
 
     use super::{super::changed_files::CertificateFiles, *};
-    use crate::config;
+    use crate::config::{self, Diagnostic, Diagnostics};
 
     /// A folder with a new certificate for localhost and its key.
     struct Folder(PathBuf);
@@ -132,8 +132,14 @@ mod tests {
             cert.der().clone()
         }
 
-        fn files(&self) -> anyhow::Result<TlsFiles> {
-            TlsFiles::new(&self.configured(), &"https://localhost".parse().unwrap())
+        fn files(&self) -> Result<TlsFiles, String> {
+            self.files_at("https://localhost")
+        }
+
+        fn files_at(&self, base_url: &str) -> Result<TlsFiles, String> {
+            let base_url = base_url.parse().unwrap();
+            let files = Diagnostics::collect(|errors| TlsFiles::new(&self.configured(), &base_url, errors));
+            files.map_err(|errors| Diagnostic::joined(&errors))
         }
     }
 
@@ -207,15 +213,21 @@ mod tests {
     #[test]
     fn mismatched_files_are_named() {
         let folder = Folder::new("misfits");
-        let error = |folder: &Folder| format!("{:#}", folder.files().expect_err("refused"));
-        assert!(error(&folder).contains("cert.pem\" cannot be read"));
+        let error = |folder: &Folder| folder.files().expect_err("refused");
+        let missing = error(&folder);
+        for (key, file) in
+            [("tls.certificates = ", "cert.pem\" cannot be read"), ("tls.key = ", "key.pem\" cannot be read")]
+        {
+            assert!(missing.contains(key), "{missing}");
+            assert!(missing.contains(file), "{missing}");
+        }
         folder.renew();
         let key = fs::read(folder.configured().key).unwrap();
         folder.renew();
         fs::write(folder.configured().key, key).unwrap();
         assert!(error(&folder).contains("is not the key of"), "{}", error(&folder));
         folder.renew();
-        let plain = TlsFiles::new(&folder.configured(), &"http://localhost".parse().unwrap());
-        assert!(format!("{:#}", plain.expect_err("refused")).contains("base_url"));
+        let plain = folder.files_at("http://localhost").expect_err("refused");
+        assert!(plain.starts_with("tls is set, and base_url"), "{plain}");
     }
 }

@@ -183,7 +183,8 @@ impl<H: Handler> ConnectionContext<H> {
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let (handler, draining) = (self.handler.clone(), self.draining.clone());
+        let handler = self.handler.clone();
+        let draining = self.draining.clone();
         connection::serve(stream, peer, &self.protocol, self.limits, handler, activity, draining)
     }
 }

@@ -56,7 +56,8 @@ impl AccessLog {
     /// Fails when a line cannot be written.
     pub(crate) fn flush(&self, out: &mut impl Write) -> io::Result<()> {
         let mut batch = self.batch.lock().unwrap_or_else(PoisonError::into_inner);
-        let (mut slot, mut lost) = (0, 0);
+        let mut slot = 0;
+        let mut lost = 0;
         while self.queue.take(slot, &mut batch).is_some() {
             let written = out.write_all(&batch.lines);
             lost += batch.lost;

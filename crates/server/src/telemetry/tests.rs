@@ -1,21 +1,35 @@
-//! Text of other parties is escaped in log lines.
+//! Log lines: escaping of text from other parties, colours, and the filter of libraries' lines.
+//!
+//! The numbers of requirements, such as J8, are those of `docs/contribute/requirements.md`.
 
 use std::{
     io::Write,
     sync::{Arc, Mutex},
 };
 
-use portcullis_metadata::EscapedText;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tracing::subscriber;
 
 use super::*;
 
-/// One character of each deceptive class: C0, DEL, C1, separators, direction, invisible, tags.
+/// Characters of each class that could deceive a reader: C0 controls, DEL, C1 controls, separators, controls of the writing
+/// direction, invisible characters, and a tag; then a quotation mark and a backslash.
 const DECEPTIVE: &str = "a\u{1b}[2J\u{7}\n\r\u{7f}\u{85}\u{9b}31m\u{2028}\u{2029}\u{202e}\u{2066}\u{61c}\u{200b}\u{ad}\u{3164}\u{feff}\u{e0041}\"\\z";
+/// The same text in a line for people.
+const ESCAPED: &str = r#"a\u{1b}[2J\u{7}\u{a}\u{d}\u{7f}\u{85}\u{9b}31m\u{2028}\u{2029}\u{202e}\u{2066}\u{61c}\u{200b}\u{ad}\u{3164}\u{feff}\u{e0041}"\z"#;
+/// The same text in quotation marks, as `Debug` writes it.
+const QUOTED: &str = r#""a\u{1b}[2J\u{7}\n\r\u{7f}\u{85}\u{9b}31m\u{2028}\u{2029}\u{202e}\u{2066}\u{61c}\u{200b}\u{ad}\u{3164}\u{feff}\u{e0041}\"\\z""#;
+/// The length of the time at the start of a line for people.
+const TIMESTAMP_LENGTH: usize = "2026-11-22T08:00:00.000Z".len();
 
 #[derive(Clone, Default)]
 struct Buffer(Arc<Mutex<Vec<u8>>>);
+
+impl Buffer {
+    fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
+}
 
 impl Write for Buffer {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -28,53 +42,69 @@ impl Write for Buffer {
 }
 
 /// Returns the line of an event that has the text in its message, in fields of each type, and in its span.
-fn line_of(format: LogFormat, is_terminal: bool, text: &'static str) -> String {
+fn line_of(format: LogFormat, is_coloured: bool, text: &'static str) -> String {
     let buffer = Buffer::default();
     let writer = buffer.clone();
-    let layer = lines(format, move || writer.clone(), is_terminal);
+    let layer = lines(format, move || writer.clone(), is_coloured);
     let error = io::Error::other(text);
     subscriber::with_default(tracing_subscriber::registry().with(layer), || {
         let _span = tracing::info_span!("request", path = text).entered();
         tracing::warn!(shown = %text, quoted = text, printed = ?text, error = &error as &dyn std::error::Error, number = 7, "message: {text}");
     });
-    let line = String::from_utf8(buffer.0.lock().unwrap().clone()).unwrap();
-    line.strip_suffix('\n').expect("a whole line").to_owned()
+    buffer.text().strip_suffix('\n').expect("a whole line").to_owned()
 }
 
-/// J8: a JSON line has no deceptive character and keeps the logged values.
-#[test]
-fn json_lines_are_escaped() {
-    let line = line_of(LogFormat::Json, false, DECEPTIVE);
-    assert!(!line.contains(EscapedText::escapes), "{line:?}");
-    let value: Value = serde_json::from_str(&line).unwrap();
-    assert_eq!(value["quoted"], DECEPTIVE);
-    assert_eq!(value["shown"], DECEPTIVE);
-    assert_eq!(value["message"], format!("message: {DECEPTIVE}"));
-    assert_eq!(value["span"]["path"], Value::from(DECEPTIVE));
-    assert_eq!(value["number"], Value::from(7));
-}
-
-/// J8: a line for people has no deceptive character, and on a terminal only its own colours.
-#[test]
-fn lines_for_people_are_escaped() {
-    let line = line_of(LogFormat::Human, false, DECEPTIVE);
-    assert!(!line.contains(EscapedText::escapes), "{line:?}");
-    let escaped = EscapedText(DECEPTIVE).to_string();
-    assert!(line.contains(&format!("message: {escaped} shown={escaped} quoted=\"a\\u{{1b}}[2J")), "{line}");
-    assert!(line.contains(" number=7"), "{line}");
-
-    let coloured = line_of(LogFormat::Human, true, DECEPTIVE);
-    assert!(coloured.contains("\u{1b}[3mnumber\u{1b}[0m\u{1b}[2m=\u{1b}[0m7"), "{coloured:?}");
+/// Returns a line without the colours of a terminal.
+fn without_colours(line: &str) -> String {
     let mut plain = String::new();
-    let mut rest = coloured.as_str();
+    let mut rest = line;
     while let Some((before, after)) = rest.split_once("\u{1b}[") {
         plain.push_str(before);
         let (number, after) = after.split_once('m').expect("a colour");
         assert!(number.bytes().all(|byte| byte.is_ascii_digit()), "{number:?}");
         rest = after;
     }
-    plain.push_str(rest);
-    assert_eq!(plain[24..], line[24..], "the lines differ only in colours and time");
+    plain + rest
+}
+
+/// Asserts that a line has printable ASCII only: what is not comes from the text, because all other parts are ASCII.
+fn assert_printable(line: &str) {
+    assert!(line.bytes().all(|byte| matches!(byte, b' '..=b'~')), "{line:?}");
+}
+
+/// J8: a JSON line has no deceptive character and keeps the logged values.
+#[test]
+fn json_lines_are_escaped() {
+    let line = line_of(LogFormat::Json, false, DECEPTIVE);
+    assert_printable(&line);
+    let value: Value = serde_json::from_str(&line).unwrap();
+    for (name, expected) in [
+        ("message", json!(format!("message: {DECEPTIVE}"))),
+        ("shown", json!(DECEPTIVE)),
+        ("quoted", json!(DECEPTIVE)),
+        ("printed", json!(format!("{DECEPTIVE:?}"))),
+        ("error", json!(DECEPTIVE)),
+        ("number", json!(7)),
+    ] {
+        assert_eq!(value[name], expected, "{name}");
+    }
+    assert_eq!(value["span"]["path"], DECEPTIVE);
+}
+
+/// J8: a line for people has no deceptive character, and on a terminal only its own colours.
+#[test]
+fn lines_for_people_are_escaped() {
+    let line = line_of(LogFormat::Human, false, DECEPTIVE);
+    assert_printable(&line);
+    let expected = format!(
+        "  WARN request{{path={QUOTED}}}: message: {ESCAPED} shown={ESCAPED} quoted={QUOTED} printed={QUOTED} error={ESCAPED} \
+         number=7"
+    );
+    assert_eq!(line[TIMESTAMP_LENGTH..], expected);
+
+    let coloured = line_of(LogFormat::Human, true, DECEPTIVE);
+    assert!(coloured.contains("\u{1b}[3mnumber\u{1b}[0m\u{1b}[2m=\u{1b}[0m7"), "{coloured:?}");
+    assert_eq!(without_colours(&coloured)[TIMESTAMP_LENGTH..], expected, "only colours and time differ");
 }
 
 /// J8: other characters are unchanged.
@@ -93,4 +123,23 @@ fn colours_can_be_switched_off() {
     assert!(!is_coloured(true, Some("1".as_ref())));
     assert!(!is_coloured(true, Some("0".as_ref())));
     assert!(!is_coloured(false, None));
+}
+
+/// J2: libraries log errors only, because their other lines can contain tokens. Every crate of this workspace may log all.
+#[test]
+fn libraries_log_errors_only() {
+    let buffer = Buffer::default();
+    let writer = buffer.clone();
+    let layer = lines(LogFormat::Json, move || writer.clone(), false).with_filter(filter_fn(is_allowed));
+    subscriber::with_default(tracing_subscriber::registry().with(layer), || {
+        tracing::trace!(target: "portcullis_guard::layer", number = 1);
+        tracing::debug!(target: "portcullis", number = 2);
+        tracing::error!(target: "hyper::proto", number = 3);
+        tracing::warn!(target: "hyper::proto", number = 4);
+        tracing::info!(target: "rustls", number = 5);
+        tracing::trace!(target: "h2::codec", number = 6);
+    });
+    let text = buffer.text();
+    let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    assert_eq!(lines.map(|line| line["number"].as_u64().unwrap()).collect::<Vec<_>>(), [1, 2, 3]);
 }

@@ -79,7 +79,9 @@ impl Exporter {
         service_name: String,
         traces: Traces,
     ) -> Self {
-        let (reported, reported_at, is_failing) = (0, None, false);
+        let reported = 0;
+        let reported_at = None;
+        let is_failing = false;
         Self { fetch, endpoint, headers, service_name, traces, reported, reported_at, is_failing }
     }
 

@@ -1,4 +1,6 @@
 //! The key that seals identifiers, and its subkeys.
+//!
+//! Numbers such as E12 in the tests are those of `docs/contribute/requirements.md`.
 
 use std::{fmt, hash::Hasher, sync::Arc};
 
@@ -19,19 +21,24 @@ const MIN_SECRET: usize = 32;
 const SALT: &[u8; 32] = b"portcullis session keys, form 1.";
 
 /// A secret key that seals identifiers. Processes with the same key can continue each other's sessions. Clones share the
-/// secret. `Debug` does not print it. It is wiped from memory when the last clone is dropped.
+/// secret. `Debug` does not print it.
 ///
-/// Five subkeys are derived from the secret with HKDF-SHA256 (RFC 5869), for five purposes: to seal identifiers, to derive
-/// later identifiers, to compare sets of scopes, to hash session ids for logs, and to hash the names under which replicas
-/// count requests.
+/// Subkeys are derived from the secret with HKDF-SHA256 (RFC 5869), one for each purpose: to seal identifiers, to derive
+/// later identifiers, to compare sets of scopes and upstreams, to compare the text of identifiers, to hash session ids for
+/// logs, and to hash the names under which replicas count requests. The secret is not kept.
+///
+/// The subkeys are wiped from memory when the last clone is dropped. Copies that the hash functions make while they use a
+/// subkey are not wiped, and neither is [`SessionKeys::limit_key`](super::SessionKeys::limit_key).
 #[derive(Clone)]
 pub struct SessionKey(Arc<Subkeys>);
 
 struct Subkeys {
+    /// Derived, too, unless it is given. It is public: it begins every identifier.
     epoch: u8,
     sealing: Subkey,
     derivation: Subkey,
     fingerprint: Subkey,
+    text: Subkey,
     log: Subkey,
     limits: Subkey,
 }
@@ -50,8 +57,8 @@ impl SessionKey {
         Ok(Self::new(0, &secret))
     }
 
-    /// Returns a key with this secret. `epoch` identifies the key and is readable in every identifier. Use a new epoch for
-    /// each new key.
+    /// Returns a key with this secret. `epoch` is readable in every identifier and selects the keys that are tried for it. Use a
+    /// new epoch for each new key; with the same one, each identifier is tried with each of these keys.
     ///
     /// The caller must ensure that the secret is random.
     pub fn new(epoch: u8, secret: &[u8; 32]) -> Self {
@@ -59,7 +66,8 @@ impl SessionKey {
     }
 
     /// Derives a key from a secret of any form, such as the output of `openssl rand -base64 32`. Key and epoch depend only
-    /// on the secret.
+    /// on the secret. The epoch is one byte, so that one of 256 pairs of keys has the same one, which costs time (see
+    /// [`new`](Self::new)) and nothing else.
     ///
     /// The caller must ensure that the secret is random.
     ///
@@ -85,6 +93,7 @@ impl SessionKey {
             sealing: expand(b"sealing"),
             derivation: expand(b"derivation"),
             fingerprint: expand(b"fingerprint"),
+            text: expand(b"text"),
             log: expand(b"log hash"),
             limits: expand(b"limits"),
         }))
@@ -96,18 +105,21 @@ impl SessionKey {
     }
 
     /// Derives the random part of a later identifier: a PRF of the concatenated parts.
-    pub(super) fn derive_bytes<'a>(&self, parts: impl IntoIterator<Item = &'a [u8]>) -> Subkey {
+    pub(super) fn derive_bytes<'a>(&self, parts: impl IntoIterator<Item = &'a [u8]>) -> Zeroizing<[u8; 32]> {
         hmac(&self.0.derivation, parts)
     }
 
-    /// Returns the PRF for sets of scopes and upstreams. Their comparison grants nothing.
+    /// Returns the PRF for sets of scopes and upstreams. Equal hashes of different ones grant no access, because each request
+    /// is authorized by its token: an identifier is then not replaced after a step-up, or a session continues although its
+    /// upstream has changed.
     pub(super) fn fingerprint_hasher(&self) -> SipHasher24 {
-        hasher(&self.0.fingerprint)
+        sip24(&self.0.fingerprint)
     }
 
-    /// Returns the PRF for identifiers that were opened before, which is faster.
+    /// Returns the PRF for the text of identifiers that were opened before. It has fewer rounds than the others, because it is
+    /// computed for each request. The hashes stay in the memory of this process.
     pub(super) fn text_hasher(&self) -> SipHasher13 {
-        SipHasher13::new_with_key(&half(&self.0.fingerprint))
+        SipHasher13::new_with_key(&half(&self.0.text))
     }
 
     /// Returns the key of the hashes by which replicas count requests.
@@ -117,10 +129,11 @@ impl SessionKey {
 
     /// Returns the PRF for the hashes of sessions in logs.
     pub(super) fn log_hasher(&self) -> SipHasher24 {
-        hasher(&self.0.log)
+        sip24(&self.0.log)
     }
 
-    /// Returns whether both keys have the same secret. The comparison does not take constant time.
+    /// Returns whether both keys have the same secret. The comparison need not take constant time: both keys are the
+    /// operator's, and no part of them comes from a request.
     pub(crate) fn same_secret(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0) || *self.0.sealing == *other.0.sealing
     }
@@ -135,8 +148,10 @@ impl fmt::Debug for SessionKey {
 /// Computes HMAC-SHA256 over the concatenated parts.
 ///
 /// With the salt as the key, this is HKDF-Extract. With the pseudorandom key as the key, and `[1]` as the last part, it is
-/// HKDF-Expand for up to 32 bytes (RFC 5869 section 2).
-fn hmac<'a>(key: &[u8; 32], parts: impl IntoIterator<Item = &'a [u8]>) -> Subkey {
+/// HKDF-Expand for up to 32 bytes (RFC 5869 section 2). The `hkdf` crate would save nothing: later identifiers need a plain
+/// HMAC of parts, and one block of HKDF is one such HMAC.
+fn hmac<'a>(key: &[u8; 32], parts: impl IntoIterator<Item = &'a [u8]>) -> Zeroizing<[u8; 32]> {
+    // Padded to the block, as HMAC does with a short key (RFC 2104 section 2): the constructor that pads returns a `Result`.
     let mut block = Zeroizing::new(Key::<Hmac<Sha256>>::default().0);
     block[..32].copy_from_slice(key);
     let mut mac = Hmac::<Sha256>::new(&(*block).into());
@@ -147,7 +162,8 @@ fn hmac<'a>(key: &[u8; 32], parts: impl IntoIterator<Item = &'a [u8]>) -> Subkey
     Zeroizing::new(output.0)
 }
 
-fn hasher(subkey: &Subkey) -> SipHasher24 {
+/// Returns SipHash-2-4 with the first half of a subkey.
+fn sip24(subkey: &Subkey) -> SipHasher24 {
     SipHasher24::new_with_key(&half(subkey))
 }
 
@@ -202,8 +218,9 @@ mod tests {
     #[test]
     fn subkeys_differ() {
         let key = SessionKey::new(0, &[1; 32]);
-        let Subkeys { sealing, derivation, fingerprint, log, .. } = &*key.0;
-        let subkeys = [sealing, derivation, fingerprint, log];
+        // Without `..`: a new subkey does not compile until it is compared.
+        let Subkeys { epoch: _, sealing, derivation, fingerprint, text, log, limits } = &*key.0;
+        let subkeys = [sealing, derivation, fingerprint, text, log, limits];
         for (position, one) in subkeys.iter().enumerate() {
             assert!(subkeys[..position].iter().all(|other| other[..16] != one[..16]));
         }
@@ -214,6 +231,21 @@ mod tests {
         assert!(!SessionKey::random().unwrap().same_secret(&SessionKey::random().unwrap()));
         assert!(!SessionKey::new(1, &[1; 32]).same_secret(&SessionKey::new(1, &[2; 32])));
         assert!(SessionKey::new(1, &[1; 32]).same_secret(&SessionKey::new(2, &[1; 32])));
+    }
+
+    /// The starts of the subkeys whose results other processes compare: of all but `text`.
+    fn starts_of_shared_subkeys(key: &SessionKey) -> [[u8; 4]; 5] {
+        let Subkeys { sealing, derivation, fingerprint, log, limits, .. } = &*key.0;
+        [sealing, derivation, fingerprint, log, limits].map(|subkey| *subkey.first_chunk().unwrap())
+    }
+
+    /// E12: a key of 32 bytes always has the same subkeys.
+    #[test]
+    fn keys_of_bytes_follow_from_their_secret() {
+        let key = SessionKey::new(7, &[1; 32]);
+        let starts =
+            [[216, 38, 216, 250], [103, 114, 108, 104], [227, 81, 197, 94], [150, 52, 155, 121], [26, 162, 187, 232]];
+        assert_eq!((key.epoch(), starts_of_shared_subkeys(&key)), (7, starts));
     }
 
     /// E10, E12: the same secret gives the same key and epoch. A short secret is rejected.
@@ -227,7 +259,9 @@ mod tests {
 
         // The identifiers of other versions and replicas must remain valid.
         assert_eq!(one.epoch(), 239);
-        assert_eq!(one.sealing()[..4].to_vec(), vec![37, 1, 113, 223]);
+        let starts =
+            [[37, 1, 113, 223], [106, 53, 94, 155], [235, 105, 152, 32], [116, 68, 43, 126], [204, 150, 142, 218]];
+        assert_eq!(starts_of_shared_subkeys(&one), starts);
         let longer = SessionKey::derive(b"0123456789abcdef0123456789abcdef0").unwrap();
         assert!(!one.same_secret(&longer));
         assert_eq!(SessionKey::derive(&secret[1..]).unwrap_err(), KeyError::TooShort);

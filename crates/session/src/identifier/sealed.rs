@@ -40,7 +40,8 @@ impl AssociatedData {
     /// Returns the associated data of the identifiers of this owner at this resource.
     pub(crate) fn new(resource: &ResourceUri, owner: Owner<'_>) -> Self {
         let owner = if is_planted(Fault::UnboundOwner) { Owner::Anonymous } else { owner };
-        let (resource, owner) = (resource.as_str().as_bytes(), owner.encode());
+        let resource = resource.as_str().as_bytes();
+        let owner = owner.encode();
         let [head, issuer, subject, client] = owner.parts();
         let length = (resource.len() as u64).to_be_bytes();
         Self([b"portcullis session 1".as_slice(), &length, resource, head, issuer, subject, client].concat())

@@ -213,7 +213,9 @@ impl Inner {
 
     /// Records the end of a session, or of its generations below `lowest`.
     pub(super) fn record_end(&self, session: &Session, lowest: Option<u32>) -> EndTicket {
-        let (owner, created, now) = (session.owner_id(), session.created(), self.clock.now());
+        let owner = session.owner_id();
+        let created = session.created();
+        let now = self.clock.now();
         let lowest = if is_planted(Fault::EndOfOneGeneration) { lowest.or(Some(1)) } else { lowest };
         let raised = self.ends.add(owner, *session.id(), created, lowest.unwrap_or(ALL_GENERATIONS), now);
         let ticket = self.journal.record(&SessionEnd::Session {

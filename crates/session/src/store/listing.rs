@@ -36,7 +36,8 @@ impl SessionStore {
     /// Each call examines the whole table, and keeps at most `limit` sessions in memory. A session that exists while all pages are
     /// read is on exactly one of them.
     pub fn list(&self, is_wanted: impl Fn(&Session) -> bool, after: Option<LogHash>, limit: usize) -> SessionPage {
-        let (mut found, mut has_more) = (BTreeMap::new(), false);
+        let mut found = BTreeMap::new();
+        let mut has_more = false;
         for stored in &self.0.table {
             let hash = stored.log_hash();
             if after.is_some_and(|after| hash <= after) || !is_wanted(&stored) {

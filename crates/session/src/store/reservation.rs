@@ -50,7 +50,8 @@ impl Reservation {
     /// reservation. The caller must end the backend's session then.
     pub fn open(self, backend_id: Box<[u8]>, protocol_version: Option<&str>) -> Result<InUse, ReservationError> {
         let Self { permit: CapacityPermit(permit), target, key, id, fingerprint } = self;
-        let (store, encoded_owner) = (&permit.store, permit.encoded_owner.clone());
+        let store = &permit.store;
+        let encoded_owner = permit.encoded_owner.clone();
         let owner = encoded_owner.as_deref().map_or(Owner::Anonymous, Owner::decode);
         let now = store.now();
         let record = Record {

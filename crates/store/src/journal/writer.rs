@@ -75,7 +75,8 @@ impl Writer {
     /// Rewrites the files that have grown to twice the size of what they need.
     fn compact(&mut self) {
         let now = self.clock.now();
-        let (oldest_end, oldest_use) = (self.retention.oldest_end(now), self.retention.oldest_use(now));
+        let oldest_end = self.retention.oldest_end(now);
+        let oldest_use = self.retention.oldest_use(now);
         let ends = self.ends_file.compact(&self.directory, |ends| needed_ends(ends, oldest_end));
         let uses = self.uses_file.compact(&self.directory, |uses| needed_uses(uses, oldest_use));
         if let Err(error) = ends.and(uses) {

@@ -32,7 +32,8 @@ pub(super) async fn run(state: Arc<JournalState>, receiver: Receiver) {
         return;
     };
     let mut membership = Membership::default();
-    let (mut backoff, mut reported) = (MIN_BACKOFF, None);
+    let mut backoff = MIN_BACKOFF;
+    let mut reported = None;
     while !state.queue.is_closed() {
         let error = match connection::connect(&state, &receiver, &replica).await {
             Ok(connection) => {

@@ -171,7 +171,8 @@ impl IntrospectionClient {
                 return Err(VerifyError::IssuerUnavailable { retry_after: RETRY_AFTER_BUSY });
             }
             Joined::Leader(operation, receiver) => {
-                let (this, token) = (Arc::clone(self), token.clone());
+                let this = Arc::clone(self);
+                let token = token.clone();
                 self.control.spawn(async move { operation.complete(this.call(&token).await) });
                 receiver
             }

@@ -73,7 +73,8 @@ impl Keys {
         if let Some(current) = &*self.current()
             && has_same_keys(&current.published, &published)
         {
-            let (set, published) = (Arc::clone(&current.set), Arc::clone(&current.published));
+            let set = Arc::clone(&current.set);
+            let published = Arc::clone(&current.published);
             self.current.store(Some(Arc::new(CurrentKeys { set, published, fetched, max_age })));
             return Ok(false);
         }

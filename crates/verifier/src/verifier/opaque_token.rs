@@ -15,7 +15,9 @@ pub(super) fn may_be_sent_to(issuer: &Issuer, token: &str) -> bool {
 /// of which encodes a JSON object. Returns `None` for opaque tokens.
 fn jws_payload(token: &str) -> Option<&str> {
     let mut segments = token.split('.');
-    let (header, payload, _) = (segments.next()?, segments.next()?, segments.next()?);
+    let header = segments.next()?;
+    let payload = segments.next()?;
+    let _ = segments.next()?;
     if segments.next().is_some() {
         return None;
     }

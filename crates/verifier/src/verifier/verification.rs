@@ -70,7 +70,8 @@ impl Verifier {
         let log_rejected =
             |error: &VerifyError| rejection_log::log(self, error, || Claimed::of_token(claims.as_ref().ok()));
         let (position, issuer) = self.select_issuer(jws, &claims).inspect_err(log_rejected)?;
-        let (routed, mut deadline) = (Routed { token, issuer, position, now }, Deadline::default());
+        let routed = Routed { token, issuer, position, now };
+        let mut deadline = Deadline::default();
         match &issuer.settings().validation {
             Validation::Introspection(_) => {
                 routed.check_header_type(jws.header().typ()).inspect_err(log_rejected)?;
@@ -121,11 +122,13 @@ impl Verifier {
         deadline: &mut Deadline,
     ) -> Result<Verified, VerifyError> {
         let claims = claims.as_ref().map_err(Clone::clone)?;
-        let (issuer, settings) = (routed.issuer, routed.issuer.settings());
+        let issuer = routed.issuer;
+        let settings = routed.issuer.settings();
         let signature = issuer.verify_signature(jws, routed.now.monotonic, deadline).await?;
         routed.check_header_type(jws.header().typ())?;
         let now = if deadline.is_set() { self.clock.now() } else { routed.now.unix };
-        let (payload, resource) = (jws.unverified_payload(), &self.settings.resource);
+        let payload = jws.unverified_payload();
+        let resource = &self.settings.resource;
         let principal = validation::validate_signed(claims, payload, settings, resource, now)?;
         signature.permit.accept();
         Ok(routed.verified(principal, signature.generation))
@@ -161,7 +164,8 @@ impl Verifier {
     ) -> Result<ValidResponse, VerifyError> {
         self.record_introspection(routed.token);
         let response = routed.issuer.introspect(routed.token, deadline).await?;
-        let (now, settings) = (self.now(), routed.issuer.settings());
+        let now = self.now();
+        let settings = routed.issuer.settings();
         let default_expiry = default_expiry(now.unix);
         validate_response(&response, settings, &self.settings.resource, now, default_expiry).inspect_err(|error| {
             rejection_log::log(self, error, || Claimed::of_response(&response));

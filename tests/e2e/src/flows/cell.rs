@@ -36,6 +36,8 @@ impl Cell {
         Self::Failed { reason: format!("{error:#}") }
     }
 
+    /// Checks that a cell passed, and none failed.
+    ///
     /// # Errors
     /// Fails when a cell failed, or all were skipped.
     pub(super) fn check_all<'a>(cells: impl Iterator<Item = &'a Self> + Clone) -> anyhow::Result<()> {

@@ -1,5 +1,7 @@
-//! The guides in `docs/guides`: their files are written and their commands executed, as a reader would.
+//! The guides in `docs/guides`, the pages of `docs/use` and the README: their files are written and their commands executed, as
+//! a reader would.
 
+mod document;
 #[cfg(test)]
 mod links;
 mod page;
@@ -17,16 +19,19 @@ use anyhow::{Context as _, bail, ensure};
 use clap::Args;
 use portcullis_scenarios::Scratch;
 use tokio::time::{Instant, sleep, timeout};
-use xtask::{programs, workspace};
+use xtask::programs;
 
-use self::page::{Page, Step};
+use self::{
+    document::{Document, folder_of_guides},
+    page::{Page, Step},
+};
 use super::{install, program::Program};
 
 /// Options of the guides.
 #[derive(Args)]
 #[group(skip)]
 pub(crate) struct Options {
-    /// Execute only this guide, named by its file without `.md`; can be repeated.
+    /// Execute only this guide or page, named by its file without `.md`; can be repeated. `readme` is that of the repository.
     #[arg(long, value_name = "NAME", requires = "guides")]
     guide: Vec<String>,
 }
@@ -39,17 +44,17 @@ const READY_LIMIT: Duration = Duration::from_secs(20);
 /// A browser that follows redirects and shows nothing. The development server consents automatically.
 const BROWSER: &str = "#!/bin/sh\nexec curl --silent --location --output /dev/null \"$1\"\n";
 
-/// Executes all guides, or the selected ones, and prints a line for each.
+/// Executes all guides and pages with commands, or the selected ones, and prints a line for each.
 ///
 /// # Errors
 /// Fails when a command fails, or its output is not what the guide shows.
 pub(super) async fn run(program: &Path, target: &Path, folder: &Path, options: &Options) -> anyhow::Result<()> {
-    let mut paths: Vec<_> =
-        fs::read_dir(folder_of_guides())?.map(|entry| entry.map(|entry| entry.path())).collect::<Result<_, _>>()?;
-    paths.sort();
+    let documents = Document::all()?;
+    for name in &options.guide {
+        ensure!(documents.iter().any(|document| document.name == *name), "there is no guide {name:?}");
+    }
     let mut failed = Vec::new();
-    for path in paths {
-        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    for Document { name, path, is_guide } in documents {
         if !options.guide.is_empty() && !options.guide.contains(&name) {
             continue;
         }
@@ -60,6 +65,7 @@ pub(super) async fn run(program: &Path, target: &Path, folder: &Path, options: &
             continue;
         }
         match execute(&page, program, target, &folder.join(&name)).await {
+            Ok(0) if !is_guide => {}
             Ok(0) => println!("nothing  {name}: no command of this guide is executed"),
             Ok(commands) => println!("passed   {name}: {commands} commands, {} s", started.elapsed().as_secs()),
             Err(error) => {
@@ -75,10 +81,6 @@ pub(super) async fn run(program: &Path, target: &Path, folder: &Path, options: &
 fn write(path: &Path, text: &str) -> anyhow::Result<()> {
     fs::create_dir_all(path.parent().context("a file has a folder")?)?;
     Ok(fs::write(path, text)?)
-}
-
-fn folder_of_guides() -> PathBuf {
-    workspace::root().join("docs/guides")
 }
 
 /// Executes a guide in a folder of its own, outside of this workspace. Its output goes to `logs`. Returns the number of commands.

@@ -4,6 +4,7 @@ mod addresses;
 mod admin;
 mod distribution;
 mod fixture;
+mod google;
 mod guide;
 mod installed;
 mod instance;

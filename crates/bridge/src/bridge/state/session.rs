@@ -43,7 +43,8 @@ pub(crate) struct Session {
 impl Sessions {
     /// Starts without a session.
     pub(crate) fn new(header: HeaderName) -> Self {
-        let (state, renewing) = (Mutex::default(), tokio::sync::Mutex::default());
+        let state = Mutex::default();
+        let renewing = tokio::sync::Mutex::default();
         Self { header, state, renewing, generation: watch::channel(0).0, ended: watch::channel(false).0 }
     }
 

@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use http::{HeaderName, header};
+use http::header;
 use portcullis_discovery::{BoxFuture, FetchRequest};
 use serde_json::{Value, json};
 use url::Url;
@@ -13,10 +13,7 @@ use url::Url;
 use super::server::{Client, settle};
 use crate::{
     BridgeSettings,
-    testing::{
-        FetchFn, REGISTRATION_URL, RESOURCE, Reply, ScratchDirectory, ScriptedUser, TOKEN_URL, clock, form,
-        well_behaved,
-    },
+    testing::{FetchFn, RESOURCE, Reply, ScratchDirectory, ScriptedUser, TOKEN_URL, clock, form, well_behaved},
 };
 use portcullis_client::{
     AuthorizationRequest, Authorizer, AuthorizerSettings, CredentialStore, Interaction, InteractionError,
@@ -48,12 +45,14 @@ fn network(reject: impl Fn(&str, &Value) -> Option<Reply> + Send + Sync + 'stati
     })
 }
 
-fn token(request: &FetchRequest) -> Option<String> {
+/// Returns the access token of a request.
+pub(super) fn token(request: &FetchRequest) -> Option<String> {
     let value = request.headers.get(header::AUTHORIZATION)?.to_str().unwrap();
     Some(value.strip_prefix("Bearer ").unwrap().to_owned())
 }
 
-fn served(request: &FetchRequest, body: &Value) -> Reply {
+/// The response of an MCP server with sessions.
+pub(super) fn served(request: &FetchRequest, body: &Value) -> Reply {
     if request.method != http::Method::POST || body["id"].is_null() {
         return Reply::status(if request.method == http::Method::GET { 405 } else { 202 });
     }
@@ -61,6 +60,7 @@ fn served(request: &FetchRequest, body: &Value) -> Reply {
     Reply::json(200, json!({ "jsonrpc": "2.0", "id": body["id"], "result": result }))
 }
 
+/// Connects a client to a bridge whose user signs in.
 fn client(network: &Arc<FetchFn>, user: &Arc<impl Interaction + 'static>, store: CredentialStore) -> Client {
     let mut settings = AuthorizerSettings::default();
     settings.store = store;
@@ -69,10 +69,12 @@ fn client(network: &Arc<FetchFn>, user: &Arc<impl Interaction + 'static>, store:
     Client::with_token_manager(Arc::new(token_manager), network.clone(), BridgeSettings::default())
 }
 
-fn in_memory(network: &Arc<FetchFn>, user: &Arc<impl Interaction + 'static>) -> Client {
+/// The same without stored tokens.
+pub(super) fn in_memory(network: &Arc<FetchFn>, user: &Arc<impl Interaction + 'static>) -> Client {
     client(network, user, CredentialStore::in_memory())
 }
 
+/// Returns the grant types of all token requests.
 fn grants(network: &FetchFn) -> Vec<String> {
     network.to(TOKEN_URL).iter().map(|request| form(request)["grant_type"].clone()).collect()
 }
@@ -319,81 +321,5 @@ async fn unusable_challenges() {
         let response = client.next().await;
         assert_eq!(response["error"]["code"], -32603, "{response}");
         assert_eq!(user.visits(), 0);
-    }
-}
-
-/// E7, I6: a server binds a session to the client that opened it. If the token with more scopes belongs to another client,
-/// because the authorization server has forgotten the first one, the session is opened again with its subscriptions.
-#[tokio::test(start_paused = true)]
-async fn a_step_up_to_another_client_opens_the_session_again() {
-    for (status, body) in [(404, ""), (400, r#"{"jsonrpc":"2.0","error":{"code":-32000,"message":"m"},"id":null}"#)] {
-        let clients = AtomicUsize::new(0);
-        let forgotten = Arc::new(Mutex::new(false));
-        let is_forgotten = forgotten.clone();
-        let network = FetchFn::new(move |request| match request.url.as_str() {
-            REGISTRATION_URL => {
-                let number = clients.fetch_add(1, Ordering::Relaxed) + 1;
-                Some(Reply::json(201, json!({ "client_id": format!("c{number}") })))
-            }
-            TOKEN_URL if form(request)["client_id"] == "c1" && *is_forgotten.lock().unwrap() => {
-                Some(Reply::json(401, json!({ "error": "invalid_client" })))
-            }
-            TOKEN_URL => {
-                let token =
-                    json!({ "access_token": form(request)["client_id"], "token_type": "Bearer", "expires_in": 300 });
-                Some(Reply::json(200, token))
-            }
-            RESOURCE => {
-                let Some(client) = token(request) else { return Some(Reply::challenge()) };
-                let message: Value = serde_json::from_slice(&request.body).unwrap_or_default();
-                let session = request.headers.get("mcp-session-id").map(|session| session.to_str().unwrap());
-                Some(match (message["method"].as_str(), session) {
-                    (Some("initialize"), _) => {
-                        served(request, &message).header(HeaderName::from_static("mcp-session-id"), &client)
-                    }
-                    (Some("tools/call"), _) if client == "c1" => {
-                        let challenge = r#"Bearer error="insufficient_scope", scope="mcp:tools mcp:admin""#;
-                        Reply::status(403).header(header::WWW_AUTHENTICATE, challenge)
-                    }
-                    (_, Some(owner)) if owner == client => served(request, &message),
-                    _ if body.is_empty() => Reply::status(status),
-                    _ => Reply::json(status, body),
-                })
-            }
-            _ => well_behaved(request),
-        });
-        let user = ScriptedUser::consents();
-        let mut client = in_memory(&network, &user);
-        client.initialize().await;
-        client.request(1, "resources/subscribe", json!({ "uri": "a:1" })).await;
-        assert!(client.next().await["result"].is_object());
-        *forgotten.lock().unwrap() = true;
-        client.request(2, "tools/call", json!({ "name": "admin" })).await;
-        assert!(client.next().await["result"].is_object());
-        settle().await;
-        let of_second = network.to(RESOURCE).into_iter().filter(|request| token(request).as_deref() == Some("c2"));
-        let of_second: Vec<_> = of_second.filter(|request| request.method == http::Method::POST).collect();
-        let sent: Vec<_> = of_second
-            .iter()
-            .map(|request| {
-                let body: Value = serde_json::from_slice(&request.body).unwrap();
-                let session = request.headers.get("mcp-session-id").map(|session| session.to_str().unwrap().to_owned());
-                (body["method"].as_str().unwrap().to_owned(), session)
-            })
-            .collect();
-        let first = Some("c1".to_owned());
-        let second = Some("c2".to_owned());
-        let expected = [
-            ("tools/call", first),
-            ("initialize", None),
-            ("notifications/initialized", second.clone()),
-            ("resources/subscribe", second.clone()),
-            ("tools/call", second),
-        ];
-        assert_eq!(sent, expected.map(|(method, session)| (method.to_owned(), session)), "{status}");
-        assert!(client.close().await.is_empty());
-        let ended = network.to(RESOURCE).pop().unwrap();
-        assert_eq!(ended.method.as_str(), "DELETE");
-        assert_eq!(ended.headers["mcp-session-id"], "c2");
     }
 }

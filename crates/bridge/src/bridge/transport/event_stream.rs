@@ -1,8 +1,6 @@
 //! Responses to requests: forwards their messages, and resumes event streams after a disconnection.
 
 mod event_reader;
-mod resume_attempts;
-mod resume_position;
 
 use std::sync::Arc;
 
@@ -10,7 +8,7 @@ use portcullis_discovery::{BodyStream, OpenResponse};
 use portcullis_mcp::header as names;
 use tokio::time::sleep;
 
-pub(crate) use self::{event_reader::EventReader, resume_attempts::ResumeAttempts, resume_position::ResumePosition};
+pub(crate) use self::event_reader::EventReader;
 use crate::{
     bridge::{
         context::{Context, Request},
@@ -19,6 +17,7 @@ use crate::{
     },
     error::McpError,
     response::{MediaType, is_event_stream},
+    resumption::{ResumeAttempts, ResumePosition},
 };
 
 /// Forwards the response to a request, and the messages before it.
@@ -52,7 +51,8 @@ async fn forward_events(
     body: Box<dyn BodyStream>,
     session: Option<&Session>,
 ) -> Result<(), McpError> {
-    let (mut events, mut attempts) = (EventReader::new(context, body), ResumeAttempts::default());
+    let mut events = EventReader::new(context, body);
+    let mut attempts = ResumeAttempts::default();
     loop {
         let Some(batch) = events.next().await? else {
             let Some(session) = session else { return Err(McpError::StreamEnded) };
@@ -60,7 +60,9 @@ async fn forward_events(
             events.resume(context, body);
             continue;
         };
-        attempts.record(&batch);
+        if batch.has_event {
+            attempts.record(batch.messages.len());
+        }
         let mut answered = false;
         for message in batch.messages {
             answered = answered || context.forward(message, Some(request)).await?;

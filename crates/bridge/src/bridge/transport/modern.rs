@@ -82,7 +82,7 @@ async fn post(
 /// Reads tool definitions up to the one that is called, at most [`MAX_PAGES`] pages. The definitions are stored when the
 /// responses are forwarded ([`Purpose::ModernToolsList`]).
 async fn read_tools(context: &Arc<Context>, call: &Message, version: &str) -> Result<(), McpError> {
-    let called = call.params().name();
+    let Some(called) = call.params().name() else { return Ok(()) };
     let meta = call.params().meta().and_then(|meta| serde_json::from_str(meta.get()).ok());
     let mut meta: Map<String, Value> = meta.unwrap_or_default();
     // The client must not get progress notifications of this request.
@@ -90,7 +90,7 @@ async fn read_tools(context: &Arc<Context>, call: &Message, version: &str) -> Re
     let mut params = json!({ "_meta": meta });
     for _ in 0..MAX_PAGES {
         let Some(page) = request_page(context, &params, version).await? else { return Ok(()) };
-        match next_cursor(&page, called.as_deref()) {
+        match next_cursor(&page, &called) {
             Some(cursor) => params["cursor"] = cursor,
             None => return Ok(()),
         }

@@ -81,6 +81,25 @@ async fn required_input_is_sent() {
     assert_eq!(sent(&endless, "tools/call").len(), 2 + 16);
 }
 
+/// A request is observed before it is answered, which can wait for the user.
+#[tokio::test]
+async fn requests_are_observed_before_they_are_answered() {
+    let network = endpoint(|message, request| match (&request.method, message["method"].as_str()) {
+        (&Method::POST, Some("tools/call")) => {
+            Reply::events(&["data: {\"jsonrpc\":\"2.0\",\"id\":\"e\",\"method\":\"elicitation/create\"}\n\n"])
+        }
+        (&Method::POST, None) => Reply::status(500),
+        _ => legacy(message, request),
+    });
+    let client = client(&network, &ScriptedUser::consents(), Revision::V2025_11_25);
+    let client = client.with_request_handler(Arc::new(AcceptingHandler));
+    client.initialize().await.unwrap();
+    let mut observed = Vec::new();
+    let response = client.call_with_observer("tools/call", None, &mut |message| observed.push(message)).await;
+    assert_eq!(response.unwrap_err().code(), "mcp.status", "the server does not accept the answer");
+    assert_eq!(observed.len(), 1);
+}
+
 /// Requests of a legacy server on the GET stream get a response and are observed until the stream ends.
 #[tokio::test]
 async fn requests_on_the_get_stream_get_a_response() {

@@ -96,9 +96,8 @@ async fn a_too_large_entry_does_not_block_others() {
 /// entry, even when the directory can be written again.
 #[tokio::test(start_paused = true)]
 async fn a_lock_in_memory_excludes_later_holders() {
-    let scratch = ScratchDirectory::new();
+    let scratch = ScratchDirectory::created();
     let path = scratch.path().join("store");
-    fs::create_dir_all(scratch.path()).unwrap();
     fs::write(&path, "a file, so that the directory cannot be created").unwrap();
     let store = Persistent::new(Directory::new(path.clone()), is_newer);
     let held = store.lock(&name("a"), Duration::ZERO).await.unwrap();

@@ -8,7 +8,7 @@ use crate::{
     fetch::{
         error::FetchError,
         network_error::{CertificateProblem, NetworkError, NetworkFailure},
-        resolver::NoAddress,
+        resolver::Unresolved,
     },
     url_policy::UrlPolicyError,
 };
@@ -23,7 +23,7 @@ pub(super) fn fetch_error(error: reqwest::Error) -> FetchError {
     while let Some(cause) = source {
         if let Some(error) = cause.downcast_ref::<UrlPolicyError>() {
             return FetchError::UrlPolicy(*error);
-        } else if cause.is::<NoAddress>() {
+        } else if cause.is::<Unresolved>() {
             failure = NetworkFailure::Resolve;
         } else if let Some(tls) = tls_error(cause) {
             // Bytes that are not a TLS record are an invalid message.
@@ -33,10 +33,9 @@ pub(super) fn fetch_error(error: reqwest::Error) -> FetchError {
         }
         source = cause.source();
     }
-    let error = NetworkError::caused_by(failure, error);
     FetchError::Network(match certificate {
-        Some(problem) => error.with_certificate_problem(problem),
-        None => error,
+        Some(problem) => NetworkError::tls(problem, error),
+        None => NetworkError::caused_by(failure, error),
     })
 }
 
@@ -77,7 +76,7 @@ mod tests {
         let nested = (0..3).fold(io::Error::other(tls()), |inner, _| io::Error::other(inner));
         assert_eq!(tls_error(&tls()), Some(&tls()));
         assert_eq!(tls_error(&nested), Some(&tls()));
-        assert_eq!(tls_error(&io::Error::other(NoAddress)), None);
+        assert_eq!(tls_error(&io::Error::other(Unresolved::NoAddress)), None);
         assert_eq!(tls_error(&io::Error::from(io::ErrorKind::ConnectionReset)), None);
     }
 

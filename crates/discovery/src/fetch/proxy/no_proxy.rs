@@ -62,7 +62,8 @@ impl Hosts {
             return Some(Self::All);
         }
         if let Some((address, bits)) = text.split_once('/') {
-            let (address, bits) = (address_of(address)?, bits.parse().ok()?);
+            let address = address_of(address)?;
+            let bits = bits.parse().ok()?;
             return (bits <= bit_length(address)).then_some(Self::Network(address, bits));
         }
         if let Some(address) = address_of(text) {

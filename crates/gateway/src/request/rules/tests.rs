@@ -60,7 +60,15 @@ fn inbound(headers: HeaderMap) -> InboundRequest<'static> {
 }
 
 fn rules() -> ForwardingRules {
-    ForwardingRules::new(IdentityHeader::defaults(), Vec::new(), None, false).unwrap()
+    rules_of(ForwardingSettings { identity_headers: IdentityHeader::defaults(), ..ForwardingSettings::default() })
+}
+
+fn rules_of(settings: ForwardingSettings<'_>) -> ForwardingRules {
+    ForwardingRules::new(settings).unwrap()
+}
+
+fn with_identity(identity_headers: Vec<IdentityHeader>) -> ForwardingSettings<'static> {
+    ForwardingSettings { identity_headers, ..ForwardingSettings::default() }
 }
 
 /// Returns which of these headers are forwarded, without those that are always added.
@@ -109,7 +117,7 @@ fn hop_by_hop_headers_are_removed() {
 #[test]
 fn credentials_and_forged_identity_are_removed() {
     let own = IdentityHeader::new(HeaderName::from_static("remote-user"), IdentitySource::Subject);
-    let rules = ForwardingRules::new(vec![own], Vec::new(), None, false).unwrap();
+    let rules = rules_of(with_identity(vec![own]));
     let forged = [
         ("authorization", "Bearer t"),
         ("proxy-authorization", "Basic x"),
@@ -162,9 +170,9 @@ fn client_assertions_are_removed() {
     ];
     assert_eq!(passed(&rules(), &asserted), []);
 
-    let forward = vec![HeaderName::from_static("x-user"), HeaderName::from_static("cf-connecting-ip")];
+    let forward_headers = vec![HeaderName::from_static("x-user"), HeaderName::from_static("cf-connecting-ip")];
     let own = IdentityHeader::new(HeaderName::from_static("x-forwarded-user"), IdentitySource::Subject);
-    let rules = ForwardingRules::new(vec![own], forward, None, false).unwrap();
+    let rules = rules_of(ForwardingSettings { forward_headers, ..with_identity(vec![own]) });
     let asserted = [&asserted[..], &[("x-forwarded-user", "root"), ("x_user", "root")]].concat();
     let expected = [("cf-connecting-ip", "127.0.0.1"), ("x-user", "root")];
     assert_eq!(passed(&rules, &asserted), expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
@@ -185,7 +193,7 @@ fn a_body_is_announced_as_json() {
 /// L2: cookies are forwarded only if configured.
 #[test]
 fn cookies_only_if_configured() {
-    let allowing = ForwardingRules::new(Vec::new(), Vec::new(), None, true).unwrap();
+    let allowing = rules_of(ForwardingSettings { forward_cookies: true, ..ForwardingSettings::default() });
     assert_eq!(passed(&allowing, &[("cookie", "a=1")]), [("cookie".to_owned(), "a=1".to_owned())]);
 }
 
@@ -194,7 +202,7 @@ fn cookies_only_if_configured() {
 #[test]
 fn added_headers() {
     let public = Url::parse("https://mcp.example.com/mcp").unwrap();
-    let rules = ForwardingRules::new(IdentityHeader::defaults(), Vec::new(), Some(&public), false).unwrap();
+    let rules = rules_of(ForwardingSettings { public_url: Some(&public), ..with_identity(IdentityHeader::defaults()) });
     let scopes = Scopes::parse("mcp:tools mcp:admin").unwrap();
     let identity = Identity {
         issuer: "https://auth.example.com",
@@ -241,6 +249,34 @@ fn trace_context() {
     assert_eq!(passed(&rules(), &[("traceparent", "00-xyz"), ("tracestate", "v=1")]), []);
 }
 
+/// L2: a client's trace headers are forwarded together, or as far as the gateway's own trace continues them.
+#[test]
+fn trace_headers_follow_from_the_gateways_trace() {
+    for (continues_client, has_valid_parent, traceparent, tracestate) in [
+        (None, true, true, true),
+        (None, false, false, false),
+        (Some(true), true, false, true),
+        (Some(false), true, false, false),
+    ] {
+        let forwards = |name| forwards_trace_header(name, continues_client, || has_valid_parent);
+        let forwarded = (forwards("traceparent"), forwards("tracestate"));
+        assert_eq!(forwarded, (traceparent, tracestate), "{continues_client:?} {has_valid_parent}");
+    }
+}
+
+/// `Via` has the version of the client's request (RFC 9110 section 7.6.3).
+#[test]
+fn via_has_the_inbound_version() {
+    for (version, expected) in [
+        (Version::HTTP_10, "1.0 portcullis"),
+        (Version::HTTP_11, "1.1 portcullis"),
+        (Version::HTTP_2, "2.0 portcullis"),
+        (Version::HTTP_3, "3.0 portcullis"),
+    ] {
+        assert_eq!(via(version), expected);
+    }
+}
+
 /// F9: a token in the query is removed. The rest of the query, the method and the body are forwarded.
 #[test]
 fn query_method_and_body() {
@@ -257,12 +293,12 @@ fn identity_headers_are_validated() {
     for name in ["authorization", "host", "connection", "x-forwarded-for", "mcp-session-id", "x_user"] {
         let name = HeaderName::from_static(name);
         let header = IdentityHeader::new(name.clone(), IdentitySource::Subject);
-        let refused = ForwardingRules::new(vec![header], Vec::new(), None, false).err();
-        assert_eq!(refused, Some(UpstreamSettingsError::IdentityHeader(name)));
+        let error = ForwardingRules::new(with_identity(vec![header])).err();
+        assert_eq!(error, Some(UpstreamSettingsError::IdentityHeader(name)));
     }
     let header = IdentityHeader::new(HeaderName::from_static("x-user"), IdentitySource::Subject);
-    let refused = ForwardingRules::new(vec![header.clone(), header.clone()], Vec::new(), None, false).err();
-    assert_eq!(refused, Some(UpstreamSettingsError::IdentityHeaderDuplicate(header.name)));
+    let error = ForwardingRules::new(with_identity(vec![header.clone(), header.clone()])).err();
+    assert_eq!(error, Some(UpstreamSettingsError::IdentityHeaderDuplicate(header.name)));
 }
 
 /// Generates names that are decided first, similar ones, and others.
@@ -295,7 +331,7 @@ proptest! {
     fn common_names_follow_the_rule(name in names(), identity in prop::collection::hash_set(names(), 0..4), cookies: bool) {
         let identity = identity.iter().filter(|name| may_carry_identity(name));
         let identity = identity.map(|name| IdentityHeader::new(name.parse().unwrap(), IdentitySource::Subject));
-        let rules = ForwardingRules::new(identity.collect(), Vec::new(), None, cookies).unwrap();
+        let rules = rules_of(ForwardingSettings { forward_cookies: cookies, ..with_identity(identity.collect()) });
         prop_assert_eq!(rules.is_removed(&name), rules.is_removed_by_rule(&name), "{}", name);
     }
 }

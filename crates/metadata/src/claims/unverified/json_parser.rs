@@ -113,7 +113,9 @@ impl<'p> Visitor<'p> for ValueSeed<'_, 'p> {
             while entries.next_element_seed(ValueSeed { target: None })?.is_some() {}
             return Ok(());
         };
-        let (mut strings, mut has_others, mut entry) = (Vec::new(), false, ClaimValue::Missing);
+        let mut strings = Vec::new();
+        let mut has_others = false;
+        let mut entry = ClaimValue::Missing;
         while entries.next_element_seed(ValueSeed { target: Some(&mut entry) })?.is_some() {
             match mem::take(&mut entry) {
                 ClaimValue::String(string) => strings.push(string),

@@ -87,7 +87,8 @@ impl<'a> Verifier<'a> {
             if let Some(earlier) = &self.unexplained {
                 return Err(earlier.not_chained());
             }
-            let (bytes, has_newline) = (line.bytes.len() as u64, line.has_newline);
+            let bytes = line.bytes.len() as u64;
+            let has_newline = line.has_newline;
             self.unexplained = Some(Unexplained { place, bytes, has_newline });
             self.last = Some(place);
             return Ok(());
@@ -224,7 +225,8 @@ impl<'a> Verifier<'a> {
 
     /// Returns the break that a head from the log shows.
     fn missing_head(&self) -> Option<Break> {
-        let (missing, last) = (self.missing.first()?, self.report.last.as_ref()?);
+        let missing = self.missing.first()?;
+        let last = self.report.last.as_ref()?;
         let first = self.report.first.as_ref().map_or(0, |first| first.seq);
         let place = self.place_of_last();
         Some(if missing.seq > last.seq {

@@ -76,6 +76,35 @@ fn every_mistake_has_key_line_and_fix() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
+/// J9: each mistake of a table has its own line, key and fix.
+#[test]
+#[expect(clippy::result_large_err, reason = "the error type is that of figment's jail")]
+fn all_mistakes_of_a_table_are_named() {
+    Jail::expect_with(|jail| {
+        jail.clear_env();
+        let files = "[tls]\ncertificates = \"/nowhere/a.pem\"\nkey = \"/nowhere/b.pem\"\n[session]";
+        let sessions = "[session]\nmax_total = 0\nmax_per_owner = 0\nended_status = 500";
+        jail.create_file("portcullis.toml", &SOUND.replace("[session]", files).replace("[session]", sessions))?;
+        let starts = [
+            (13, "tls.certificates = \"/nowhere/a.pem\" cannot be read: there is no such file; correct the path"),
+            (14, "tls.key = \"/nowhere/b.pem\" cannot be read: there is no such file; correct the path"),
+            (16, "session.max_total = 0 is outside 1 to 10000000"),
+            (17, "session.max_per_owner = 0 is outside 1 to 1000000"),
+            (18, "session.ended_status = 500 is neither 400 nor 404"),
+        ];
+        assert_eq!(lines(), starts.map(|(line, text)| format!("portcullis.toml:{line}: {text}")));
+
+        let files = "[tls]\ncertificates = \"portcullis.toml\"\nkey = \"portcullis.toml\"\n[session]";
+        jail.create_file("portcullis.toml", &SOUND.replace("[session]", files))?;
+        let lines = lines();
+        assert_eq!(lines.len(), 2, "{lines:#?}");
+        assert!(lines[0].starts_with("portcullis.toml:13: tls.certificates = portcullis.toml has no certificate; "));
+        assert!(lines[1].starts_with("portcullis.toml:14: tls.key = portcullis.toml is not a PEM file"), "{lines:#?}");
+        assert!(lines[1].ends_with("; name one that has BEGIN PRIVATE KEY"), "{lines:#?}");
+        Ok(())
+    });
+}
+
 /// J9: files that cannot be read, and variables of the environment.
 #[test]
 #[expect(clippy::result_large_err, reason = "the error type is that of figment's jail")]

@@ -53,10 +53,11 @@ impl<'a> Chain<'a> {
     /// # Errors
     /// When the sign-in cannot be prepared.
     pub(super) async fn run(self, on_step: &mut OnStep<'_>) -> anyhow::Result<Vec<Step>> {
-        let directory = self.arguments.sign_in.store.clone().or_else(CredentialStore::user_directory);
+        let directory = self.arguments.sign_in.store.directory.clone().or_else(CredentialStore::user_directory);
         // The registration is kept for the next sign-in, and the token is not.
         let store = directory.map_or_else(CredentialStore::in_memory, CredentialStore::clients_in_directory);
-        let (arguments, login) = (&self.arguments.sign_in, LoginOptions::default());
+        let arguments = &self.arguments.sign_in;
+        let login = LoginOptions::default();
         let SignIn { token_manager, fetch } =
             sign_in::prepare_login(arguments, self.start.clone(), store, login).await?;
         let mut steps = Steps { done: Vec::new(), on_step };

@@ -29,7 +29,8 @@ pub(super) fn applied<'a>(
     let mut edits: Vec<&Edit> =
         edits.iter().filter(|edit| part.start <= edit.span.start && edit.span.end <= part.end).collect();
     edits.sort_by_key(|edit| (edit.span.start, edit.span.end));
-    let (mut whole, mut at) = (String::with_capacity(part.len()), part.start);
+    let mut whole = String::with_capacity(part.len());
+    let mut at = part.start;
     for edit in edits {
         whole.push_str(text.get(at..edit.span.start).unwrap_or_default());
         whole.push_str(choose(edit));
@@ -44,9 +45,12 @@ pub(super) fn applied<'a>(
 pub(super) fn array(text: &str, old: &[Item], new: &[String], shown: impl Fn(usize) -> String) -> Vec<Edit> {
     let kept = kept(old, new);
     let mut edits = Vec::new();
-    let (mut from_old, mut from_new, mut last) = (0, 0, None);
+    let mut from_old = 0;
+    let mut from_new = 0;
+    let mut last = None;
     for (at_old, at_new) in kept.iter().copied().chain([(old.len(), new.len())]) {
-        let (removed, inserted) = (from_old..at_old, from_new..at_new);
+        let removed = from_old..at_old;
+        let inserted = from_new..at_new;
         let separator = old.get(removed.start).or(old.last()).map_or_else(String::new, |item| separator(text, item));
         let join = |texts: Vec<String>| texts.join(&format!(",{separator}"));
         let texts = join(inserted.clone().filter_map(|index| new.get(index)).map(|it| literal(it)).collect());
@@ -108,7 +112,9 @@ fn kept(old: &[Item], new: &[String]) -> Vec<(usize, usize)> {
             }
         }
     }
-    let (mut pairs, mut at_old, mut at_new) = (Vec::new(), 0, 0);
+    let mut pairs = Vec::new();
+    let mut at_old = 0;
+    let mut at_new = 0;
     while at_old < old.len() && at_new < new.len() {
         if same(at_old, at_new) {
             pairs.push((at_old, at_new));

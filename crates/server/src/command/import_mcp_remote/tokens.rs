@@ -53,7 +53,8 @@ impl StoredToken {
     pub(super) fn find(migration: &Migration) -> anyhow::Result<Option<Self>> {
         let Some(directory) = directory(migration) else { return Ok(None) };
         let file = |name: &str| directory.join(format!("{}_{name}", migration.session.as_str()));
-        let (path, claimed) = (file("tokens.json"), file("tokens.json.moving"));
+        let path = file("tokens.json");
+        let claimed = file("tokens.json.moving");
         // A new sign-in by mcp-remote takes precedence over the file of an interrupted run.
         let Some(tokens) = read(&path)?.map_or_else(|| read(&claimed), |text| Ok(Some(text)))? else { return Ok(None) };
         let tokens: Tokens = serde_json::from_str(&tokens.text).ok().context("the file of its token is invalid")?;

@@ -17,7 +17,8 @@ pub(super) enum Provider {
 
 /// The provider of an issuer, by its URL.
 pub(super) fn of(issuer: &Issuer) -> Option<Provider> {
-    let (host, path) = (issuer.url().host_str().unwrap_or_default(), issuer.url().path());
+    let host = issuer.url().host_str().unwrap_or_default();
+    let path = issuer.url().path();
     let is_in = |domain: &str| host.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
     let in_domain = |domains: &[&str]| domains.iter().copied().any(is_in);
     if in_domain(ENTRA) {

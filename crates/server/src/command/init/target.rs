@@ -16,6 +16,8 @@ pub(super) struct Target {
 }
 
 impl Target {
+    /// Returns the target at this path. An existing file is replaced only with `force`, or if the user agrees.
+    ///
     /// # Errors
     /// Fails if the folder does not exist, or there is a file that the user does not want to replace.
     pub(super) fn open(path: &Path, force: bool, questions: Option<&mut Questions>) -> anyhow::Result<Self> {

@@ -68,8 +68,10 @@ impl Arguments {
     /// # Errors
     /// Fails when there is no URL.
     pub(crate) fn parse<'a>(texts: impl IntoIterator<Item = &'a str>) -> anyhow::Result<Self> {
-        let (mut parsed, mut texts) = (Vec::new(), texts.into_iter());
-        let (mut has_url, mut has_port) = (false, false);
+        let mut parsed = Vec::new();
+        let mut texts = texts.into_iter();
+        let mut has_url = false;
+        let mut has_port = false;
         while let Some(text) = texts.next() {
             let argument = if let Some(name) = named(&SWITCHES, text) {
                 Argument::Switch(name)

@@ -15,7 +15,7 @@ use crate::{cli, config::SecretSource};
 /// # Errors
 /// Fails when the user has no directory for it.
 pub(crate) fn store(arguments: &cli::SignIn) -> anyhow::Result<CredentialStore> {
-    store_in(arguments.store.as_deref())
+    store_in(arguments.store.directory.as_deref())
 }
 
 /// Returns the store in this directory, or in that of this user.

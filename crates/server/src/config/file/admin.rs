@@ -6,7 +6,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::Tls;
-use crate::config::SecretSource;
+use crate::config::{SecretSource, shown_url};
 
 /// The environment variable of the token, unless another source is configured.
 pub(crate) const ADMIN_TOKEN_VARIABLE: &str = "PORTCULLIS_ADMIN_TOKEN";
@@ -80,12 +80,14 @@ impl<'de> Deserialize<'de> for AdminListen {
         match text.strip_prefix("unix:") {
             Some(path) if path.starts_with('/') => Ok(Self::Unix(path.into())),
             Some(_) => Err(de::Error::custom(format!(
-                "{text:?} has no absolute path; write \"unix:/run/portcullis/admin.sock\""
+                "{:?} has no absolute path; write \"unix:/run/portcullis/admin.sock\"",
+                shown_url(&text)
             ))),
             None => text.parse().map(Self::Tcp).map_err(|_| {
                 de::Error::custom(format!(
-                    "{text:?} is neither an address with a port nor a unix socket; write \"127.0.0.1:9900\" or \
-                     \"unix:/run/portcullis/admin.sock\""
+                    "{:?} is neither an address with a port nor a unix socket; write \"127.0.0.1:9900\" or \
+                     \"unix:/run/portcullis/admin.sock\"",
+                    shown_url(&text)
                 ))
             }),
         }

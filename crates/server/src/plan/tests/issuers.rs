@@ -110,6 +110,36 @@ fn invalid_issuers_are_rejected() {
     assert!(error("[[resource]]", "jwks_file = \"/nowhere.json\"\n[[resource]]").contains("/nowhere.json"));
 }
 
+/// J9: every invalid value has its error, also of a list and of settings that are checked together.
+#[test]
+fn all_errors_of_an_issuer_are_found() {
+    let lines = "algorithms = [\"HS256\", \"RS256\", \"none\"]\nleeway = \"5m\"\nscope_claims = [\"scope\", \"roles\", \"scp\"]\n\
+                 ca_file = \"/nowhere.pem\"\nproxy = \"ftp://proxy.example.com\"\njwks = { cooldown = \"1ms\" }\n\
+                 validate = \"jwt+introspection\"\nclient_id = \"a\"\nintrospection_auth = \"basic\"\n\
+                 introspection_in_flight = 0\nintrospection_cache = \"31s\"";
+    let (from, to) = issuer_with(lines);
+    let message = format!("{:#}", check(&GOOD.replace(from, &to)).err().expect("an error"));
+    for wanted in [
+        "algorithms has \"HS256\"",
+        "algorithms has \"none\"",
+        "leeway",
+        "scope_claims has \"scope\"",
+        "scope_claims has \"scp\"",
+        "ca_file",
+        "proxy",
+        "jwks.cooldown",
+        "client_secret",
+        "introspection_in_flight",
+        "introspection_cache",
+    ] {
+        assert!(
+            message.lines().any(|line| line.starts_with("issuer[0]") && line.contains(wanted)),
+            "{wanted}: {message}"
+        );
+    }
+    assert_eq!(message.lines().count(), 11, "{message}");
+}
+
 /// F7: an issuer on loopback causes a warning if the base URL is not on loopback.
 #[test]
 fn loopback_issuers_of_public_resources_cause_a_warning() {

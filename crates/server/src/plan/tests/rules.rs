@@ -15,9 +15,15 @@ fn implied_scopes_are_configurable() {
     let admin = Scopes::parse("mcp:admin").unwrap();
     let tools = Scopes::parse("mcp:tools").unwrap();
     assert!(plan.resources[0].scope_implications.covers(&admin, &tools));
-    for table in [r#"{ "a b" = ["c"] }"#, r#"{ "a" = ["b c"] }"#, r#"{ "a" = ["offline_access"] }"#] {
+    for (table, named) in [
+        (r#"{ "a b" = ["c"] }"#, "\"a b\" is not a scope"),
+        (r#"{ "a" = ["b c"] }"#, "\"b c\" is not a scope"),
+        (r#"{ "a" = ["offline_access"] }"#, "`offline_access` is not a scope"),
+        (r#"{ "offline_access" = ["a"] }"#, "`offline_access` is not a scope"),
+    ] {
         let message = error("required_scopes", &implies(table));
-        assert!(message.contains("scope"), "{message}");
+        assert!(message.starts_with(&format!("resource[0].scope_implies: {named}")), "{message}");
+        assert!(message.contains("; "), "the fix: {message}");
     }
 }
 
@@ -88,9 +94,11 @@ per_principal = { requests = 300, per = "1m" }
         let message = format!("{:#}", check(&with_lines(bad)).err().unwrap());
         assert!(message.contains(named), "{bad}: {message}");
     }
-    let message = format!("{:#}", check(&format!("trusted_proxies = [\"proxy\"]\n{GOOD}")).err().unwrap());
-    assert!(message.contains("trusted_proxies"), "{message}");
-    assert!(message.contains("`proxy`"), "{message}");
+    let message =
+        format!("{:#}", check(&format!("trusted_proxies = [\"proxy\", \"::1\", \"b\"]\n{GOOD}")).err().unwrap());
+    for proxy in ["`proxy`", "`b`"] {
+        assert!(message.lines().any(|line| line.starts_with("trusted_proxies") && line.contains(proxy)), "{message}");
+    }
 }
 
 /// B9: required catch-all scopes cause a warning.

@@ -48,6 +48,32 @@ fn upstream_settings() {
     }
 }
 
+/// J9: every invalid value has its error, also with an invalid address.
+#[test]
+fn all_errors_of_an_upstream_are_found() {
+    let lines = "upstream_head_timeout = \"1ms\"\nforward_headers = [\"a b\", \"Cookie\", \"X-User\", \"Authorization\"]\n\
+                 identity_headers = { \"c d\" = \"sub\", Host = \"sub\" }\nrequired_scopes";
+    let headers = "upstream_head_timeout = \"1s\"\nforward_headers = [\"Cookie\", \"X-User\", \"Authorization\"]\n\
+                   identity_headers = { Host = \"sub\", Via = \"sub\", X-Mine = \"sub\" }\nrequired_scopes";
+    let invalid = [("upstream_head_timeout", ""), ("forward_headers", "\"a b\""), ("identity_headers", "\"c d\"")];
+    let forbidden = [
+        ("forward_headers", "`cookie`"),
+        ("forward_headers", "`authorization`"),
+        ("identity_headers", "`host`"),
+        ("identity_headers", "`via`"),
+    ];
+    for address in ["ftp://127.0.0.1", "http://a@127.0.0.1"] {
+        for (lines, expected) in [(lines, &invalid[..]), (headers, &forbidden[..])] {
+            let text = GOOD.replace("required_scopes", lines).replace("http://127.0.0.1:8000/mcp", address);
+            let message = format!("{:#}", check(&text).err().expect("an error"));
+            for (key, part) in expected.iter().chain(&[("upstream", "")]) {
+                let is_found = |line: &str| line.starts_with(&format!("resource[0].{key}")) && line.contains(part);
+                assert!(message.lines().any(is_found), "{key} {part}: {message}");
+            }
+        }
+    }
+}
+
 /// L9: the connection limit of an upstream is that of clients by default.
 #[test]
 fn upstream_connections() {

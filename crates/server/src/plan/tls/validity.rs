@@ -38,7 +38,8 @@ impl Validity {
 
     /// Returns the problem at this time, and the fix. `key` is the key of the file with its value.
     pub(super) fn at(&self, now: UnixTime, key: &str) -> Option<Invalidity> {
-        let (from, until) = (date(self.from), date(self.until));
+        let from = date(self.from);
+        let until = date(self.until);
         let found = |is_rejected, text, fix| Some(Invalidity { is_rejected, text, fix });
         if self.until <= now {
             found(true, format!("{key} expired on {until}, so that clients reject it"), RENEW)

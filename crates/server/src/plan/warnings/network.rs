@@ -6,7 +6,7 @@ use portcullis_metadata::is_loopback;
 use url::{Host, Url};
 
 use crate::{
-    config::{Config, Upstream},
+    config::{Config, Upstream, shown_url},
     container::is_container,
 };
 
@@ -18,7 +18,7 @@ pub(super) fn warn(config: &Config, base_url: &Url, warnings: &mut Vec<String>) 
     for (position, resource) in config.resource.iter().enumerate() {
         let Upstream::Http(text) = &resource.upstream else { continue };
         let Ok(upstream) = Url::parse(text) else { continue };
-        let key = format!("resource[{position}].upstream.http = {text:?}");
+        let key = format!("resource[{position}].upstream.http = {:?}", shown_url(text));
         if is_this_server(config, base_url, &upstream) {
             warnings.push(format!(
                 "{key} is this server itself, so that requests would go round in circles; write the address of the MCP server"

@@ -44,7 +44,8 @@ impl Handler for AdminHandler {
     type Future = Pin<Box<dyn Future<Output = Response<Full<Bytes>>> + Send>>;
 
     fn handle(&self, request: Request<RequestBody<Incoming>>, _: SocketAddr) -> Self::Future {
-        let (context, peer) = (Arc::clone(&self.context), self.peer);
+        let context = Arc::clone(&self.context);
+        let peer = self.peer;
         Box::pin(async move {
             let mut report = Report::new(peer);
             let result = context.respond(request, &mut report).await;

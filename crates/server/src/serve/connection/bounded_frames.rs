@@ -54,7 +54,8 @@ impl<B: Body<Data = Bytes>> Body for BoundedFrames<B> {
     }
 
     fn size_hint(&self) -> SizeHint {
-        let (body, remainder) = (self.body.size_hint(), self.remainder.len() as u64);
+        let body = self.body.size_hint();
+        let remainder = self.remainder.len() as u64;
         let mut hint = SizeHint::new();
         hint.set_lower(body.lower().saturating_add(remainder));
         if let Some(upper) = body.upper().and_then(|upper| upper.checked_add(remainder)) {

@@ -70,7 +70,8 @@ impl ConnectionTable {
     pub(crate) fn close_idle(&self) -> bool {
         let now = Instant::now();
         let mut table = self.table();
-        let (start, count) = (table.next, table.slots.len());
+        let start = table.next;
+        let count = table.slots.len();
         table.next = (start + SEARCH_LIMIT.min(count)) % count.max(1);
         let inactive = (start..start + SEARCH_LIMIT.min(count)).filter_map(|position| {
             let open = table.slots[position % count].as_ref()?;

@@ -34,7 +34,8 @@ pub(crate) struct KeptSessions {
 impl KeptSessions {
     /// Keeps nothing over restarts, except the configured keys.
     pub(crate) fn in_memory(plan: &SessionPlan) -> Self {
-        let (settings, keeps_keys) = (plan.settings.clone(), plan.key_sources.is_some());
+        let settings = plan.settings.clone();
+        let keeps_keys = plan.key_sources.is_some();
         let recovered = Recovered::default();
         Self { settings, keeps_keys, journal: None, replicas: None, recovered, directory: None, error: None }
     }

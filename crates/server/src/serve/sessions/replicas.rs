@@ -125,7 +125,8 @@ impl Replicas {
             _ => "unreachable",
         };
         let is_ready = self.journal.was_complete() && !self.rejects_all();
-        let (replicas, reason) = (self.journal.replicas(), self.journal.failure());
+        let replicas = self.journal.replicas();
+        let reason = self.journal.failure();
         let report = json!({ "redis": state, "reason": reason, "replicas": replicas, "strict": self.strict });
         ReplicaReadiness { is_ready, report }
     }

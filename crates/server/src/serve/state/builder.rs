@@ -66,7 +66,8 @@ impl StateBuilder<'_> {
                 }
                 let key = format!("issuer[{position}]");
                 let fetch = HttpFetch::new(plan.fetch.clone()).map_err(|error| diagnostic(&key, &error.into()))?;
-                let (clock, control) = (Arc::clone(&self.process.clock), tokio::runtime::Handle::current());
+                let clock = Arc::clone(&self.process.clock);
+                let control = tokio::runtime::Handle::current();
                 let issuer = TrustedIssuer::new(plan.settings.clone(), Arc::new(fetch), clock, control);
                 let issuer = issuer.map_err(|error| diagnostic(&key, &error.into()))?;
                 Ok(ConfiguredIssuer { fingerprint, issuer })

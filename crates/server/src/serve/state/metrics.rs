@@ -45,7 +45,9 @@ impl ServerState {
 }
 
 fn write_issuer(out: &mut Exposition, issuer: &TrustedIssuer) {
-    let (labels, health, activity) = ([("issuer", issuer.issuer().as_str())], issuer.health(), issuer.activity());
+    let labels = [("issuer", issuer.issuer().as_str())];
+    let health = issuer.health();
+    let activity = issuer.activity();
     out.value(&family::ISSUER_USABLE, &labels, u8::from(health.is_usable()));
     if let IssuerHealth::Usable { keys, age } | IssuerHealth::Stale { keys, age, .. } = health {
         out.value(&family::ISSUER_KEYS, &labels, keys);

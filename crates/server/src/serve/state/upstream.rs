@@ -53,7 +53,8 @@ impl ResourceUpstream {
             UpstreamPlan::Demo => {
                 let shared = Box::new(demo::service()?);
                 let new_service = || {
-                    let (service, clock) = (Plain::new((*shared).clone()), Arc::clone(&process.clock));
+                    let service = Plain::new((*shared).clone());
+                    let clock = Arc::clone(&process.clock);
                     BackendService::Demo(Box::new(DemoUpstream { service, clock }))
                 };
                 let services = (0..process.workers).map(|_| new_service()).collect();

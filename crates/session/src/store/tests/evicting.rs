@@ -282,62 +282,76 @@ fn uses_and_evictions_exclude_each_other() {
     assert!(used > 0);
 }
 
+/// The number of threads that open sessions, and of those that use them.
+const WORKERS: usize = 2;
+/// The limit of the owner.
+const MAX: usize = 4;
+/// So few that tombstones suffice for the ended sessions of all threads. A floor would also end sessions in use.
+const OPENINGS: usize = 120;
+
+/// What the threads share.
+struct Race {
+    fixture: Fixture,
+    /// The identifiers of the newest sessions.
+    newest: Vec<Mutex<Identifier>>,
+    opened: AtomicUsize,
+    used: AtomicUsize,
+    /// The number of threads that still open sessions.
+    opening: AtomicUsize,
+    barrier: Barrier,
+}
+
+impl Race {
+    fn open_sessions(&self, worker: usize) {
+        self.barrier.wait();
+        for round in 0..OPENINGS {
+            if let Ok(session) = self.fixture.open_in_use(ALICE) {
+                self.opened.fetch_add(1, Ordering::SeqCst);
+                *self.newest[(WORKERS * round + worker) % MAX].lock().unwrap() = session.identifier();
+            }
+            assert!(self.fixture.store.len() <= MAX + WORKERS, "recorded before the evicted ones are removed");
+            self.fixture.clock.advance(Duration::from_millis(1));
+        }
+        self.opening.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    fn use_sessions(&self, worker: usize) {
+        self.barrier.wait();
+        for round in worker.. {
+            if self.opening.load(Ordering::SeqCst) == 0 {
+                break;
+            }
+            let identifier = self.newest[round % MAX].lock().unwrap().clone();
+            let Ok(session) = self.fixture.find(ALICE, identifier.as_bytes()) else { continue };
+            for _ in 0..3 {
+                assert!(!session.has_ended(), "it ended while it was in use");
+                thread::yield_now();
+            }
+            self.used.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+}
+
 /// Returns how often a session was used.
 fn use_and_open_concurrently() -> usize {
-    const MAX: usize = 4;
-    /// So few that tombstones suffice for the ended sessions of both threads. A floor would also end sessions in use.
-    const OPENINGS: usize = 120;
     let fixture = at_most(MAX);
-    let newest: Vec<Mutex<Identifier>> = (0..MAX).map(|_| Mutex::new(fixture.open(ALICE).identifier())).collect();
-    let opened = AtomicUsize::new(MAX);
-    let used = AtomicUsize::new(0);
-    let running = AtomicUsize::new(2);
-    let barrier = Barrier::new(4);
+    let race = Race {
+        newest: (0..MAX).map(|_| Mutex::new(fixture.open(ALICE).identifier())).collect(),
+        fixture,
+        opened: AtomicUsize::new(MAX),
+        used: AtomicUsize::new(0),
+        opening: AtomicUsize::new(WORKERS),
+        barrier: Barrier::new(2 * WORKERS),
+    };
     thread::scope(|scope| {
-        for worker in 0..2 {
-            let fixture = &fixture;
-            let newest = &newest;
-            let opened = &opened;
-            let running = &running;
-            let barrier = &barrier;
-            scope.spawn(move || {
-                barrier.wait();
-                for round in 0..OPENINGS {
-                    if let Ok(session) = fixture.open_in_use(ALICE) {
-                        opened.fetch_add(1, Ordering::SeqCst);
-                        *newest[(2 * round + worker) % MAX].lock().unwrap() = session.identifier();
-                    }
-                    assert!(fixture.store.len() <= MAX + 2, "recorded before the evicted ones are removed");
-                    fixture.clock.advance(Duration::from_millis(1));
-                }
-                running.fetch_sub(1, Ordering::SeqCst);
-            });
-        }
-        for worker in 0..2 {
-            let fixture = &fixture;
-            let newest = &newest;
-            let used = &used;
-            let running = &running;
-            let barrier = &barrier;
-            scope.spawn(move || {
-                barrier.wait();
-                for round in worker.. {
-                    if running.load(Ordering::SeqCst) == 0 {
-                        break;
-                    }
-                    let identifier = newest[round % MAX].lock().unwrap().clone();
-                    let Ok(session) = fixture.find(ALICE, identifier.as_bytes()) else { continue };
-                    for _ in 0..3 {
-                        assert!(!session.has_ended(), "it ended while it was in use");
-                        thread::yield_now();
-                    }
-                    used.fetch_add(1, Ordering::SeqCst);
-                }
-            });
+        for worker in 0..WORKERS {
+            let race = &race;
+            scope.spawn(move || race.open_sessions(worker));
+            scope.spawn(move || race.use_sessions(worker));
         }
     });
+    let Race { fixture, opened, used, .. } = race;
     let opened = opened.into_inner();
-    let used = used.into_inner();
     assert!(opened > MAX);
 
     let mut evicted = fixture.evicted();
@@ -352,5 +366,5 @@ fn use_and_open_concurrently() -> usize {
         fixture.store.end(&session, EndReason::Deleted);
     }
     assert_eq!(fixture.store.0.capacity.counts(), (0, 0));
-    used
+    used.into_inner()
 }

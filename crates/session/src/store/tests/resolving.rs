@@ -84,8 +84,8 @@ fn rubbish_is_unknown() {
         b"11111111-2222-3333-4444-555555555555",
     ];
     for case in cases {
-        let refused = fixture.find(ALICE, case).unwrap_err();
-        assert_eq!(refused, ResolveError::Unknown, "{case:?}");
+        let error = fixture.find(ALICE, case).unwrap_err();
+        assert_eq!(error, ResolveError::Unknown, "{case:?}");
     }
 }
 
@@ -143,8 +143,8 @@ fn other_resource_is_unknown() {
     let fixture = fixture();
     let session = fixture.open(ALICE);
     let other = ResourceUri::parse("https://mcp.example.com/mcp/").unwrap().into();
-    let refused = fixture.store.resolve(&other, ALICE, &Scopes::empty(), session.identifier().as_bytes()).unwrap_err();
-    assert_eq!(refused, ResolveError::Unknown);
+    let error = fixture.store.resolve(&other, ALICE, &Scopes::empty(), session.identifier().as_bytes()).unwrap_err();
+    assert_eq!(error, ResolveError::Unknown);
 }
 
 /// E7, E9: a request of another owner neither keeps the session alive nor ends it.

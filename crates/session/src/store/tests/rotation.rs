@@ -139,8 +139,8 @@ fn a_successor_belongs_to_the_owner() {
     let second = fixture.request(&first, "b").unwrap();
     for identifier in [&first, &second] {
         for stranger in [MALLORY, Owner::Anonymous] {
-            let refused = fixture.find(stranger, identifier.as_bytes()).unwrap_err();
-            assert_eq!(refused, ResolveError::Unknown);
+            let error = fixture.find(stranger, identifier.as_bytes()).unwrap_err();
+            assert_eq!(error, ResolveError::Unknown);
         }
     }
     for _ in 0..5 {

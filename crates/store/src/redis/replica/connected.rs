@@ -37,7 +37,8 @@ impl<'a> Connected<'a> {
         connection: Connection,
         membership: &'a mut Membership,
     ) -> Self {
-        let (beat_at, removal) = (Instant::now(), RemovalSchedule::default());
+        let beat_at = Instant::now();
+        let removal = RemovalSchedule::default();
         Self { state, receiver, connection, membership, beat_at, removal }
     }
 

@@ -39,7 +39,8 @@ impl Connected<'_> {
     }
 
     async fn remove_expired(&mut self) -> RedisResult<()> {
-        let (state, redis) = (self.state, &mut self.connection.redis);
+        let state = self.state;
+        let redis = &mut self.connection.redis;
         let oldest_use = state.clock.now().saturating_sub(state.retention.idle_timeout).saturating_sub(PEER_DELAY);
         state.commands.remove_before(redis, &state.commands.keys.records, oldest_end(state)).await?;
         state.commands.remove_before(redis, &state.commands.keys.last_uses, oldest_use).await
@@ -47,8 +48,10 @@ impl Connected<'_> {
 
     /// Removes the ends that other ends include.
     async fn remove_included(&mut self) -> RedisResult<()> {
-        let (state, generation) = (self.state, self.generation()?);
-        let (mut ends, mut cursor) = (Vec::new(), Some(0));
+        let state = self.state;
+        let generation = self.generation()?;
+        let mut ends = Vec::new();
+        let mut cursor = Some(0);
         while let Some(position) = cursor.filter(|_| ends.len() < MAX_READ) {
             let page = self.scan(&state.commands.keys.records, position).await?;
             // Drops of tokens and the generation are not ends.

@@ -29,8 +29,11 @@ impl Connected<'_> {
 
     /// Members that are not records are from another version. They are reported and do not stop the replica.
     async fn read_records(&mut self) -> RedisResult<()> {
-        let (state, receiver, generation) = (self.state, self.receiver, self.generation()?);
-        let (mut cursor, mut unreadable) = (Some(0), 0_usize);
+        let state = self.state;
+        let receiver = self.receiver;
+        let generation = self.generation()?;
+        let mut cursor = Some(0);
+        let mut unreadable = 0_usize;
         while let Some(position) = cursor {
             let page = self.scan(&state.commands.keys.records, position).await?;
             // The score of the generation, which is not a record, is infinite.
@@ -52,7 +55,8 @@ impl Connected<'_> {
     }
 
     async fn read_last_uses(&mut self) -> RedisResult<()> {
-        let (state, generation) = (self.state, self.generation()?);
+        let state = self.state;
+        let generation = self.generation()?;
         let mut cursor = Some(0);
         while let Some(position) = cursor {
             let page = self.scan(&state.commands.keys.last_uses, position).await?;
@@ -71,7 +75,8 @@ impl Connected<'_> {
     /// # Errors
     /// Fails if the connection fails, or the data has another generation.
     pub(super) async fn write(&mut self) -> RedisResult<()> {
-        let (state, generation) = (self.state, self.generation()?);
+        let state = self.state;
+        let generation = self.generation()?;
         let ends = self.receiver.sessions.ends().into_iter().map(Record::End);
         let records: Vec<_> = ends.chain(state.drops.since(oldest_end(state))).collect();
         for batch in records.chunks(BATCH) {

@@ -103,7 +103,7 @@ impl ActingClock {
         *self.1.lock().unwrap() = Some((reading, Box::new(act)));
     }
 
-    /// Counts a reading of the clock, and does what is planned for it.
+    /// Counts a reading of the clock, and acts at the planned one.
     fn read(&self) {
         let due = {
             let mut plan = self.1.lock().unwrap();

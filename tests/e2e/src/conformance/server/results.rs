@@ -143,6 +143,8 @@ impl Table {
         self.rows.push(format!("{name:<20}skipped: {why}"));
     }
 
+    /// Checks that scenarios ran, and that the gateway changed no result.
+    ///
     /// # Errors
     /// Fails if a scenario differs, or none ran.
     pub(super) fn result(&self) -> anyhow::Result<()> {

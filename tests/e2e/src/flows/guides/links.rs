@@ -1,26 +1,10 @@
 //! Tests of the links in the documentation, and of the table of contents.
 
-use std::{
-    collections::BTreeSet,
-    fs,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeSet, fs};
 
 use xtask::workspace;
 
-/// Returns the Markdown files of a folder and its folders.
-fn pages(folder: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            found.extend(pages(&path));
-        } else if path.extension().is_some_and(|extension| extension == "md") {
-            found.push(path);
-        }
-    }
-    found
-}
+use super::document::markdown_files;
 
 /// Returns the lines outside of code blocks.
 fn prose(text: &str) -> impl Iterator<Item = &str> {
@@ -53,7 +37,11 @@ fn anchors(text: &str) -> BTreeSet<String> {
 fn every_link_leads_to_a_page_and_its_heading() {
     let root = workspace::root();
     let mut broken = Vec::new();
-    for page in pages(&root.join("docs")).into_iter().chain([root.join("README.md"), root.join("SECURITY.md")]) {
+    let mut pages = vec![root.join("README.md"), root.join("SECURITY.md"), root.join("CHANGELOG.md")];
+    for folder in ["docs", "crates", "deploy"] {
+        pages.extend(markdown_files(&root.join(folder)).unwrap());
+    }
+    for page in pages {
         let text = fs::read_to_string(&page).unwrap();
         for target in
             targets(&text).into_iter().filter(|target| !target.contains("://") && !target.starts_with("mailto:"))
@@ -74,6 +62,7 @@ fn the_table_of_contents_has_every_page() {
     let docs = workspace::root().join("docs");
     let summary = fs::read_to_string(docs.join("SUMMARY.md")).unwrap();
     let listed: BTreeSet<_> = targets(&summary).into_iter().map(|target| docs.join(target)).collect();
-    let existing: BTreeSet<_> = pages(&docs).into_iter().filter(|page| !page.ends_with("SUMMARY.md")).collect();
+    let existing: BTreeSet<_> =
+        markdown_files(&docs).unwrap().into_iter().filter(|page| !page.ends_with("SUMMARY.md")).collect();
     assert_eq!(listed, existing);
 }

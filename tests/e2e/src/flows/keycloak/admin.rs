@@ -68,6 +68,48 @@ impl Admin {
         self.send(Method::PUT, &path, Some(key)).await.map(drop)
     }
 
+    /// Adds an attribute of users that only administrators see and change.
+    pub(super) async fn add_user_attribute(&self, name: &str) -> anyhow::Result<()> {
+        const PATH: &str = "admin/realms/mcp/users/profile";
+        let mut profile = self.send(Method::GET, PATH, None).await?;
+        let attributes = profile["attributes"].as_array_mut().context("expected a user profile, got none")?;
+        attributes.push(json!({ "name": name, "permissions": { "view": ["admin"], "edit": ["admin"] } }));
+        self.send(Method::PUT, PATH, Some(profile)).await.map(drop)
+    }
+
+    /// Adds an identity provider of the realm.
+    pub(super) async fn add_identity_provider(&self, alias: &str, provider: &str, config: Value) -> anyhow::Result<()> {
+        let instance = json!({
+            "alias": alias, "providerId": provider, "enabled": true, "trustEmail": true, "config": config,
+        });
+        self.send(Method::POST, "admin/realms/mcp/identity-provider/instances", Some(instance)).await.map(drop)
+    }
+
+    /// Adds a mapper to an identity provider.
+    pub(super) async fn add_identity_provider_mapper(
+        &self,
+        alias: &str,
+        mapper: &str,
+        config: Value,
+    ) -> anyhow::Result<()> {
+        let path = format!("admin/realms/mcp/identity-provider/instances/{alias}/mappers");
+        let mapper = json!({
+            "name": mapper, "identityProviderAlias": alias, "identityProviderMapper": mapper, "config": config,
+        });
+        self.send(Method::POST, &path, Some(mapper)).await.map(drop)
+    }
+
+    /// Adds a mapper to a client scope.
+    pub(super) async fn add_scope_mapper(&self, scope: &str, mapper: &str, config: Value) -> anyhow::Result<()> {
+        let scopes = self.send(Method::GET, "admin/realms/mcp/client-scopes", None).await?;
+        let found = scopes.as_array().into_iter().flatten().find(|found| found["name"] == scope);
+        let id = found.and_then(|found| found["id"].as_str()).with_context(|| format!("no scope {scope}"))?;
+        let path = format!("admin/realms/mcp/client-scopes/{id}/protocol-mappers/models");
+        let mapper =
+            json!({ "name": mapper, "protocol": "openid-connect", "protocolMapper": mapper, "config": config });
+        self.send(Method::POST, &path, Some(mapper)).await.map(drop)
+    }
+
     async fn user(&self, name: &str) -> anyhow::Result<String> {
         let found = self.send(Method::GET, &format!("admin/realms/mcp/users?username={name}&exact=true"), None).await?;
         found[0]["id"].as_str().map(str::to_owned).with_context(|| format!("no user {name}"))

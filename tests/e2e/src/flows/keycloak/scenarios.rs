@@ -1,6 +1,7 @@
 //! The scenarios with Keycloak.
 
 mod client;
+mod google;
 mod guide;
 mod introspection;
 mod login;
@@ -29,6 +30,8 @@ pub(in crate::flows) enum Scenario {
     Withdrawal,
     /// Keys change under load.
     Rotation,
+    /// Sign-ins with Google through Keycloak, as docs/guides/google.md describes.
+    Google,
     /// Every block of docs/use/keycloak.md.
     Guide,
     /// Keycloak is stopped, started and killed under load.
@@ -45,6 +48,7 @@ impl Scenario {
             Self::Introspection => introspection::run(fixture, progress).await,
             Self::Withdrawal => withdrawal::run(fixture, progress).await,
             Self::Rotation => rotation::run(fixture, progress).await,
+            Self::Google => google::run(fixture, progress).await,
             Self::Guide => guide::run(fixture, progress).await,
             Self::Outage => outage::run(fixture, progress).await,
         }

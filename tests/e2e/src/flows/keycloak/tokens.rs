@@ -37,6 +37,19 @@ impl Client<'_> {
     pub(super) async fn tokens(&self, scope: &str, user: &str) -> anyhow::Result<Tokens> {
         let verifier = PkceVerifier::generate()?;
         let arrival = self.sign_in(scope, user, &verifier).await?;
+        self.exchange(&arrival, &verifier).await
+    }
+
+    /// Signs in at an identity provider of the realm, which shows no page, and exchanges the code.
+    pub(super) async fn tokens_through(&self, scope: &str, identity_provider: &str) -> anyhow::Result<Tokens> {
+        let verifier = PkceVerifier::generate()?;
+        let mut url = self.authorization_url(scope, &verifier)?;
+        url.query_pairs_mut().append_pair("kc_idp_hint", identity_provider);
+        let arrival = pages::visit(self.recorder, &url, REDIRECT_URI, &UserInput::consents("", "")).await?;
+        self.exchange(&arrival, &verifier).await
+    }
+
+    async fn exchange(&self, arrival: &Arrival, verifier: &PkceVerifier) -> anyhow::Result<Tokens> {
         let returned = pages::parameters(&arrival.location);
         let code = returned.get("code").with_context(|| format!("expected a code, got {:?}", returned.keys()))?;
         let fields = [
@@ -57,6 +70,11 @@ impl Client<'_> {
 
     /// Signs in through the pages and returns the code.
     pub(super) async fn sign_in(&self, scope: &str, user: &str, verifier: &PkceVerifier) -> anyhow::Result<Arrival> {
+        let url = self.authorization_url(scope, verifier)?;
+        pages::visit(self.recorder, &url, REDIRECT_URI, &UserInput::consents(user, &pages::password(user))).await
+    }
+
+    fn authorization_url(&self, scope: &str, verifier: &PkceVerifier) -> anyhow::Result<Url> {
         let mut url = self.endpoint("auth")?;
         url.query_pairs_mut().extend_pairs([
             ("response_type", "code"),
@@ -69,7 +87,7 @@ impl Client<'_> {
         if !scope.is_empty() {
             url.query_pairs_mut().append_pair("scope", scope);
         }
-        pages::visit(self.recorder, &url, REDIRECT_URI, &UserInput::consents(user, &pages::password(user))).await
+        Ok(url)
     }
 
     /// Refreshes the tokens.
@@ -101,8 +119,18 @@ impl Client<'_> {
     }
 }
 
-/// Returns the header (0) or the claims (1) of a token without verification.
-pub(super) fn part(token: &str, which: usize) -> anyhow::Result<Value> {
-    let part = token.split('.').nth(which).context("expected a JSON Web Token, got something else")?;
+/// Returns the header of a token without verification.
+pub(super) fn header(token: &str) -> anyhow::Result<Value> {
+    part(token, 0)
+}
+
+/// Returns the claims of a token without verification.
+pub(super) fn claims(token: &str) -> anyhow::Result<Value> {
+    part(token, 1)
+}
+
+/// Decodes a part of a token, counted from 0.
+fn part(token: &str, index: usize) -> anyhow::Result<Value> {
+    let part = token.split('.').nth(index).context("expected a JSON Web Token, got something else")?;
     Ok(serde_json::from_slice(&URL_SAFE_NO_PAD.decode(part)?)?)
 }

@@ -25,6 +25,8 @@ impl Report {
         self.0.push((name, row));
     }
 
+    /// Checks that messages were compared, and no difference was found.
+    ///
     /// # Errors
     /// Fails if a reader read a message differently, or received none.
     pub(super) fn result(&self) -> anyhow::Result<()> {

@@ -34,6 +34,8 @@ pub(super) enum Peer {
     LikeAuth0,
     /// The development server, imitating Keycloak.
     LikeKeycloak,
+    /// The development server, imitating Authentik.
+    LikeAuthentik,
     /// Keycloak. Needs Java 17.
     Keycloak,
     /// npm's oidc-provider. Needs npm.
@@ -73,6 +75,7 @@ impl Peer {
             Self::LikeOkta => "devidp --like okta",
             Self::LikeAuth0 => "devidp --like auth0",
             Self::LikeKeycloak => "devidp --like keycloak",
+            Self::LikeAuthentik => "devidp --like authentik",
             Self::Keycloak => "Keycloak 26.7.3",
             Self::OidcProvider => "oidc-provider 9.13.3",
             Self::FastmcpInMemory => "FastMCP 4.1.2, in memory",
@@ -100,6 +103,7 @@ impl Peer {
             Self::LikeOkta => providers::start(&providers::OKTA, environment).await,
             Self::LikeAuth0 => providers::start(&providers::AUTH0, environment).await,
             Self::LikeKeycloak => providers::start(&providers::KEYCLOAK, environment).await,
+            Self::LikeAuthentik => providers::start(&providers::AUTHENTIK, environment).await,
             Self::ForgottenClient => providers::start(&providers::WITH_ADMIN, environment).await,
             Self::Keycloak => keycloak::start(environment).await,
             Self::OidcProvider => oidc_provider::start(environment).await,

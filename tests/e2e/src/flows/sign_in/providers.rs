@@ -89,6 +89,11 @@ pub(super) const AUTH0: Provider =
     Provider { idp: &["--like", "auth0"], options: &["--authorize-param", "audience={url}"], resource: GATEWAY };
 pub(super) const KEYCLOAK: Provider =
     Provider { idp: &["--like", "keycloak", "--default-resource", "{url}"], options: &[], resource: GATEWAY };
+pub(super) const AUTHENTIK: Provider = Provider {
+    idp: &["--like", "authentik", "--default-resource", "{url}"],
+    options: &["--client-id", "desktop"],
+    resource: GATEWAY,
+};
 
 /// The options that the table of known issuers would choose for Entra ID's own hosts.
 const ENTRA_OPTIONS: &[&str] = &["--client-id", "desktop", "--no-resource", "--assume-pkce", "--accept-unbound-token"];

@@ -91,7 +91,7 @@ pub(super) async fn example(environment: &Environment<'_>) -> anyhow::Result<Sta
     Ok(Start::ready(Site::new(url).keeping((authorization, resource))))
 }
 
-/// Installs the example, and returns the interpreter and its folder.
+/// Downloads the example of the SDK, and returns the interpreter and the folder of the example.
 async fn installed_example(environment: &Environment<'_>) -> anyhow::Result<(PathBuf, PathBuf)> {
     let interpreter = interpreter(environment).await?;
     let folder = packages(environment).join("examples");

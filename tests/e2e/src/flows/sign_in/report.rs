@@ -35,6 +35,8 @@ impl Report {
         self.0.push(row);
     }
 
+    /// Checks that a cell passed, and none failed.
+    ///
     /// # Errors
     /// Fails when a cell failed, or all were skipped.
     pub(super) fn result(&self) -> anyhow::Result<()> {

@@ -7,8 +7,7 @@ use portcullis_discovery::BodyStream;
 use portcullis_mcp::sse::Decoder;
 use tokio::time::timeout;
 
-use super::resume_position::ResumePosition;
-use crate::{bridge::context::Context, error::McpError, message_budget::Reservation};
+use crate::{bridge::context::Context, error::McpError, message_budget::Reservation, resumption::ResumePosition};
 
 /// The time limit for the end of a stream after its response.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
@@ -28,7 +27,7 @@ pub(crate) struct EventBatch {
     /// The data of the events that contain a message.
     pub(crate) messages: Vec<Bytes>,
     /// Whether there was an event, with or without a message.
-    pub(super) has_event: bool,
+    pub(crate) has_event: bool,
 }
 
 impl EventReader {

@@ -36,7 +36,7 @@ mod tests {
         let tools = ToolHeaders::default();
         let region = json!({ "type": "string", "x-mcp-header": "Region" });
         let tool = json!({ "name": "add", "inputSchema": { "properties": { "region": region } } });
-        tools.learn(&mut json!({ "tools": [tool] }));
+        tools.learn_and_filter(&mut json!({ "tools": [tool] }));
         let text = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
         let message = Message::parse(text.into()).unwrap();
         let headers = message_headers(message.params(), method, "2026-07-28", &tools).unwrap();

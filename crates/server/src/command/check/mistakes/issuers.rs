@@ -58,7 +58,21 @@ pub(super) const ISSUERS: &[Mistake] = &[
         "did you mean `jwks_uri`?",
     ),
     ("[[resource]]", "jwks_uri = \"http://a.example/jwks\"\n[[resource]]", 7, "issuer[0].jwks_uri = ", "use https"),
+    (
+        "[[resource]]",
+        "jwks_uri = \"http://me:hunter2@a.example/jwks?key=hunter2\"\n[[resource]]",
+        7,
+        "issuer[0].jwks_uri = \"http://…@a.example/jwks?…\"",
+        "use https",
+    ),
     ("[[resource]]", "jwks_uri = \"/jwks\"\n[[resource]]", 7, "issuer[0].jwks_uri = \"/jwks\" is not a URL", "https"),
+    (
+        "[[resource]]",
+        "[[issuer.jwks]]\ncooldown = \"1m\"\n[[resource]]",
+        7,
+        "issuer[0].jwks is a single table",
+        "write [issuer.jwks] instead of [[issuer.jwks]]",
+    ),
     ("[[resource]]", "jwks_file = \"keys.json\"\n[[resource]]", 7, "issuer[0].jwks_file = ", "write the absolute path"),
     (
         "[[resource]]",
@@ -139,9 +153,9 @@ pub(super) const ISSUERS: &[Mistake] = &[
     ),
     (
         "[[resource]]",
-        "validate = \"introspection\"\nclient_id = \"x\"\nintrospection_endpoint = \"http://a.example/i\"\n[[resource]]",
+        "validate = \"introspection\"\nclient_id = \"x\"\nintrospection_endpoint = \"http://me:hunter2@a.example/i\"\n[[resource]]",
         9,
-        "issuer[0].introspection_endpoint = ",
+        "issuer[0].introspection_endpoint = \"http://…@a.example/i\"",
         "use https",
     ),
 ];

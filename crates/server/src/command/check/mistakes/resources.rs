@@ -26,7 +26,7 @@ pub(super) const RESOURCES: &[Mistake] = &[
         ENDPOINT,
         "endpoint = \"/mcp\"\nauth = \"off\"",
         9,
-        "resource[0].auth has the unknown value",
+        "resource[0].auth has an unknown value",
         "\"required\", \"none\"",
     ),
     (

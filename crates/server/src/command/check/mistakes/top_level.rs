@@ -14,7 +14,7 @@ pub(super) const TOP_LEVEL: &[Mistake] = &[
     (LISTEN, "host = \"127.0.0.1\"", 1, "host is not a known key", "use one of"),
     (LISTEN, "workers = 0", 1, "workers = 0 is outside", "1 to 256"),
     (LISTEN, "workers = -2", 1, "workers is an integer", "expected a non-negative integer"),
-    (LISTEN, "reload = \"auto\"", 1, "reload has the unknown value \"auto\"", "write one of \"signal\", \"watch\""),
+    (LISTEN, "reload = \"auto\"", 1, "reload has an unknown value", "write one of \"signal\", \"watch\""),
     (LISTEN, "state_dir = \"\"", 1, "state_dir is empty", "name a directory, or \"off\""),
     (
         LISTEN,

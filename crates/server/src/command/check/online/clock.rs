@@ -23,7 +23,8 @@ pub(super) fn check(headers: &HeaderMap, now: UnixTime, leeway: Duration) -> Opt
     }
     let date = httpdate::parse_http_date(headers.get(DATE)?.to_str().ok()?).ok()?;
     let theirs = UnixTime::from_secs(date.duration_since(UNIX_EPOCH).ok()?.as_secs());
-    let (ahead, behind) = (theirs.saturating_duration_since(now), now.saturating_duration_since(theirs));
+    let ahead = theirs.saturating_duration_since(now);
+    let behind = now.saturating_duration_since(theirs);
     Some(if ahead > leeway + TOLERANCE {
         Finding::problem(
             CLOCK,

@@ -26,6 +26,8 @@ pub(super) fn audience_note(
         )
     } else if host.ends_with(".okta.com") || host.ends_with(".oktapreview.com") {
         format!("Okta: set the audience of this authorization server to {resource}")
+    } else if issuer.url().path().starts_with("/application/o/") {
+        format!("Authentik ignores `resource`: add a scope mapping that returns {{\"aud\": [\"{resource}\"]}}")
     } else {
         return None;
     };
@@ -48,4 +50,27 @@ pub(super) fn opaque_tokens(issuer: &Issuer, key: &str) -> Option<Finding> {
 fn is_keycloak(issuer: &Issuer, metadata: &AuthorizationServerMetadata) -> bool {
     let has_path = |part: &str| metadata.token_endpoint.as_ref().is_some_and(|endpoint| endpoint.path().contains(part));
     issuer.url().path().contains("/realms/") && has_path("/protocol/openid-connect/token")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// J9: providers that ignore `resource` have a note with the setting that they need.
+    #[test]
+    fn providers_that_ignore_resource_have_a_note() {
+        let resource = ResourceUri::parse("https://mcp.example.com/mcp").unwrap();
+        for (issuer, expected) in [
+            ("https://auth.example.com/application/o/mcp/", "returns {\"aud\": [\"https://mcp.example.com/mcp\"]}"),
+            ("https://example.eu.auth0.com/", "an API with the identifier https://mcp.example.com/mcp"),
+            ("https://example.okta.com/oauth2/default", "authorization server to https://mcp.example.com/mcp"),
+        ] {
+            let issuer = Issuer::parse(issuer).unwrap();
+            let metadata = AuthorizationServerMetadata::new(issuer.clone());
+            let note = format!("{:?}", audience_note(&issuer, &metadata, &resource).unwrap());
+            assert!(note.replace('\\', "").contains(expected), "{note}");
+        }
+        let other = Issuer::parse("https://auth.example.com").unwrap();
+        assert!(audience_note(&other, &AuthorizationServerMetadata::new(other.clone()), &resource).is_none());
+    }
 }

@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::flows::{
     discovery::bearer_challenge,
     expect,
-    keycloak::{fixture::Fixture, servers::Setup, tokens::part},
+    keycloak::{fixture::Fixture, servers::Setup, tokens},
     progress::Progress,
     request,
 };
@@ -29,14 +29,14 @@ pub(in crate::flows::keycloak) async fn run(fixture: &Fixture, progress: &mut Pr
 /// A token whose audience is a string is accepted.
 async fn audience_text(fixture: &Fixture) -> anyhow::Result<()> {
     let token = fixture.access("mcp:tools").await?;
-    expect::equal("aud", json!(fixture.endpoint()?.as_str()), part(&token, 1)?["aud"].clone())?;
+    expect::equal("aud", json!(fixture.endpoint()?.as_str()), tokens::claims(&token)?["aud"].clone())?;
     fixture.admitted(JWT, &token).await
 }
 
 /// A token whose audience is a list is accepted.
 async fn audience_list(fixture: &Fixture) -> anyhow::Result<()> {
     let token = fixture.access("mcp:tools introspection").await?;
-    let audience = part(&token, 1)?["aud"].clone();
+    let audience = tokens::claims(&token)?["aud"].clone();
     let mut entries: Vec<_> = audience.as_array().context("aud: expected a list")?.clone();
     entries.sort_by_key(ToString::to_string);
     expect::equal("aud", vec![json!(fixture.endpoint()?.as_str()), json!("portcullis")], entries)?;
@@ -46,7 +46,7 @@ async fn audience_list(fixture: &Fixture) -> anyhow::Result<()> {
 /// A token without an audience is rejected.
 async fn audience_absent(fixture: &Fixture) -> anyhow::Result<()> {
     let token = fixture.access("").await?;
-    expect::equal("aud", None, part(&token, 1)?.get("aud"))?;
+    expect::equal("aud", None, tokens::claims(&token)?.get("aud"))?;
     fixture.rejected(JWT, &token, "token.audience_missing").await
 }
 
@@ -59,14 +59,14 @@ async fn audience_wrong(fixture: &Fixture) -> anyhow::Result<()> {
 /// Checks a token of another realm: the same server, client, audience and scope.
 async fn other_realm(fixture: &Fixture) -> anyhow::Result<()> {
     let token = fixture.client_of("other", "mcp-cli")?.tokens("mcp:tools", "alice").await?.access;
-    expect::equal("aud", json!(fixture.endpoint()?.as_str()), part(&token, 1)?["aud"].clone())?;
+    expect::equal("aud", json!(fixture.endpoint()?.as_str()), tokens::claims(&token)?["aud"].clone())?;
     fixture.rejected(JWT, &token, "token.issuer_unknown").await
 }
 
 /// A token with ES256 and `at+jwt` is accepted.
 async fn es256(fixture: &Fixture) -> anyhow::Result<()> {
     let token = fixture.client("mcp-cli-es256")?.tokens("mcp:tools", "alice").await?.access;
-    let header = part(&token, 0)?;
+    let header = tokens::header(&token)?;
     expect::equal("alg", json!("ES256"), header["alg"].clone())?;
     expect::equal("typ", json!("at+jwt"), header["typ"].clone())?;
     fixture.admitted(JWT, &token).await
@@ -126,7 +126,11 @@ async fn forwarded(fixture: &Fixture) -> anyhow::Result<()> {
         let signature = token.rsplit('.').next().unwrap_or_default();
         expect::that(!received.all.contains(signature), "the token", "nowhere at the upstream", "it")?;
         let subjects: Vec<_> = received.headers.get_all("x-portcullis-subject").iter().collect();
-        expect::equal("X-Portcullis-Subject", vec![part(&token, 1)?["sub"].as_str().unwrap_or_default()], subjects)?;
+        expect::equal(
+            "X-Portcullis-Subject",
+            vec![tokens::claims(&token)?["sub"].as_str().unwrap_or_default()],
+            subjects,
+        )?;
     }
     Ok(())
 }

@@ -25,7 +25,8 @@ pub(super) fn other_issuer(context: &IssuerContext<'_>, found: &Issuer) -> Findi
     let shown = EscapedText::first(found.as_str(), MAX_SHOWN).to_string();
     let text = format!("the metadata is of the issuer {shown:?}");
     let write = format!("write {}.issuer = {shown:?}", context.key);
-    let (has, is) = (configured.url(), found.url());
+    let has = configured.url();
+    let is = found.url();
     let fix = if shown.contains("{tenantid}") {
         format!("write the ID of your tenant into {}.issuer: this metadata is a template for all tenants", context.key)
     } else if has.host_str() == is.host_str() && has.scheme() == is.scheme() {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use http::HeaderValue;
 
-use crate::resumption::backoff;
+use super::backoff;
 
 /// The maximum length of an event identifier to resume after: it is sent in a header.
 const MAX_EVENT_ID: usize = 4096;
@@ -23,7 +23,7 @@ pub(crate) struct ResumePosition {
 impl ResumePosition {
     /// Records the `id` field and the `retry` field, in milliseconds, of an event. An empty identifier clears the
     /// previous one, and so does one that is too long to be sent back.
-    pub(super) fn record(&mut self, event_id: Option<String>, retry: Option<u64>) {
+    pub(crate) fn record(&mut self, event_id: Option<String>, retry: Option<u64>) {
         if let Some(event_id) = event_id {
             self.last_event_id = Some(event_id).filter(|id| !id.is_empty() && id.len() <= MAX_EVENT_ID);
         }

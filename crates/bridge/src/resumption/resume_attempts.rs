@@ -3,17 +3,16 @@
 use std::time::Duration;
 
 use super::{
-    event_reader::EventBatch,
+    MAX_RESUMES,
     resume_position::{MIN_RETRY, ResumePosition},
 };
-use crate::resumption::MAX_RESUMES;
 
 /// The minimum delay before a resumption doubles after each stream without a message, up to this value. A server that
 /// ends every stream at once, with a `retry` field of 0, is therefore not flooded.
 const MAX_MIN_DELAY: Duration = Duration::from_secs(1);
 
 /// The resumptions of a stream.
-#[derive(Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ResumeAttempts {
     /// Since the last event, including events without a message: a server can let its client poll while it works.
     without_event: u32,
@@ -22,12 +21,10 @@ pub(crate) struct ResumeAttempts {
 }
 
 impl ResumeAttempts {
-    /// Resets the counters according to the events received.
-    pub(crate) fn record(&mut self, batch: &EventBatch) {
-        if batch.has_event {
-            self.without_event = 0;
-        }
-        if !batch.messages.is_empty() {
+    /// Resets the counters after events with this number of messages.
+    pub(crate) fn record(&mut self, messages: usize) {
+        self.without_event = 0;
+        if messages > 0 {
             self.without_message = 0;
         }
     }
@@ -41,7 +38,7 @@ impl ResumeAttempts {
     }
 
     /// Whether more than [`MAX_RESUMES`] resumptions in a row, including the one counted last, are without an event.
-    pub(super) fn are_exhausted(&self) -> bool {
+    pub(crate) fn are_exhausted(&self) -> bool {
         self.without_event > MAX_RESUMES
     }
 }
@@ -49,10 +46,6 @@ impl ResumeAttempts {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn batch(has_event: bool, has_message: bool) -> EventBatch {
-        EventBatch { has_event, messages: if has_message { vec!["{}".into()] } else { Vec::new() } }
-    }
 
     fn delays(attempts: &mut ResumeAttempts, position: &ResumePosition, count: usize) -> Vec<u128> {
         (0..count).map(|_| attempts.next_delay(position).as_millis()).collect()
@@ -64,10 +57,9 @@ mod tests {
         let position = ResumePosition::default();
         delays(&mut attempts, &position, 8);
         assert!(!attempts.are_exhausted());
-        attempts.record(&batch(false, false));
         delays(&mut attempts, &position, 1);
         assert!(attempts.are_exhausted());
-        attempts.record(&batch(true, false));
+        attempts.record(0);
         delays(&mut attempts, &position, 1);
         assert!(!attempts.are_exhausted());
     }
@@ -80,9 +72,9 @@ mod tests {
         position.record(None, Some(0));
         for expected in [20, 40, 80, 160, 320, 640, 1000, 1000] {
             assert_eq!(delays(&mut attempts, &position, 1), [expected]);
-            attempts.record(&batch(true, false));
+            attempts.record(0);
         }
-        attempts.record(&batch(true, true));
+        attempts.record(1);
         assert_eq!(delays(&mut attempts, &position, 1), [20]);
     }
 }
