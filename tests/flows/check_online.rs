@@ -218,5 +218,33 @@ async fn a_running_server_with_tls() {
     assert_eq!(finished.code, Some(0), "{:#}", report["online"]);
     assert_eq!(report["online"]["first_cause"], Value::Null, "{:#}", report["online"]);
     setup.resource = setup.resource.replace("\"/\"", "\"/other\"");
-    setup.assert_cause("of another resource", "listener.port", &["another program"]).await;
+    assert_other(&setup, "which serves /").await;
+    setup = setup.top(&format!("listen = \"{address}\"\nbase_url = \"https://other.example.com\"\n"));
+    assert_other(&setup, "which serves /").await;
+}
+
+/// J9: Portcullis with an earlier configuration is not another program: a reload can replace it.
+#[tokio::test]
+async fn a_running_server_with_another_configuration() {
+    let (server, upstream) = (issuer(|_| None).await, Upstream::start().await);
+    let address = free_address().unwrap();
+    let mut setup = Setup::new(&server.url(""), &upstream.setting())
+        .top(&format!("listen = \"{address}\"\nbase_url = \"http://{address}\"\n"));
+    let _server = Portcullis::serve(&setup.text()).await;
+    setup.resource = setup.resource.replace("/mcp\"\nrequired", "/later\"\nrequired");
+    assert_other(&setup, "which serves /mcp").await;
+    setup = setup.top(&format!("listen = \"{address}\"\nbase_url = \"https://other.example.com\"\n"));
+    assert_other(&setup, "which serves another host than base_url").await;
+}
+
+/// The port is in use by Portcullis with another configuration, which is a warning.
+async fn assert_other(setup: &Setup, served: &str) {
+    let (finished, report) = setup.json().await;
+    assert_eq!(finished.code, Some(0), "{:#}", report["online"]);
+    let findings = report["online"]["steps"][0]["findings"].as_array().unwrap();
+    let port = findings.iter().find(|finding| finding["rule"]["id"] == "listener.port").unwrap();
+    assert_eq!(port["verdict"], "warning", "{port}");
+    let text = port["text"].as_str().unwrap();
+    assert!(text.contains("Portcullis with another configuration") && text.ends_with(served), "{port}");
+    assert!(port["fix"].as_str().unwrap().contains("reload or restart it"), "{port}");
 }

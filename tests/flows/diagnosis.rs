@@ -110,6 +110,31 @@ async fn errors_show_the_response() {
     }
 }
 
+/// The error of `call` says when a busy server asks to try again, and when it could not validate the token. Nobody signs in again.
+#[tokio::test]
+async fn errors_say_when_to_try_again() {
+    for (status, body) in [
+        (401, ""),
+        (429, r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32603,"message":"Too many requests"}}"#),
+        (429, "busy"),
+    ] {
+        let server = Peer::start(move |request| {
+            (request.path == "/mcp" && request.authorization.is_some()).then(|| {
+                let content_type = if body.starts_with('{') { "application/json" } else { "text/plain" };
+                let response = Response::builder().status(status).header(header::RETRY_AFTER, "12");
+                response.header(header::CONTENT_TYPE, content_type).body(body.to_owned()).unwrap()
+            })
+        })
+        .await;
+        let (url, store) = (server.url("/mcp"), Scratch::path_for("store"));
+        let arguments = ["call", &url, "tools/list", "--auto-consent", "--store", store.as_str()];
+        let finished = Portcullis::run(&arguments).await;
+        assert_eq!(finished.code, Some(1), "{finished:?}");
+        assert!(finished.stderr.trim_end().ends_with("; the server asks to try again in 12 s"), "{finished:?}");
+        assert_eq!(server.requests("/token").len(), 1);
+    }
+}
+
 /// J2: the debug log has every request of the sign-in, and no secret.
 #[tokio::test]
 async fn the_debug_log_has_every_request() {

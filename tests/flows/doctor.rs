@@ -56,6 +56,25 @@ async fn from_the_sign_in_to_a_tool_call() {
     assert_eq!(without.code, Some(2), "{without:?}");
 }
 
+/// `doctor --login` names the requested URL and the setting if the upstream behind the protection has nothing at its path.
+#[tokio::test]
+async fn a_wrong_path_of_the_upstream() {
+    let peer = Peer::start(|request| {
+        (request.path == "/mcp" && request.authorization.is_some()).then(|| {
+            let mut response = request.json("");
+            *response.status_mut() = http::StatusCode::NOT_FOUND;
+            response
+        })
+    })
+    .await;
+    let (url, store) = (peer.url("/mcp"), Scratch::path_for("store"));
+    let arguments = ["doctor", "--login", "--auto-consent", "--store", store.as_str(), &url];
+    let finished = Portcullis::run(&arguments).await;
+    assert_eq!(finished.code, Some(1), "{finished:?}");
+    let fix = finished.stdout.lines().find(|line| line.contains("fix:") && line.contains("upstream"));
+    assert!(fix.is_some_and(|fix| fix.contains(&url) && fix.contains("portcullis check --online")), "{finished:?}");
+}
+
 /// For an https URL with the port of an http server, the report names the cause.
 #[tokio::test]
 async fn tls_to_an_http_port_is_recognized() {

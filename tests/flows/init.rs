@@ -72,6 +72,15 @@ async fn a_local_proxy_has_the_address_of_the_base_url() {
         setup.written()
     );
     setup.assert_valid().await;
+
+    let proxy = ["--listen", &listen, "--trusted-proxy", "127.0.0.1", "--trusted-proxy", "10.0.0.0/8", "--force"];
+    let finished = setup.run(&setup.idp.issuer, &proxy).await;
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    let written = setup.written();
+    assert!(written.contains("\ntrusted_proxies = [\"127.0.0.1\", \"10.0.0.0/8\"]\n"), "{written}");
+    setup.assert_valid().await;
+    let wrong = setup.run(&setup.idp.issuer, &["--trusted-proxy", "proxy.internal", "--force"]).await;
+    assert!(wrong.code == Some(1) && wrong.stderr.contains("--trusted-proxy"), "{wrong:?}");
 }
 
 /// J9: options alone give a commented file, which `check --online` confirms and everyone can read.

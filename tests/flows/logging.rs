@@ -139,3 +139,27 @@ async fn failures_name_the_upstream() {
     assert_eq!(line["upstream.address"], address.to_string());
     assert!(!deployment.portcullis.log().contains("canary"), "the query is in the log");
 }
+
+/// J5: the first forwarding header of a peer that is no trusted proxy causes one warning, which names the peer and the setting.
+/// With the proxy in `trusted_proxies`, there is none.
+#[tokio::test]
+async fn a_proxy_that_is_not_named() {
+    const WARNING: &str = "forwarded headers from 127.0.0.1 are ignored";
+    let deployment = Deployment::start().await;
+    let forwarded = || Request::post("/mcp", INITIALIZE).header("X-Forwarded-For", "198.51.100.7");
+    deployment.send(Request::post("/mcp", INITIALIZE)).await;
+    for _ in 0..3 {
+        deployment.send(forwarded()).await;
+    }
+    let line = deployment.portcullis.logged(WARNING, |_| true).await;
+    assert_eq!((&line["level"], &line["header"]), (&json!("WARN"), &json!("x-forwarded-for")), "{line}");
+    assert!(line["message"].as_str().unwrap().contains("add it to trusted_proxies"), "{line}");
+    let last = deployment.send(Request::new("GET", "/nowhere")).await;
+    deployment.portcullis.access_line(&last).await;
+    assert_eq!(deployment.portcullis.log().matches(WARNING).count(), 1);
+
+    let deployment = Deployment::builder().top("trusted_proxies = [\"127.0.0.1\"]").start().await;
+    let last = deployment.send(forwarded()).await;
+    deployment.portcullis.access_line(&last).await;
+    assert!(!deployment.portcullis.log().contains("forwarded headers"), "{}", deployment.portcullis.log());
+}

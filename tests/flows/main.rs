@@ -40,3 +40,4 @@ mod streaming;
 mod tls;
 mod traces;
 mod unwritable_store;
+mod without_browser;

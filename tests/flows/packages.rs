@@ -3,7 +3,7 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    process::Command,
+    process::{Command, Stdio},
 };
 
 use portcullis_scenarios::{
@@ -11,6 +11,7 @@ use portcullis_scenarios::{
 };
 use rustix::process::{Pid, kill_process};
 use serde_json::Value;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
 use xtask::workspace;
 
 fn deploy(file: &str) -> PathBuf {
@@ -110,4 +111,79 @@ async fn the_npm_launcher_names_what_is_missing() {
     assert_eq!(message.lines().count(), 1, "{message}");
     assert!(message.contains("is not installed"), "{message}");
     assert!(message.contains("--omit=optional"), "{message}");
+}
+
+/// A purge removes what the service and the package wrote, and the documented file of secrets. A removal keeps them, and a purge
+/// keeps other files.
+#[test]
+fn a_purge_of_the_debian_package() {
+    for (action, other, kept) in [("remove", true, true), ("purge", true, false), ("purge", false, false)] {
+        let root = Scratch::folder("purge");
+        let path = |name: &str| root.path().join(name);
+        for folder in ["etc/portcullis", "var/lib/portcullis", "var/log/portcullis"] {
+            fs::create_dir_all(path(folder)).unwrap();
+        }
+        fs::write(path("etc/portcullis/environment"), "SECRET=hush").unwrap();
+        fs::write(path("var/lib/portcullis/session-keys"), "hush").unwrap();
+        if other {
+            fs::write(path("etc/portcullis/own.pem"), "").unwrap();
+        }
+        let script = fs::read_to_string(deploy("debian/postrm")).unwrap();
+        let script = ["/etc/", "/var/"].into_iter().fold(script, |script, folder| {
+            script.replace(&format!(" {folder}"), &format!(" {}{folder}", root.path().display()))
+        });
+        let status = Command::new("sh").args(["-c", &script, "postrm", action]).status().unwrap();
+        assert!(status.success());
+        for file in ["etc/portcullis/environment", "var/lib/portcullis/session-keys", "var/log/portcullis"] {
+            assert_eq!(path(file).exists(), kept, "{action} {file}");
+        }
+        assert_eq!(path("etc/portcullis").exists(), other, "{action}");
+    }
+}
+
+/// In the container image, a listener on all addresses is expected, and state that is on no volume causes a warning. Elsewhere, it
+/// is the other way around.
+#[tokio::test]
+async fn the_container_image_has_its_own_warnings() {
+    let file = deploy("portcullis.toml");
+    let address = format!("0.0.0.0:{}", free_address().unwrap().port());
+    for container in [false, true] {
+        let variables = [("PORTCULLIS_LISTEN", &*address), ("PORTCULLIS_CONTAINER", if container { "1" } else { "" })];
+        let checked = Portcullis::run_with(&["check", "--config", file.to_str().unwrap()], &variables).await;
+        assert_eq!(checked.code, Some(0), "{checked:?}");
+        assert_eq!(checked.stdout.contains("serves plain http on all addresses"), !container, "{checked:?}");
+    }
+    let containerfile = fs::read_to_string(deploy("container/Containerfile")).unwrap();
+    assert!(
+        containerfile.contains("PORTCULLIS_CONTAINER=1") && containerfile.contains("PORTCULLIS_LISTEN=0.0.0.0:3000")
+    );
+}
+
+/// E12: the program in the image says that sessions end with the container, or that the volume cannot be written.
+#[tokio::test]
+async fn the_container_image_needs_a_volume() {
+    let state = Scratch::path_for("state");
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+    let mut points = mounts.lines().map(|line| line.split(' ').nth(4).unwrap());
+    // Where the temporary directory is a mount, it is on a volume.
+    let has_volume = points.any(|point| point != "/" && state.path().starts_with(point));
+    let without_volume = (!has_volume).then_some((state.as_str(), "no volume is mounted at"));
+    let unwritable = ("/proc/portcullis", "mount a volume there that its user can write");
+    for (state, words) in without_volume.into_iter().chain([unwritable]) {
+        let mut serve = portcullis_command(portcullis_program());
+        serve.args(["serve", "--config"]).arg(deploy("portcullis.toml")).args(["--listen", "127.0.0.1:0"]);
+        serve.env("STATE_DIRECTORY", state).env("PORTCULLIS_CONTAINER", "1").stderr(Stdio::piped());
+        let mut process = Process::start("serve", &mut serve).unwrap();
+        let stderr = tokio::process::ChildStderr::from_std(process.take_stderr().unwrap()).unwrap();
+        let mut lines = BufReader::new(stderr).lines();
+        let warning = async {
+            loop {
+                let line = lines.next_line().await.unwrap().expect("the warning");
+                if line.contains(words) {
+                    return line;
+                }
+            }
+        };
+        tokio::time::timeout(std::time::Duration::from_secs(20), warning).await.expect(words);
+    }
 }

@@ -10,6 +10,8 @@ use serde_json::Value;
 
 use portcullis_client::{ClientError, RefusedRedirect, advice, error_chain};
 
+use crate::response::RetryAfter;
+
 /// Why a call has no result.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -20,9 +22,13 @@ pub enum McpError {
     /// The endpoint requires a token, and none could be obtained.
     #[error("cannot get a token")]
     Authorization(#[source] ClientError),
-    /// The endpoint requires a token and there is no authorizer, or it rejected a new token.
-    #[error("the endpoint rejected the request as unauthorized")]
-    Unauthorized,
+    /// The endpoint requires a token and there is no authorizer, or it rejected a new token. With `Retry-After`, the endpoint
+    /// could not validate the token.
+    #[error("the endpoint rejected the request as unauthorized{retry_after}")]
+    Unauthorized {
+        /// When to try again.
+        retry_after: RetryAfter,
+    },
     /// The token lacks scopes for the operation.
     #[error("the operation needs the scopes: {needed}")]
     InsufficientScope {
@@ -33,12 +39,14 @@ pub enum McpError {
     #[error(transparent)]
     Redirected(#[from] RefusedRedirect),
     /// The endpoint returned an error status without a JSON-RPC error.
-    #[error("the endpoint returned {status} ({response})")]
+    #[error("the endpoint returned {status} ({response}){retry_after}")]
     Status {
         /// The status.
         status: StatusCode,
         /// An excerpt of the response.
         response: Box<ResponseExcerpt>,
+        /// When to try again.
+        retry_after: RetryAfter,
     },
     /// The endpoint returned a JSON-RPC error.
     #[error(transparent)]
@@ -87,7 +95,8 @@ pub enum McpError {
 impl McpError {
     /// The error for an error status, with an excerpt of the response.
     pub(crate) async fn status(response: OpenResponse) -> Self {
-        Self::Status { status: response.status, response: Box::new(response.excerpt().await) }
+        let (status, retry_after) = (response.status, RetryAfter::of(&response.headers));
+        Self::Status { status, response: Box::new(response.excerpt().await), retry_after }
     }
 
     /// The error for an answer of another media type.
@@ -119,7 +128,7 @@ impl McpError {
         match self {
             Self::Fetch(error) => error.code(),
             Self::Authorization(error) => error.code(),
-            Self::Unauthorized => "mcp.unauthorized",
+            Self::Unauthorized { .. } => "mcp.unauthorized",
             Self::InsufficientScope { .. } => "mcp.insufficient_scope",
             Self::Redirected(_) => "mcp.redirected",
             Self::Status { .. } => "mcp.status",
@@ -151,6 +160,8 @@ pub struct RpcError {
     pub message: String,
     /// The server's additional data.
     pub data: Option<Value>,
+    /// When to try again, for an error in the body of an HTTP error.
+    pub retry_after: RetryAfter,
 }
 
 impl RpcError {
@@ -162,6 +173,7 @@ impl RpcError {
             code: error.get("code")?.as_i64()?,
             message: error.get("message")?.as_str()?.to_owned(),
             data: error.get("data").cloned(),
+            retry_after: RetryAfter::default(),
         })
     }
 }
@@ -172,7 +184,8 @@ const MAX_SHOWN: usize = 1000;
 /// Shows the server's message as [`EscapedText`], at most 1,000 characters, so that it is safe on a terminal.
 impl fmt::Display for RpcError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the server reports error {}: {}", self.code, EscapedText::first(&self.message, MAX_SHOWN))
+        let Self { code, message, retry_after, .. } = self;
+        write!(f, "the server reports error {code}: {}{retry_after}", EscapedText::first(message, MAX_SHOWN))
     }
 }
 

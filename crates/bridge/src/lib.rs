@@ -22,6 +22,7 @@ mod tool_list_page;
 pub use bridge::{Bridge, BridgeSettings, BridgeTransport};
 pub use error::{McpError, RpcError};
 pub use mcp_client::{McpClient, McpSettings, MessageStream, ServerRequestHandler};
+pub use response::RetryAfter;
 
 /// Tests the examples of the README.
 #[cfg(doctest)]

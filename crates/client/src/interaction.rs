@@ -107,6 +107,13 @@ pub enum InteractionError {
     /// No local port could be bound for the redirect.
     #[error("cannot listen on this machine for the redirect: {0}")]
     Listen(std::io::ErrorKind),
+    /// No browser can be opened, and no user can see the authorization URL.
+    #[error(
+        "no browser can be opened on this machine, and there is no terminal in which a user could read the authorization URL; \
+         run `portcullis login` for this URL in a terminal, with --device to sign in with another device; --no-browser prints \
+         the URL and waits, and --auto-consent needs no user at a development server"
+    )]
+    NoBrowser,
     /// No response arrived within the time limit.
     #[error("the sign-in was not completed in time")]
     TimedOut,
@@ -132,6 +139,7 @@ impl InteractionError {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Listen(_) => "interaction.listen",
+            Self::NoBrowser => "interaction.no_browser",
             Self::TimedOut => "interaction.timed_out",
             Self::Fetch(error) => error.code(),
             Self::UserRequired { .. } => "interaction.wants_a_person",

@@ -102,6 +102,24 @@ impl TrustedProxies {
         client
     }
 
+    /// Returns the forwarding header of a request that is ignored because its peer is not a trusted proxy; `None` without such a
+    /// header. For a warning: the peer is a proxy that the settings lack, or a client that forges the header.
+    ///
+    /// ```
+    /// use http::{HeaderMap, HeaderValue, header};
+    /// use portcullis_guard::{ProxyHeader, TrustedProxies};
+    ///
+    /// let proxies = TrustedProxies::new(["192.0.2.7"], ProxyHeader::Forwarded)?;
+    /// let headers = HeaderMap::from_iter([(header::FORWARDED, HeaderValue::from_static("for=198.51.100.1"))]);
+    /// assert_eq!(proxies.ignored_header("192.0.2.7:80".parse().unwrap(), &headers), None);
+    /// assert_eq!(proxies.ignored_header("192.0.2.8:80".parse().unwrap(), &headers), Some(header::FORWARDED));
+    /// # Ok::<(), portcullis_guard::TrustedProxyError>(())
+    /// ```
+    pub fn ignored_header(&self, peer: SocketAddr, headers: &HeaderMap) -> Option<HeaderName> {
+        let present = [ProxyHeader::XForwardedFor, ProxyHeader::Forwarded].map(ProxyHeader::name).into_iter();
+        present.filter(|name| headers.contains_key(name)).find(|_| !self.trusts(peer.ip().to_canonical()))
+    }
+
     /// Returns whether the address is that of a trusted proxy.
     fn trusts(&self, address: IpAddr) -> bool {
         self.networks.iter().any(|network| network.contains(&address))
@@ -184,6 +202,26 @@ mod tests {
             ("10.1.2.3", &["198.51.100.1:8080"], "198.51.100.1"),
         ] {
             assert_eq!(client(&proxies, peer, values), expected, "{peer} {values:?}");
+        }
+    }
+
+    /// J5: either header of a peer that is no trusted proxy is ignored.
+    #[test]
+    fn headers_of_other_peers_are_ignored() {
+        let proxies = trusting(ProxyHeader::XForwardedFor);
+        for (peer, header, ignored) in [
+            ("203.0.113.1:80", Some("x-forwarded-for"), Some("x-forwarded-for")),
+            ("203.0.113.1:80", Some("forwarded"), Some("forwarded")),
+            ("203.0.113.1:80", Some("x-real-ip"), None),
+            ("203.0.113.1:80", None, None),
+            ("10.1.2.3:80", Some("x-forwarded-for"), None),
+            ("[::ffff:10.1.2.3]:80", Some("x-forwarded-for"), None),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers
+                .extend(header.map(|name| (HeaderName::from_static(name), HeaderValue::from_static("198.51.100.1"))));
+            let found = proxies.ignored_header(peer.parse().unwrap(), &headers);
+            assert_eq!(found, ignored.map(HeaderName::from_static), "{peer} {header:?}");
         }
     }
 

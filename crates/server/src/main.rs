@@ -5,6 +5,7 @@ mod audit;
 mod cli;
 mod command;
 mod config;
+mod container;
 #[cfg_attr(not(feature = "dev"), path = "demo/absent.rs")]
 mod demo;
 mod log_queue;

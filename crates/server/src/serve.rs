@@ -11,6 +11,7 @@ mod drain;
 mod dry_run;
 mod file_limit;
 mod file_versions;
+mod forwarded_headers;
 mod health;
 mod legacy_calls;
 mod limit_exchange;
@@ -53,6 +54,7 @@ use worker_pool::WorkerPool;
 pub(crate) use admin::AdminListener;
 pub(crate) use dry_run::runnable_plan;
 pub(crate) use listener::{PassedListener, bind};
+pub(crate) use own_response::REFUSED;
 pub(crate) use reload::ConfigSource;
 pub(crate) use signals::shutdown as shutdown_signal;
 

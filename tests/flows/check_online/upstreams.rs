@@ -150,6 +150,10 @@ async fn other_paths_and_transports() {
             .await;
     let fix = format!("http = \"{}/mcp\"", at_mcp.origin());
     with_upstream(&issuer, &at_mcp.origin()).assert_cause("no path", "upstream.mcp", &["404", &fix]).await;
+    let nowhere = Upstream::scripted(|_| Some(Upstream::response(404, &[], "Not Found"))).await;
+    let fix = format!("http = \"{}/PATH\" }} in resource[0]", nowhere.origin());
+    let setup = with_upstream(&issuer, &format!("{}/wrong", nowhere.origin()));
+    setup.assert_cause("a wrong path", "upstream.mcp", &["nothing at the path /wrong", "404", &fix]).await;
 
     const EVENT_STREAM: (&str, &str) = ("content-type", "text/event-stream");
     let with_sse = Upstream::scripted(|request| {

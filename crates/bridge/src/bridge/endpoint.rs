@@ -17,7 +17,7 @@ use crate::{
     error::McpError,
     message_budget::Reservation,
     resource_fetch::ResourceFetch,
-    response::{BodyLimits, read_body},
+    response::{BodyLimits, RetryAfter, read_body},
 };
 
 /// Sends requests with the token, and retries them.
@@ -116,7 +116,7 @@ impl Endpoint {
                 continue;
             }
             return match body {
-                None => Err(McpError::Unauthorized),
+                None => Err(McpError::Unauthorized { retry_after: RetryAfter::of(&headers) }),
                 Some(body) => Ok(OpenResponse { status, headers, body }),
             };
         }

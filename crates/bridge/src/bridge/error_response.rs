@@ -9,7 +9,7 @@ use crate::{
     bridge::endpoint::Endpoint,
     error::McpError,
     http_sse::suggests_http_sse,
-    response::{MediaType, insufficient_scope, is_unknown_session},
+    response::{MediaType, RetryAfter, insufficient_scope, is_unknown_session},
 };
 
 /// A response without a success status, read and interpreted.
@@ -40,8 +40,11 @@ impl ErrorResponse {
             return Self { status, rpc_error: None, mcp_error };
         }
         let body = endpoint.read_error(response.body).await.unwrap_or_default();
-        let excerpt = || Box::new(ResponseExcerpt::new(&response.headers, &body));
-        let mcp_error = insufficient_scope.unwrap_or_else(|| McpError::Status { status, response: excerpt() });
+        let mcp_error = insufficient_scope.unwrap_or_else(|| McpError::Status {
+            status,
+            response: Box::new(ResponseExcerpt::new(&response.headers, &body)),
+            retry_after: RetryAfter::of(&response.headers),
+        });
         Self { status, rpc_error: RpcErrorBody::parse(&body), mcp_error }
     }
 

@@ -2,12 +2,12 @@
 
 use std::{sync::Arc, time::Duration};
 
-use http::StatusCode;
+use http::{StatusCode, header};
 use portcullis_client::{ResourceRedirects, TokenManager};
 use portcullis_discovery::{Fetch, FetchRequest, OpenResponse};
 use url::Url;
 
-use crate::{error::McpError, resource_fetch::ResourceFetch};
+use crate::{error::McpError, resource_fetch::ResourceFetch, response::RetryAfter};
 
 /// An endpoint and the token for it.
 pub(super) struct ProtectedEndpoint {
@@ -41,8 +41,8 @@ impl ProtectedEndpoint {
     /// message URL ([`SseStream`](crate::http_sse::SseStream)).
     ///
     /// # Errors
-    /// When there is no response, no token can be obtained, a redirect is refused, or a 401 is final. Any other status
-    /// is returned.
+    /// When there is no response, no token can be obtained, a redirect is refused, or a 401 is final: for a renewed token, or with
+    /// `Retry-After`. Any other status is returned.
     pub(super) async fn send(&self, build: impl Fn() -> FetchRequest) -> Result<OpenResponse, McpError> {
         let mut authorization = self.token_manager.request_authorization();
         let mut redirects = ResourceRedirects::default();
@@ -56,7 +56,13 @@ impl ProtectedEndpoint {
             let sent_to = request.url.clone();
             let FetchRequest { method, url, headers, .. } = &mut request;
             authorization.authorize_same_origin(method, url, headers).await.map_err(McpError::Authorization)?;
+            let had_token = headers.contains_key(header::AUTHORIZATION);
             let OpenResponse { status, headers, body } = self.fetch.open(request).await.map_err(McpError::Fetch)?;
+            let retry_after = RetryAfter::of(&headers);
+            // The token could not be validated now. Another one could not be either.
+            if status == StatusCode::UNAUTHORIZED && had_token && retry_after != RetryAfter::default() {
+                return Err(McpError::Unauthorized { retry_after });
+            }
             // Asking the user can take minutes; the connection is not kept that long.
             let body = Some(body).filter(|_| status != StatusCode::UNAUTHORIZED);
             if authorization.should_retry(status, &headers).await.map_err(McpError::Authorization)? {
@@ -68,7 +74,7 @@ impl ProtectedEndpoint {
                 continue;
             }
             return match body {
-                None => Err(McpError::Unauthorized),
+                None => Err(McpError::Unauthorized { retry_after }),
                 Some(body) => Ok(OpenResponse { status, headers, body }),
             };
         }

@@ -9,7 +9,7 @@ use super::message_stream::MessageStream;
 use crate::{
     error::{McpError, RpcError},
     message_budget::Reservation,
-    response::{BodyLimits, MediaType, insufficient_scope, read_body},
+    response::{BodyLimits, MediaType, RetryAfter, insufficient_scope, read_body},
 };
 
 /// The response to a request, whose status was checked.
@@ -135,8 +135,12 @@ pub(super) async fn success(response: OpenResponse, limits: &BodyLimits) -> Resu
     }
     let body = read_body(response.body, limits, &mut Reservation::uncounted()).await.unwrap_or_default();
     let message = serde_json::from_slice::<Value>(&body).ok();
+    let retry_after = RetryAfter::of(&response.headers);
     Err(match message.and_then(|message| RpcError::of(&message, status)) {
-        Some(error) => McpError::Rpc(error),
-        None => McpError::Status { status, response: Box::new(ResponseExcerpt::new(&response.headers, &body)) },
+        Some(error) => McpError::Rpc(RpcError { retry_after, ..error }),
+        None => {
+            let response = Box::new(ResponseExcerpt::new(&response.headers, &body));
+            McpError::Status { status, response, retry_after }
+        }
     })
 }

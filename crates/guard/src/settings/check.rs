@@ -7,9 +7,20 @@ use super::{Authentication, GuardSettings, GuardSettingsError};
 /// The scope that requests a refresh token (OpenID Connect Core section 11). It is not a permission of a resource.
 const OFFLINE_ACCESS: &str = "offline_access";
 /// The maximum length of a realm in bytes. It is sent in every challenge.
-const MAX_REALM_LEN: usize = 256;
+pub(super) const MAX_REALM_LEN: usize = 256;
 
 impl GuardSettings {
+    /// Checks a realm, as every guard does with [`realm`](Self::realm): 1 to 256 printable ASCII characters, including the space.
+    /// For programs that read it from their own configuration and report errors before they build the guard.
+    ///
+    /// # Errors
+    /// [`GuardSettingsError::Realm`].
+    pub fn check_realm(realm: &str) -> Result<(), GuardSettingsError> {
+        let is_printable = realm.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+        let is_valid = is_printable && (1..=MAX_REALM_LEN).contains(&realm.len());
+        is_valid.then_some(()).ok_or(GuardSettingsError::Realm)
+    }
+
     /// Checks the settings, and returns all scopes that they name.
     ///
     /// # Errors
@@ -28,10 +39,7 @@ impl GuardSettings {
         if let Some(member) = not_enforced(&self.metadata) {
             return Err(GuardSettingsError::NotEnforced(member));
         }
-        let is_printable = self.realm.bytes().all(|byte| matches!(byte, b' '..=b'~'));
-        if !is_printable || !(1..=MAX_REALM_LEN).contains(&self.realm.len()) {
-            return Err(GuardSettingsError::Realm);
-        }
+        Self::check_realm(&self.realm)?;
         if let Some(path) = self.public_paths.iter().find(|path| !is_request_path(path)) {
             return Err(GuardSettingsError::PublicPath(path.clone()));
         }

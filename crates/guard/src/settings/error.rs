@@ -2,6 +2,7 @@
 
 use portcullis_metadata::ResourceUri;
 
+use super::check::MAX_REALM_LEN;
 use crate::origin::OriginPolicyError;
 
 /// Why [`GuardSettings`](crate::GuardSettings) cannot be used.
@@ -35,7 +36,7 @@ pub enum GuardSettingsError {
     #[error("the metadata announces `{0}`, which the guard does not enforce")]
     NotEnforced(&'static str),
     /// The realm is not a valid header value.
-    #[error("the realm must be 1 to 256 printable ASCII characters")]
+    #[error("the realm must be 1 to {MAX_REALM_LEN} printable ASCII characters")]
     Realm,
     /// A public path is not the path of a request.
     #[error("the public path `{0}` must start with `/` and have no `*`, `?`, `#` or space; list each path separately")]

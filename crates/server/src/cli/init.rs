@@ -23,6 +23,10 @@ pub(crate) struct Init {
     /// base URL; for https, a free port on loopback.
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) listen: Option<SocketAddr>,
+    /// The address of a proxy in front of this server, or a network such as 10.0.0.0/8; may be repeated. Limits and logs then have
+    /// the address of the client, which the proxy reports.
+    #[arg(long = "trusted-proxy", value_name = "ADDRESS")]
+    pub(crate) trusted_proxies: Vec<String>,
     /// The URL of the MCP server to protect, with its path.
     #[arg(long, value_name = "URL")]
     pub(crate) upstream: Option<String>,

@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod mistakes;
 pub(super) mod online;
+mod service_user;
 
 use std::{io, process::ExitCode};
 
@@ -12,7 +13,7 @@ use serde::Serialize;
 
 use crate::{
     cli,
-    config::{self, ConfigErrors, Loaded, Located, Overrides},
+    config::{self, ConfigErrors, Diagnostic, KeyPath, Loaded, Located, Overrides},
     plan::{self, Plan},
     serve,
 };
@@ -33,6 +34,9 @@ pub(crate) fn run(arguments: &cli::Check) -> anyhow::Result<ExitCode> {
         }
         Err(errors) => return Err(errors.into()),
     };
+    let of_service = service_user::warnings(&arguments.config, &loaded.config);
+    let of_service = of_service.iter().map(|text| Diagnostic::new(&KeyPath::default(), text));
+    let warnings = plan.warnings.iter().cloned().chain(of_service).collect();
     let online = match arguments.online {
         true => {
             let base_url = &loaded.config.base_url;
@@ -44,7 +48,7 @@ pub(crate) fn run(arguments: &cli::Check) -> anyhow::Result<ExitCode> {
     let report = Report {
         values: config::effective(&loaded)?,
         errors: Vec::new(),
-        warnings: loaded.places.locate(plan.warnings),
+        warnings: loaded.places.locate(warnings),
         notes: plan.notes,
         online,
     };

@@ -158,18 +158,18 @@ struct Browser {
     is_fixed: bool,
     chosen: OnceLock<(RedirectAddress, Url)>,
     start: StartUrl,
-    open: fn(&Url),
+    opener: sign_in::BrowserOpener,
 }
 
 impl Browser {
     fn new(start: &StartUrl, arguments: &cli::SignIn) -> anyhow::Result<Self> {
         let port = arguments.callback_port.unwrap_or_else(|| LoopbackRedirect::port_for(start));
-        let open = if arguments.no_browser { sign_in::print_url } else { sign_in::open_browser };
+        let opener = sign_in::BrowserOpener::new(arguments.no_browser);
         let wanted = sign_in::redirect_address(arguments)?.with_port(port);
         let is_fixed = arguments.callback_port.is_some();
         let wanted_uri = wanted.uri()?;
         let start = start.clone();
-        Ok(Self { wanted, wanted_uri, is_fixed, chosen: OnceLock::new(), start, open })
+        Ok(Self { wanted, wanted_uri, is_fixed, chosen: OnceLock::new(), start, opener })
     }
 
     /// The preferred port, or a free one if another program uses it.
@@ -193,10 +193,11 @@ impl Interaction for Browser {
         request: &'a AuthorizationRequest,
     ) -> BoxFuture<'a, Result<RedirectParameters, InteractionError>> {
         Box::pin(async move {
-            let redirect = LoopbackRedirect::bind_at(self.chosen().0.clone(), self.open).await?;
+            let opener = self.opener.clone();
+            let redirect = LoopbackRedirect::bind_at(self.chosen().0.clone(), move |url| opener.open(url)).await?;
             let start = self.start.clone();
             let redirect = redirect.with_delay_notice(move || sign_in::print_delay(&start));
-            redirect.authorize(request).await
+            self.opener.authorize(&redirect, request).await
         })
     }
 

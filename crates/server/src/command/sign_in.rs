@@ -1,5 +1,6 @@
 //! Sign-in at the authorization server of a protected resource, for all client commands.
 
+mod browser;
 mod settings;
 mod terminal;
 mod terminal_user;
@@ -16,13 +17,15 @@ use portcullis_client::{
 };
 use portcullis_discovery::{Fetch, FetchSettings, HttpFetch};
 use portcullis_metadata::SystemClock;
+use url::Url;
 
 use crate::cli;
 use terminal::pasted;
 use terminal_user::TerminalUser;
 
+pub(crate) use browser::BrowserOpener;
 pub(crate) use settings::{redirect_address, settings, store, store_in};
-pub(crate) use terminal::{open_browser, print_delay, print_url};
+pub(crate) use terminal::print_delay;
 pub(crate) use token_variable::{TOKEN_VARIABLE, token_of_the_environment};
 
 /// The token manager and fetcher of a client command.
@@ -132,7 +135,9 @@ async fn interaction(
     if arguments.auto_consent {
         return Ok(Arc::new(AutoConsent::new(Arc::clone(fetch) as _)));
     }
-    let open = if arguments.no_browser { print_url } else { open_browser };
+    let opener = BrowserOpener::new(arguments.no_browser);
+    let for_redirect = opener.clone();
+    let open = move |url: &Url| for_redirect.open(url);
     let address = redirect_address(arguments)?;
     let mut redirect = match arguments.callback_port {
         Some(port) => LoopbackRedirect::bind_at(address.with_port(port), open)
@@ -142,8 +147,15 @@ async fn interaction(
     };
     let own = start.clone();
     redirect = redirect.with_delay_notice(move || print_delay(&own));
-    if arguments.no_browser && io::stdin().is_terminal() {
-        redirect = redirect.with_pasted_input(|wrong| Box::pin(pasted(wrong)));
+    if io::stdin().is_terminal() {
+        let opener = opener.clone();
+        redirect = redirect.with_pasted_input(move |wrong| {
+            let opener = opener.clone();
+            Box::pin(async move {
+                opener.until_printed().await;
+                pasted(wrong).await
+            })
+        });
     }
-    Ok(Arc::new(TerminalUser::with_browser(redirect)))
+    Ok(Arc::new(TerminalUser::with_browser(redirect, opener)))
 }

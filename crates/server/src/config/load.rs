@@ -17,9 +17,9 @@ use super::{
 /// The start of the names of environment variables.
 pub(super) const PREFIX: &str = "PORTCULLIS_";
 
-/// Variables with the prefix that are not configuration: tokens of clients and administrators, the log filter, and the path of
-/// test vectors.
-const NOT_CONFIGURATION: &[&str] = &["token", "admin_token", "metrics_token", "log", "vectors"];
+/// Variables with the prefix that are not configuration: tokens of clients and administrators, the log filter, the path of
+/// test vectors, and the sign of the container image.
+const NOT_CONFIGURATION: &[&str] = &["token", "admin_token", "metrics_token", "log", "vectors", "container"];
 
 /// Values from the command line. They take precedence over the file and the environment.
 #[derive(Clone, Copy, Debug, Default)]
@@ -203,7 +203,13 @@ mod tests {
     #[test]
     fn other_variables_are_ignored() {
         with_config(MINIMAL, |jail, load| {
-            for variable in ["PORTCULLIS_TOKEN", "PORTCULLIS_ADMIN_TOKEN", "PORTCULLIS_LOG", "PORTCULLIS_VECTORS"] {
+            for variable in [
+                "PORTCULLIS_TOKEN",
+                "PORTCULLIS_ADMIN_TOKEN",
+                "PORTCULLIS_LOG",
+                "PORTCULLIS_VECTORS",
+                "PORTCULLIS_CONTAINER",
+            ] {
                 jail.set_env(variable, "something");
             }
             assert!(load().is_ok());

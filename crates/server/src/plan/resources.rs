@@ -7,10 +7,10 @@ mod origins;
 mod requirements;
 mod together;
 
-use anyhow::{Context as _, ensure};
+use anyhow::{Context as _, anyhow, ensure};
 use http::HeaderName;
 use portcullis_endpoint::{MessageRule, SessionMode};
-use portcullis_guard::{ClaimRule, OriginPolicy, Rate, RouteRule, ScopeImplications};
+use portcullis_guard::{ClaimRule, GuardSettings, OriginPolicy, Rate, RouteRule, ScopeImplications};
 use portcullis_mcp::{Revision, Revisions};
 use portcullis_metadata::{ProtectedResourceMetadata, ResourceUri, Scopes};
 use url::Url;
@@ -144,12 +144,7 @@ fn resource_plan(resource: &Resource, context: &Context<'_>, errors: &mut Diagno
 
 /// Checks the realm as the guard does, so that the error has a key.
 fn check_realm(realm: &str) -> anyhow::Result<()> {
-    let is_printable = realm.bytes().all(|byte| (b' '..=b'~').contains(&byte));
-    ensure!(
-        (1..=256).contains(&realm.len()) && is_printable,
-        "realm must be 1 to 256 printable ASCII characters; shorten or rename it"
-    );
-    Ok(())
+    GuardSettings::check_realm(realm).map_err(|error| anyhow!("{error}; shorten or rename it"))
 }
 
 /// Returns the metadata without the issuers.

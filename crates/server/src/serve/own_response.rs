@@ -16,6 +16,8 @@ use crate::{
     telemetry::{Details, Line},
 };
 
+/// The body of a rejection.
+pub(crate) const REFUSED: &str = "refused\n";
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 /// When a client may try again while other replicas are unreachable, in seconds.
@@ -34,7 +36,7 @@ struct Answer {
 pub(super) fn without_resource<B>(state: &ServerState, request: &Request<B>) -> Response<Full<Bytes>> {
     let started = Instant::now();
     let answer = match state.origins().check(request.version(), request.uri(), request.headers()) {
-        Err(rejection) => Answer::rejected(rejection.status(), rejection.code(), "refused\n"),
+        Err(rejection) => Answer::rejected(rejection.status(), rejection.code(), REFUSED),
         Ok(()) => answer(state, request.uri().path()),
     };
     finish(state, request, answer, started)
@@ -43,7 +45,7 @@ pub(super) fn without_resource<B>(state: &ServerState, request: &Request<B>) -> 
 /// Rejects a request with too many header fields.
 pub(super) fn too_many_headers<B>(state: &ServerState, request: &Request<B>) -> Response<Full<Bytes>> {
     let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
-    finish(state, request, Answer::rejected(status, "headers.too_many", "refused\n"), Instant::now())
+    finish(state, request, Answer::rejected(status, "headers.too_many", REFUSED), Instant::now())
 }
 
 /// Rejects a request because other replicas are unreachable and must not be.

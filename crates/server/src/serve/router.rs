@@ -55,6 +55,7 @@ impl Handler for Router {
         if state.process().replicas.as_ref().is_some_and(Replicas::rejects_all) {
             return RouterFuture::Own { response: Some(own_response::without_replicas(&state, &request)) };
         }
+        state.forwarded_headers().examine(peer, request.headers());
         request.extensions_mut().insert(Peer(peer));
         RouterFuture::Stack { future: stack.call(request) }
     }

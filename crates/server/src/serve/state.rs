@@ -30,6 +30,7 @@ use self::{
     resource::Resource,
 };
 use super::{
+    forwarded_headers::ForwardedHeaders,
     health::{self, Readiness},
     numbered_limits::NumberedLimits,
     sessions::replicas::Replicas,
@@ -59,6 +60,7 @@ pub(super) struct ServerState {
     shutdown_delay: Duration,
     cached_tokens: usize,
     replaced: ReplacedResources,
+    forwarded_headers: ForwardedHeaders,
 }
 
 impl ServerState {
@@ -96,6 +98,7 @@ impl ServerState {
             shutdown_timeout: plan.shutdown_timeout,
             shutdown_delay: plan.shutdown_delay,
             cached_tokens: plan.limits.cached_tokens,
+            forwarded_headers: ForwardedHeaders::new(plan.rates.proxies.clone()),
         })
     }
 
@@ -130,6 +133,11 @@ impl ServerState {
         if timeout(KEY_FETCH_TIMEOUT, async { while fetches.join_next().await.is_some() {} }).await.is_err() {
             tracing::warn!("the keys of a new issuer are not available yet");
         }
+    }
+
+    /// Returns what warns of a proxy that is not named in `trusted_proxies`.
+    pub(super) fn forwarded_headers(&self) -> &ForwardedHeaders {
+        &self.forwarded_headers
     }
 
     /// Returns the stack of the endpoint whose path or metadata path this is.

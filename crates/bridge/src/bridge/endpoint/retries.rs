@@ -2,16 +2,18 @@
 
 use std::time::Duration;
 
-use http::{HeaderMap, StatusCode, header};
+use http::{HeaderMap, StatusCode};
 use portcullis_discovery::{FetchError, NetworkFailure};
+
+use crate::response::RetryAfter;
 
 /// The delays before a refused connection is retried. It is safe to retry, because nothing was sent.
 const CONNECT_RETRY_DELAYS: [Duration; 3] =
     [Duration::from_millis(200), Duration::from_millis(500), Duration::from_millis(800)];
 /// The maximum number of waits that a busy server can request.
 const MAX_WAITS: u32 = 2;
-/// The maximum duration of such a wait, in seconds.
-const MAX_WAIT_SECS: u64 = 30;
+/// The maximum duration of such a wait.
+const MAX_WAIT: Duration = Duration::from_secs(30);
 
 /// The retries of one request so far.
 #[derive(Debug, Default)]
@@ -46,21 +48,16 @@ impl Retries {
             StatusCode::UNAUTHORIZED => had_token,
             _ => false,
         };
-        let delay = retry_after(headers).filter(|_| is_busy && self.waits < MAX_WAITS)?;
+        let delay =
+            RetryAfter::of(headers).delay().filter(|delay| is_busy && *delay <= MAX_WAIT && self.waits < MAX_WAITS)?;
         self.waits += 1;
         Some(delay)
     }
 }
 
-/// The value of `Retry-After`, if it is a number of seconds up to the maximum. Dates are not supported.
-fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let seconds: u64 = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
-    (seconds <= MAX_WAIT_SECS).then(|| Duration::from_secs(seconds))
-}
-
 #[cfg(test)]
 mod tests {
-    use http::HeaderValue;
+    use http::{HeaderValue, header};
 
     use super::*;
 

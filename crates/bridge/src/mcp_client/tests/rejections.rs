@@ -115,6 +115,31 @@ async fn rejections_have_different_codes() {
     assert!(message.ends_with("the server reports error -32601: no\\u{1b}[1m"), "{message}");
 }
 
+/// The error of a server that is busy, or cannot validate the token now, says when to try again. No new token is requested.
+#[tokio::test]
+async fn the_error_says_when_to_try_again() {
+    let network = endpoint(|message, _| {
+        let reply = match message["method"].as_str().unwrap() {
+            "unvalidated" => Reply::challenge(),
+            "limited" => Reply::json(
+                429,
+                json!({ "jsonrpc": "2.0", "id": null, "error": { "code": -32603, "message": "Too many requests" } }),
+            ),
+            _ => Reply::status(503),
+        };
+        reply.header(header::RETRY_AFTER, "7")
+    });
+    let user = ScriptedUser::consents();
+    let client = client(&network, &user, Revision::V2026_07_28);
+    client.set_token(token(RESOURCE, "hush").await);
+    for (method, code) in [("unvalidated", "mcp.unauthorized"), ("limited", "mcp.rpc"), ("down", "mcp.status")] {
+        let error = client.call(method, None).await.unwrap_err();
+        assert_eq!(error.code(), code, "{method}");
+        assert!(error.to_string().ends_with("; the server asks to try again in 7 s"), "{error}");
+    }
+    assert_eq!((user.visits(), network.to(RESOURCE).len()), (0, 3));
+}
+
 #[tokio::test]
 async fn without_an_authorizer_a_challenge_is_an_error() {
     let network = FetchFn::new(well_behaved);

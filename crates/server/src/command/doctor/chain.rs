@@ -1,7 +1,8 @@
 //! `portcullis doctor --login`: signs in and calls a tool.
 
 use anyhow::Context as _;
-use portcullis_bridge::{McpClient, McpSettings};
+use http::StatusCode;
+use portcullis_bridge::{McpClient, McpError, McpSettings};
 use portcullis_client::{CredentialStore, ResourceToken, SignOut, StartUrl, advice, error_chain};
 use portcullis_doctor::{Finding, Rule, Step};
 use portcullis_metadata::EscapedText;
@@ -104,7 +105,7 @@ impl<'a> Chain<'a> {
         let is_open = opened.is_ok();
         step.findings.push(match opened {
             Ok(server) => Finding::met(INITIALIZE, format!("the server is {}", server_name(server.as_ref()))),
-            Err(error) => failure(INITIALIZE, &error),
+            Err(error) => self.initialize_failure(&error),
         });
         steps.add(step);
         if !is_open {
@@ -136,6 +137,25 @@ impl<'a> Chain<'a> {
             Some(name) => self.call(client, &name).await,
         });
         steps.add(step);
+    }
+
+    /// The handshake has no session yet, so that a 404 to a request with a token is about the path.
+    fn initialize_failure(&self, error: &McpError) -> Finding {
+        let is_not_found = match error {
+            McpError::Status { status, .. } => *status == StatusCode::NOT_FOUND,
+            McpError::Rpc(error) => error.status == StatusCode::NOT_FOUND,
+            _ => false,
+        };
+        if !is_not_found {
+            return failure(INITIALIZE, error);
+        }
+        let text = EscapedText(&error_chain(error)).to_string();
+        let fix = format!(
+            "{} was requested; correct this path, or the path in `upstream` of the server's configuration, which `portcullis \
+             check --online` examines there",
+            self.start
+        );
+        Finding::problem(INITIALIZE, text, fix)
     }
 
     async fn call(&self, client: &McpClient, name: &str) -> Finding {

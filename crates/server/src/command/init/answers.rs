@@ -44,6 +44,12 @@ impl Answers {
         self.0.is_listen_given = true;
     }
 
+    /// Sets the addresses of the proxies in front.
+    pub(super) fn set_trusted_proxies(&mut self, proxies: &[String]) -> Result<(), String> {
+        self.0.trusted_proxies = proxies.to_vec();
+        self.plan().map(drop)
+    }
+
     /// Sets the port to listen on.
     pub(super) fn set_port(&mut self, port: u16) {
         self.0.listen.set_port(port);
@@ -179,6 +185,7 @@ mod tests {
             (Answers::default().set_base_url("x"), "base_url"),
             (Answers::default().set_upstream("127.0.0.1:8000"), "upstream"),
             (Answers::default().set_upstream("http://127.0.0.1:3000/mcp"), "another port"),
+            (Answers::default().set_trusted_proxies(&["proxy.internal".to_owned()]), "trusted_proxies"),
             (Answers::default().set_endpoint("mcp"), "slash"),
             (Answers::default().set_scopes(["a\"b"]), "scope"),
             (Answers::default().set_scopes([" ", ""]), "no scope"),

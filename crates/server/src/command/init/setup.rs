@@ -66,6 +66,9 @@ impl<'a> Setup<'a> {
     /// Fails if an option is invalid, or the input ends.
     pub(super) fn ask_all(&mut self) -> anyhow::Result<()> {
         let arguments = self.arguments;
+        self.answers
+            .set_trusted_proxies(&arguments.trusted_proxies)
+            .map_err(|reason| anyhow!("--trusted-proxy: {reason}"))?;
         let base_url = Question {
             text: "Base URL, which clients use",
             option: "--base-url",

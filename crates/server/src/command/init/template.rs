@@ -60,7 +60,8 @@ sessions = \"off\"
 /// Returns the setting `listen` with comments that explain it.
 fn listen(values: &Values) -> String {
     let listen = quoted(&values.listen.to_string());
-    if !values.is_https() && !values.is_listen_given {
+    let has_proxy = !values.trusted_proxies.is_empty();
+    if !values.is_https() && !values.is_listen_given && !has_proxy {
         return format!("# The address and port of this server.\nlisten = {listen}\n");
     }
     let tls = if values.is_https() {
@@ -68,12 +69,16 @@ fn listen(values: &Values) -> String {
     } else {
         ""
     };
+    let proxies = list(values.trusted_proxies.iter().map(String::as_str));
+    let proxies = match has_proxy {
+        true => format!("# traefik.md):\ntrusted_proxies = {proxies}\n"),
+        false => "# traefik.md). Uncomment it if there is a proxy:\n# trusted_proxies = [\"127.0.0.1\"]\n".to_owned(),
+    };
     format!(
         "# The address that the proxy in front connects to{tls}.\n\
          listen = {listen}\n\
          # The address of the proxy, so that limits and logs have the address of the client (docs/guides/nginx.md, caddy.md,\n\
-         # traefik.md). Uncomment it if there is a proxy:\n\
-         # trusted_proxies = [\"127.0.0.1\"]\n"
+         {proxies}"
     )
 }
 
@@ -136,6 +141,10 @@ mod tests {
             assert!(written.lines().any(|other| other == line), "{line}\n{written}");
         }
         assert_valid(&uncommented(&written, "trusted_proxies"));
+        answers.set_trusted_proxies(&["10.0.0.7".to_owned(), "10.1.0.0/16".to_owned()]).unwrap();
+        let written = text(answers.values());
+        assert_valid(&written);
+        assert!(written.contains("\ntrusted_proxies = [\"10.0.0.7\", \"10.1.0.0/16\"]\n"), "{written}");
     }
 
     /// The settings for providers are valid when they are switched on.

@@ -13,6 +13,8 @@ pub(super) struct Values {
     pub(super) listen: SocketAddr,
     /// Whether the user gave `listen`, so that no other answer changes it.
     pub(super) is_listen_given: bool,
+    /// The proxies in front. Empty if the user named none.
+    pub(super) trusted_proxies: Vec<String>,
     /// The URL of the MCP server. Default: [`Values::UPSTREAM`].
     pub(super) upstream: String,
     /// The path that clients use. Default: [`Values::ENDPOINT`].
@@ -51,6 +53,7 @@ impl Default for Values {
             base_url: Self::BASE_URL.to_owned(),
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, Self::PORT)),
             is_listen_given: false,
+            trusted_proxies: Vec::new(),
             upstream: Self::UPSTREAM.to_owned(),
             endpoint: Self::ENDPOINT.to_owned(),
             scopes: vec![Self::SCOPE.to_owned()],

@@ -1,4 +1,4 @@
-//! The terminal and the browser of a user who signs in.
+//! The terminal of a user who signs in.
 
 use std::{
     io::{self, BufRead as _},
@@ -7,7 +7,6 @@ use std::{
 
 use portcullis_client::{RedirectError, StartUrl};
 use tokio::sync::oneshot;
-use url::Url;
 
 use crate::command::tell;
 
@@ -39,24 +38,4 @@ pub(super) async fn line() -> Option<String> {
         let _ = sender.send(read.ok().filter(|read| *read > 0).map(|_| line));
     });
     received.await.ok().flatten()
-}
-
-/// Opens a page in the browser of this machine, without waiting for it. If that fails, prints what to do.
-pub(crate) fn open_browser(url: &Url) {
-    tell(format_args!("opening the browser for your consent; if nothing opens, visit\n{url}"));
-    let url = url.clone();
-    // A browser in the terminal runs until its user leaves it. Meanwhile, the redirect must be received.
-    thread::spawn(move || {
-        if let Err(error) = webbrowser::open(url.as_str()) {
-            tracing::debug!(error = %error, "no browser opened");
-            tell(
-                "no browser can be opened on this machine; `portcullis login --device URL` signs in with another device",
-            );
-        }
-    });
-}
-
-/// Prints the URL of a page for a browser that the user opens.
-pub(crate) fn print_url(url: &Url) {
-    tell(format_args!("for your consent, visit\n{url}"));
 }

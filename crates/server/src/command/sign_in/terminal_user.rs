@@ -13,7 +13,7 @@ use portcullis_discovery::BoxFuture;
 use portcullis_metadata::{EscapedText, Issuer, ResourceUri, Secret};
 use url::Url;
 
-use super::terminal::line;
+use super::{browser::BrowserOpener, terminal::line};
 use crate::command::{confirmation::is_yes, tell};
 
 /// The redirect URI in the registration of a client for the device flow. Nothing is sent there.
@@ -24,14 +24,14 @@ const DEVICE_REDIRECT: &str = "http://127.0.0.1/device";
 /// Questions are asked only if there is a terminal; otherwise their answer is no.
 pub(super) struct TerminalUser {
     /// `None` in the device flow.
-    redirect: Option<LoopbackRedirect>,
+    browser: Option<(LoopbackRedirect, BrowserOpener)>,
     redirect_uri: Url,
 }
 
 impl TerminalUser {
     /// Returns a user whose browser is redirected to this machine.
-    pub(super) fn with_browser(redirect: LoopbackRedirect) -> Self {
-        Self { redirect_uri: redirect.redirect_uri().clone(), redirect: Some(redirect) }
+    pub(super) fn with_browser(redirect: LoopbackRedirect, opener: BrowserOpener) -> Self {
+        Self { redirect_uri: redirect.redirect_uri().clone(), browser: Some((redirect, opener)) }
     }
 
     /// Returns a user who enters a code on another device.
@@ -39,7 +39,7 @@ impl TerminalUser {
     /// # Errors
     /// Never; the redirect URI is a constant.
     pub(super) fn with_other_device() -> anyhow::Result<Self> {
-        Ok(Self { redirect: None, redirect_uri: Url::parse(DEVICE_REDIRECT)? })
+        Ok(Self { browser: None, redirect_uri: Url::parse(DEVICE_REDIRECT)? })
     }
 }
 
@@ -52,8 +52,8 @@ impl Interaction for TerminalUser {
         &'a self,
         request: &'a AuthorizationRequest,
     ) -> BoxFuture<'a, Result<RedirectParameters, InteractionError>> {
-        match &self.redirect {
-            Some(redirect) => redirect.authorize(request),
+        match &self.browser {
+            Some((redirect, opener)) => Box::pin(opener.authorize(redirect, request)),
             None => Box::pin(async { Err(InteractionError::Listen(io::ErrorKind::Unsupported)) }),
         }
     }

@@ -31,6 +31,17 @@ fn similar_endpoints_are_rejected() {
     assert!(check(&both).is_err());
 }
 
+/// The realm follows the rule of the guard, and an error names its key.
+#[test]
+fn invalid_realms_are_rejected() {
+    let with_realm = |realm: &str| format!("realm = \"{realm}\"\nrequired_scopes");
+    assert!(check(&GOOD.replace("required_scopes", &with_realm(&"x".repeat(256)))).is_ok());
+    for realm in ["", "\u{e9}", &"x".repeat(257)] {
+        let message = error("required_scopes", &with_realm(realm));
+        assert!(message.contains("realm must be 1 to 256 printable ASCII characters; shorten"), "{message}");
+    }
+}
+
 /// A5: `offline_access` is not a scope of a resource.
 #[test]
 fn offline_access_is_rejected() {

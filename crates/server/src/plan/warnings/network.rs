@@ -5,11 +5,15 @@ use std::net::IpAddr;
 use portcullis_metadata::is_loopback;
 use url::{Host, Url};
 
-use crate::config::{Config, Upstream, shown_url};
+use crate::{
+    config::{Config, Upstream, shown_url},
+    container::is_container,
+};
 
 /// Adds warnings about the addresses of the listener, of `base_url` and of upstreams.
 pub(super) fn warn(config: &Config, base_url: &Url, warnings: &mut Vec<String>) {
-    warnings.extend(open_listener(config, base_url));
+    // In the container image, the port is open to what the container's network permits.
+    warnings.extend(open_listener(config, base_url).filter(|_| !is_container()));
     warnings.extend(other_address(config, base_url));
     for (position, resource) in config.resource.iter().enumerate() {
         let Upstream::Http(text) = &resource.upstream else { continue };

@@ -1,6 +1,10 @@
 //! What outlives the process: the session keys and the journal of ends and last uses.
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use portcullis_metadata::Clock;
 use portcullis_session::{SessionJournal, SessionObserver, SessionSettings, SessionStore};
@@ -8,7 +12,10 @@ use portcullis_store::{FileJournal, Recovered, Retention, StateDirectory, StateE
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::replicas::Replicas;
-use crate::plan::{ReplicasPlan, SessionPlan};
+use crate::{
+    container::{is_container, is_on_volume},
+    plan::{ReplicasPlan, SessionPlan},
+};
 
 /// The settings of the session store, and its journal.
 pub(crate) struct KeptSessions {
@@ -18,6 +25,8 @@ pub(crate) struct KeptSessions {
     journal: Option<Arc<FileJournal>>,
     replicas: Option<Replicas>,
     recovered: Recovered,
+    /// The state directory.
+    directory: Option<PathBuf>,
     /// Why the state directory cannot be used.
     error: Option<StateError>,
 }
@@ -27,7 +36,8 @@ impl KeptSessions {
     pub(crate) fn in_memory(plan: &SessionPlan) -> Self {
         let settings = plan.settings.clone();
         let keeps_keys = plan.key_sources.is_some();
-        Self { settings, keeps_keys, journal: None, replicas: None, recovered: Recovered::default(), error: None }
+        let recovered = Recovered::default();
+        Self { settings, keeps_keys, journal: None, replicas: None, recovered, directory: None, error: None }
     }
 
     /// Opens the state directory. If it cannot be used, everything is kept in memory.
@@ -35,6 +45,7 @@ impl KeptSessions {
         let mut kept = Self::in_memory(plan);
         if let Some(directory) = directory {
             kept.error = kept.open_directory(directory, clock).err();
+            kept.directory = Some(directory.to_owned());
         }
         kept
     }
@@ -48,12 +59,24 @@ impl KeptSessions {
         Ok(self)
     }
 
-    /// Logs a warning if the state directory cannot be used.
+    /// Logs a warning if the state directory cannot be used, or does not outlive the container.
     pub(crate) fn warn(&self) {
         if let Some(error) = &self.error {
+            let fix = if is_container() {
+                "in a container, mount a volume there that its user can write, or set state_dir = \"off\""
+            } else {
+                "or set state_dir to another directory"
+            };
             tracing::warn!(
                 error.code = error.code(),
-                "sessions are kept in memory and end with this process: {error}; or set state_dir to another directory"
+                "sessions are kept in memory and end with this process: {error}; {fix}"
+            );
+        } else if let Some(directory) =
+            self.directory.as_deref().filter(|directory| is_container() && !is_on_volume(directory))
+        {
+            tracing::warn!(
+                "sessions end with this container: no volume is mounted at {}; mount one, or set state_dir = \"off\"",
+                directory.display()
             );
         }
     }

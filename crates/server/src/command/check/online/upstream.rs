@@ -12,7 +12,7 @@ use portcullis_discovery::{FetchRequest, FetchResponse, UrlPolicy};
 use portcullis_doctor::{Finding, Report, Step, Verdict};
 use portcullis_gateway::HttpUpstreamSettings;
 use portcullis_metadata::EscapedText;
-use url::Url;
+use url::{Position, Url};
 
 use super::{Steps, mcp, upstream_connection::Upstream};
 use crate::plan::{ResourcePlan, is_public_address};
@@ -103,9 +103,24 @@ impl UpstreamCheck<'_> {
         is_mcp.then_some(response)
     }
 
-    /// Returns the fix that writes another address.
+    /// Returns the fix that writes another address. Of a Unix socket, the path can differ.
     fn write(&self, url: &Url) -> String {
-        let shown = EscapedText::first(url.as_str(), MAX_SHOWN);
-        format!("write upstream = {{ http = \"{shown}\" }} in {}", self.key)
+        let setting = match self.upstream.socket() {
+            Some(socket) => format!("unix = \"{}:{}\"", socket.display(), EscapedText::first(url.path(), MAX_SHOWN)),
+            None => format!("http = \"{}\"", EscapedText::first(url.as_str(), MAX_SHOWN)),
+        };
+        format!("write upstream = {{ {setting} }} in {}", self.key)
+    }
+
+    /// Returns the fix that writes another path.
+    fn write_path(&self) -> String {
+        let url = self.upstream.url();
+        match self.upstream.socket() {
+            Some(socket) => format!("write upstream = {{ unix = \"{}:/PATH\" }} in {}", socket.display(), self.key),
+            None => {
+                let origin = EscapedText::first(&url[..Position::BeforePath], MAX_SHOWN).to_string();
+                format!("write upstream = {{ http = \"{origin}/PATH\" }} in {}", self.key)
+            }
+        }
     }
 }

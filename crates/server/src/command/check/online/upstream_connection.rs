@@ -1,6 +1,6 @@
 //! Requests to an upstream, over the same address and with the same trust as the gateway.
 
-use std::{io, net::SocketAddr, time::Duration};
+use std::{io, net::SocketAddr, path::Path, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, header, uri::PathAndQuery};
@@ -70,7 +70,15 @@ impl<'a> Upstream<'a> {
 
     /// Whether it is a Unix socket.
     pub(super) fn is_socket(&self) -> bool {
-        matches!(self.settings.address, UpstreamAddress::Unix { .. })
+        self.socket().is_some()
+    }
+
+    /// The path of the Unix socket, if it is one.
+    pub(super) fn socket(&self) -> Option<&'a Path> {
+        match &self.settings.address {
+            UpstreamAddress::Unix { path, .. } => Some(path),
+            _ => None,
+        }
     }
 
     /// The addresses of the host; none for a socket, and if the name cannot be resolved.

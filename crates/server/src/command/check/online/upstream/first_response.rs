@@ -55,7 +55,7 @@ impl UpstreamCheck<'_> {
         match mcp::answer(response) {
             Answer::Result(result) => self.revision(&result),
             Answer::Error { code, message } => self.error(code, &message, &described),
-            Answer::Other => self.not_mcp(&described).await,
+            Answer::Other => self.not_mcp(status, &described).await,
         }
     }
 
@@ -114,9 +114,13 @@ impl UpstreamCheck<'_> {
     }
 
     /// The address is not that of an MCP endpoint. Looks for one nearby.
-    async fn not_mcp(&self, described: &str) -> Finding {
-        let text = format!("the upstream does not answer as an MCP server: {described}");
+    async fn not_mcp(&self, status: StatusCode, described: &str) -> Finding {
         let url = self.upstream.url();
+        let path = EscapedText::first(url.path(), MAX_SHOWN);
+        let text = match status {
+            StatusCode::NOT_FOUND => format!("the upstream has nothing at the path {path}: {described}"),
+            _ => format!("the upstream does not answer as an MCP server at the path {path}: {described}"),
+        };
         for other in similar_urls(url) {
             let request = mcp::first_message(other.clone(), self.resource.revisions);
             if let Ok(response) = self.upstream.send(request).await
@@ -133,7 +137,11 @@ impl UpstreamCheck<'_> {
                 return Finding::problem(MCP, text, fix);
             }
         }
-        Finding::problem(MCP, text, "write the whole URL of the MCP endpoint in upstream, with its path, such as /mcp")
+        Finding::problem(
+            MCP,
+            text,
+            format!("find the whole URL of the MCP endpoint, with its path such as /mcp, and {}", self.write_path()),
+        )
     }
 }
 

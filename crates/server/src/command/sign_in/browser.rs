@@ -1,0 +1,149 @@
+//! [`BrowserOpener`]: the browser of this machine, and what happens if there is none.
+
+use std::{
+    env,
+    io::{self, IsTerminal as _},
+    thread,
+};
+
+use portcullis_client::{
+    AuthorizationRequest, Interaction as _, InteractionError, LoopbackRedirect, RedirectParameters,
+};
+use tokio::sync::watch;
+use url::Url;
+
+use crate::command::tell;
+
+/// Variables of which one is set where a browser can appear on Linux and BSD: on a display, as the user's choice, or in Windows.
+const DISPLAYS: [&str; 4] = ["DISPLAY", "WAYLAND_DISPLAY", "BROWSER", "WSL_INTEROP"];
+
+/// Opens authorization URLs in the browser of this machine or, with `--no-browser`, prints them. Clones share the result.
+#[derive(Clone)]
+pub(crate) struct BrowserOpener {
+    prints_only: bool,
+    /// Whether no browser could be opened for the last URL.
+    has_failed: watch::Sender<bool>,
+}
+
+impl BrowserOpener {
+    /// `prints_only` is the option `--no-browser`.
+    pub(crate) fn new(prints_only: bool) -> Self {
+        Self { prints_only, has_failed: watch::Sender::new(false) }
+    }
+
+    /// Opens a page, without waiting for it. If that fails, prints what a user can do, if there is one.
+    pub(crate) fn open(&self, url: &Url) {
+        self.has_failed.send_replace(false);
+        if self.prints_only {
+            return tell(format_args!("for your consent, visit\n{url}"));
+        }
+        if !has_display(|name| env::var_os(name).is_some_and(|value| !value.is_empty())) {
+            tracing::debug!("none of the variables is set: {}", DISPLAYS.join(", "));
+            return self.report_failure(url);
+        }
+        tell(format_args!("opening the browser for your consent; if nothing opens, visit\n{url}"));
+        let (opener, url) = (self.clone(), url.clone());
+        // A browser in the terminal runs until its user leaves it. Meanwhile, the redirect must be received.
+        thread::spawn(move || {
+            if let Err(error) = webbrowser::open(url.as_str()) {
+                tracing::debug!(error = %error, "no browser opened");
+                opener.report_failure(&url);
+            }
+        });
+    }
+
+    /// Waits for the response to a request.
+    ///
+    /// # Errors
+    /// As [`LoopbackRedirect`]. Also fails when no browser can be opened and no user can see the printed URL.
+    pub(crate) async fn authorize(
+        &self,
+        redirect: &LoopbackRedirect,
+        request: &AuthorizationRequest,
+    ) -> Result<RedirectParameters, InteractionError> {
+        tokio::select! {
+            biased;
+            response = redirect.authorize(request) => response,
+            () = self.failure(), if !has_user() => Err(InteractionError::NoBrowser),
+        }
+    }
+
+    /// Waits until the user is to open the URL: because it is only printed, or because no browser could be opened.
+    pub(super) async fn until_printed(&self) {
+        if !self.prints_only {
+            self.failure().await;
+        }
+    }
+
+    /// Waits until no browser could be opened.
+    async fn failure(&self) {
+        // The sender exists, so that the wait cannot fail.
+        let _ = self.has_failed.subscribe().wait_for(|has_failed| *has_failed).await;
+    }
+
+    fn report_failure(&self, url: &Url) {
+        if has_user() {
+            tell(advice(url));
+        }
+        self.has_failed.send_replace(true);
+    }
+}
+
+/// Whether a user can see the URL, in a terminal.
+fn has_user() -> bool {
+    io::stdin().is_terminal() || io::stderr().is_terminal()
+}
+
+/// Whether a browser can appear somewhere. Without a display, desktop programs still start one, and it ends at once.
+fn has_display(is_set: impl Fn(&str) -> bool) -> bool {
+    let needs_display = cfg!(all(unix, not(any(target_os = "macos", target_os = "android"))));
+    !needs_display || DISPLAYS.into_iter().any(is_set)
+}
+
+/// What a user can do without a browser on this machine.
+fn advice(url: &Url) -> String {
+    let redirect = url.query_pairs().find(|(name, _)| name == "redirect_uri");
+    let port = redirect.and_then(|(_, redirect)| Url::parse(&redirect).ok()?.port());
+    let forwarding = port.map(|port| format!(" (ssh -L {port}:127.0.0.1:{port})")).unwrap_or_default();
+    format!(
+        "no browser can be opened on this machine. For your consent, visit\n{url}\n\
+         in a browser of this machine, or in one from which the port of the redirect is forwarded to this machine{forwarding}.\n\
+         `portcullis login --device URL` signs in with another device instead. Waiting for the redirect."
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// I7: a display, a chosen browser, or Windows below can show a browser.
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_browser_needs_a_display() {
+        assert!(!has_display(|_| false));
+        assert!(!has_display(|name| name == "PATH"));
+        for name in DISPLAYS {
+            assert!(has_display(|set| set == name), "{name}");
+        }
+    }
+
+    /// I7: the advice has the URL and the port to forward. A pushed request (RFC 9126) does not name the port.
+    #[test]
+    fn the_advice_names_the_port() {
+        let url = "https://auth.example.com/authorize?client_id=me";
+        let with = advice(&Url::parse(&format!("{url}&redirect_uri=http://127.0.0.1:21537/callback")).unwrap());
+        assert!(with.contains(url) && with.contains("(ssh -L 21537:127.0.0.1:21537)"), "{with}");
+        assert!(!advice(&Url::parse(url).unwrap()).contains("ssh"));
+    }
+
+    /// I7: the failure of one sign-in is not that of the next.
+    #[tokio::test]
+    async fn a_failure_ends_with_the_next_page() {
+        let opener = BrowserOpener::new(true);
+        let url = Url::parse("https://auth.example.com/authorize").unwrap();
+        opener.report_failure(&url);
+        opener.clone().failure().await;
+        opener.open(&url);
+        assert!(!*opener.has_failed.borrow());
+    }
+}
