@@ -161,9 +161,9 @@ async fn secrets_in_urls() {
 #[tokio::test]
 async fn endless_ca_files() {
     let issuer = with("", "ca_file = \"/dev/zero\"", "");
-    assert_neither_serves_nor_checks("of an issuer", &issuer, &["issuer[0]", "ca_file", "4194304 bytes"]).await;
+    assert_neither_serves_nor_checks("of an issuer", &issuer, &["issuer[0]", "ca_file", "4 MiB"]).await;
     let traces = with("", "", "[traces]\nendpoint = \"http://127.0.0.1:1\"\nca_file = \"/dev/zero\"");
-    assert_neither_serves_nor_checks("of traces", &traces, &["traces.ca_file", "4194304 bytes"]).await;
+    assert_neither_serves_nor_checks("of traces", &traces, &["traces.ca_file", "4 MiB"]).await;
 }
 
 /// J6: a variable with a literal secret is rejected and not printed.

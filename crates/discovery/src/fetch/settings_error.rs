@@ -17,12 +17,10 @@ pub enum FetchSettingsError {
         kind: io::ErrorKind,
     },
     /// The CA file is larger than 4 MiB.
-    #[error("the CA file {path} has more than {limit} bytes")]
+    #[error("the CA file {path} has more than 4 MiB")]
     CaFileTooLarge {
         /// The file.
         path: String,
-        /// The maximum size, in bytes.
-        limit: u64,
     },
     /// The CA file has no PEM certificate, or an invalid one.
     #[error("the CA file {path} has no usable PEM certificate")]

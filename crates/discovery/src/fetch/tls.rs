@@ -89,7 +89,7 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, FetchSettin
         .and_then(|file| file.take(MAX_CA_FILE + 1).read_to_end(&mut pem))
         .map_err(|error| FetchSettingsError::CaFileUnreadable { path: shown(), kind: error.kind() })?;
     if pem.len() as u64 > MAX_CA_FILE {
-        return Err(FetchSettingsError::CaFileTooLarge { path: shown(), limit: MAX_CA_FILE });
+        return Err(FetchSettingsError::CaFileTooLarge { path: shown() });
     }
     let invalid = || FetchSettingsError::CaFileInvalid { path: shown() };
     let found: Vec<_> = CertificateDer::pem_slice_iter(&pem).collect::<Result<_, _>>().map_err(|_| invalid())?;

@@ -191,8 +191,8 @@ pub(super) fn fetch_error(error: FetchError) -> anyhow::Error {
         FetchSettingsError::CaFileUnreadable { kind, .. } => {
             anyhow!("ca_file cannot be read ({kind}); name a PEM file")
         }
-        FetchSettingsError::CaFileTooLarge { limit, .. } => {
-            anyhow!("ca_file has more than {limit} bytes; name another file")
+        FetchSettingsError::CaFileTooLarge { .. } => {
+            anyhow!("ca_file has more than 4 MiB; name another file")
         }
         FetchSettingsError::CaFileInvalid { .. } => {
             anyhow!("ca_file has no usable certificate; name a PEM file that has BEGIN CERTIFICATE")

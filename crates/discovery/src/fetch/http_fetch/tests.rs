@@ -206,7 +206,7 @@ fn settings_are_checked_first() {
     assert!(matches!(code_of_large(4 << 20), FetchSettingsError::CaFileInvalid { .. }));
     let error = code_of_large((4 << 20) + 1);
     assert!(matches!(error, FetchSettingsError::CaFileTooLarge { .. }));
-    assert_eq!(error.to_string(), format!("the CA file {} has more than 4194304 bytes", large.display()));
+    assert_eq!(error.to_string(), format!("the CA file {} has more than 4 MiB", large.display()));
     std::fs::remove_file(&large).unwrap();
     let endless = FetchSettings { ca_file: Some("/dev/zero".into()), ..FetchSettings::default() };
     assert!(matches!(code(endless), FetchSettingsError::CaFileTooLarge { .. }));

@@ -224,8 +224,8 @@ fn a_ca_file_has_a_maximum_size() {
     file.as_file().set_len((4 << 20) + 1).unwrap();
     let ca_file = format!("ca_file = \"{}\"", file.path().display());
     let message = error("[[resource]]", &format!("{ca_file}\n[[resource]]"));
-    assert!(message.contains("issuer[0].ca_file has more than 4194304 bytes; name another file"), "{message}");
+    assert!(message.contains("issuer[0].ca_file has more than 4 MiB; name another file"), "{message}");
     let traces = with_lines(&format!("[traces]\nendpoint = \"http://127.0.0.1:1\"\n{ca_file}"));
     let message = format!("{:#}", check(&traces).err().expect("an error"));
-    assert!(message.contains("ca_file has more than 4194304 bytes; name another file"), "{message}");
+    assert!(message.contains("ca_file has more than 4 MiB; name another file"), "{message}");
 }
