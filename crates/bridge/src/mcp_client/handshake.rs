@@ -4,9 +4,7 @@ use http::HeaderValue;
 use portcullis_mcp::Revision;
 use serde_json::{Value, json};
 
-use super::{
-    McpClient, http_sse::SseConnection, outgoing::Outgoing, response::Answer, sending::Posted,
-};
+use super::{McpClient, http_sse::SseConnection, outgoing::Outgoing, response::Answer, sending::Posted};
 use crate::{error::McpError, http_sse::suggests_http_sse};
 
 /// The revision whose transport is HTTP with SSE.
