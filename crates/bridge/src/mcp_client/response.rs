@@ -84,7 +84,8 @@ impl Answer {
         if let Some(result) = message.get_mut("result") {
             return Ok(Some(AnswerMessage::Result(result.take())));
         }
-        Err(RpcError::of(&message, self.status).map_or(McpError::InvalidResponse, McpError::Rpc))
+        Err(RpcError::of(&message, self.status)
+            .map_or(McpError::InvalidResponse, |error| McpError::Rpc(Box::new(error))))
     }
 
     /// The stream of this response alone, which can be resumed. `None` if the messages arrive on the session's stream.
@@ -144,7 +145,7 @@ pub(super) async fn success(response: OpenResponse, limits: &BodyLimits) -> Resu
     let message = serde_json::from_slice::<Value>(&body).ok();
     let retry_after = RetryAfter::of(&response.headers);
     Err(match message.and_then(|message| RpcError::of(&message, status)) {
-        Some(error) => McpError::Rpc(RpcError { retry_after, ..error }),
+        Some(error) => McpError::Rpc(Box::new(RpcError { retry_after, ..error })),
         None => {
             let response = Box::new(ResponseExcerpt::new(&response.headers, &body));
             McpError::Status { status, response, retry_after }
