@@ -50,7 +50,7 @@ pub enum McpError {
     },
     /// The endpoint returned a JSON-RPC error.
     #[error(transparent)]
-    Rpc(RpcError),
+    Rpc(Box<RpcError>),
     /// The response is neither JSON nor an event stream, or is not a JSON-RPC message.
     #[error("the endpoint's response is not valid for the protocol")]
     InvalidResponse,

@@ -183,8 +183,8 @@ fn check_match(requested: &Url, metadata: &ProtectedResourceMetadata) -> Finding
 
 /// Checks the other members of the document.
 fn check_members(metadata: &ProtectedResourceMetadata, findings: &mut Vec<Finding>) {
-    let methods = &metadata.bearer_methods_supported;
-    if !methods.is_empty() && !methods.iter().any(|method| method == "header") {
+    let methods = metadata.bearer_methods_supported.as_ref();
+    if methods.is_some_and(|methods| !methods.iter().any(|method| method == "header")) {
         findings.push(Finding::problem(
             HEADER_METHOD,
             "tokens in the Authorization header are not accepted",

@@ -115,7 +115,7 @@ where
     fn inner(endpoint: &EndpointState, request: AdmittedRequest, service: &mut S) -> Self {
         let AdmittedRequest { admission, mut parts, body, caller } = request;
         let Admission { era, mut session_use, checked_headers, message_id } = admission;
-        checked_headers.remove_others(&mut parts.headers);
+        checked_headers.remove_unchecked(&mut parts.headers);
         session_use.extend_streams(&caller);
         session_use.prepare_headers(&endpoint.sessions, &mut parts.headers);
         if let SessionUse::Open(opening) = &session_use {

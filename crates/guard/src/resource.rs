@@ -84,7 +84,7 @@ impl ProtectedResource {
         let named_scopes = settings.check()?;
         let metadata_url = metadata_url(&settings.resource);
         let mut metadata = settings.metadata;
-        metadata.bearer_methods_supported = vec!["header".to_owned()];
+        metadata.bearer_methods_supported = Some(vec!["header".to_owned()]);
         if matches!(settings.authentication, Authentication::Off) {
             tracing::warn!(resource = settings.resource.as_str(), "authentication is off: every request is admitted");
         }

@@ -1,4 +1,7 @@
 //! The command line, as clap parses it.
+//!
+//! Types whose options are flattened into a command have no doc comments: clap would show one instead of the command's
+//! description.
 
 mod admin;
 mod audit;

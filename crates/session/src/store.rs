@@ -28,6 +28,7 @@ use portcullis_metadata::{Clock, Scopes};
 
 use self::{capacity::Capacity, opened_sessions::OpenedSessions};
 pub use self::{
+    ending::EndedScope,
     in_use::InUse,
     listing::{ListedSession, SessionPage},
     reservation::{CapacityPermit, Reservation},

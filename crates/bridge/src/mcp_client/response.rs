@@ -18,6 +18,8 @@ pub(super) struct Answer {
     /// The identifier of the request.
     id: Option<u64>,
     status: StatusCode,
+    /// The number of the legacy session in which the request was sent.
+    pub(super) generation: Option<u64>,
 }
 
 /// The stream with the messages of a response.
@@ -39,7 +41,12 @@ pub(super) enum AnswerMessage {
 impl Answer {
     /// Creates the answer whose messages arrive on the stream of an HTTP+SSE session.
     pub(super) fn on_session(stream: OwnedMutexGuard<MessageStream>, id: Option<u64>) -> Self {
-        Self { messages: Source::Session(stream), id, status: StatusCode::OK }
+        Self { messages: Source::Session(stream), id, status: StatusCode::OK, generation: None }
+    }
+
+    /// Sets the number of the legacy session in which the request was sent. Without it, the stream is not resumed.
+    pub(super) fn in_session(self, generation: Option<u64>) -> Self {
+        Self { generation, ..self }
     }
 
     /// Reads the response to a request.
@@ -57,7 +64,7 @@ impl Answer {
             }
             MediaType::Other => return Err(McpError::unexpected_content(response).await),
         };
-        Ok(Self { messages: Source::Body(Box::new(messages)), id, status })
+        Ok(Self { messages: Source::Body(Box::new(messages)), id, status, generation: None })
     }
 
     /// Returns the next message up to the result. `None` when the stream ends before it.
@@ -77,7 +84,8 @@ impl Answer {
         if let Some(result) = message.get_mut("result") {
             return Ok(Some(AnswerMessage::Result(result.take())));
         }
-        Err(RpcError::of(&message, self.status).map_or(McpError::InvalidResponse, McpError::Rpc))
+        Err(RpcError::of(&message, self.status)
+            .map_or(McpError::InvalidResponse, |error| McpError::Rpc(Box::new(error))))
     }
 
     /// The stream of this response alone, which can be resumed. `None` if the messages arrive on the session's stream.
@@ -137,7 +145,7 @@ pub(super) async fn success(response: OpenResponse, limits: &BodyLimits) -> Resu
     let message = serde_json::from_slice::<Value>(&body).ok();
     let retry_after = RetryAfter::of(&response.headers);
     Err(match message.and_then(|message| RpcError::of(&message, status)) {
-        Some(error) => McpError::Rpc(RpcError { retry_after, ..error }),
+        Some(error) => McpError::Rpc(Box::new(RpcError { retry_after, ..error })),
         None => {
             let response = Box::new(ResponseExcerpt::new(&response.headers, &body));
             McpError::Status { status, response, retry_after }

@@ -5,23 +5,28 @@ use std::{collections::HashMap, sync::Mutex};
 use http::HeaderMap;
 
 use super::*;
-use crate::UrlPolicy;
-use crate::{BoxFuture, FetchError, FetchResponse, NetworkFailure};
+use crate::{BoxFuture, FetchError, FetchResponse, NetworkFailure, UrlPolicy};
 
 const ASKED: &str = "https://mcp.example.com/mcp";
 const CHALLENGED: &str = "https://mcp.example.com/meta";
 const PATH_FORM: &str = "https://mcp.example.com/.well-known/oauth-protected-resource/mcp";
 const ROOT_FORM: &str = "https://mcp.example.com/.well-known/oauth-protected-resource";
+const SERVER: &str = "https://auth.example.com";
+const OAUTH_FORM: &str = "https://auth.example.com/.well-known/oauth-authorization-server";
+const OPENID_FORM: &str = "https://auth.example.com/.well-known/openid-configuration";
+
+/// The status and body of a response, or why there is none.
+type Answer = Result<(u16, String), FetchError>;
 
 /// Responds by URL, or with 404, and records the requests.
 #[derive(Default)]
 struct Script {
-    answers: HashMap<&'static str, Result<(u16, String), FetchError>>,
+    answers: HashMap<&'static str, Answer>,
     asked: Mutex<Vec<(String, UrlPolicy)>>,
 }
 
 impl Script {
-    fn new(answers: impl IntoIterator<Item = (&'static str, Result<(u16, String), FetchError>)>) -> Arc<Self> {
+    fn new(answers: impl IntoIterator<Item = (&'static str, Answer)>) -> Arc<Self> {
         Arc::new(Self { answers: answers.into_iter().collect(), asked: Mutex::default() })
     }
 
@@ -42,24 +47,29 @@ impl Fetch for Script {
     }
 }
 
-fn down() -> Result<(u16, String), FetchError> {
+/// The answer of a server that cannot be reached.
+fn unreachable_answer() -> Answer {
     Err(FetchError::network(NetworkFailure::Connect))
 }
 
-fn prm(resource: &str) -> Result<(u16, String), FetchError> {
+/// The metadata of this resource.
+fn resource_document(resource: &str) -> Answer {
     Ok((200, format!(r#"{{"resource":"{resource}","authorization_servers":["https://auth.example.com"]}}"#)))
 }
 
-fn asm(issuer: &str) -> Result<(u16, String), FetchError> {
+/// The metadata of the authorization server with this issuer.
+fn server_document(issuer: &str) -> Answer {
     Ok((200, format!(r#"{{"issuer":"{issuer}","response_types_supported":["code"]}}"#)))
 }
 
+/// A challenge that names [`CHALLENGED`].
 fn challenge() -> BearerChallenge {
     let header = format!("Bearer realm=\"mcp\", resource_metadata=\"{CHALLENGED}\"");
     let challenges = portcullis_metadata::parse_challenges([header.as_bytes()]).unwrap();
     BearerChallenge::from_challenges(&challenges).unwrap()
 }
 
+/// Finds the metadata of [`ASKED`].
 async fn resource(
     script: &Arc<Script>,
     challenge: Option<&BearerChallenge>,
@@ -68,15 +78,25 @@ async fn resource(
     Discovery::new(script.clone(), UrlPolicy::peer_of(&asked)).protected_resource(&asked, challenge, None).await
 }
 
+/// Finds the metadata of an authorization server.
 async fn server(script: &Arc<Script>, issuer: &str) -> Result<AuthorizationServerMetadata, DiscoveryError> {
     let issuer = Issuer::parse(issuer).unwrap();
     Discovery::new(script.clone(), UrlPolicy::Operator).authorization_server(&issuer).await
 }
 
+/// Returns the attempts of a search that found nothing.
+fn attempts_of<T>(result: Result<T, DiscoveryError>) -> Attempts {
+    match result {
+        Err(DiscoveryError::NotFound(attempts)) => attempts,
+        Err(other) => panic!("{other}"),
+        Ok(_) => panic!("metadata was found"),
+    }
+}
+
 /// G1: the challenge's URL is used first and is sufficient.
 #[tokio::test]
 async fn the_challenge_comes_first() {
-    let script = Script::new([(CHALLENGED, prm(ASKED)), (PATH_FORM, down())]);
+    let script = Script::new([(CHALLENGED, resource_document(ASKED)), (PATH_FORM, unreachable_answer())]);
     let found = resource(&script, Some(&challenge())).await.unwrap();
     assert_eq!(found.from, MetadataSource::Challenge(Url::parse(CHALLENGED).unwrap()));
     assert_eq!(script.urls(), [CHALLENGED]);
@@ -86,22 +106,24 @@ async fn the_challenge_comes_first() {
 /// without.
 #[tokio::test]
 async fn the_path_form_comes_before_the_root_form() {
-    let script = Script::new([(ROOT_FORM, prm(ASKED))]);
+    let script = Script::new([(ROOT_FORM, resource_document(ASKED))]);
     let found = resource(&script, Some(&challenge())).await.unwrap();
     assert_eq!(found.from, MetadataSource::WellKnown(Url::parse(ROOT_FORM).unwrap()));
     assert_eq!(script.urls(), [CHALLENGED, PATH_FORM, ROOT_FORM]);
 
-    let script = Script::new([(ROOT_FORM, down()), (PATH_FORM, prm("https://mcp.example.com/"))]);
+    let script =
+        Script::new([(ROOT_FORM, unreachable_answer()), (PATH_FORM, resource_document("https://mcp.example.com/"))]);
     let found = resource(&script, None).await.unwrap();
     assert_eq!(found.metadata.resource.as_str(), "https://mcp.example.com/");
+    assert_eq!(found.resource_match, ResourceMatch::PathPrefix);
     assert_eq!(script.urls(), [PATH_FORM]);
 }
 
-/// G1: configured metadata is used last. Otherwise the error lists every URL and its outcome.
+/// G1: without metadata, the error lists every URL and its outcome.
 #[tokio::test]
-async fn configured_values_come_last() {
+async fn the_error_lists_every_attempt() {
     let script = Script::new([(PATH_FORM, Ok((200, "<html>".into()))), (CHALLENGED, Ok((302, String::new())))]);
-    let Err(DiscoveryError::NotFound(attempts)) = resource(&script, Some(&challenge())).await else { panic!() };
+    let attempts = attempts_of(resource(&script, Some(&challenge())).await);
     let listed: Vec<_> = attempts.iter().map(|attempt| (attempt.place.as_str(), attempt.outcome)).collect();
     let found = AttemptOutcome::Status(StatusCode::FOUND);
     let missing = AttemptOutcome::Status(StatusCode::NOT_FOUND);
@@ -110,12 +132,18 @@ async fn configured_values_come_last() {
         attempts.to_string().contains(&format!("{PATH_FORM} (not JSON, no content type, body: <html>)")),
         "{attempts}"
     );
+}
 
+/// G1: configured metadata is used last.
+#[tokio::test]
+async fn configured_values_come_last() {
+    let script = Script::new([]);
     let asked = Url::parse(ASKED).unwrap();
-    let configured = ProtectedResourceMetadata::parse(prm(ASKED).unwrap().1.as_bytes()).unwrap();
-    let chain = Discovery::new(script, UrlPolicy::peer_of(&asked));
-    let found = chain.protected_resource(&asked, None, Some(&configured)).await.unwrap();
+    let configured = ProtectedResourceMetadata::parse(resource_document(ASKED).unwrap().1.as_bytes()).unwrap();
+    let discovery = Discovery::new(script.clone(), UrlPolicy::peer_of(&asked));
+    let found = discovery.protected_resource(&asked, None, Some(&configured)).await.unwrap();
     assert_eq!(found.from, MetadataSource::Configured);
+    assert_eq!(script.urls(), [PATH_FORM, ROOT_FORM]);
 }
 
 #[tokio::test]
@@ -123,21 +151,21 @@ async fn a_relative_url_in_a_challenge_is_skipped() {
     let mut challenge = challenge();
     challenge.resource_metadata = Some("/meta".into());
     let script = Script::new([]);
-    let Err(DiscoveryError::NotFound(attempts)) = resource(&script, Some(&challenge)).await else { panic!() };
+    let attempts = attempts_of(resource(&script, Some(&challenge)).await);
     assert_eq!(attempts.iter().next().unwrap().outcome, AttemptOutcome::NotAUrl);
     assert_eq!(script.urls(), [PATH_FORM, ROOT_FORM]);
 }
 
-/// G1, G3: a 5xx status, a failed request or a JSON document that is not metadata ends the search.
+/// G1: a 5xx status, a failed request or a JSON document that is not metadata ends the search.
 #[tokio::test]
 async fn errors_end_the_search_for_a_resource() {
     for (trouble, code) in [
         (Ok((503, String::new())), "discovery.server_error"),
-        (down(), "fetch.connect"),
+        (unreachable_answer(), "fetch.connect"),
         (Err(FetchError::Timeout), "fetch.timeout"),
         (Ok((200, "{}".into())), "discovery.document"),
     ] {
-        let script = Script::new([(PATH_FORM, trouble), (ROOT_FORM, prm(ASKED))]);
+        let script = Script::new([(PATH_FORM, trouble), (ROOT_FORM, resource_document(ASKED))]);
         assert_eq!(resource(&script, None).await.unwrap_err().code(), code);
         assert_eq!(script.urls(), [PATH_FORM]);
     }
@@ -147,14 +175,15 @@ async fn errors_end_the_search_for_a_resource() {
 #[tokio::test]
 async fn metadata_of_another_resource_is_rejected() {
     for place in [CHALLENGED, PATH_FORM, ROOT_FORM] {
-        let script = Script::new([(place, prm("https://mcp.example.com/other"))]);
+        let script = Script::new([(place, resource_document("https://mcp.example.com/other"))]);
         let error = resource(&script, Some(&challenge())).await.unwrap_err();
         assert_eq!(error.code(), "discovery.resource_mismatch", "{place}");
     }
     let asked = Url::parse(ASKED).unwrap();
-    let configured = ProtectedResourceMetadata::parse(prm("https://other.example/mcp").unwrap().1.as_bytes()).unwrap();
-    let chain = Discovery::new(Script::new([]), UrlPolicy::peer_of(&asked));
-    let error = chain.protected_resource(&asked, None, Some(&configured)).await.unwrap_err();
+    let configured =
+        ProtectedResourceMetadata::parse(resource_document("https://other.example/mcp").unwrap().1.as_bytes()).unwrap();
+    let discovery = Discovery::new(Script::new([]), UrlPolicy::peer_of(&asked));
+    let error = discovery.protected_resource(&asked, None, Some(&configured)).await.unwrap_err();
     assert_eq!(error.code(), "discovery.resource_mismatch");
 }
 
@@ -162,9 +191,9 @@ async fn metadata_of_another_resource_is_rejected() {
 #[tokio::test]
 async fn a_mismatch_contains_no_query() {
     let asked = Url::parse("https://mcp.example.com/mcp?key=canary").unwrap();
-    let script = Script::new([(ROOT_FORM, prm("https://mcp.example.com/other?key=canary"))]);
-    let chain = Discovery::new(script, UrlPolicy::peer_of(&asked));
-    let error = chain.protected_resource(&asked, None, None).await.unwrap_err();
+    let script = Script::new([(ROOT_FORM, resource_document("https://mcp.example.com/other?key=canary"))]);
+    let discovery = Discovery::new(script, UrlPolicy::peer_of(&asked));
+    let error = discovery.protected_resource(&asked, None, None).await.unwrap_err();
     assert_eq!(error.code(), "discovery.resource_mismatch");
     assert!(!format!("{error} {error:?}").contains("canary"), "{error:?}");
 }
@@ -180,50 +209,48 @@ async fn the_order_for_an_issuer_with_a_path() {
     const ISSUER: &str = "https://auth.example.com/realms/prod";
     for (index, place) in PLACES.into_iter().enumerate() {
         let mut answers: Vec<_> = PLACES[..index].iter().map(|before| (*before, Ok((200, "<html>".into())))).collect();
-        answers.push((place, asm(ISSUER)));
+        answers.push((place, server_document(ISSUER)));
         let script = Script::new(answers);
         assert_eq!(server(&script, ISSUER).await.unwrap().issuer.as_str(), ISSUER);
         assert_eq!(script.urls(), PLACES[..=index]);
     }
-    let Err(DiscoveryError::NotFound(attempts)) = server(&Script::new([]), ISSUER).await else { panic!() };
-    assert_eq!(attempts.iter().count(), 3);
+    let attempts = attempts_of(server(&Script::new([]), ISSUER).await);
+    let places: Vec<_> = attempts.iter().map(|attempt| attempt.place.as_str()).collect();
+    assert_eq!(places, PLACES);
 }
 
 /// G3: the order of the URLs for an issuer without a path.
 #[tokio::test]
 async fn the_order_for_an_issuer_without_a_path() {
-    for issuer in ["https://auth.example.com", "https://auth.example.com/"] {
-        let script = Script::new([("https://auth.example.com/.well-known/openid-configuration", asm(issuer))]);
+    for issuer in [SERVER, "https://auth.example.com/"] {
+        let script = Script::new([(OPENID_FORM, server_document(issuer))]);
         server(&script, issuer).await.unwrap();
-        assert_eq!(script.urls().len(), 2);
-        assert_eq!(script.urls()[0], "https://auth.example.com/.well-known/oauth-authorization-server");
+        assert_eq!(script.urls(), [OAUTH_FORM, OPENID_FORM]);
     }
 }
 
-/// G3: a network error or a 5xx status ends the search.
+/// G3: a 5xx status, a failed request or a JSON document that is not metadata ends the search.
 #[tokio::test]
 async fn errors_end_the_search_for_a_server() {
-    for (trouble, code) in [(down(), "fetch.connect"), (Ok((500, "{}".into())), "discovery.server_error")] {
-        let script = Script::new([
-            ("https://auth.example.com/.well-known/oauth-authorization-server", trouble),
-            ("https://auth.example.com/.well-known/openid-configuration", asm("https://auth.example.com")),
-        ]);
-        assert_eq!(server(&script, "https://auth.example.com").await.unwrap_err().code(), code);
-        assert_eq!(script.urls().len(), 1);
+    for (trouble, code) in [
+        (unreachable_answer(), "fetch.connect"),
+        (Ok((500, "{}".into())), "discovery.server_error"),
+        (Ok((200, "{}".into())), "discovery.document"),
+    ] {
+        let script = Script::new([(OAUTH_FORM, trouble), (OPENID_FORM, server_document(SERVER))]);
+        assert_eq!(server(&script, SERVER).await.unwrap_err().code(), code);
+        assert_eq!(script.urls(), [OAUTH_FORM]);
     }
 }
 
-/// G1, G3: an error that ends a search also shows the attempts before it.
+/// G3: an error that ends the search for a server also shows the attempts before it.
 #[tokio::test]
 async fn earlier_attempts_are_shown() {
-    for (trouble, ends) in [(down(), "cannot fetch"), (Ok((500, "{}".into())), "answered 500")] {
-        let script = Script::new([
-            ("https://auth.example.com/.well-known/oauth-authorization-server", Ok((403, String::new()))),
-            ("https://auth.example.com/.well-known/openid-configuration", trouble),
-        ]);
-        let error = server(&script, "https://auth.example.com").await.unwrap_err().to_string();
-        let first = "https://auth.example.com/.well-known/oauth-authorization-server (status 403";
-        assert!(error.contains(first), "{error}");
+    for (trouble, ends) in [(unreachable_answer(), "cannot fetch"), (Ok((500, "{}".into())), "answered 500")] {
+        let script = Script::new([(OAUTH_FORM, Ok((403, String::new()))), (OPENID_FORM, trouble)]);
+        let error = server(&script, SERVER).await.unwrap_err().to_string();
+        let first = format!("{OAUTH_FORM} (status 403");
+        assert!(error.contains(&first), "{error}");
         assert!(error.contains(ends), "{error}");
         assert!(error.contains("openid-configuration"), "{error}");
     }
@@ -238,67 +265,72 @@ async fn another_issuer_ends_the_search() {
         "https://auth.example.com:443",
         "https://evil.example",
     ] {
-        let script = Script::new([
-            ("https://auth.example.com/.well-known/oauth-authorization-server", asm(found)),
-            ("https://auth.example.com/.well-known/openid-configuration", asm("https://auth.example.com")),
-        ]);
-        let error = server(&script, "https://auth.example.com").await.unwrap_err();
+        let script = Script::new([(OAUTH_FORM, server_document(found)), (OPENID_FORM, server_document(SERVER))]);
+        let error = server(&script, SERVER).await.unwrap_err();
         assert_eq!(error.code(), "discovery.issuer_mismatch", "{found}");
-        assert_eq!(script.urls().len(), 1);
+        assert_eq!(script.urls(), [OAUTH_FORM]);
     }
 }
 
-/// G6, G8: every request has the policy of the discovery, and all fields of the document are available.
+/// G6: every request has the policy of the discovery.
 #[tokio::test]
-async fn requests_have_the_policy() {
+async fn every_request_has_the_policy() {
+    let asked = Url::parse(ASKED).unwrap();
+    let issuer = Issuer::parse(SERVER).unwrap();
+    for policy in [UrlPolicy::Operator, UrlPolicy::peer_of(&asked)] {
+        let script = Script::new([]);
+        let discovery = Discovery::new(script.clone(), policy);
+        attempts_of(discovery.protected_resource(&asked, Some(&challenge()), None).await);
+        attempts_of(discovery.authorization_server(&issuer).await);
+        let expected = [CHALLENGED, PATH_FORM, ROOT_FORM, OAUTH_FORM, OPENID_FORM].map(|url| (url.to_owned(), policy));
+        assert_eq!(*script.asked.lock().unwrap(), expected);
+    }
+}
+
+/// G8: all fields of the document are available.
+#[tokio::test]
+async fn all_fields_are_available() {
     let document = r#"{"issuer":"https://auth.example.com","authorization_endpoint":"https://auth.example.com/a",
         "token_endpoint":"https://auth.example.com/t","registration_endpoint":"https://auth.example.com/r",
         "introspection_endpoint":"https://auth.example.com/i","response_types_supported":["code"]}"#;
-    let script = Script::new([(
-        "https://auth.example.com/.well-known/oauth-authorization-server",
-        Ok((200, document.to_owned())),
-    )]);
-    let found = server(&script, "https://auth.example.com").await.unwrap();
+    let script = Script::new([(OAUTH_FORM, Ok((200, document.to_owned())))]);
+    let found = server(&script, SERVER).await.unwrap();
     let text = |url: Option<Url>| url.unwrap().to_string();
     assert_eq!(text(found.authorization_endpoint), "https://auth.example.com/a");
     assert_eq!(text(found.token_endpoint), "https://auth.example.com/t");
     assert_eq!(text(found.registration_endpoint), "https://auth.example.com/r");
     assert_eq!(text(found.introspection_endpoint), "https://auth.example.com/i");
     assert_eq!(found.response_types_supported, ["code"]);
-    assert_eq!(script.asked.lock().unwrap()[0].1, UrlPolicy::Operator);
 }
 
 /// G9: metadata with an insecure endpoint of any purpose is rejected, and the search ends.
 #[tokio::test]
 async fn insecure_endpoints_are_rejected() {
-    const FIRST: &str = "https://auth.example.com/.well-known/oauth-authorization-server";
-    const SECOND: &str = "https://auth.example.com/.well-known/openid-configuration";
     for member in ["token_endpoint", "introspection_endpoint", "jwks_uri", "device_authorization_endpoint"] {
         let document = format!(r#"{{"issuer":"https://auth.example.com","{member}":"http://auth.example.com/x?a=b"}}"#);
-        let script = Script::new([(FIRST, Ok((200, document))), (SECOND, asm("https://auth.example.com"))]);
-        let error = server(&script, "https://auth.example.com").await.unwrap_err();
+        let script = Script::new([(OAUTH_FORM, Ok((200, document))), (OPENID_FORM, server_document(SERVER))]);
+        let error = server(&script, SERVER).await.unwrap_err();
         assert_eq!(error.code(), "discovery.insecure_endpoint");
         let text = format!("an insecure {member}: http://auth.example.com/x; an endpoint must be https");
         assert!(error.to_string().ends_with(&text), "{error}");
-        assert_eq!(script.urls(), [FIRST]);
+        assert_eq!(script.urls(), [OAUTH_FORM]);
     }
     let loopback = r#"{"issuer":"https://auth.example.com","token_endpoint":"http://127.0.0.1:9/token"}"#;
-    let script = Script::new([(FIRST, Ok((200, loopback.to_owned())))]);
-    let issuer = Issuer::parse("https://auth.example.com").unwrap();
+    let script = Script::new([(OAUTH_FORM, Ok((200, loopback.to_owned())))]);
+    let issuer = Issuer::parse(SERVER).unwrap();
     for (start, is_fine) in [("http://127.0.0.1:1/mcp", true), (ASKED, false)] {
-        let chain = Discovery::new(script.clone(), UrlPolicy::peer_of(&Url::parse(start).unwrap()));
-        assert_eq!(chain.authorization_server(&issuer).await.is_ok(), is_fine, "{start}");
+        let discovery = Discovery::new(script.clone(), UrlPolicy::peer_of(&Url::parse(start).unwrap()));
+        assert_eq!(discovery.authorization_server(&issuer).await.is_ok(), is_fine, "{start}");
     }
 }
 
 /// J8: the name of an insecure endpoint is escaped and truncated.
 #[tokio::test]
 async fn the_name_of_an_insecure_endpoint_is_escaped() {
-    const FIRST: &str = "https://auth.example.com/.well-known/oauth-authorization-server";
     let name = format!("\\u001b[2J{}_endpoint", "a".repeat(1000));
     let document = format!(r#"{{"issuer":"https://auth.example.com","{name}":"http://auth.example.com/"}}"#);
-    let script = Script::new([(FIRST, Ok((200, document)))]);
-    let error = server(&script, "https://auth.example.com").await.unwrap_err().to_string();
+    let script = Script::new([(OAUTH_FORM, Ok((200, document)))]);
+    let error = server(&script, SERVER).await.unwrap_err().to_string();
     assert!(error.contains(r"\u{1b}[2Ja"), "{error}");
     assert!(error.len() < 250, "{error}");
 }

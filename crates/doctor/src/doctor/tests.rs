@@ -127,6 +127,10 @@ async fn the_first_cause_in_the_resources_metadata() {
             json!({"resource": RESOURCE, "authorization_servers": [ISSUER], "bearer_methods_supported": ["body"]}),
             "resource.bearer_methods",
         ),
+        (
+            json!({"resource": RESOURCE, "authorization_servers": [ISSUER], "bearer_methods_supported": []}),
+            "resource.bearer_methods",
+        ),
         (json!([]), "resource.document"),
     ];
     for (document, expected) in cases {

@@ -1,25 +1,35 @@
-//! [`CheckedHeaders`]: which mirrored headers were compared with the body.
+//! [`CheckedHeaders`]: which headers that mirror the body were compared with it.
 
 use http::HeaderMap;
 use portcullis_mcp::header;
 
-/// The headers of `Mcp-Method` and `Mcp-Name` that match the body. The others are not forwarded, because an upstream
-/// could use them instead of the body.
+/// Which of `Mcp-Method` and `Mcp-Name` were compared with the body and match it. The other one is not forwarded: an upstream
+/// could use it instead of the body.
+///
+/// Headers that mirror a tool's arguments (`Mcp-Param-*`) are never compared and always forwarded, because only the tool's schema
+/// names them (MCP 2026-07-28, "Custom Headers from Tool Parameters"). The upstream must compare them.
 #[derive(Clone, Copy)]
 pub(crate) enum CheckedHeaders {
+    /// Neither: the request has no body, or its message is of a legacy revision, which does not have these headers.
     None,
+    /// `Mcp-Method`: the message is modern, and its method has no name to mirror.
     Method,
+    /// Both: the message is modern, and its method has a name.
     MethodAndName,
 }
 
 impl CheckedHeaders {
-    /// Removes the headers that were not checked.
-    pub(crate) fn remove_others(self, headers: &mut HeaderMap) {
-        if matches!(self, Self::None) {
-            headers.remove(header::METHOD);
-        }
-        if !matches!(self, Self::MethodAndName) {
-            headers.remove(header::NAME);
+    /// Removes all values of the headers that were not checked.
+    pub(crate) fn remove_unchecked(self, headers: &mut HeaderMap) {
+        match self {
+            Self::None => {
+                headers.remove(header::METHOD);
+                headers.remove(header::NAME);
+            }
+            Self::Method => {
+                headers.remove(header::NAME);
+            }
+            Self::MethodAndName => {}
         }
     }
 }
@@ -30,20 +40,23 @@ mod tests {
 
     use super::*;
 
-    /// F5: a header that was not compared with the body does not reach the inner service.
+    /// F5: no value of a header that was not compared with the body reaches the inner service. Other headers do.
     #[test]
-    fn other_headers_are_removed() {
+    fn unchecked_headers_are_removed() {
         for (checked, expected) in [
-            (CheckedHeaders::None, [false, false]),
-            (CheckedHeaders::Method, [true, false]),
-            (CheckedHeaders::MethodAndName, [true, true]),
+            (CheckedHeaders::None, [0, 0, 1]),
+            (CheckedHeaders::Method, [2, 0, 1]),
+            (CheckedHeaders::MethodAndName, [2, 2, 1]),
         ] {
             let mut headers = HeaderMap::new();
             for name in [header::METHOD, header::NAME] {
-                headers.insert(name, HeaderValue::from_static("x"));
+                headers.insert(&name, HeaderValue::from_static("first"));
+                headers.append(&name, HeaderValue::from_static("second"));
             }
-            checked.remove_others(&mut headers);
-            assert_eq!([header::METHOD, header::NAME].map(|name| headers.contains_key(name)), expected);
+            headers.insert("mcp-param-region", HeaderValue::from_static("us-west1"));
+            checked.remove_unchecked(&mut headers);
+            let count = |name: &str| headers.get_all(name).iter().count();
+            assert_eq!(["mcp-method", "mcp-name", "mcp-param-region"].map(count), expected);
         }
     }
 }

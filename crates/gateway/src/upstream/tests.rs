@@ -24,6 +24,9 @@ use crate::{
 };
 
 const OK: &str = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}";
+/// The caller's token, which no upstream sees.
+const CANARY: &str = "canary";
+const CREDENTIALS: &str = "Bearer canary";
 const STREAM_HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
 
 /// The upstream's end of a connection.
@@ -46,11 +49,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Served<S> {
         }
     }
 
-    /// Sends a request with a canary token.
+    /// Sends a text, such as a response or a part of one.
     async fn send(&mut self, text: &str) {
         self.0.write_all(text.as_bytes()).await.unwrap();
     }
 
+    /// Reads a request, responds with `text`, and returns the request.
     async fn respond(&mut self, text: &str) -> String {
         let request = self.request().await.unwrap();
         self.send(text).await;
@@ -86,7 +90,7 @@ impl TestUpstream {
     }
 
     /// Sends a request and responds with `text` over a new connection.
-    async fn first(&self, text: &str) -> (Response<UpstreamBody>, Served<TcpStream>) {
+    async fn answer_first(&self, text: &str) -> (Response<UpstreamBody>, Served<TcpStream>) {
         let serve = async {
             let mut served = self.accept().await;
             served.respond(text).await;
@@ -136,9 +140,10 @@ fn call(upstream: &HttpUpstream, method: Method, body: &'static str) -> impl Fut
     send(upstream, method, Bytes::from_static(body.as_bytes()))
 }
 
+/// Sends a request with [`CANARY`] as its token.
 fn send(upstream: &HttpUpstream, method: Method, body: Bytes) -> impl Future<Output = Response<UpstreamBody>> {
     let mut headers = HeaderMap::new();
-    headers.insert(HeaderName::from_static("authorization"), HeaderValue::from_static("Bearer canary"));
+    headers.insert(HeaderName::from_static("authorization"), HeaderValue::from_static(CREDENTIALS));
     let inbound = InboundRequest {
         method,
         version: Version::HTTP_11,
@@ -166,11 +171,20 @@ async fn event(response: &mut Response<UpstreamBody>) -> Bytes {
     response.body_mut().frame().await.unwrap().unwrap().into_data().unwrap()
 }
 
-/// Returns the response's status, reason code, content type and body.
-async fn failure(response: Response<UpstreamBody>) -> (u16, &'static str, String, String) {
+/// The gateway's own response to a request that the upstream did not answer.
+struct Failure {
+    status: StatusCode,
+    code: &'static str,
+    content_type: String,
+    body: String,
+}
+
+/// Returns the parts of the gateway's own response.
+async fn failure(response: Response<UpstreamBody>) -> Failure {
+    let status = response.status();
     let code = response.extensions().get::<RejectionCode>().unwrap().0;
     let content_type = response.headers()["content-type"].to_str().unwrap().to_owned();
-    (response.status().as_u16(), code, content_type, text(response).await)
+    Failure { status, code, content_type, body: text(response).await }
 }
 
 /// E9: a session that ended here is ended at the upstream with a time limit.

@@ -22,7 +22,7 @@ async fn the_document_has_the_configured_members() {
     setup.settings.metadata.scopes_supported = vec!["read".to_owned(), "write".to_owned()];
     setup.settings.metadata.resource_name = Some("Test".to_owned());
     setup.settings.metadata.extra.insert("resource_name#de".to_owned(), "Probe".into());
-    setup.settings.metadata.bearer_methods_supported = vec!["query".to_owned()];
+    setup.settings.metadata.bearer_methods_supported = Some(vec!["query".to_owned()]);
     let mut other_host = request(Method::GET, METADATA_PATH);
     other_host.headers_mut().insert("host", "evil.example".parse().unwrap());
     let full = setup.send(other_host).await;

@@ -9,20 +9,23 @@ use crate::{
 
 /// The metadata document of a protected resource (RFC 9728 section 2).
 ///
-/// Parsing and serializing preserves every member, known or not, except that members with an empty array are omitted as
-/// section 3.2 requires. Language-tagged members such as `resource_name#de` are in [`extra`](Self::extra).
+/// Parsing and serializing preserves every member, known or not, with two exceptions. A known member that is `null` counts
+/// as missing. A member with an empty array is omitted, as section 3.2 requires, unless it is `bearer_methods_supported`,
+/// whose empty array has a meaning. Language-tagged members such as `resource_name#de` are in [`extra`](Self::extra).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProtectedResourceMetadata {
     /// The resource's identifier.
     pub resource: ResourceUri,
-    /// The issuers of the authorization servers that issue tokens for the resource. At least one.
+    /// The issuers of the authorization servers that issue tokens for the resource. [`parse`](Self::parse) requires at
+    /// least one, as MCP does (2025-06-18 and later, "Authorization Server Location"). Nothing else checks that there is one.
     pub authorization_servers: Vec<Issuer>,
     /// The URL of the resource's own JWK set.
     pub jwks_uri: Option<String>,
-    /// The scopes that clients may request.
+    /// The scopes that clients may request. The list need not be complete.
     pub scopes_supported: Vec<String>,
-    /// The ways to send a token: `header`, `body`, `query`.
-    pub bearer_methods_supported: Vec<String>,
+    /// The ways to send a bearer token: `header`, `body`, `query`. An empty list means that there is none. `None` means that
+    /// the document does not say.
+    pub bearer_methods_supported: Option<Vec<String>>,
     /// The algorithms with which the resource signs responses.
     pub resource_signing_alg_values_supported: Vec<String>,
     /// The name that people see.
@@ -33,29 +36,30 @@ pub struct ProtectedResourceMetadata {
     pub resource_policy_uri: Option<String>,
     /// The URL of the terms of service.
     pub resource_tos_uri: Option<String>,
-    /// Whether tokens are bound to client certificates (RFC 8705).
+    /// Whether tokens are bound to client certificates (RFC 8705). `None` means `false`.
     pub tls_client_certificate_bound_access_tokens: Option<bool>,
     /// The supported values of `type` in authorization details (RFC 9396).
     pub authorization_details_types_supported: Vec<String>,
     /// The signature algorithms of DPoP proofs (RFC 9449).
     pub dpop_signing_alg_values_supported: Vec<String>,
-    /// Whether every token must be bound to a DPoP key (RFC 9449).
+    /// Whether every token must be bound to a DPoP key (RFC 9449). `None` means `false`.
     pub dpop_bound_access_tokens_required: Option<bool>,
     /// The same metadata as a signed JWT. It is kept but not verified.
     pub signed_metadata: Option<String>,
-    /// All other members.
+    /// All other members. [`to_json`](Self::to_json) ignores a member that has the name of a field.
     pub extra: Map<String, Value>,
 }
 
 impl ProtectedResourceMetadata {
-    /// Creates metadata that has only the two required members.
+    /// Creates metadata that has only `resource`, which RFC 9728 section 2 requires, and `authorization_servers`, which MCP
+    /// requires. Does not check that there is an authorization server.
     pub fn new(resource: ResourceUri, authorization_servers: Vec<Issuer>) -> Self {
         Self {
             resource,
             authorization_servers,
             jwks_uri: None,
             scopes_supported: Vec::new(),
-            bearer_methods_supported: Vec::new(),
+            bearer_methods_supported: None,
             resource_signing_alg_values_supported: Vec::new(),
             resource_name: None,
             resource_documentation: None,
@@ -77,8 +81,9 @@ impl ProtectedResourceMetadata {
     ///
     /// # Errors
     /// Fails if the document is not a JSON object without duplicate members, `resource` is missing or not a resource
-    /// identifier, `authorization_servers` is missing, empty, or has an entry that is not an issuer identifier, or a
-    /// known member has the wrong type.
+    /// identifier (RFC 9728 section 2), or a known member has the wrong type. Also fails if `authorization_servers` is missing,
+    /// empty, or has an entry that is not an issuer identifier: the member is optional in RFC 9728 and required by MCP
+    /// ("Authorization Server Location").
     pub fn parse(document: &[u8]) -> Result<Self, DocumentError> {
         let mut members = Members::parse(document)?;
         let resource = members.required_string("resource")?;
@@ -87,7 +92,7 @@ impl ProtectedResourceMetadata {
             authorization_servers: authorization_servers(&mut members)?,
             jwks_uri: members.string("jwks_uri")?,
             scopes_supported: members.list("scopes_supported")?,
-            bearer_methods_supported: members.list("bearer_methods_supported")?,
+            bearer_methods_supported: members.strings("bearer_methods_supported")?,
             resource_signing_alg_values_supported: members.list("resource_signing_alg_values_supported")?,
             resource_name: members.string("resource_name")?,
             resource_documentation: members.string("resource_documentation")?,
@@ -103,7 +108,8 @@ impl ProtectedResourceMetadata {
         })
     }
 
-    /// Serializes the document. The members are in alphabetical order.
+    /// Serializes the document. The members are in alphabetical order, unless the feature `preserve_order` of `serde_json` is
+    /// on in the build.
     pub fn to_json(&self) -> Vec<u8> {
         let Self {
             resource,
@@ -128,7 +134,7 @@ impl ProtectedResourceMetadata {
         object.strings("authorization_servers", authorization_servers.iter().map(Issuer::as_str));
         object.string("jwks_uri", jwks_uri.as_deref());
         object.list("scopes_supported", scopes_supported);
-        object.list("bearer_methods_supported", bearer_methods_supported);
+        object.possibly_empty_list("bearer_methods_supported", bearer_methods_supported.as_deref());
         object.list("resource_signing_alg_values_supported", resource_signing_alg_values_supported);
         object.string("resource_name", resource_name.as_deref());
         object.string("resource_documentation", resource_documentation.as_deref());
@@ -207,6 +213,46 @@ mod tests {
         assert_eq!(serde_json::from_slice::<Value>(&parsed.to_json()).unwrap(), document);
     }
 
+    /// A2: a known member that is `null` counts as missing; an unknown one is kept.
+    #[test]
+    fn known_members_that_are_null_are_omitted() {
+        let expected = json!({
+            "resource": "https://mcp.example/",
+            "authorization_servers": ["https://as.example"],
+            "unknown": null,
+        });
+        let mut document = expected.clone();
+        for member in ["jwks_uri", "scopes_supported", "bearer_methods_supported", "dpop_bound_access_tokens_required"]
+        {
+            document[member] = json!(null);
+        }
+        let parsed = parse(&document).unwrap();
+        assert_eq!(parsed.bearer_methods_supported, None);
+        assert_eq!(serde_json::from_slice::<Value>(&parsed.to_json()).unwrap(), expected);
+    }
+
+    /// A2: an empty list of bearer methods means that there is none (RFC 9728 section 2), which no list does not.
+    #[test]
+    fn no_bearer_method_differs_from_no_list() {
+        let mut document = json!({"resource": "https://mcp.example/", "authorization_servers": ["https://as.example"]});
+        assert_eq!(parse(&document).unwrap().bearer_methods_supported, None);
+        document["bearer_methods_supported"] = json!([]);
+        let parsed = parse(&document).unwrap();
+        assert_eq!(parsed.bearer_methods_supported, Some(Vec::new()));
+        assert_eq!(serde_json::from_slice::<Value>(&parsed.to_json()).unwrap(), document);
+    }
+
+    /// A2: a field wins over an unknown member of its name, also if it is not set.
+    #[test]
+    fn fields_win_over_unknown_members() {
+        let mut metadata = example();
+        let expected = metadata.to_json();
+        metadata.extra.insert("resource".to_owned(), json!("https://other.example/"));
+        metadata.extra.insert("bearer_methods_supported".to_owned(), json!(["query"]));
+        metadata.extra.insert("jwks_uri".to_owned(), json!("https://other.example/jwks"));
+        assert_eq!(metadata.to_json(), expected);
+    }
+
     /// A2: empty arrays are omitted from known and unknown members.
     #[test]
     fn empty_arrays_are_omitted() {
@@ -214,7 +260,6 @@ mod tests {
         let expected = document.clone();
         for member in [
             "scopes_supported",
-            "bearer_methods_supported",
             "resource_signing_alg_values_supported",
             "authorization_details_types_supported",
             "dpop_signing_alg_values_supported",
@@ -226,7 +271,7 @@ mod tests {
         assert_eq!(serde_json::from_slice::<Value>(&written).unwrap(), expected);
     }
 
-    /// A1: a document without a resource or an authorization server is rejected.
+    /// A1: a document without a resource (RFC 9728) or an authorization server (MCP) is rejected.
     #[test]
     fn required_members_are_required() {
         let resource = "https://mcp.example/mcp";
@@ -278,25 +323,46 @@ mod tests {
         assert_eq!(ProtectedResourceMetadata::parse(&deep_member), Err(DocumentError::NotJson));
     }
 
+    fn lists() -> impl Strategy<Value = [Vec<String>; 4]> {
+        prop::array::uniform4(prop::collection::vec(any::<String>(), 0..3))
+    }
+
+    fn texts() -> impl Strategy<Value = [Option<String>; 6]> {
+        prop::array::uniform6(option::of(any::<String>()))
+    }
+
     proptest! {
         /// A2: any document round-trips.
         #[test]
         fn documents_round_trip(
-            issuers in prop::collection::vec(arbitrary::issuer(), 1..3),
-            scopes_supported in prop::collection::vec(any::<String>(), 0..3),
-            resource_name: Option<String>,
-            resource_documentation in option::of(any::<String>()),
+            resource in "https://[a-z]{1,8}\\.example/[a-z0-9]{0,6}",
+            authorization_servers in prop::collection::vec(arbitrary::issuer(), 1..3),
+            bearer_methods_supported in option::of(prop::collection::vec(any::<String>(), 0..3)),
+            lists in lists(),
+            texts in texts(),
+            tls_client_certificate_bound_access_tokens: Option<bool>,
             dpop_bound_access_tokens_required: Option<bool>,
             extra in arbitrary::extra(),
         ) {
+            let [scopes_supported, signing_algorithms, details_types, dpop_algorithms] = lists;
+            let [jwks_uri, resource_name, documentation, policy_uri, tos_uri, signed_metadata] = texts;
             let built = ProtectedResourceMetadata {
-                authorization_servers: issuers,
+                resource: ResourceUri::parse(&resource).unwrap(),
+                authorization_servers,
+                jwks_uri,
                 scopes_supported,
+                bearer_methods_supported,
+                resource_signing_alg_values_supported: signing_algorithms,
                 resource_name,
-                resource_documentation,
+                resource_documentation: documentation,
+                resource_policy_uri: policy_uri,
+                resource_tos_uri: tos_uri,
+                tls_client_certificate_bound_access_tokens,
+                authorization_details_types_supported: details_types,
+                dpop_signing_alg_values_supported: dpop_algorithms,
                 dpop_bound_access_tokens_required,
+                signed_metadata,
                 extra,
-                ..example()
             };
             prop_assert_eq!(ProtectedResourceMetadata::parse(&built.to_json()), Ok(built));
         }

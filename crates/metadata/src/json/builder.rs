@@ -53,6 +53,11 @@ impl ObjectBuilder {
         self.strings(member, entries.into_iter().flatten().map(String::as_str));
     }
 
+    /// Sets an array of strings, which can be empty, or removes it if it is `None`.
+    pub(crate) fn possibly_empty_list(&mut self, member: &'static str, entries: Option<&[String]>) {
+        self.value(member, entries.map(Value::from));
+    }
+
     /// Sets a boolean, or removes it if it is `None`.
     pub(crate) fn boolean(&mut self, member: &'static str, value: Option<bool>) {
         self.value(member, value.map(Value::from));

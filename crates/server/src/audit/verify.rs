@@ -13,6 +13,8 @@ use super::chain::{ChainKeys, Head};
 use lines::Lines;
 use verifier::Verifier;
 
+#[cfg(test)]
+use report::BreakCode;
 pub(crate) use report::{Break, Report};
 
 /// Verifies the records of files, in the order of the chain, until the first break. Then looks for the heads.

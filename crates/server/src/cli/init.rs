@@ -30,10 +30,10 @@ pub(crate) struct Init {
     /// The URL of the MCP server to protect, with its path.
     #[arg(long, value_name = "URL")]
     pub(crate) upstream: Option<String>,
-    /// The path that clients use. Without a terminal, the default is the path of the upstream, or /mcp if it has none.
+    /// The path that clients use. Default without a terminal: the path of the upstream, or /mcp if it has none.
     #[arg(long, value_name = "PATH")]
     pub(crate) endpoint: Option<String>,
-    /// A scope that every token must have; may be repeated. Without a terminal, the default is mcp:tools.
+    /// A scope that every token must have; may be repeated. Default without a terminal: mcp:tools.
     #[arg(long = "scope", value_name = "SCOPE")]
     pub(crate) scopes: Vec<String>,
     /// The authorization server: its issuer, with or without the slash at the end, or the URL of its metadata. The exact

@@ -21,7 +21,7 @@ pub(crate) struct ImportMcpRemote {
     /// Write the changes without confirmation. The original is kept in a backup that only you can read.
     #[arg(long)]
     pub(crate) write: bool,
-    /// The program to enter in the configurations. The default is the full path of this program, because clients that are
+    /// The program to enter in the configurations. Default: the full path of this program, because clients that are
     /// started from a desktop often have another `PATH` than a terminal.
     #[arg(long, value_name = "PROGRAM")]
     pub(crate) command: Option<String>,

@@ -7,7 +7,7 @@ use portcullis_metadata::Secret;
 
 use super::{Provider, StoreOption};
 
-// How a command signs in to a protected resource. A doc comment would replace the description of the command.
+// How a command signs in to a protected resource.
 #[derive(Args)]
 pub(crate) struct SignIn {
     /// The protected resource, such as `http://127.0.0.1:3000/mcp`.
@@ -28,7 +28,7 @@ pub(crate) struct SignIn {
     /// A file with that client's secret.
     #[arg(long, value_name = "FILE", requires = "client_id")]
     pub(crate) client_secret_file: Option<PathBuf>,
-    /// How the client authenticates at the token endpoint. By default the registration decides, then the authorization
+    /// How the client authenticates at the token endpoint. Default: as the registration says, else by the authorization
     /// server's list.
     #[arg(long, value_name = "METHOD", value_parser = ["none", "client_secret_post", "client_secret_basic"])]
     pub(crate) token_auth_method: Option<String>,
@@ -38,13 +38,13 @@ pub(crate) struct SignIn {
     /// The authorization server to use, one of those that the resource lists.
     #[arg(long, value_name = "ISSUER")]
     pub(crate) authorization_server: Option<String>,
-    /// The port on this machine that receives the redirect. The default depends on the resource.
+    /// The port on this machine that receives the redirect. Default: one that depends on the resource.
     #[arg(long, value_name = "PORT")]
     pub(crate) callback_port: Option<u16>,
-    /// The path of the redirect, exactly as it was registered. The default is `/callback`.
+    /// The path of the redirect, exactly as it was registered. Default: `/callback`.
     #[arg(long, value_name = "PATH")]
     pub(crate) callback_path: Option<String>,
-    /// The host of the redirect: `127.0.0.1` (default), `localhost` (which receives on 127.0.0.1 and ::1) or `::1`.
+    /// The host of the redirect: `127.0.0.1`, `localhost` (which receives on 127.0.0.1 and ::1) or `::1`. Default: `127.0.0.1`.
     #[arg(long, value_name = "HOST", value_parser = ["127.0.0.1", "localhost", "::1"])]
     pub(crate) callback_host: Option<String>,
     /// The client secret, for commands that do not read it from a file.

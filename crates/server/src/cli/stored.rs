@@ -18,7 +18,7 @@ pub(crate) struct List {
     pub(crate) options: StoreOptions,
 }
 
-// Which store is read, and how it is printed. A doc comment would replace the description of the command.
+// Which store is read, and how it is printed.
 #[derive(Args)]
 pub(crate) struct StoreOptions {
     /// Print JSON.

@@ -4,6 +4,7 @@
 //! no `Origin`, and each is logged and audited.
 
 mod access;
+mod confirmation;
 mod dropping;
 mod ending;
 mod handler;

@@ -23,6 +23,18 @@ use crate::{
 /// The maximum difference between the clocks of two processes that is tolerated.
 pub(super) const MAX_CLOCK_DIFFERENCE: Duration = Duration::from_secs(5);
 
+/// The result of [`SessionStore::end_scope`].
+#[derive(Debug)]
+#[must_use = "the ticket tells whether the end is recorded"]
+#[non_exhaustive]
+pub struct EndedScope {
+    /// Completes when the end is recorded.
+    pub ticket: EndTicket,
+    /// The sessions of this process's table that this call ended, each with the given reason. It contains neither those that
+    /// were ending already nor those of other processes.
+    pub sessions: Vec<Arc<Session>>,
+}
+
 impl SessionStore {
     /// Ends a session, even if it is in use. Returns a ticket that completes when the end is recorded. Returns `None`, and does
     /// nothing, if the session has already ended or belongs to another store.
@@ -31,18 +43,17 @@ impl SessionStore {
         (is_stored && session.end()).then(|| self.0.remove(session, reason))
     }
 
-    /// Ends all sessions of a scope, including those of other processes, but not those that are opened later. Returns a ticket
-    /// that completes when the end is recorded.
-    pub fn end_scope(&self, scope: EndScope<'_>, reason: EndReason) -> EndTicket {
+    /// Ends all sessions of a scope, including those of other processes, but not those that are opened later.
+    pub fn end_scope(&self, scope: EndScope<'_>, reason: EndReason) -> EndedScope {
         let now = self.0.clock.now();
         // The clock of a process that has opened a session can be ahead.
         let created = self.0.ends.floor_above_all(now.saturating_add(MAX_CLOCK_DIFFERENCE));
         let id = scope.id();
         let raised = self.0.ends.raise(Some(id), created, now);
         let ticket = self.0.journal.record(&SessionEnd::Floor { scope: Some(id), created });
-        self.0.end_created_until(Some(id), created, reason);
+        let sessions = self.0.end_created_until(Some(id), created, reason);
         self.0.record_overflow(id, raised);
-        ticket
+        EndedScope { ticket, sessions }
     }
 
     /// Adds an end that another process has recorded, or this one before a restart. It is not recorded again.
@@ -59,7 +70,9 @@ impl SessionStore {
                 if let Some(known) = known.filter(|known| known.owner_id() == owner) {
                     match lowest_generation {
                         Some(lowest) => drop(self.0.end_generations_here(&known, lowest)),
-                        None => self.0.end_here(&known, EndReason::EndedElsewhere),
+                        None => {
+                            self.0.end_here(&known, EndReason::EndedElsewhere);
+                        }
                     }
                 }
                 self.0.end_overflow(owner, raised);
@@ -68,7 +81,7 @@ impl SessionStore {
             SessionEnd::Floor { scope, created } if self.0.ends.has_floor(scope, created) => {}
             SessionEnd::Floor { scope, created } => {
                 let raised = self.0.ends.raise(scope, created, now);
-                self.0.end_created_until(scope, created, EndReason::ScopeEndedElsewhere);
+                drop(self.0.end_created_until(scope, created, EndReason::ScopeEndedElsewhere));
                 if let Some(scope) = scope {
                     self.0.end_overflow(scope, raised);
                 }
@@ -181,11 +194,13 @@ impl Inner {
         ticket
     }
 
-    /// Ends a session in this process. Its end is recorded already.
-    pub(super) fn end_here(&self, session: &Session, reason: EndReason) {
-        if session.end() {
+    /// Ends a session in this process. Its end is recorded already. Returns whether this call ended it.
+    pub(super) fn end_here(&self, session: &Session, reason: EndReason) -> bool {
+        let is_ended = session.end();
+        if is_ended {
             self.remove_from_table(session, reason);
         }
+        is_ended
     }
 
     /// Removes an ended session from the table, and calls the observer.
@@ -239,15 +254,16 @@ impl Inner {
     /// Ends the sessions in this process that the floors of a full table include.
     fn end_overflow(&self, owner: ScopeId, raised: RaisedFloors) {
         for (scope, created) in raised.floors(owner) {
-            self.end_created_until(scope, created, EndReason::Overflow);
+            drop(self.end_created_until(scope, created, EndReason::Overflow));
         }
     }
 
     /// Ends the sessions of a scope in the table that were created no later than `created`; without a scope, those of all scopes.
-    fn end_created_until(&self, scope: Option<ScopeId>, created: UnixTime, reason: EndReason) {
-        for session in self.sessions_in(scope).iter().filter(|session| session.created() <= created) {
-            self.end_here(session, reason);
-        }
+    /// Returns those that this call ended.
+    fn end_created_until(&self, scope: Option<ScopeId>, created: UnixTime, reason: EndReason) -> Vec<Arc<Session>> {
+        let mut sessions = self.sessions_in(scope);
+        sessions.retain(|session| session.created() <= created && self.end_here(session, reason));
+        sessions
     }
 
     /// Returns the sessions of a scope in the table; without a scope, all sessions.

@@ -15,7 +15,7 @@ async fn connections_are_pooled() {
     ];
     for head in heads {
         let test_upstream = TestUpstream::new().await;
-        let (response, mut served) = test_upstream.first(head).await;
+        let (response, mut served) = test_upstream.answer_first(head).await;
         let mut body = response.into_body();
         while let Some(frame) = body.frame().await {
             assert!(frame.unwrap().is_data());
@@ -29,7 +29,7 @@ async fn connections_are_pooled() {
 #[tokio::test]
 async fn a_complete_response_frees_its_connection_at_once() {
     let test_upstream = TestUpstream::new().await;
-    let (unread, mut served) = test_upstream.first(OK).await;
+    let (unread, mut served) = test_upstream.answer_first(OK).await;
     assert!(test_upstream.is_reused(&mut served).await);
     assert_eq!(text(unread).await, "{}");
 }
@@ -60,13 +60,13 @@ async fn concurrent_requests_do_not_share() {
 async fn stale_connections_are_not_used() {
     let test_upstream = TestUpstream::new().await;
     let closing = "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\n{}";
-    let (response, mut served) = test_upstream.first(closing).await;
+    let (response, mut served) = test_upstream.answer_first(closing).await;
     assert!(!response.headers().contains_key("connection"));
     assert_eq!(text(response).await, "{}");
     assert!(!test_upstream.is_reused(&mut served).await);
 
     let test_upstream = TestUpstream::new().await;
-    let (response, mut served) = test_upstream.first(OK).await;
+    let (response, mut served) = test_upstream.answer_first(OK).await;
     drop(response);
     test_upstream.clock.advance(Duration::from_millis(3999));
     assert!(test_upstream.is_reused(&mut served).await);
@@ -75,7 +75,7 @@ async fn stale_connections_are_not_used() {
     assert!(!test_upstream.is_reused(&mut served).await);
 
     let test_upstream = TestUpstream::with(|settings| settings.max_idle_connections = 0).await;
-    let (response, mut served) = test_upstream.first(OK).await;
+    let (response, mut served) = test_upstream.answer_first(OK).await;
     drop(response);
     assert!(!test_upstream.is_reused(&mut served).await);
 }
@@ -105,10 +105,10 @@ async fn expired_connections_are_closed() {
 #[tokio::test]
 async fn a_closed_idle_connection_is_replaced() {
     let test_upstream = TestUpstream::new().await;
-    let (_, served) = test_upstream.first(OK).await;
+    let (_, served) = test_upstream.answer_first(OK).await;
     drop(served);
     test_upstream.notice().await;
-    let (response, _) = test_upstream.first(OK).await;
+    let (response, _) = test_upstream.answer_first(OK).await;
     assert_eq!(text(response).await, "{}");
 }
 
@@ -116,7 +116,7 @@ async fn a_closed_idle_connection_is_replaced() {
 #[tokio::test]
 async fn unsolicited_responses_are_not_forwarded() {
     let test_upstream = TestUpstream::new().await;
-    let (_, mut served) = test_upstream.first(OK).await;
+    let (_, mut served) = test_upstream.answer_first(OK).await;
     served.send("HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nforged").await;
     test_upstream.notice().await;
     assert!(!test_upstream.is_reused(&mut served).await);
@@ -140,7 +140,7 @@ async fn an_unsent_request_is_returned() {
 #[tokio::test]
 async fn a_sent_request_is_not_repeated() {
     let test_upstream = TestUpstream::new().await;
-    let (_, mut served) = test_upstream.first(OK).await;
+    let (_, mut served) = test_upstream.answer_first(OK).await;
     let serve = async {
         served.request().await.unwrap();
         drop(served);
@@ -151,14 +151,14 @@ async fn a_sent_request_is_not_repeated() {
         () = serve => unreachable!(),
         _ = test_upstream.accept() => panic!("it was sent twice"),
     };
-    assert_eq!(failure(response).await.1, "upstream.no_answer");
+    assert_eq!(failure(response).await.code, "upstream.no_answer");
 }
 
 /// L1: dropping a response, or its future, closes the connection.
 #[tokio::test]
 async fn dropping_closes_the_connection() {
     let test_upstream = TestUpstream::new().await;
-    let (mut response, mut served) = test_upstream.first(STREAM_HEAD).await;
+    let (mut response, mut served) = test_upstream.answer_first(STREAM_HEAD).await;
     served.send("3\r\n:1\n\r\n").await;
     event(&mut response).await;
     drop(response);
@@ -200,7 +200,7 @@ async fn unix_sockets() {
 
     drop(listener);
     std::fs::remove_file(&path).unwrap();
-    assert_eq!(failure(post(&upstream).await).await.1, "upstream.unreachable");
+    assert_eq!(failure(post(&upstream).await).await.code, "upstream.unreachable");
 }
 
 /// L1: bytes after the end of a response are not the start of the next one.
@@ -208,13 +208,13 @@ async fn unix_sockets() {
 async fn bytes_after_a_response_end_its_connection() {
     let test_upstream = TestUpstream::new().await;
     let (response, mut served) =
-        test_upstream.first(&format!("{OK}HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nforged")).await;
+        test_upstream.answer_first(&format!("{OK}HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nforged")).await;
     assert_eq!(text(response).await, "{}");
     assert!(!test_upstream.is_reused(&mut served).await);
 
     let test_upstream = TestUpstream::new().await;
     let (response, mut served) =
-        test_upstream.first(&format!("{STREAM_HEAD}2\r\n{{}}\r\n0\r\n\r\nHTTP/1.1 200 OK\r\n")).await;
+        test_upstream.answer_first(&format!("{STREAM_HEAD}2\r\n{{}}\r\n0\r\n\r\nHTTP/1.1 200 OK\r\n")).await;
     assert_eq!(text(response).await, "{}");
     assert!(!test_upstream.is_reused(&mut served).await);
 }
@@ -228,7 +228,7 @@ async fn ambiguous_connections_are_not_reused() {
         "HTTP/1.0 200 OK\r\ncontent-length: 2\r\n\r\n{}",
     ] {
         let test_upstream = TestUpstream::new().await;
-        let (response, mut served) = test_upstream.first(head).await;
+        let (response, mut served) = test_upstream.answer_first(head).await;
         text(response).await;
         assert!(!test_upstream.is_reused(&mut served).await, "{head}");
     }

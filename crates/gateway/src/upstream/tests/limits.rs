@@ -11,24 +11,24 @@ fn limited(max: usize) -> impl FnOnce(&mut HttpUpstreamSettings) {
 #[tokio::test]
 async fn connections_are_limited() {
     let test_upstream = TestUpstream::with(limited(1)).await;
-    let (held, mut served) = test_upstream.first(STREAM_HEAD).await;
+    let (held, mut served) = test_upstream.answer_first(STREAM_HEAD).await;
     let response = post(&test_upstream.upstream).await;
     assert_eq!(response.headers()["retry-after"], "1");
 
-    let (status, code, content_type, body) = failure(response).await;
-    assert_eq!(status, 503);
-    assert_eq!(code, "upstream.too_many_connections");
-    assert_eq!(content_type.as_str(), "application/json");
-    assert!(body.contains("-32603"), "{body}");
+    let to_post = failure(response).await;
+    assert_eq!(to_post.status, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(to_post.code, "upstream.too_many_connections");
+    assert_eq!(to_post.content_type, "application/json");
+    assert!(to_post.body.contains("-32603"), "{}", to_post.body);
 
-    let (status, _, content_type, _) = failure(call(&test_upstream.upstream, Method::GET, "").await).await;
-    assert_eq!(status, 503);
-    assert_eq!(content_type.as_str(), "text/plain");
+    let to_get = failure(call(&test_upstream.upstream, Method::GET, "").await).await;
+    assert_eq!(to_get.status, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(to_get.content_type, "text/plain");
 
     // When one ends, another one can be opened.
     drop(held);
     served.closed().await;
-    let (response, mut served) = test_upstream.first(OK).await;
+    let (response, mut served) = test_upstream.answer_first(OK).await;
     assert_eq!(text(response).await, "{}");
 
     // An idle connection is reused.
@@ -72,7 +72,7 @@ async fn idle_connections_of_other_workers_are_closed() {
 #[tokio::test]
 async fn heads_have_a_time_limit() {
     let test_upstream = TestUpstream::with(|settings| settings.head_timeout = Duration::from_secs(2)).await;
-    let (response, mut served) = test_upstream.first(OK).await;
+    let (response, mut served) = test_upstream.answer_first(OK).await;
     assert_eq!(text(response).await, "{}");
     tokio::time::pause();
     let silent = async {
@@ -82,11 +82,11 @@ async fn heads_have_a_time_limit() {
     let started = tokio::time::Instant::now();
     let (response, ()) = tokio::join!(post(&test_upstream.upstream), silent);
     let waited = started.elapsed();
-    assert_eq!(failure(response).await.1, "upstream.head_timeout");
+    assert_eq!(failure(response).await.code, "upstream.head_timeout");
     assert!((2000..=2600).contains(&waited.as_millis()), "{waited:?}");
 
     tokio::time::resume();
-    let (mut response, mut served) = test_upstream.first(STREAM_HEAD).await;
+    let (mut response, mut served) = test_upstream.answer_first(STREAM_HEAD).await;
     tokio::time::pause();
     tokio::time::sleep(Duration::from_secs(10)).await;
     tokio::time::resume();
@@ -109,7 +109,7 @@ async fn late_bytes_are_not_the_next_response() {
         "HTTP/1.1 200 OK\ncontent-length: 2\r\n\r\n{}",
     ] {
         let test_upstream = TestUpstream::new().await;
-        let (response, mut served) = test_upstream.first(head).await;
+        let (response, mut served) = test_upstream.answer_first(head).await;
         if response.status() == StatusCode::NO_CONTENT {
             assert!(!response.headers().contains_key("content-length"), "{head}");
         }
@@ -121,7 +121,7 @@ async fn late_bytes_are_not_the_next_response() {
         "HTTP/1.1 304 Not Modified\r\ncontent-length: 44\r\n\r\n",
     ] {
         let test_upstream = TestUpstream::new().await;
-        let (_, mut served) = test_upstream.first(head).await;
+        let (_, mut served) = test_upstream.answer_first(head).await;
         assert!(test_upstream.is_reused(&mut served).await, "{head}");
     }
 }
@@ -131,11 +131,11 @@ async fn late_bytes_are_not_the_next_response() {
 async fn redirects() {
     let test_upstream = TestUpstream::new().await;
     let (response, _) = test_upstream
-        .first("HTTP/1.1 307 Temporary Redirect\r\nlocation: http://10.0.0.1/mcp/\r\ncontent-length: 0\r\n\r\n")
+        .answer_first("HTTP/1.1 307 Temporary Redirect\r\nlocation: http://10.0.0.1/mcp/\r\ncontent-length: 0\r\n\r\n")
         .await;
     assert!(!response.headers().contains_key("location"));
-    let (status, code, _, body) = failure(response).await;
-    assert_eq!(status, 502);
-    assert_eq!(code, "upstream.redirect");
-    assert!(!body.contains("10.0.0.1"));
+    let failure = failure(response).await;
+    assert_eq!(failure.status, StatusCode::BAD_GATEWAY);
+    assert_eq!(failure.code, "upstream.redirect");
+    assert!(!failure.body.contains("10.0.0.1"), "{}", failure.body);
 }

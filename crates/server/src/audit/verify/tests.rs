@@ -77,7 +77,7 @@ impl Trail {
         verify(&self.files, &keys(SECRET), &[]).unwrap()
     }
 
-    fn broken(&self) -> (&'static str, Option<(usize, u64)>, String) {
+    fn broken(&self) -> (BreakCode, Option<(usize, u64)>, String) {
         let cause = self.verify().first_break.expect("a break");
         let file = cause.file.map(|file| self.files.iter().position(|other| *other == file).unwrap());
         (cause.code, file.zip(cause.line), cause.message)
@@ -110,17 +110,29 @@ fn an_intact_trail() {
 fn manipulations_are_found() {
     type Edit = fn(&mut Vec<String>);
     /// The file to edit, the edit, and the expected code, position and message.
-    type Case = (usize, Edit, &'static str, (usize, u64), &'static str);
+    type Case = (usize, Edit, BreakCode, (usize, u64), &'static str);
     let cases: [Case; 9] = [
-        (0, |lines| lines[1] = lines[1].replace("\"n\":2", "\"n\":7"), "altered", (0, 2), "record 2 was altered"),
-        (0, |lines| drop(lines.remove(1)), "missing", (0, 2), "record 2 is missing"),
-        (0, |lines| lines.truncate(1), "missing", (1, 1), "the records 2 to 3 are missing"),
-        (0, |lines| lines.swap(1, 2), "missing", (0, 2), "record 2 is missing"),
-        (0, |lines| lines.push(lines[1].clone()), "order", (0, 4), "record 2 follows record 3"),
-        (0, |lines| lines.insert(1, "{\"event\":\"decision\"}".to_owned()), "not_chained", (0, 2), "not a record"),
-        (0, |lines| lines[2].truncate(20), "not_chained", (0, 3), "not a record"),
-        (0, |lines| lines.insert(0, String::new()), "not_chained", (0, 1), "not a record"),
-        (1, |lines| drop(lines.remove(0)), "missing", (1, 1), "record 4 is missing"),
+        (
+            0,
+            |lines| lines[1] = lines[1].replace("\"n\":2", "\"n\":7"),
+            BreakCode::Altered,
+            (0, 2),
+            "record 2 was altered",
+        ),
+        (0, |lines| drop(lines.remove(1)), BreakCode::Missing, (0, 2), "record 2 is missing"),
+        (0, |lines| lines.truncate(1), BreakCode::Missing, (1, 1), "the records 2 to 3 are missing"),
+        (0, |lines| lines.swap(1, 2), BreakCode::Missing, (0, 2), "record 2 is missing"),
+        (0, |lines| lines.push(lines[1].clone()), BreakCode::Order, (0, 4), "record 2 follows record 3"),
+        (
+            0,
+            |lines| lines.insert(1, "{\"event\":\"decision\"}".to_owned()),
+            BreakCode::NotChained,
+            (0, 2),
+            "not a record",
+        ),
+        (0, |lines| lines[2].truncate(20), BreakCode::NotChained, (0, 3), "not a record"),
+        (0, |lines| lines.insert(0, String::new()), BreakCode::NotChained, (0, 1), "not a record"),
+        (1, |lines| drop(lines.remove(0)), BreakCode::Missing, (1, 1), "record 4 is missing"),
     ];
     for (file, edit, code, place, message) in cases {
         let trail = Trail::of_two_files();
@@ -139,12 +151,12 @@ fn missing_files_are_found() {
     let continued = trail.continued();
     trail.file("c", &[continued, record("decision", 8)]);
     trail.files.remove(1);
-    assert_eq!(trail.broken().0, "missing");
+    assert_eq!(trail.broken().0, BreakCode::Missing);
     let trail = Trail::of_two_files();
     trail.edit(1, |lines| drop(lines.remove(0)));
     let report = verify(&trail.files[1..], &keys(SECRET), &[]).unwrap();
-    assert_eq!(report.first_break.unwrap().code, "start_missing");
-    assert_eq!(verify(&[], &keys(SECRET), &[]).unwrap().first_break.unwrap().code, "empty");
+    assert_eq!(report.first_break.unwrap().code, BreakCode::StartMissing);
+    assert_eq!(verify(&[], &keys(SECRET), &[]).unwrap().first_break.unwrap().code, BreakCode::Empty);
     assert!(verify(&["/nowhere".into()], &keys(SECRET), &[]).is_err());
     assert!(verify(&["/".into()], &keys(SECRET), &[]).is_err());
 }
@@ -158,10 +170,10 @@ fn heads_show_truncation() {
     assert_eq!(verify_head(head), None);
     trail.edit(1, |lines| drop(lines.pop()));
     assert_eq!(trail.verify().first_break, None, "the trail itself does not show it");
-    assert_eq!(verify_head(head), Some("truncated"));
-    assert_eq!(verify_head(Head { seq: 5, ..head }), Some("replaced"));
+    assert_eq!(verify_head(head), Some(BreakCode::Truncated));
+    assert_eq!(verify_head(Head { seq: 5, ..head }), Some(BreakCode::Replaced));
     let last = verify(&trail.files[1..], &keys(SECRET), &[Head { seq: 1, ..head }]).unwrap();
-    assert_eq!(last.first_break.unwrap().code, "start_missing");
+    assert_eq!(last.first_break.unwrap().code, BreakCode::StartMissing);
 }
 
 /// J4: a line that a crash has cut off is accepted only if the next records say so.
@@ -179,7 +191,7 @@ fn torn_lines_are_explained() {
 
     for text in [format!("{first}{{\"timestam\n{rest}"), format!("{first}{{\"tim\n{{\"tim\n{rest}")] {
         trail.write("a", &text);
-        assert_eq!(trail.broken().0, "not_chained");
+        assert_eq!(trail.broken().0, BreakCode::NotChained);
         assert_eq!(trail.broken().1.unwrap().1, 2);
     }
     trail.write("a", &format!("{first}{{\"tim"));
@@ -190,7 +202,7 @@ fn torn_lines_are_explained() {
     let mut trail = Trail::new();
     let decisions: Vec<_> = (1..4).map(|number| record("decision", number)).collect();
     trail.file("a", &[&decisions[..], &[torn(5)]].concat());
-    assert_eq!(trail.broken().0, "missing", "the torn line was removed");
+    assert_eq!(trail.broken().0, BreakCode::Missing, "the torn line was removed");
     assert_eq!(trail.broken().1.unwrap().1, 3, "the torn line was removed");
 
     // A file that was rotated by another program ends within a line.
@@ -210,7 +222,7 @@ fn torn_lines_are_explained() {
 /// J4: another chain may begin only after the regular end of a process.
 #[test]
 fn further_chains() {
-    for (event, code) in [("audit.stopped", None), ("decision", Some("end_missing"))] {
+    for (event, code) in [("audit.stopped", None), ("decision", Some(BreakCode::EndMissing))] {
         let mut trail = Trail::new();
         trail.file("a", &[record("audit.started", 1), record(event, 2)]);
         trail.chain = Trail::chain(SECRET, Head::default());
@@ -224,7 +236,7 @@ fn further_chains() {
 /// J4: the key may change when a process starts, and at no other record.
 #[test]
 fn keys_change_at_a_start() {
-    for (event, code) in [("audit.started", None), ("decision", Some("altered"))] {
+    for (event, code) in [("audit.started", None), ("decision", Some(BreakCode::Altered))] {
         let mut trail = Trail::new();
         trail.file("a", &[record("audit.started", 1), record("decision", 2)]);
         trail.chain = Trail::chain(OTHER_SECRET, trail.chain.head());
@@ -232,7 +244,7 @@ fn keys_change_at_a_start() {
         let both = keys(&format!("{OTHER_SECRET}\n{SECRET}"));
         let report = verify(&trail.files, &both, &[]).unwrap();
         assert_eq!(report.first_break.map(|cause| cause.code), code);
-        assert_eq!(trail.verify().first_break.unwrap().code, "altered");
+        assert_eq!(trail.verify().first_break.unwrap().code, BreakCode::Altered);
     }
 }
 

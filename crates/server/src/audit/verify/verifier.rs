@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::{
     lines::Line,
-    report::{Break, Report, Verified},
+    report::{Break, BreakCode, Report, Verified},
 };
 use crate::audit::chain::{ChainKey, ChainKeys, ChainedLine, Head};
 
@@ -111,7 +111,7 @@ impl<'a> Verifier<'a> {
             // The first file continues another one that is not given.
             None => members.previous.parse().ok().filter(|_| members.event == "audit.continued").ok_or_else(|| {
                 place.broken(
-                    "start_missing",
+                    BreakCode::StartMissing,
                     format!("record {seq} continues a chain; name the file before this one, too"),
                 )
             })?,
@@ -125,7 +125,7 @@ impl<'a> Verifier<'a> {
         if let Some(key) = begins_chain.filter(|_| self.head.is_some()) {
             if !self.report.is_stopped {
                 return Err(place.broken(
-                    "end_missing",
+                    BreakCode::EndMissing,
                     format!(
                         "another chain begins, but the chain before it ends at record {} without audit.stopped",
                         previous.seq
@@ -143,19 +143,19 @@ impl<'a> Verifier<'a> {
     fn not_following(&self, place: Place<'_>, previous: &Head, seq: u64) -> Break {
         match previous.seq.checked_add(1) {
             Some(expected) if seq > expected && seq - expected == 1 => {
-                place.broken("missing", format!("record {expected} is missing"))
+                place.broken(BreakCode::Missing, format!("record {expected} is missing"))
             }
             Some(expected) if seq > expected => {
-                place.broken("missing", format!("the records {expected} to {} are missing", seq - 1))
+                place.broken(BreakCode::Missing, format!("the records {expected} to {} are missing", seq - 1))
             }
             Some(expected) if seq < expected => place.broken(
-                "order",
+                BreakCode::Order,
                 format!("record {seq} follows record {}; records were repeated or moved", previous.seq),
             ),
             _ if self.head.is_none() => {
-                place.broken("altered", format!("record {seq} was altered, or was written with another key"))
+                place.broken(BreakCode::Altered, format!("record {seq} was altered, or was written with another key"))
             }
-            _ => place.broken("altered", format!("record {seq} was altered")),
+            _ => place.broken(BreakCode::Altered, format!("record {seq} was altered")),
         }
     }
 
@@ -177,7 +177,7 @@ impl<'a> Verifier<'a> {
             Some(line) => return Err(line.not_chained()),
             None if members.event == "audit.torn" && self.report.records > BEGINNINGS.len() as u64 => {
                 return Err(self.place_of_last().broken(
-                    "missing",
+                    BreakCode::Missing,
                     format!("an incomplete line of {} bytes is missing after this line", members.torn_bytes),
                 ));
             }
@@ -215,7 +215,7 @@ impl<'a> Verifier<'a> {
             }
             Some(line) => Some(line.not_chained()),
             None if self.head.is_none() => {
-                Some(self.place_of_last().broken("empty", "there are no records".to_owned()))
+                Some(self.place_of_last().broken(BreakCode::Empty, "there are no records".to_owned()))
             }
             None => None,
         };
@@ -231,7 +231,7 @@ impl<'a> Verifier<'a> {
         let place = self.place_of_last();
         Some(if missing.seq > last.seq {
             place.broken(
-                "truncated",
+                BreakCode::Truncated,
                 format!(
                     "the log has the head {}, but the last record is {}; the end was cut off",
                     missing.seq, last.seq
@@ -239,14 +239,14 @@ impl<'a> Verifier<'a> {
             )
         } else if missing.seq < first && self.report.chains == 1 {
             Break {
-                code: "start_missing",
+                code: BreakCode::StartMissing,
                 message: format!("the head {} is of a record before the first one, {first}", missing.seq),
                 file: None,
                 line: None,
             }
         } else {
             Break {
-                code: "replaced",
+                code: BreakCode::Replaced,
                 message: format!("no record {} has the MAC that the log has; records were replaced", missing.seq),
                 file: None,
                 line: None,
@@ -261,12 +261,12 @@ impl<'a> Verifier<'a> {
 
 impl Unexplained<'_> {
     fn not_chained(&self) -> Break {
-        self.place.broken("not_chained", "the line is not a record of the chain".to_owned())
+        self.place.broken(BreakCode::NotChained, "the line is not a record of the chain".to_owned())
     }
 }
 
 impl Place<'_> {
-    fn broken(&self, code: &'static str, message: String) -> Break {
+    fn broken(&self, code: BreakCode, message: String) -> Break {
         let is_known = self.line > 0;
         Break { code, message, file: is_known.then(|| self.file.to_owned()), line: is_known.then_some(self.line) }
     }

@@ -26,7 +26,7 @@ pub(crate) fn store_in(directory: Option<&Path>) -> anyhow::Result<CredentialSto
     let directory = directory.map(Path::to_owned).or_else(CredentialStore::user_directory);
     directory
         .map(CredentialStore::in_directory)
-        .context("no directory for credentials: HOME is not set; name one with --store")
+        .context("no directory for tokens: none of XDG_STATE_HOME, HOME and LOCALAPPDATA is an absolute path; name one with --store")
 }
 
 /// Returns the settings of the authorizer from the options of a command.

@@ -7,7 +7,7 @@ use portcullis_session::EndTicket;
 use tokio::time::timeout;
 
 use super::{
-    ending::{RECORD_TIMEOUT, unknown_issuer},
+    confirmation::{self, Unconfirmed},
     response::AdminError,
 };
 use crate::{
@@ -22,6 +22,7 @@ use crate::{
 const FETCH_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Tokens that were dropped in this process, and that the other replicas drop.
+#[must_use = "the drop is not confirmed"]
 pub(super) struct Dropping {
     pub(super) result: DropResult,
     /// `None` without other replicas.
@@ -34,7 +35,9 @@ pub(super) struct Dropping {
 /// # Errors
 /// Fails if the issuer is not configured.
 pub(super) async fn begin(state: &ServerState, name: &str) -> Result<Dropping, AdminError> {
-    let issuer = state.issuers().find(|issuer| issuer.issuer().as_str() == name).ok_or_else(unknown_issuer)?;
+    let unknown =
+        || AdminError::unknown_issuer("the issuer is not configured; write it exactly as in the configuration");
+    let issuer = state.issuers().find(|issuer| issuer.issuer().as_str() == name).ok_or_else(unknown)?;
     // New keys first: a token that is verified meanwhile is not cached with the former ones.
     let keys_fetched = matches!(timeout(FETCH_TIMEOUT, issuer.refresh_now()).await, Ok(Ok(())));
     let Dropped { tokens, streams } = revocations::drop_issuer(state, issuer);
@@ -50,15 +53,18 @@ impl Dropping {
     /// # Errors
     /// Fails if one has not confirmed it in time. The tokens are dropped in this process.
     pub(super) async fn confirmed(self) -> Result<DropResult, AdminError> {
-        let Some(ticket) = self.ticket else { return Ok(self.result) };
-        match timeout(RECORD_TIMEOUT, ticket).await {
-            Ok(Ok(())) => Ok(self.result),
-            _ => {
-                let message = "the tokens are dropped in this process, and not all other replicas have confirmed it: they drop \
-                               them as soon as redis allows; try again";
-                Err(AdminError::new(StatusCode::SERVICE_UNAVAILABLE, "admin.drop_not_shared", message))
+        let Err(unconfirmed) = confirmation::wait(self.ticket).await else { return Ok(self.result) };
+        let message = match unconfirmed {
+            Unconfirmed::Failed => {
+                "the tokens are dropped in this process, and the other replicas could not be told: they drop them as soon as \
+                 redis allows; try again"
             }
-        }
+            Unconfirmed::TimedOut => {
+                "the tokens are dropped in this process, and not all other replicas have confirmed it within 5 s: they drop \
+                 them as soon as redis allows; try again"
+            }
+        };
+        Err(AdminError::new(StatusCode::SERVICE_UNAVAILABLE, "admin.drop_not_shared", message))
     }
 }
 

@@ -44,7 +44,7 @@ impl Report {
     pub(super) fn set_target(&mut self, target: &EndTarget) {
         match target {
             EndTarget::Session(hash) => self.session = Some(*hash),
-            EndTarget::Owners(owner) => self.owner = owner.clone(),
+            EndTarget::Owners(owners) => self.owner = owners.filter(),
         }
     }
 

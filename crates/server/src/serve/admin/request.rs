@@ -47,8 +47,35 @@ pub(super) struct OwnerFilter {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum EndTarget {
     Session(LogHash),
-    /// At least a subject or a client.
-    Owners(OwnerFilter),
+    Owners(EndOwners),
+}
+
+/// The owners whose sessions end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct EndOwners {
+    /// `None` for every issuer.
+    pub(super) issuer: Option<String>,
+    pub(super) names: OwnerNames,
+}
+
+/// The names of owners: never none, because a filter without names matches all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum OwnerNames {
+    Subject(String),
+    Client(String),
+    Both { subject: String, client: String },
+}
+
+impl EndOwners {
+    /// Returns the filter that matches these owners.
+    pub(super) fn filter(&self) -> OwnerFilter {
+        let (subject, client) = match &self.names {
+            OwnerNames::Subject(subject) => (Some(subject), None),
+            OwnerNames::Client(client) => (None, Some(client)),
+            OwnerNames::Both { subject, client } => (Some(subject), Some(client)),
+        };
+        OwnerFilter { issuer: self.issuer.clone(), subject: subject.cloned(), client: client.cloned() }
+    }
 }
 
 impl Route {
@@ -136,13 +163,19 @@ pub(super) fn parse_end(body: &[u8]) -> Result<(EndTarget, Option<String>), Admi
     ] {
         text.iter().try_for_each(|text| check_length(name, text, max))?;
     }
-    let target = match (session, subject, client) {
-        (Some(session), None, None) if issuer.is_none() => EndTarget::Session(parse_hash("session", &session)?),
+    let names = match (session, subject, client) {
+        (Some(session), None, None) if issuer.is_none() => {
+            return Ok((EndTarget::Session(parse_hash("session", &session)?), note));
+        }
+        (None, Some(subject), None) => OwnerNames::Subject(subject),
+        (None, None, Some(client)) => OwnerNames::Client(client),
+        (None, Some(subject), Some(client)) => OwnerNames::Both { subject, client },
         (None, None, None) => return Err(AdminError::invalid("name a session, a subject or a client")),
-        (None, subject, client) => EndTarget::Owners(OwnerFilter { issuer, subject, client }),
-        _ => return Err(AdminError::invalid("name either a session, or a subject, a client and an issuer")),
+        (Some(_), ..) => {
+            return Err(AdminError::invalid("name either a session, or a subject, a client and an issuer"));
+        }
     };
-    Ok((target, note))
+    Ok((EndTarget::Owners(EndOwners { issuer, names }), note))
 }
 
 /// Reads the body of [`Route::DropTokens`].
@@ -253,8 +286,8 @@ mod tests {
         let parsed = parse_end(format!("{{\"session\":\"{session}\",\"note\":\"n\"}}").as_bytes()).unwrap();
         assert_eq!(parsed, (EndTarget::Session(LogHash::parse(session).unwrap()), Some("n".to_owned())));
         let (target, note) = parse_end(br#"{"subject":"alice","issuer":"https://i"}"#).unwrap();
-        let owner = OwnerFilter { issuer: Some("https://i".into()), subject: Some("alice".into()), client: None };
-        assert_eq!(target, EndTarget::Owners(owner));
+        let names = OwnerNames::Subject("alice".into());
+        assert_eq!(target, EndTarget::Owners(EndOwners { issuer: Some("https://i".into()), names }));
         assert_eq!(note, None);
 
         for body in [

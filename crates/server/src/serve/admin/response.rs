@@ -23,7 +23,7 @@ const NOT_SERIALIZED: &str = r#"{"error":{"code":"server.not_serialized","messag
 pub(super) struct AdminError {
     pub(super) status: StatusCode,
     pub(super) code: &'static str,
-    message: Cow<'static, str>,
+    pub(super) message: Cow<'static, str>,
     /// The method of the path, if the request has another one.
     allowed_method: Option<Method>,
 }
@@ -43,6 +43,11 @@ impl AdminError {
 
     pub(super) fn invalid(message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "admin.request_invalid", message)
+    }
+
+    /// The error for an issuer of a request that is not configured.
+    pub(super) fn unknown_issuer(message: &'static str) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "admin.issuer_unknown", message)
     }
 
     /// The error for another method than that of the path. The response names the method in `Allow` (RFC 9110 section

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use portcullis_endpoint::StreamRequest;
-use portcullis_session::{EndReason, EndScope, EndTicket, Session, SessionTarget};
+use portcullis_session::{EndReason, EndScope, EndTicket, EndedScope, Session, SessionTarget};
 
 use super::{Resource, ServerState};
 use crate::serve::sessions::{unrecorded, upstreams::SessionUpstream};
@@ -29,9 +29,9 @@ impl ServerState {
         unrecorded::report_later(ended.tickets, self.process.observers.audit.clone());
     }
 
-    fn end_removed_scopes(&self, previous: &Self) -> Vec<EndTicket> {
-        let mut tickets = Vec::new();
-        let mut end = |scope: EndScope<'_>, reason| tickets.push(self.process.sessions.end_scope(scope, reason));
+    fn end_removed_scopes(&self, previous: &Self) -> EndedSessions {
+        let mut ended = EndedSessions::default();
+        let mut end = |scope: EndScope<'_>, reason| ended.add_scope(self.process.sessions.end_scope(scope, reason));
         let has_issuer = |issuer: &str| self.issuers.iter().any(|current| current.issuer.issuer().as_str() == issuer);
         for resource in &previous.resources {
             let uri = resource.protected.resource();
@@ -54,7 +54,7 @@ impl ServerState {
                 end(EndScope::Issuer(removed.as_str()), EndReason::IssuerRemoved);
             }
         }
-        tickets
+        ended
     }
 
     /// Ends sessions and streams that requests of earlier configurations have opened since the reload.
@@ -64,7 +64,7 @@ impl ServerState {
         }
         // This comes before the search: a request that ends in the meantime may have opened a session.
         let is_unused = self.replaced.in_use().next().is_none();
-        self.finish_ends(self.end_sessions(Vec::new));
+        self.finish_ends(self.end_sessions(EndedSessions::default));
         self.end_streams();
         if is_unused {
             self.process.upstream_ends.forget_former_upstreams();
@@ -93,7 +93,7 @@ impl ServerState {
     }
 
     /// Ends the sessions that no request can use any more. `end_scopes` can end many of them together.
-    fn end_sessions(&self, end_scopes: impl FnOnce() -> Vec<EndTicket>) -> EndedSessions {
+    fn end_sessions(&self, end_scopes: impl FnOnce() -> EndedSessions) -> EndedSessions {
         let resources: HashMap<&str, &Resource> =
             self.resources.iter().map(|resource| (resource.protected.resource().as_str(), &**resource)).collect();
         let reason = |session: &Session| match resources.get(session.resource().as_str()) {
@@ -104,11 +104,21 @@ impl ServerState {
             }
             Some(_) => None,
         };
-        let unusable = |session: Arc<Session>| reason(&session).map(|reason| (session, reason));
-        let unusable: Vec<_> = self.process.sessions.all().into_iter().filter_map(unusable).collect();
-        let mut tickets = end_scopes();
-        tickets.extend(unusable.iter().filter_map(|(session, reason)| self.process.sessions.end(session, *reason)));
-        EndedSessions { sessions: unusable.into_iter().map(|(session, _)| session).collect(), tickets }
+        let mut ended = end_scopes();
+        for session in self.process.sessions.all() {
+            if let Some(ticket) = reason(&session).and_then(|reason| self.process.sessions.end(&session, reason)) {
+                ended.tickets.push(ticket);
+                ended.sessions.push(session);
+            }
+        }
+        ended
+    }
+}
+
+impl EndedSessions {
+    fn add_scope(&mut self, ended: EndedScope) {
+        self.tickets.push(ended.ticket);
+        self.sessions.extend(ended.sessions);
     }
 }
 

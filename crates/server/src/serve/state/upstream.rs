@@ -53,9 +53,10 @@ impl ResourceUpstream {
             UpstreamPlan::Demo => {
                 let shared = Box::new(demo::service()?);
                 let new_service = || {
-                    let service = Plain::new((*shared).clone());
-                    let clock = Arc::clone(&process.clock);
-                    BackendService::Demo(Box::new(DemoUpstream { service, clock }))
+                    BackendService::Demo(Box::new(DemoUpstream {
+                        service: Plain::new((*shared).clone()),
+                        clock: Arc::clone(&process.clock),
+                    }))
                 };
                 let services = (0..process.workers).map(|_| new_service()).collect();
                 (Upstream::Demo(shared), services)

@@ -59,7 +59,7 @@ fn subjects_and_clients_end_where_they_are_in_no_table() {
         let (first, second) = two();
         let unknown = first.open();
         let mallorys = first.fixture.open(MALLORY);
-        assert!(second.fixture.store.end_scope(scope, EndReason::Administrator).is_done());
+        assert!(second.fixture.store.end_scope(scope, EndReason::Administrator).ticket.is_done());
         assert_eq!(second.try_use(&unknown), Err(ResolveError::Ended), "{scope:?}");
         assert!(second.fixture.resolve(MALLORY, &mallorys).is_ok());
         let others = EndScope::Subject { issuer: "https://other.example", subject };
@@ -67,4 +67,25 @@ fn subjects_and_clients_end_where_they_are_in_no_table() {
         drop(second.fixture.store.end_scope(others, EndReason::Administrator));
         assert_eq!(second.try_use(&later), Ok(()));
     }
+}
+
+/// E9, E12: the end of a scope returns the sessions that it ended, so that each is ended at its upstream once.
+#[test]
+fn the_end_of_a_scope_returns_its_sessions() {
+    let Owner::Subject { issuer, subject, .. } = ALICE else { unreachable!() };
+    let fixture = fixture();
+    let sessions: Vec<_> = (0..3).map(|_| fixture.open(ALICE)).collect();
+    let mallorys = fixture.open(MALLORY);
+    fixture.store.end(&sessions[0], EndReason::Deleted);
+    let end = || {
+        let ended = fixture.store.end_scope(EndScope::Subject { issuer, subject }, EndReason::Administrator).sessions;
+        let mut hashes: Vec<_> = ended.iter().map(|session| session.log_hash()).collect();
+        hashes.sort_unstable();
+        hashes
+    };
+    let mut expected: Vec<_> = sessions[1..].iter().map(|session| session.log_hash()).collect();
+    expected.sort_unstable();
+    assert_eq!(end(), expected);
+    assert!(end().is_empty(), "they have ended before");
+    assert!(!mallorys.has_ended());
 }

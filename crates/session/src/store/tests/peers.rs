@@ -111,8 +111,9 @@ fn the_end_of_a_scope_has_its_own_reason() {
     let [here, there] = peers();
     drop(there.open());
     here.fixture.clock.advance(Duration::from_secs(1));
-    let ticket = here.fixture.store.end_scope(crate::EndScope::Owner(ALICE), EndReason::Administrator);
-    assert!(ticket.is_done());
+    let ended = here.fixture.store.end_scope(crate::EndScope::Owner(ALICE), EndReason::Administrator);
+    assert!(ended.ticket.is_done());
+    assert!(ended.sessions.is_empty(), "the session is in the table of the other process");
     exchange(&[&here, &there]);
     assert_eq!(there.reasons(), [EndReason::ScopeEndedElsewhere]);
 }

@@ -339,7 +339,7 @@ fn scopes_end_at_once() {
     let known = first.open();
     let mallorys = first.fixture.open(MALLORY);
     let scope = EndScope::Owner(ALICE);
-    assert!(first.fixture.store.end_scope(scope, EndReason::Administrator).is_done());
+    assert!(first.fixture.store.end_scope(scope, EndReason::Administrator).ticket.is_done());
     assert_eq!(first.reasons(), [EndReason::Administrator]);
 
     first.tell(&second);

@@ -226,7 +226,8 @@ impl History {
     }
 
     fn end_owner(&mut self, replica: usize, owner: usize) {
-        let ticket = self.replicas[replica].store.end_scope(EndScope::Owner(OWNERS[owner]), EndReason::Administrator);
+        let scope = EndScope::Owner(OWNERS[owner]);
+        let ticket = self.replicas[replica].store.end_scope(scope, EndReason::Administrator).ticket;
         for session in self.sessions.iter_mut().filter(|session| session.owner == owner) {
             session.may_have_ended = true;
             session.has_ended |= ticket.is_done();
