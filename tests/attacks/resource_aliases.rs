@@ -71,16 +71,12 @@ async fn of_a_protected_resource() {
         "file://localhost/secret/x",
         "file:/secret/x",
         "file:secret/x",
-        "file:///public/../secret/x",
-        "file:///public/%2e%2e/secret/x",
-        "file:///public/%252E%252E/secret/x",
-        "file:///public/..%2fsecret%2Fx",
-        "file:///public/..%5Csecret/x",
         "file:///%73ecret/x",
         "file:///sec%09ret/x",
         "%20file:///secret/x",
         "file:////secret/x",
-        "file:///public//..//../secret/x",
+        "file:///secret//x",
+        "file:///%2573ecret/x",
         "file://host/secret/x",
     ] {
         let response = attack.post(read(alias)).await;
@@ -95,7 +91,15 @@ async fn of_a_protected_resource() {
 #[tokio::test]
 async fn of_other_resources() {
     let attack = Attack::start().await;
-    for uri in ["file:///public/x", "file:///secrets", "note:a b", "https://host/?file:///secret", "%"] {
+    for uri in [
+        "file:///public/x",
+        "file:///secrets",
+        "file:///C:/x",
+        "note:a b",
+        "https://host/?file:///secret",
+        "https://host/?file=../secret",
+        "%",
+    ] {
         assert_eq!(attack.post(read(uri)).await.status, 200, "{uri}");
     }
 }
@@ -106,7 +110,7 @@ async fn with_the_scope() {
     let deployment = Deployment::builder().resource(RULES).start().await;
     let admin = deployment.test_issuer.token().scope("mcp:tools mcp:admin").sign();
     let session = deployment.open_session(&admin).await;
-    let message = read("file:///a/../secret/x");
+    let message = read("file://localhost//%73ecret/x");
     let request = Request::post(Deployment::ENDPOINT, message.clone()).bearer(&admin).session(&session);
     let response = deployment.send(request).await;
     assert_eq!(response.status, 200, "{response:?}");
@@ -139,15 +143,48 @@ async fn with_characters_that_parsers_remove() {
     attack.finish().await;
 }
 
-/// F12: a URI with dot segments that URL parsers do not resolve as a path is rejected.
+/// F12: a URI with dot segments is rejected, because servers resolve them differently.
 #[tokio::test]
-async fn with_dot_segments_of_other_schemes() {
+async fn with_dot_segments() {
     let mut attack = Attack::start().await;
-    for uri in ["note://public/../secret", "note://public/%2e%2e/secret", "../secret/x"] {
+    for uri in [
+        "note://public/../secret",
+        "note://public/%2e%2e/secret",
+        "../secret/x",
+        "my_app:../secret/x",
+        "file:///public/../secret/x",
+        "file:///public/%252E%252E/secret/x",
+        "file:///public/..%2fsecret%2Fx",
+        "file:///public/..%5Csecret/x",
+        "file:///public//..//../secret/x",
+        "file:///public/C:/../../secret/x",
+        "file:///public/C|/%2e%2e/%2E./secret/x",
+        "file:///public/C%3A/.%09./..%2fsecret/x",
+        "file:///C:/../secret/x",
+        "https://host/public/C:/../../secret/x",
+        "file:///public/x?/../../../secret/x",
+        "file:///public/x#/../../../secret/x",
+    ] {
         let response = attack.post(read(uri)).await;
         attack.assert_ambiguous(response, 7, "message.uri_dot_segments");
     }
     attack.finish().await;
+}
+
+/// F12: a rule for a scheme that RFC 3986 does not allow applies to repeated slashes, too.
+#[tokio::test]
+async fn of_an_invalid_scheme() {
+    let rule =
+        "[[resource.rule]]\nmethod = \"resources/*\"\nname = \"my_app://host/secret/*\"\nscopes = [\"mcp:admin\"]";
+    let deployment =
+        Deployment::builder().resource(&format!("required_scopes = [\"mcp:tools\"]\n{rule}")).start().await;
+    let token = deployment.good_token();
+    let session = deployment.open_session(&token).await;
+    for uri in ["my_app://host/secret/x", "my_app://host//secret/x", "my_app://host//secret//%78"] {
+        let request = Request::post(Deployment::ENDPOINT, read(uri)).bearer(&token).session(&session);
+        let response = deployment.send(request).await;
+        assert_eq!(response.status, 403, "{uri}: {response:?}");
+    }
 }
 
 /// F12: a URI with too many spellings is rejected.

@@ -6,6 +6,7 @@ mod audit_chain;
 mod check;
 mod descriptors;
 mod draining;
+mod early_signals;
 mod floods;
 mod in_progress;
 mod introspection;

@@ -141,6 +141,31 @@ async fn literal_secrets() {
     assert_neither_serves_nor_checks("in broken TOML", &broken, &["bad.toml"]).await;
 }
 
+/// J2: a URL with a secret is shown without it, even if it is not a valid URL.
+#[tokio::test]
+async fn secrets_in_urls() {
+    let base_url = "base_url = \"me:hunter2@https://mcp.example.com\"";
+    let words = ["base_url = \"…@https://mcp.example.com\"", "write it as"];
+    assert_neither_serves_nor_checks("a user before the scheme", &with(base_url, "", ""), &words).await;
+    let jwks_uri = with("", "jwks_uri = \"as.example/keys?token=hunter2&next=https://x\"", "");
+    assert_neither_serves_nor_checks("a URL in a query", &jwks_uri, &["issuer[0].jwks_uri", "keys?…\""]).await;
+    let issuers = with("", "", "issuers = [\"https://me:hunter2@auth.example.com\"]");
+    assert_neither_serves_nor_checks("an unknown issuer", &issuers, &["issuers has", "https://…@auth"]).await;
+    for key in ["allowed_origins", "allowed_hosts"] {
+        let listed = with("", "", &format!("{key} = [\"https://me:hunter2@a.example/x?hunter2\"]"));
+        assert_neither_serves_nor_checks(key, &listed, &[key, "`https://…@a.example/x?…`"]).await;
+    }
+}
+
+/// J9: a CA file without an end is not read to its end.
+#[tokio::test]
+async fn endless_ca_files() {
+    let issuer = with("", "ca_file = \"/dev/zero\"", "");
+    assert_neither_serves_nor_checks("of an issuer", &issuer, &["issuer[0]", "ca_file", "4 MiB"]).await;
+    let traces = with("", "", "[traces]\nendpoint = \"http://127.0.0.1:1\"\nca_file = \"/dev/zero\"");
+    assert_neither_serves_nor_checks("of traces", &traces, &["traces.ca_file", "4 MiB"]).await;
+}
+
 /// J6: a variable with a literal secret is rejected and not printed.
 #[tokio::test]
 async fn literal_secrets_in_the_environment() {

@@ -129,6 +129,12 @@ impl Bridge {
         }
         drop(dispatcher);
         end(&context, matches!(ended, EndReason::OutputClosed), &mut writer).await;
+        if !writer.is_finished() {
+            // The client does not read, or a task still holds the queue. The output is closed before this returns, so that the
+            // mode of both streams is restored.
+            writer.abort();
+            let _ = writer.await;
+        }
         match ended {
             EndReason::InputFailed(error) => {
                 Err(io::Error::new(error.kind(), format!("the input cannot be read: {error}")))

@@ -22,7 +22,7 @@ use crate::{
     control::Control,
     error::DevIdpError,
     keys::{KeyPair, Keys, KeysError},
-    providers::profile::RegistrationRule,
+    providers::profile::{FinalSlash, RegistrationRule},
     settings::{DevIdpSettings, DocumentFetch, Registration},
 };
 
@@ -64,7 +64,12 @@ impl DevIdp {
         };
         let listener = TcpListener::bind(requested).await.map_err(listen)?;
         let address = listener.local_addr().map_err(listen)?;
-        let slash = if profile.issuer_ends_with_slash { "/" } else { "" };
+        let ends_with_slash = match profile.final_slash {
+            FinalSlash::Never => false,
+            FinalSlash::WithoutPath => settings.issuer_path.is_empty(),
+            FinalSlash::Always => true,
+        };
+        let slash = if ends_with_slash { "/" } else { "" };
         let issuer = Issuer::parse(&format!("http://{address}{}{slash}", settings.issuer_path))
             .map_err(|_| DevIdpError::IssuerPath { path: settings.issuer_path.clone() })?;
 

@@ -150,7 +150,7 @@ impl DevIdpSettings {
         if !(1..=MAX_REFRESH_SECONDS).contains(&seconds) {
             return Err(DevIdpError::RefreshTokenLifetime { seconds });
         }
-        extra_claims::check(&self.extra_claims)?;
+        extra_claims::check(&self.extra_claims, self.provider)?;
         if matches!(&self.registration, Registration::WithToken(token) if token.secret().is_empty()) {
             return Err(DevIdpError::InitialAccessToken);
         }
@@ -356,6 +356,18 @@ mod tests {
         for seconds in [0, 3601] {
             let access_token_lifetime = Duration::from_secs(seconds);
             assert_eq!(code(DevIdpSettings { access_token_lifetime, ..base() }), Some("devidp.token_lifetime"));
+        }
+    }
+
+    /// `uid` is the identifier of a token only at Authentik, where another value would hide it from revocation.
+    #[test]
+    fn the_token_identifier_of_a_provider_cannot_be_set() {
+        for (provider, expected) in
+            [(Some(Provider::Authentik), Some("devidp.claim")), (Some(Provider::Okta), None), (None, None)]
+        {
+            let extra_claims = Map::from_iter([("uid".to_owned(), "00u1".into())]);
+            let settings = DevIdpSettings { provider, extra_claims, ..DevIdpSettings::default() };
+            assert_eq!(code(settings), expected, "{provider:?}");
         }
     }
 }

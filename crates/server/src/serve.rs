@@ -37,7 +37,6 @@ use std::{net::TcpListener, sync::Arc};
 use arc_swap::ArcSwap;
 use portcullis_metadata::SystemClock;
 use portcullis_verifier::LimitHasher;
-use tokio::sync::watch;
 
 use crate::{audit::AuditTrail, metrics::Metrics, plan::Plan, telemetry::AccessLog, traces::TraceExport};
 use admin::AdminServer;
@@ -56,7 +55,7 @@ pub(crate) use dry_run::runnable_plan;
 pub(crate) use listener::{PassedListener, bind};
 pub(crate) use own_response::REFUSED;
 pub(crate) use reload::ConfigSource;
-pub(crate) use signals::shutdown as shutdown_signal;
+pub(crate) use signals::{Signals, shutdown as shutdown_signal};
 
 /// The bound listeners.
 pub(crate) struct Listeners {
@@ -66,7 +65,7 @@ pub(crate) struct Listeners {
     pub(crate) admin: Option<AdminListener>,
 }
 
-/// Serves until `shutdown` is true and the requests in progress have ended, or the shutdown timeout has passed.
+/// Serves until the shutdown signal has arrived and the requests in progress have ended, or the shutdown timeout has passed.
 ///
 /// Raises the process's limit of open files to what the plan needs. If that is not possible, serves fewer connections.
 ///
@@ -82,13 +81,12 @@ pub(crate) async fn serve(
     listeners: Listeners,
     access: Arc<AccessLog>,
     audit: Option<AuditTrail>,
-    shutdown: watch::Receiver<bool>,
+    Signals { shutdown, hangups }: Signals,
 ) -> anyhow::Result<()> {
-    // Process: the listener, the limit of open files, signals.
+    // Process: the listener, the limit of open files.
     let address = listeners.clients.local_addr()?;
     let listener = tokio::net::TcpListener::from_std(listeners.clients)?;
     let shortage = file_limit::fit(&mut plan);
-    let hangups = signals::hangups()?;
     if plan.replicas.is_some() {
         // Replicas count requests together if they hash clients with the same key.
         LimitHasher::set_key(&plan.session.settings.keys.limit_key());

@@ -73,7 +73,8 @@ impl Endpoint {
     /// [`ResourceRedirects`] defines. Every other status is returned.
     ///
     /// # Errors
-    /// When there is no response, no token can be obtained, a redirect is refused, or a 401 is final.
+    /// When there is no response, no token can be obtained, a redirect is refused, or a 401 is final: for a renewed token, or still
+    /// with `Retry-After` after the retries.
     pub(crate) async fn send(
         &self,
         mut request: FetchRequest,
@@ -105,6 +106,11 @@ impl Endpoint {
                 sleep(delay).await;
                 continue;
             }
+            let retry_after = RetryAfter::of(&headers);
+            // The token still cannot be validated. Another one could not be either.
+            if status == StatusCode::UNAUTHORIZED && had_token && retry_after != RetryAfter::default() {
+                return Err(McpError::Unauthorized { retry_after });
+            }
             // Asking the user can take minutes; the connection is not kept that long.
             let body = Some(body).filter(|_| status != StatusCode::UNAUTHORIZED);
             if can_renew && authorization.should_retry(status, &headers).await.map_err(McpError::Authorization)? {
@@ -116,7 +122,7 @@ impl Endpoint {
                 continue;
             }
             return match body {
-                None => Err(McpError::Unauthorized { retry_after: RetryAfter::of(&headers) }),
+                None => Err(McpError::Unauthorized { retry_after }),
                 Some(body) => Ok(OpenResponse { status, headers, body }),
             };
         }

@@ -7,6 +7,8 @@ mod legacy;
 mod many_messages;
 mod messages;
 mod modern;
+#[cfg(unix)]
+mod pipes;
 mod renewal;
 mod server;
 mod sse;

@@ -47,9 +47,11 @@ impl McpClient {
     /// is answered too, up to 16 times; without one, and if the handler cannot answer, it is returned like any result.
     ///
     /// An interrupted legacy stream is resumed if the server supports it: up to 8 times without an event, each after the
-    /// server's delay or a growing one, but at most 30 s. If the server has lost the session, for example after a step-up
-    /// for another user, a new one is opened, once. A call that is sent again in this way, and a stream that is resumed, can
-    /// repeat messages: `observe` gets them again.
+    /// server's delay or a growing one, but at most 30 s. A stream that is resumed can repeat messages: `observe` gets them
+    /// again.
+    ///
+    /// If the server rejects the call because it has lost the session, for example after a step-up for another user, a new
+    /// session is opened and the call is sent again, once. A call that the server has accepted is never sent again.
     ///
     /// With 2026-07-28, tools with invalid `x-mcp-header` annotations are removed from lists, and annotated arguments of
     /// the others are also sent as headers.
@@ -58,7 +60,8 @@ impl McpClient {
     /// none: the caller must set one.
     ///
     /// # Errors
-    /// As [`call`](Self::call). [`McpError::TooManyInputRounds`] if the server requires input more than 16 times.
+    /// As [`call`](Self::call). [`McpError::SessionLost`] if the server loses the session after it has accepted the call,
+    /// which it can have executed. [`McpError::TooManyInputRounds`] if the server requires input more than 16 times.
     pub async fn call_with_observer(
         &self,
         method: &str,
@@ -71,17 +74,15 @@ impl McpClient {
         let mut recoveries = Recoveries::default();
         loop {
             let message = self.outgoing(Some(self.next_id()), method, params.clone())?;
-            let result = match self.post(&message).await {
-                Ok(posted) => self.result(posted.answer, observe).await,
-                Err(error) => Err(error),
-            };
-            let mut result = match result {
-                Ok(result) => result,
-                Err(error) => {
-                    self.recover(error, method, params.as_ref(), &mut recoveries).await?;
+            let posted = match self.post(&message).await {
+                Ok(posted) => posted,
+                Err(rejection) => {
+                    self.recover(rejection, method, params.as_ref(), &mut recoveries).await?;
                     continue;
                 }
             };
+            // From here on the server processes the call, which must not be sent again.
+            let mut result = self.result(posted.answer, observe).await?;
             if is_modern && result.get("resultType").is_some_and(|result_type| result_type == "input_required") {
                 rounds += 1;
                 if rounds > MAX_INPUT_ROUNDS {
@@ -98,7 +99,7 @@ impl McpClient {
         }
     }
 
-    /// Prepares a rejected call to be sent again. Each cause is handled once per call.
+    /// Prepares a call to be sent again whose POST was rejected. Each cause is handled once per call.
     ///
     /// # Errors
     /// Returns the error of the call if it would fail again, or the error of the preparation.
@@ -133,8 +134,9 @@ impl McpClient {
         }
     }
 
-    /// Whether the server rejected a request without processing it, because it does not know the session.
-    fn lost_session(&self, error: &McpError) -> bool {
+    /// Whether the server rejected a request because it does not know the session. If it was the POST of a call, the call was
+    /// not processed.
+    pub(super) fn lost_session(&self, error: &McpError) -> bool {
         let is_unknown = error.rejection().is_some_and(|(status, code)| is_unknown_session(status, code));
         is_unknown && self.legacy_session().is_ok_and(|session| session.identifier.is_some())
     }
@@ -165,11 +167,16 @@ impl McpClient {
     ///
     /// # Errors
     /// Returns the cause of the interruption if the stream has no session or no event after which it can be resumed, the
-    /// last failure after too many attempts, and a final rejection.
+    /// last failure after too many attempts, [`McpError::SessionLost`] if the session of the call has ended, and any other
+    /// final rejection.
     async fn resume(&self, answer: &mut Answer, mut cause: McpError) -> Result<(), McpError> {
-        let (Some(stream), Ok(session)) = (answer.own_stream(), self.legacy_session()) else { return Err(cause) };
+        let Some(generation) = answer.generation else { return Err(cause) };
+        let Some(stream) = answer.own_stream() else { return Err(cause) };
         while let Some((event_id, delay)) = stream.next_attempt() {
             sleep(delay.min(MAX_RESUME_AFTER)).await;
+            // The identifier of the session can have changed.
+            let current = self.session.current().filter(|current| current.generation == generation);
+            let Some(session) = current else { return Err(McpError::SessionLost) };
             let request = || {
                 let request = self.get_stream().header(names::LAST_EVENT_ID, event_id.clone());
                 self.in_session(request, &session)
@@ -184,6 +191,7 @@ impl McpClient {
                     return Ok(());
                 }
                 Err(error) if is_temporary(&error) => cause = error,
+                Err(error) if self.lost_session(&error) => return Err(McpError::SessionLost),
                 Err(error) => return Err(error),
             }
         }

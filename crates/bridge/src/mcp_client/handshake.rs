@@ -4,9 +4,7 @@ use http::HeaderValue;
 use portcullis_mcp::Revision;
 use serde_json::{Value, json};
 
-use super::{
-    McpClient, http_sse::SseConnection, outgoing::Outgoing, response::Answer, sending::Posted, session::Session,
-};
+use super::{McpClient, http_sse::SseConnection, outgoing::Outgoing, response::Answer, sending::Posted};
 use crate::{error::McpError, http_sse::suggests_http_sse};
 
 /// The revision whose transport is HTTP with SSE.
@@ -42,7 +40,7 @@ impl McpClient {
         let result = self.result(answer, &mut |_| ()).await?;
         let version = result.get("protocolVersion").and_then(Value::as_str);
         let revision = negotiated_revision(version, connection.is_some())?;
-        self.session.set(Session { identifier: session_identifier, revision, connection });
+        self.session.open(session_identifier, revision, connection);
         self.notify("notifications/initialized", None).await?;
         Ok(Some(result))
     }

@@ -14,7 +14,7 @@ use crate::{
 
 /// The messages of a stream, each returned as soon as it is complete. Dropping it closes the stream.
 ///
-/// Events without data, which servers send as keep-alive, are ignored. The size of an event is limited
+/// Events without data, which servers send as keep-alive, and events of other types than `message` are ignored. The size of an event is limited
 /// ([`McpSettings::max_message`](crate::McpSettings::max_message)); the wait for the next one is not.
 pub struct MessageStream {
     /// `None` after the end.
@@ -37,7 +37,7 @@ impl MessageStream {
     /// Continues a stream of which the decoder has read these events.
     ///
     /// # Errors
-    /// [`McpError::InvalidResponse`] when one of the events is not JSON.
+    /// [`McpError::InvalidResponse`] when one of the messages is not JSON.
     pub(super) fn with_events(
         body: Box<dyn BodyStream>,
         decoder: Decoder,
@@ -63,7 +63,7 @@ impl MessageStream {
     /// Returns the next message. `None` when the stream has ended.
     ///
     /// # Errors
-    /// When the stream is interrupted, an event is too large, or an event is not JSON. The stream has then ended.
+    /// When the stream is interrupted, an event is too large, or a message is not JSON. The stream has then ended.
     pub async fn next(&mut self) -> Result<Option<Value>, McpError> {
         loop {
             if let Some(message) = self.ready.pop_front() {
@@ -101,9 +101,10 @@ impl MessageStream {
 
     fn receive(&mut self, events: Vec<Event>) -> Result<(), McpError> {
         for event in events {
+            let has_message = event.is_message() && !event.data.is_empty();
             self.position.record(event.id, event.retry);
             let before = self.ready.len();
-            if !event.data.is_empty() {
+            if has_message {
                 let data = serde_json::from_str(&event.data).map_err(|_| McpError::InvalidResponse)?;
                 self.ready.extend(messages(data));
             }

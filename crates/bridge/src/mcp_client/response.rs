@@ -18,6 +18,8 @@ pub(super) struct Answer {
     /// The identifier of the request.
     id: Option<u64>,
     status: StatusCode,
+    /// The number of the legacy session in which the request was sent.
+    pub(super) generation: Option<u64>,
 }
 
 /// The stream with the messages of a response.
@@ -39,7 +41,12 @@ pub(super) enum AnswerMessage {
 impl Answer {
     /// Creates the answer whose messages arrive on the stream of an HTTP+SSE session.
     pub(super) fn on_session(stream: OwnedMutexGuard<MessageStream>, id: Option<u64>) -> Self {
-        Self { messages: Source::Session(stream), id, status: StatusCode::OK }
+        Self { messages: Source::Session(stream), id, status: StatusCode::OK, generation: None }
+    }
+
+    /// Sets the number of the legacy session in which the request was sent. Without it, the stream is not resumed.
+    pub(super) fn in_session(self, generation: Option<u64>) -> Self {
+        Self { generation, ..self }
     }
 
     /// Reads the response to a request.
@@ -57,7 +64,7 @@ impl Answer {
             }
             MediaType::Other => return Err(McpError::unexpected_content(response).await),
         };
-        Ok(Self { messages: Source::Body(Box::new(messages)), id, status })
+        Ok(Self { messages: Source::Body(Box::new(messages)), id, status, generation: None })
     }
 
     /// Returns the next message up to the result. `None` when the stream ends before it.

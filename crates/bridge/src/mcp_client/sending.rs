@@ -52,10 +52,14 @@ impl McpClient {
             let answer = self.post_over_sse(message, &connection).await?;
             return Ok(Posted { session_identifier: None, answer });
         }
+        let generation = self.session.generation();
         let response = self.endpoint.send(|| self.post_request(message, self.endpoint.url())).await?;
+        // Another call can have replaced the session meanwhile. It is then unknown in which one the request was sent.
+        let generation = generation.filter(|before| self.session.generation() == Some(*before));
         self.update_identifier(&response);
         let session_identifier = response.headers.get(&self.settings.session_header).cloned();
-        Ok(Posted { session_identifier, answer: Answer::read(response, message.id(), &self.limits()).await? })
+        let answer = Answer::read(response, message.id(), &self.limits()).await?.in_session(generation);
+        Ok(Posted { session_identifier, answer })
     }
 
     /// Sends a request to a server of 2024-11-05, which responds on the open stream. Calls wait for each other.

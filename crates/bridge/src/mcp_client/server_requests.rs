@@ -10,7 +10,8 @@ impl McpClient {
     /// is passed to `observe` as it arrives.
     ///
     /// # Errors
-    /// When the stream is interrupted, or a response is not accepted.
+    /// When the stream is interrupted, or a response is not accepted. [`McpError::SessionLost`] if the server has lost the
+    /// session.
     pub async fn answer_stream(
         &self,
         mut stream: MessageStream,
@@ -49,7 +50,8 @@ impl McpClient {
             "ping" => Some(json!({})),
             _ => handler.answer(method, params).await,
         };
-        self.send(&Outgoing::response(id.clone(), result)).await
+        let sent = self.send(&Outgoing::response(id.clone(), result)).await;
+        sent.map_err(|error| if self.lost_session(&error) { McpError::SessionLost } else { error })
     }
 
     /// The parameters for the next round of a request whose result requires input (2026-07-28): the responses by name,

@@ -10,7 +10,9 @@ use serde_json::json;
 use super::*;
 use crate::testing::{FetchFn, RESOURCE, Reply, ScriptedUser, clock, well_behaved};
 
+mod event_types;
 mod http_sse;
+mod lost_sessions;
 mod rejections;
 mod server_requests;
 
@@ -231,7 +233,10 @@ async fn a_broken_stream_is_resumed() {
     client.initialize().await.unwrap();
     assert_eq!(client.call("tools/call", None).await.unwrap(), "late");
     assert_eq!(client.call("resources/read", None).await.unwrap_err().code(), "fetch.interrupted");
-    assert_eq!(client.call("prompts/get", None).await.unwrap_err().code(), "mcp.status");
+    assert_eq!(client.call("prompts/get", None).await.unwrap_err().code(), "mcp.session_lost");
+    for method in ["tools/call", "resources/read", "prompts/get"] {
+        assert_eq!(server_requests::sent(&network, method).len(), 1, "{method}");
+    }
 }
 
 /// A server can let its client poll while it works: each stream has an event without a message. The delay grows to 1 s even

@@ -2,12 +2,12 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::providers::profile::{AudienceRule, Difference, Profile, TokenFormat};
+use crate::providers::profile::{AudienceRule, Difference, FinalSlash, Profile, TokenFormat};
 
 const METADATA_URL: &str = "https://samples.auth0.com/.well-known/openid-configuration";
 
 pub(super) const PROFILE: Profile = Profile {
-    issuer_ends_with_slash: true,
+    final_slash: FinalSlash::WithoutPath,
     omitted_members: &["authorization_response_iss_parameter_supported", "client_id_metadata_document_supported"],
     replaced_lists: &[
         ("scopes_supported", &["openid", "profile", "offline_access", "email"]),

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::providers::profile::{AudienceRule, Difference, Profile, RegistrationRule, WellKnown};
+use crate::providers::profile::{AudienceRule, Difference, FinalSlash, Profile, RegistrationRule, WellKnown};
 
 const METADATA_URL: &str =
     "https://github.com/goauthentik/authentik/blob/main/authentik/providers/oauth2/views/provider.py";
@@ -10,7 +10,7 @@ const TOKEN_URL: &str = "https://github.com/goauthentik/authentik/blob/main/auth
 
 pub(super) const PROFILE: Profile = Profile {
     issuer_path: "/application/o/mcp",
-    issuer_ends_with_slash: true,
+    final_slash: FinalSlash::Always,
     well_known: &[WellKnown::OpenIdAppended],
     omitted_members: &["authorization_response_iss_parameter_supported", "client_id_metadata_document_supported"],
     replaced_lists: &[

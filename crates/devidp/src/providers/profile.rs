@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 pub(crate) struct Profile {
     /// The issuer path, unless the settings have one.
     pub(crate) issuer_path: &'static str,
-    /// Whether the issuer ends with a slash.
-    pub(crate) issuer_ends_with_slash: bool,
+    /// When the issuer ends with a slash.
+    pub(crate) final_slash: FinalSlash,
     /// Where the metadata document is served.
     pub(crate) well_known: &'static [WellKnown],
     /// Further documents, which have another issuer.
@@ -46,6 +46,15 @@ pub(crate) struct Profile {
     pub(crate) token_response: TokenResponseFormat,
     /// What distinguishes the provider from MCP's profile, in parts that several profiles can have.
     pub(crate) differences: &'static [&'static [Difference]],
+}
+
+/// When the issuer ends with a slash.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FinalSlash {
+    Never,
+    /// If it has no path.
+    WithoutPath,
+    Always,
 }
 
 /// A well-known location of the metadata document, relative to the issuer's path.
@@ -164,7 +173,7 @@ impl Profile {
     /// MCP's profile, without the behaviour of any provider.
     pub(crate) const STANDARD: Self = Self {
         issuer_path: "",
-        issuer_ends_with_slash: false,
+        final_slash: FinalSlash::Never,
         well_known: &[WellKnown::OAuthInserted, WellKnown::OpenIdInserted, WellKnown::OpenIdAppended],
         other_documents: &[],
         omitted_members: &[],

@@ -365,4 +365,8 @@ async fn the_issuer_path_can_be_chosen() {
     assert!(server.issuer.ends_with("/realms/dev"));
     let server = start(Provider::Authentik, |settings| settings.issuer_path = "/application/o/dev".to_owned()).await;
     assert!(server.issuer.ends_with("/application/o/dev/"));
+    let server = start(Provider::Auth0, |settings| settings.issuer_path = "/tenant".to_owned()).await;
+    assert!(server.issuer.ends_with("/tenant"), "{}", server.issuer);
+    let server = start(Provider::Auth0, |_| ()).await;
+    assert_eq!(server.issuer, format!("http://{}/", server.address));
 }

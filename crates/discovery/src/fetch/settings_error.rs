@@ -16,6 +16,12 @@ pub enum FetchSettingsError {
         /// The error of the operating system.
         kind: io::ErrorKind,
     },
+    /// The CA file is larger than 4 MiB.
+    #[error("the CA file {path} has more than 4 MiB")]
+    CaFileTooLarge {
+        /// The file.
+        path: String,
+    },
     /// The CA file has no PEM certificate, or an invalid one.
     #[error("the CA file {path} has no usable PEM certificate")]
     CaFileInvalid {

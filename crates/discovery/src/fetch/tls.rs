@@ -1,7 +1,8 @@
 //! [`Tls`]: TLS configurations of the fetcher.
 
 use std::{
-    fs,
+    fs::File,
+    io::Read as _,
     path::Path,
     sync::{Arc, OnceLock},
 };
@@ -16,6 +17,9 @@ use rustls_platform_verifier::Verifier;
 
 use super::{pool_key::PoolKey, settings_error::FetchSettingsError};
 
+/// The maximum size of a CA file, in bytes. The certificates that operating systems trust take 0.3 MB.
+const MAX_CA_FILE: u64 = 4 << 20;
+
 /// The trusted certificates. The system's are read by the first `https` fetch.
 pub(crate) struct Tls {
     provider: Arc<CryptoProvider>,
@@ -29,7 +33,7 @@ impl Tls {
     /// Reads the CA file.
     ///
     /// # Errors
-    /// When the file cannot be read, or has no or an invalid certificate.
+    /// When the file cannot be read, has more than 4 MiB, or has no or an invalid certificate.
     pub(crate) fn new(ca_file: Option<&Path>) -> Result<Self, FetchSettingsError> {
         Ok(Self {
             provider: Arc::new(rustls::crypto::ring::default_provider()),
@@ -80,8 +84,13 @@ impl Tls {
 /// Reads the certificates of a PEM file.
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, FetchSettingsError> {
     let shown = || path.display().to_string();
-    let pem =
-        fs::read(path).map_err(|error| FetchSettingsError::CaFileUnreadable { path: shown(), kind: error.kind() })?;
+    let mut pem = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(MAX_CA_FILE + 1).read_to_end(&mut pem))
+        .map_err(|error| FetchSettingsError::CaFileUnreadable { path: shown(), kind: error.kind() })?;
+    if pem.len() as u64 > MAX_CA_FILE {
+        return Err(FetchSettingsError::CaFileTooLarge { path: shown() });
+    }
     let invalid = || FetchSettingsError::CaFileInvalid { path: shown() };
     let found: Vec<_> = CertificateDer::pem_slice_iter(&pem).collect::<Result<_, _>>().map_err(|_| invalid())?;
     // Reports invalid certificates at startup instead of at the first fetch.

@@ -23,10 +23,10 @@ pub(crate) fn run(arguments: &cli::Demo, format: LogFormat) -> anyhow::Result<()
         "the demo listens on loopback only, and --listen is {}; use 127.0.0.1",
         arguments.listen
     );
-    let listener = serve::bind(arguments.listen, "--listen")?;
-    let address = listener.local_addr()?;
     super::control_runtime()?.block_on(async {
-        let shutdown = serve::shutdown_signal()?;
+        let signals = serve::Signals::handle()?;
+        let listener = serve::bind(arguments.listen, "--listen")?;
+        let address = listener.local_addr()?;
         let settings = DevIdpSettings {
             listen: arguments.idp_listen,
             auto_consent: arguments.auto_consent,
@@ -37,13 +37,13 @@ pub(crate) fn run(arguments: &cli::Demo, format: LogFormat) -> anyhow::Result<()
             .map_err(|errors| anyhow::anyhow!("the demo cannot run: {errors:?}"))?;
         super::print(Welcome { address, issuer: idp.issuer(), auto_consent: arguments.auto_consent })?;
 
-        let mut stop = shutdown.clone();
+        let mut stop = signals.shutdown.clone();
         let idp = tokio::spawn(idp.serve(async move {
             // An error means that the sender is gone, which also ends the server.
             let _ = stop.wait_for(|shutdown| *shutdown).await;
         }));
         let listeners = serve::Listeners { clients: listener, admin: None };
-        serve::serve(plan, None, listeners, AccessLog::start(format)?, None, shutdown).await?;
+        serve::serve(plan, None, listeners, AccessLog::start(format)?, None, signals).await?;
         idp.abort();
         Ok(())
     })

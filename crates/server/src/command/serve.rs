@@ -9,13 +9,19 @@ use crate::{
     cli,
     config::{self, ConfigErrors, Diagnostic, Overrides},
     plan::{self, Plan},
-    serve::{self, AdminListener, ConfigSource, Listeners, PassedListener},
+    serve::{self, AdminListener, ConfigSource, Listeners, PassedListener, Signals},
     telemetry::{AccessLog, LogFormat},
 };
 
 pub(crate) fn run(arguments: &cli::Serve, format: LogFormat) -> anyhow::Result<()> {
     // Before any thread exists that could read the environment.
     let passed = PassedListener::from_environment()?;
+    let runtime = super::control_runtime()?;
+    // Before anything that takes time or has to be ended: these signals can arrive as soon as the process runs.
+    let signals = {
+        let _entered = runtime.enter();
+        Signals::handle()?
+    };
     let mut loaded =
         config::load(&arguments.config, Overrides { listen: arguments.listen }).map_err(plan::all_errors)?;
     match &passed {
@@ -39,10 +45,9 @@ pub(crate) fn run(arguments: &cli::Serve, format: LogFormat) -> anyhow::Result<(
         config: loaded.config,
         has_passed_socket,
     };
-    let served = super::control_runtime()?.block_on(async {
-        let shutdown = serve::shutdown_signal()?;
+    let served = runtime.block_on(async {
         let listeners = Listeners { clients: listener, admin };
-        serve::serve(plan, Some(source), listeners, AccessLog::start(format)?, audit, shutdown).await
+        serve::serve(plan, Some(source), listeners, AccessLog::start(format)?, audit, signals).await
     });
     served.map_err(|error| match error.downcast::<Diagnostic>() {
         Ok(found) => ConfigErrors(loaded.places.locate(vec![found])).into(),

@@ -29,7 +29,7 @@ pub(super) fn plan(configured: &[Issuer], errors: &mut Diagnostics<'_>) -> Vec<O
         if let Some(first) = configured[..position].iter().position(|earlier| earlier.issuer == issuer.issuer) {
             errors.add(
                 "issuer",
-                format!("{:?} is configured twice; remove it here or in issuer[{first}]", issuer.issuer),
+                format!("{:?} is configured twice; remove it here or in issuer[{first}]", shown_url(&issuer.issuer)),
             );
         }
         plans.push(issuer_plan(issuer, &mut errors));
@@ -191,6 +191,9 @@ pub(super) fn fetch_error(error: FetchError) -> anyhow::Error {
         FetchSettingsError::CaFileUnreadable { kind, .. } => {
             anyhow!("ca_file cannot be read ({kind}); name a PEM file")
         }
+        FetchSettingsError::CaFileTooLarge { .. } => {
+            anyhow!("ca_file has more than 4 MiB; name another file")
+        }
         FetchSettingsError::CaFileInvalid { .. } => {
             anyhow!("ca_file has no usable certificate; name a PEM file that has BEGIN CERTIFICATE")
         }
@@ -248,8 +251,9 @@ fn audience(text: &str) -> anyhow::Result<Audience> {
     }
     let address = ResourceUri::parse(text).with_context(|| {
         format!(
-            "audiences has {text:?}; each entry is an absolute URL of the same resource, or the issuer's own name for it: \
-             a UUID or an api:// URI"
+            "audiences has {:?}; each entry is an absolute URL of the same resource, or the issuer's own name for it: a UUID \
+             or an api:// URI",
+            shown_url(text)
         )
     })?;
     Ok(Audience::Resource(address))

@@ -6,6 +6,7 @@ use anyhow::{Context as _, bail, ensure};
 use portcullis_endpoint::EndedSessionStatus;
 use portcullis_session::{SessionKey, SessionKeys, SessionSettings};
 
+use super::FileVersion;
 use crate::config::{Diagnostic, Diagnostics, KeyPath, Session, Span};
 
 pub(crate) use keys::KeySources;
@@ -25,6 +26,8 @@ pub(crate) struct SessionPlan {
     pub(crate) ended_status: EndedSessionStatus,
     /// `None` if no keys are configured.
     pub(crate) key_sources: Option<KeySources>,
+    /// The versions of the key files before they were read.
+    pub(crate) key_versions: Vec<Option<FileVersion>>,
 }
 
 /// Validates `[session]` and reads the keys; without configured keys, generates one.
@@ -41,6 +44,7 @@ pub(super) fn plan(configured: &Session, errors: &mut Diagnostics<'_>) -> Option
     let counts = counts.map(|(name, count, most)| errors.take(name, check_count(name, count, most)));
     let ended_status = errors.take("ended_status", ended_status(configured.ended_status));
     let key_sources = configured.keys.clone().map(KeySources);
+    let key_versions = key_sources.as_ref().map(KeySources::versions).unwrap_or_default();
     let keys = match &key_sources {
         Some(sources) => sources.load(errors),
         None => {
@@ -54,7 +58,7 @@ pub(super) fn plan(configured: &Session, errors: &mut Diagnostics<'_>) -> Option
     settings.lifetime = configured.lifetime.0;
     settings.max_total = configured.max_total;
     settings.max_per_owner = configured.max_per_owner;
-    Some(SessionPlan { settings, ended_status: ended_status?, key_sources })
+    Some(SessionPlan { settings, ended_status: ended_status?, key_sources, key_versions })
 }
 
 /// Returns warnings about settings that another one limits, unless they have their default.

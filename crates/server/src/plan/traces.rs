@@ -1,6 +1,6 @@
 //! Traces: validation of `[traces]`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use anyhow::{Context as _, ensure};
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -79,8 +79,13 @@ fn check_service_name(name: &str) -> anyhow::Result<()> {
 
 /// Reads the values of the headers. They are secret, and marked so.
 fn read_headers(configured: &BTreeMap<String, SecretSource>, errors: &mut Diagnostics<'_>) -> Option<HeaderMap> {
-    let headers = configured.iter().map(|(name, source)| read_header(name, source));
-    Some(errors.take_all("headers", headers)?.into_iter().collect())
+    let mut names = HashSet::new();
+    let read = configured.iter().map(|(name, source)| {
+        let header = read_header(name, source)?;
+        ensure!(names.insert(header.0.clone()), "{name:?} is listed twice, in other letter case; remove one");
+        Ok(header)
+    });
+    Some(errors.take_all("headers", read)?.into_iter().collect())
 }
 
 fn read_header(text: &str, source: &SecretSource) -> anyhow::Result<(HeaderName, HeaderValue)> {
@@ -153,6 +158,18 @@ mod tests {
             assert!(error.split(" | ").any(|error| error.starts_with(&format!("traces.{name}"))), "{name}: {error}");
         }
         assert_eq!(error.split(" | ").count(), names.len(), "{error}");
+    }
+
+    /// J9: a name that is listed twice, in other letter case, is an error: the receiver would get both values.
+    #[test]
+    fn headers_are_listed_once() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "Bearer canary").unwrap();
+        let source = format!("{{ file = \"{}\" }}", file.path().display());
+        let error =
+            planned(&format!("endpoint = \"http://127.0.0.1:1\"\nheaders = {{ X-Key = {source}, x-key = {source} }}"))
+                .unwrap_err();
+        assert_eq!(error, "traces.headers: \"x-key\" is listed twice, in other letter case; remove one");
     }
 
     /// J2, J6: the value of a header is not printed.

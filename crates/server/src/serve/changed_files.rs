@@ -91,10 +91,10 @@ impl CertificateFiles {
 }
 
 impl KeyFiles {
-    /// Returns the key files of a plan, if any. Their first content is in use.
+    /// Returns the key files of a plan, if any. The content that the plan has read is in use.
     fn of(plan: &Plan, sessions: &SessionStore) -> Option<Self> {
         let sources = plan.session.key_sources.clone()?;
-        let versions = sources.versions();
+        let versions = plan.session.key_versions.clone();
         Some(Self { sessions: sessions.clone(), sources, versions })
     }
 
@@ -112,5 +112,38 @@ impl KeyFiles {
                 Err(errors) => tracing::error!("the session keys are unchanged: {}", Diagnostic::joined(&errors)),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, sync::Arc};
+
+    use portcullis_metadata::SystemClock;
+
+    use super::*;
+    use crate::config::from_text;
+
+    /// E10: a key file that is replaced after the plan has read it is read again at the next check.
+    #[test]
+    fn keys_that_change_after_the_plan_are_noticed() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), "a".repeat(32)).unwrap();
+        let text = format!(
+            "base_url = \"http://127.0.0.1:1\"\n[session]\nkeys = [{{ file = \"{}\" }}]\n[[resource]]\nauth = \"none\"\n\
+             endpoint = \"/mcp\"\nupstream = \"demo\"",
+            file.path().display()
+        );
+        let plan = Plan::new(&from_text(&text).unwrap()).unwrap();
+        fs::write(file.path(), "b".repeat(64)).unwrap();
+        let store = SessionStore::new(plan.session.settings.clone(), Arc::new(SystemClock::new()), Arc::new(()));
+        let mut files = ChangedFiles::new(&plan, None, store);
+        let differs = |files: &ChangedFiles| {
+            let keys = files.keys.as_ref().unwrap();
+            keys.versions != keys.sources.versions()
+        };
+        assert!(differs(&files), "the versions are those of the content that was read");
+        files.check();
+        assert!(!differs(&files));
     }
 }

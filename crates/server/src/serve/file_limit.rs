@@ -32,19 +32,19 @@ pub(super) fn fit(plan: &mut Plan) -> Option<Shortage> {
     let fitted = wanted.fitted(limit.files)?;
     plan.limits.max_connections = fitted.clients;
     set(&upstreams, &fitted);
-    Some(Shortage { limit, wanted, fitted })
+    Some(Shortage { limit, needed: wanted.total(), wanted, fitted })
 }
 
 /// As [`fit`] for the plan of a reload: the running server accepts `clients` connections, which a reload does not change.
 /// Only those of upstreams are lowered.
 pub(super) fn fit_reloaded(plan: &mut Plan, clients: usize) -> Option<Shortage> {
-    plan.limits.max_connections = clients;
+    let configured = std::mem::replace(&mut plan.limits.max_connections, clients);
     let upstreams = connection_limits(plan);
     let wanted = Files::wanted(plan, &upstreams);
     let limit = raise(wanted.total())?;
     let fitted = wanted.with_fitted_upstreams(limit.files)?;
     set(&upstreams, &fitted);
-    Some(Shortage { limit, wanted, fitted })
+    Some(Shortage { limit, needed: wanted.after_restart(configured), wanted, fitted })
 }
 
 /// Returns the connection limits of the plan's HTTP upstreams.
@@ -65,6 +65,8 @@ fn set(upstreams: &[ConnectionLimit], fitted: &Files) {
 /// A limit of open files that is too low for the configured plan.
 pub(super) struct Shortage {
     limit: FileLimit,
+    /// The number of files after a restart, which accepts the configured number of clients.
+    needed: usize,
     wanted: Files,
     fitted: Files,
 }
@@ -72,14 +74,13 @@ pub(super) struct Shortage {
 impl Shortage {
     /// Logs the lowered limits and the fix.
     pub(super) fn warn(&self) {
-        tracing::warn!(files.limit = self.limit.files, files.needed = self.wanted.total(), "{self}");
+        tracing::warn!(files.limit = self.limit.files, files.needed = self.needed, "{self}");
     }
 }
 
 impl fmt::Display for Shortage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { limit, wanted, fitted } = self;
-        let needed = wanted.total();
+        let Self { limit, needed, wanted, fitted } = self;
         write!(f, "the limit of open files is {}, and {needed} are needed: ", limit.files)?;
         let (before, after) = (&wanted.upstreams, &fitted.upstreams);
         if fitted.clients < wanted.clients {
@@ -130,6 +131,11 @@ impl Files {
 
     fn total(&self) -> usize {
         self.upstreams.iter().copied().fold(self.reserve.saturating_add(self.clients), usize::saturating_add)
+    }
+
+    /// Returns the total with the configured number of clients, if it is higher.
+    fn after_restart(&self, configured: usize) -> usize {
+        Self { clients: configured.max(self.clients), ..self.clone() }.total()
     }
 
     /// Lowers all connections. Returns `None` if they already fit.
@@ -250,6 +256,22 @@ mod tests {
         assert_eq!((fitted.clients, fitted.total()), (724, 1_024));
     }
 
+    /// L9: the warning of a reload names the files for all configured clients, also if the start has lowered their number.
+    #[test]
+    fn a_reload_counts_the_configured_clients() {
+        assert_eq!(files(88, &[10_000]).after_restart(10_000), 20_080);
+        assert_eq!(files(88, &[10_000]).after_restart(10), 10_168, "more clients are connected");
+        let mut plan = plan(&resource("a", HTTP));
+        plan.limits.max_connections = usize::MAX / 2;
+        connection_limits(&plan).iter().for_each(|limit| limit.set_max(usize::MAX / 4));
+        let shortage = fit_reloaded(&mut plan, 7);
+        assert_eq!(plan.limits.max_connections, 7);
+        // A system can have no limit.
+        let Some(shortage) = shortage else { return };
+        let needed = usize::MAX / 2 + usize::MAX / 4 + 64 + 2 * 8;
+        assert!(shortage.to_string().contains(&format!("and {needed} are needed")), "{shortage}");
+    }
+
     /// L9: a reload does not change the connections of clients.
     #[test]
     fn only_upstreams_are_lowered_at_a_reload() {
@@ -274,6 +296,7 @@ mod tests {
     fn the_fix_depends_on_the_cause() {
         let shortage = |refusal: Option<std::io::Error>, clients| Shortage {
             limit: FileLimit { files: 256, refusal },
+            needed: 1_580,
             wanted: files(1_000, &[500]),
             fitted: files(clients, &[50]),
         };

@@ -5,6 +5,28 @@ use tokio::{
     sync::watch,
 };
 
+/// The signals that a running server handles.
+pub(crate) struct Signals {
+    /// True from the first SIGINT or SIGTERM on.
+    pub(crate) shutdown: watch::Receiver<bool>,
+    /// The SIGHUPs.
+    pub(super) hangups: Signal,
+}
+
+impl Signals {
+    /// Handles the signals from now on: they do not end the process any more. Those that arrive before
+    /// [`serve`](super::serve) are handled then.
+    ///
+    /// # Errors
+    /// Fails when the signals cannot be handled.
+    ///
+    /// # Panics
+    /// Panics outside a tokio runtime with I/O.
+    pub(crate) fn handle() -> std::io::Result<Self> {
+        Ok(Self { shutdown: shutdown()?, hangups: signal(SignalKind::hangup())? })
+    }
+}
+
 /// Returns a channel whose value becomes true with the first SIGINT or SIGTERM.
 ///
 /// # Errors
@@ -22,12 +44,4 @@ pub(crate) fn shutdown() -> std::io::Result<watch::Receiver<bool>> {
         let _ = sender.send(true);
     });
     Ok(shutdown)
-}
-
-/// Returns the SIGHUP signals. From now on SIGHUP does not end the process.
-///
-/// # Errors
-/// Fails when the signal cannot be handled.
-pub(super) fn hangups() -> std::io::Result<Signal> {
-    signal(SignalKind::hangup())
 }

@@ -182,6 +182,28 @@ async fn a_token_survives_an_outage() {
     assert_eq!(grants(&network).len(), 1);
 }
 
+/// B2: if the resource cannot validate tokens for longer, the request fails with that reason. Another sign-in would not help.
+#[tokio::test(start_paused = true)]
+async fn a_long_outage_starts_no_sign_in() {
+    for (seconds, attempts) in [("5", 3), ("60", 1)] {
+        let network = network(move |_, body| {
+            (body["method"] == "ping").then(|| Reply::challenge().header(header::RETRY_AFTER, seconds))
+        });
+        let user = ScriptedUser::consents();
+        let mut client = in_memory(&network, &user);
+        client.initialize().await;
+        client.request(1, "ping", json!({})).await;
+        let response = client.next().await;
+        assert_eq!(response["error"]["data"]["reason"], "mcp.unauthorized", "{response}");
+        assert!(response["error"]["message"].as_str().unwrap().contains(&format!("{seconds} s")), "{response}");
+        let pings =
+            network.to(RESOURCE).into_iter().filter(|request| request.body.windows(6).any(|part| part == b"\"ping\""));
+        assert_eq!(pings.count(), attempts);
+        assert_eq!(user.visits(), 1);
+        assert_eq!(grants(&network), ["authorization_code"]);
+    }
+}
+
 /// A failed sign-in is an error of every request that waits for it. The next request tries again.
 #[tokio::test(start_paused = true)]
 async fn a_failed_sign_in_is_reported() {

@@ -10,6 +10,9 @@ use serde_json::{Value, json};
 use super::server::{Body, Client, Server, ServerRequest, ServerResponse, settle};
 use crate::{BridgeSettings, BridgeTransport};
 
+/// The data of an event of another type, which is not forwarded.
+const OTHER_EVENT: &str = r#"{"jsonrpc":"2.0","method":"notifications/other"}"#;
+
 /// A server of 2024-11-05: each GET opens a stream, and responses are sent on the latest one.
 struct SseServer {
     server: Arc<Server>,
@@ -31,7 +34,9 @@ impl SseServer {
                 }
                 let (response, body) = ServerResponse::open();
                 // The bytes after the first event are read, too.
-                body.send(Ok(format!("event: endpoint\ndata: {endpoint}\n\n: half an eve").into())).unwrap();
+                let first =
+                    format!("event: endpoint\ndata: {endpoint}\n\nevent: ping\ndata: {OTHER_EVENT}\n\n: half an eve");
+                body.send(Ok(first.into())).unwrap();
                 body.send(Ok("nt\n\n".into())).unwrap();
                 opened.lock().unwrap().push(body);
                 return response;

@@ -37,7 +37,7 @@ pub(crate) async fn connect(
 
 /// Forwards messages until the stream ends: first those of the events that arrived with the message URL.
 async fn read(context: Arc<Context>, mut events: EventReader, first: Vec<Event>, lost: watch::Sender<bool>) {
-    for event in first {
+    for event in first.into_iter().filter(Event::is_message) {
         forward(&context, event.data.into()).await;
     }
     loop {

@@ -3,7 +3,7 @@
 use super::*;
 
 /// A handler that accepts every elicitation and supports no other request.
-struct AcceptingHandler;
+pub(super) struct AcceptingHandler;
 
 impl ServerRequestHandler for AcceptingHandler {
     fn capabilities(&self) -> Value {
@@ -15,8 +15,9 @@ impl ServerRequestHandler for AcceptingHandler {
     }
 }
 
+/// Returns the messages with this method that were sent.
 pub(super) fn sent(network: &FetchFn, method: &str) -> Vec<Value> {
-    let messages = network.to(RESOURCE).into_iter().map(|request| serde_json::from_slice(&request.body).unwrap());
+    let messages = network.to(RESOURCE).into_iter().filter_map(|request| serde_json::from_slice(&request.body).ok());
     messages.filter(|message: &Value| message["method"] == method).collect()
 }
 

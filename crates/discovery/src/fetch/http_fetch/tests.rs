@@ -197,6 +197,20 @@ fn settings_are_checked_first() {
     };
     assert!(matches!(code(no_pem), FetchSettingsError::CaFileInvalid { .. }));
 
+    let large = std::env::temp_dir().join(format!("portcullis-ca-file-{}", std::process::id()));
+    let file = std::fs::File::create(&large).unwrap();
+    let code_of_large = |length| {
+        file.set_len(length).unwrap();
+        code(FetchSettings { ca_file: Some(large.clone()), ..FetchSettings::default() })
+    };
+    assert!(matches!(code_of_large(4 << 20), FetchSettingsError::CaFileInvalid { .. }));
+    let error = code_of_large((4 << 20) + 1);
+    assert!(matches!(error, FetchSettingsError::CaFileTooLarge { .. }));
+    assert_eq!(error.to_string(), format!("the CA file {} has more than 4 MiB", large.display()));
+    std::fs::remove_file(&large).unwrap();
+    let endless = FetchSettings { ca_file: Some("/dev/zero".into()), ..FetchSettings::default() };
+    assert!(matches!(code(endless), FetchSettingsError::CaFileTooLarge { .. }));
+
     let proxy = FetchSettings { proxy: Some(Url::parse("socks5://proxy").unwrap()), ..FetchSettings::default() };
     assert!(matches!(code(proxy), FetchSettingsError::Proxy));
     let agent = FetchSettings { user_agent: Some("a\r\nb".into()), ..FetchSettings::default() };

@@ -4,7 +4,7 @@ use portcullis_verifier::Validation;
 
 use super::context::Context;
 use crate::{
-    config::{self, Authorization, Diagnostics, Resource},
+    config::{self, Authorization, Diagnostics, Resource, shown_url},
     plan::IssuerPlan,
 };
 
@@ -63,13 +63,11 @@ pub(super) fn issuers_of<'a>(
 /// Returns the error about an issuer that is not configured.
 fn unknown_issuer(name: &str, configured: &[config::Issuer]) -> String {
     let bare = |text: &str| text.trim_end_matches('/').to_ascii_lowercase();
-    match configured.iter().find(|issuer| bare(&issuer.issuer) == bare(name)) {
-        Some(similar) => format!(
-            "issuers has {name:?}, and no [[issuer]] has exactly this identifier; write it as there, {:?}",
-            similar.issuer
-        ),
-        None => format!("issuers has {name:?}, and no [[issuer]] has exactly this identifier; add or correct it"),
-    }
+    let fix = match configured.iter().find(|issuer| bare(&issuer.issuer) == bare(name)) {
+        Some(similar) => format!("write it as there, {:?}", shown_url(&similar.issuer)),
+        None => "add or correct it".to_owned(),
+    };
+    format!("issuers has {:?}, and no [[issuer]] has exactly this identifier; {fix}", shown_url(name))
 }
 
 /// Adds an error if ID tokens could be accepted.

@@ -1,9 +1,9 @@
 //! Validation of `allowed_hosts` and `allowed_origins`: protection against DNS rebinding and requests of other sites.
 
-use portcullis_guard::OriginPolicy;
+use portcullis_guard::{OriginPolicy, OriginPolicyError};
 use url::Url;
 
-use crate::config::{Diagnostics, Resource};
+use crate::config::{Diagnostics, Resource, shown_url};
 
 /// Returns the policy that accepts the hosts and origins of any of these resources. Origins are restricted only if
 /// every resource has a list of them, which may be empty.
@@ -27,11 +27,20 @@ pub(super) fn check_origins(resource: &Resource, base_url: &Url, errors: &mut Di
     let policy = errors.take("allowed_hosts", OriginPolicy::for_base_url(base_url))?;
     let mut are_valid = true;
     for host in &resource.allowed_hosts {
-        are_valid &= errors.take("allowed_hosts", policy.clone().allow_host(host)).is_some();
+        are_valid &= errors.take("allowed_hosts", policy.clone().allow_host(host).map_err(without_secrets)).is_some();
     }
     for origin in resource.allowed_origins.iter().flatten() {
-        let checked = policy.clone().only_listed_origins().allow_origin(origin);
+        let checked = policy.clone().only_listed_origins().allow_origin(origin).map_err(without_secrets);
         are_valid &= errors.take("allowed_origins", checked).is_some();
     }
     are_valid.then_some(())
+}
+
+/// Returns the error without user, password and query of the entry.
+fn without_secrets(error: OriginPolicyError) -> OriginPolicyError {
+    match error {
+        OriginPolicyError::Host(text) => OriginPolicyError::Host(shown_url(&text)),
+        OriginPolicyError::Origin(text) => OriginPolicyError::Origin(shown_url(&text)),
+        other => other,
+    }
 }

@@ -197,3 +197,35 @@ fn scope_claims_are_configured() {
         assert!(error(from, &to).contains("scope_claims"), "{claim}");
     }
 }
+
+/// J2: an issuer with user and password is in no message, also where it is listed again.
+#[test]
+fn secrets_in_issuers_are_not_printed() {
+    let with_password = "https://me:hunter2@auth.example.com/realms/prod";
+    let twice = format!("[[issuer]]\nissuer = \"{with_password}\"\n").repeat(2);
+    let listed =
+        format!("{twice}[[resource]]\nissuers = [\"{with_password}\", \"{with_password}/\", \"me:hunter2@x\"]");
+    let message = format!("{:#}", check(&GOOD.replace("[[resource]]", &listed)).err().expect("an error"));
+    for wanted in [
+        "\"https://…@auth.example.com/realms/prod\" is configured twice",
+        "issuers has \"https://…@auth.example.com/realms/prod/\", and no [[issuer]] has exactly this identifier; write it as \
+         there, \"https://…@auth",
+        "issuers has \"…@x\", and no [[issuer]] has exactly this identifier; add or correct it",
+    ] {
+        assert!(message.contains(wanted), "{wanted}: {message}");
+    }
+    assert!(!message.contains("hunter2"), "{message}");
+}
+
+/// J9, J10: a `ca_file` that is too large to be compared at a reload is rejected.
+#[test]
+fn a_ca_file_has_a_maximum_size() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    file.as_file().set_len((4 << 20) + 1).unwrap();
+    let ca_file = format!("ca_file = \"{}\"", file.path().display());
+    let message = error("[[resource]]", &format!("{ca_file}\n[[resource]]"));
+    assert!(message.contains("issuer[0].ca_file has more than 4 MiB; name another file"), "{message}");
+    let traces = with_lines(&format!("[traces]\nendpoint = \"http://127.0.0.1:1\"\n{ca_file}"));
+    let message = format!("{:#}", check(&traces).err().expect("an error"));
+    assert!(message.contains("ca_file has more than 4 MiB; name another file"), "{message}");
+}

@@ -3,7 +3,7 @@
 
 use url::Url;
 
-use crate::config::{Config, Issuer};
+use crate::config::{Config, Issuer, shown_url};
 
 const WELL_KNOWN: [&str; 2] = ["/.well-known/openid-configuration", "/.well-known/oauth-authorization-server"];
 /// Claims of common providers that are objects.
@@ -29,8 +29,9 @@ pub(super) fn warn(config: &Config, warnings: &mut Vec<String>) {
             && !Url::parse(documentation).is_ok_and(|url| matches!(url.scheme(), "http" | "https"))
         {
             warnings.push(format!(
-                "{key}.resource_documentation = {documentation:?} is not the URL of a page; write it as \
-                 \"https://mcp.example.com/docs\""
+                "{key}.resource_documentation = {:?} is not the URL of a page; write it as \
+                 \"https://mcp.example.com/docs\"",
+                shown_url(documentation)
             ));
         }
         for (number, rule) in resource.claim.iter().enumerate() {
@@ -48,8 +49,9 @@ fn warn_of_issuer(issuer: &Issuer, key: &str, warnings: &mut Vec<String>) {
     }
     for audience in issuer.audiences.iter().filter(|audience| audience.contains('*')) {
         warnings.push(format!(
-            "{key}.audiences has {audience:?}, and audiences are compared exactly, so that the `*` matches nothing; write each \
-             audience as it is in `aud`"
+            "{key}.audiences has {:?}, and audiences are compared exactly, so that the `*` matches nothing; write each audience \
+             as it is in `aud`",
+            shown_url(audience)
         ));
     }
     for claim in &issuer.scope_claims {

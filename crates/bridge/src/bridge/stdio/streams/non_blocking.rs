@@ -22,7 +22,8 @@ pub(super) struct NonBlocking {
 }
 
 impl NonBlocking {
-    /// Sets the mode of a file. Returns `false`, and leaves it as it is, if `other` has the same file description.
+    /// Sets the mode of a file. Returns `false`, and leaves it as it is, if `other` has the same file description. `other` may
+    /// be closed.
     ///
     /// # Errors
     /// Fails when the mode cannot be read or set.
@@ -31,16 +32,19 @@ impl NonBlocking {
         if before.contains(OFlags::NONBLOCK) {
             return Ok(true);
         }
-        let is_other_blocking = || Ok::<_, io::Error>(!fcntl_getfl(&other)?.contains(OFlags::NONBLOCK));
-        let was_blocking = is_other_blocking()?;
+        // A closed `other` shares nothing.
+        let is_other_blocking = || fcntl_getfl(&other).is_ok_and(|flags| !flags.contains(OFlags::NONBLOCK));
+        let was_blocking = is_other_blocking();
+        // All that can fail is done before the mode changes.
+        let kept = file.as_fd().try_clone_to_owned()?;
         fcntl_setfl(&file, before | OFlags::NONBLOCK)?;
         // There is no portable way to compare descriptions, but the mode of a shared one changes for both.
-        let is_shared = was_blocking && !is_other_blocking()?;
+        let is_shared = was_blocking && !is_other_blocking();
         if is_shared {
             fcntl_setfl(&file, before)?;
             return Ok(false);
         }
-        self.changed.push((file.as_fd().try_clone_to_owned()?, before));
+        self.changed.push((kept, before));
         Ok(true)
     }
 }

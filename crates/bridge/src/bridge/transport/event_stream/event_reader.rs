@@ -59,9 +59,9 @@ impl EventReader {
         let events = self.decoder.push(&piece).map_err(McpError::InvalidStream)?;
         let mut batch = EventBatch { messages: Vec::with_capacity(events.len()), has_event: !events.is_empty() };
         for event in events {
+            let has_message = event.is_message() && !event.data.is_empty();
             self.position.record(event.id, event.retry);
-            let is_message = event.event.as_deref().is_none_or(|event_type| event_type == "message");
-            if is_message && !event.data.is_empty() {
+            if has_message {
                 batch.messages.push(Bytes::from(event.data));
             }
         }

@@ -65,6 +65,20 @@ pub(super) const ISSUERS: &[Mistake] = &[
         "issuer[0].jwks_uri = \"http://…@a.example/jwks?…\"",
         "use https",
     ),
+    (
+        "[[resource]]",
+        "jwks_uri = \"as.example/keys?token=hunter2&next=https://x\"\n[[resource]]",
+        7,
+        "issuer[0].jwks_uri = \"as.example/keys?…\" is not a URL",
+        "write one with https",
+    ),
+    (
+        "[[resource]]",
+        "audiences = [\"https://me:hunter2@mcp.example.com/mcp\"]\n[[resource]]",
+        7,
+        "issuer[0].audiences has \"https://…@mcp.example.com/mcp\"",
+        "absolute URL",
+    ),
     ("[[resource]]", "jwks_uri = \"/jwks\"\n[[resource]]", 7, "issuer[0].jwks_uri = \"/jwks\" is not a URL", "https"),
     (
         "[[resource]]",

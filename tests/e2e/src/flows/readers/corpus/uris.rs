@@ -5,7 +5,7 @@ use serde_json::json;
 use super::{Case, legacy, modern, read};
 
 /// Other spellings of `file:///secret/x`, or what a reader could interpret as one.
-pub(in crate::flows::readers) const ALIASES: [&str; 62] = [
+pub(in crate::flows::readers) const ALIASES: [&str; 67] = [
     "file:///secret/x",
     "file:///public/../secret/x",
     "file:///public/./../secret/x",
@@ -45,6 +45,11 @@ pub(in crate::flows::readers) const ALIASES: [&str; 62] = [
     "file:////secret/x",
     "file://///secret/x",
     "file:///c:/../secret/x",
+    "file:///public/C:/../../secret/x",
+    "file:///public/C|/../../secret/x",
+    "file:///public/C:/%2e%2e/.%2E/secret/x",
+    "file:///public/x?/../../../secret/x",
+    "file:///public/x#/../../../secret/x",
     "FILE:///secret/x",
     "File:///secret/x",
     "fi\u{17f}e:///secret/x",
