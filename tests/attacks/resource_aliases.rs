@@ -176,8 +176,7 @@ async fn with_dot_segments() {
 async fn of_an_invalid_scheme() {
     let rule =
         "[[resource.rule]]\nmethod = \"resources/*\"\nname = \"my_app://host/secret/*\"\nscopes = [\"mcp:admin\"]";
-    let deployment =
-        Deployment::builder().resource(&format!("required_scopes = [\"mcp:tools\"]\n{rule}")).start().await;
+    let deployment = Deployment::builder().resource(format!("required_scopes = [\"mcp:tools\"]\n{rule}")).start().await;
     let token = deployment.good_token();
     let session = deployment.open_session(&token).await;
     for uri in ["my_app://host/secret/x", "my_app://host//secret/x", "my_app://host//secret//%78"] {
