@@ -77,7 +77,7 @@ async fn in_any_listed_member() {
             "the last subscription",
             modern("subscriptions/listen", &listen_to(&["note:a", "note:b", "file:///secret/x"])),
         ),
-        ("an alias", modern("subscriptions/listen", &listen_to(&["note:a", "file:///a/%2e%2e/secret/x"]))),
+        ("an alias", modern("subscriptions/listen", &listen_to(&["note:a", "file:///%73ecret/x"]))),
         ("a prompt", modern("completion/complete", &complete(prompt))),
         ("a template", legacy("completion/complete", &complete(template))),
         ("a prompt and a URI", legacy("completion/complete", &complete(prompt_and_uri))),

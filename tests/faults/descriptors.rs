@@ -77,7 +77,7 @@ async fn a_reload_under_a_hard_limit() {
     let third = other.replace("/other", "/third");
     server.reload(&[(other, &format!("{other}{third}"))]).await;
     let reloaded =
-        "30141 are needed: the connections of upstreams are lowered from [10000, 10000, 10000] to [38, 38, 38]";
+        "40084 are needed: the connections of upstreams are lowered from [10000, 10000, 10000] to [38, 38, 38]";
     server.portcullis.logged_line(&[reloaded]).await;
     assert_eq!(server.portcullis.log().matches("max_connections is lowered").count(), 1);
 }
