@@ -55,7 +55,9 @@ pub(crate) use dry_run::runnable_plan;
 pub(crate) use listener::{PassedListener, bind};
 pub(crate) use own_response::REFUSED;
 pub(crate) use reload::ConfigSource;
-pub(crate) use signals::{Signals, shutdown as shutdown_signal};
+pub(crate) use signals::Signals;
+#[cfg(feature = "dev")]
+pub(crate) use signals::shutdown as shutdown_signal;
 
 /// The bound listeners.
 pub(crate) struct Listeners {
