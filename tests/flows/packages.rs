@@ -129,8 +129,15 @@ fn a_purge_of_the_debian_package() {
             fs::write(path("etc/portcullis/own.pem"), "").unwrap();
         }
         let script = fs::read_to_string(deploy("debian/postrm")).unwrap();
-        let script = ["/etc/", "/var/"].into_iter().fold(script, |script, folder| {
-            script.replace(&format!(" {folder}"), &format!(" {}{folder}", root.path().display()))
+        let script = ["/etc/", "/var/", "/run/"].into_iter().fold(script, |script, folder| {
+            let moved = format!("{}{folder}", root.path().display());
+            let script = script.replace(&format!(" {folder}"), &format!(" {moved}"));
+            assert_eq!(
+                script.matches(folder).count(),
+                script.matches(&moved).count(),
+                "the script would leave the test"
+            );
+            script
         });
         let status = Command::new("sh").args(["-c", &script, "postrm", action]).status().unwrap();
         assert!(status.success());

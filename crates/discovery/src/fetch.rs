@@ -55,8 +55,9 @@ pub trait Fetch: Send + Sync + 'static {
 
     /// Sends the request and returns the response once its head is complete, for bodies without an end.
     ///
-    /// The request's `timeout` covers only the head, and `max_body` is ignored: the caller must limit what it keeps. By
-    /// default this calls [`fetch`](Self::fetch) and returns the body as one chunk.
+    /// The request's `timeout` covers only the head, and `max_body` is ignored: the caller must limit what it keeps. The
+    /// default does not do this: it calls [`fetch`](Self::fetch), where both cover the whole body, and returns the body as
+    /// one chunk.
     ///
     /// # Errors
     /// As [`fetch`](Self::fetch).

@@ -71,8 +71,9 @@ impl HttpFetch {
     /// Creates a fetcher. Nothing is sent.
     ///
     /// # Errors
-    /// Fails with [`FetchError::Settings`] if the CA file has no usable certificate, the proxy is not an `http` or
-    /// `https` URL, or the user agent is not a valid header value.
+    /// Fails with [`FetchError::Settings`] if the CA file cannot be read, is too large or has no usable certificate, the
+    /// proxy is not an `http` or `https` URL, or the user agent is not a valid header value. A proxy variable that cannot
+    /// be used is an error of each request to which it applies.
     pub fn new(settings: FetchSettings) -> Result<Self, FetchError> {
         let tls = Tls::new(settings.ca_file.as_deref())?;
         if settings.proxy.as_ref().is_some_and(|proxy| !proxy::is_supported(proxy)) {
@@ -83,7 +84,8 @@ impl HttpFetch {
         }
         let proxies = match &settings.proxy {
             Some(proxy) => Proxies::fixed(proxy.clone()),
-            None => Proxies::from_variables(|name| std::env::var(name).ok()),
+            // A proxy that is not UTF-8 becomes an unusable one: without it, requests would be sent directly.
+            None => Proxies::from_variables(|name| Some(std::env::var_os(name)?.to_string_lossy().into_owned())),
         };
         let clients = [const { OnceLock::new() }; PoolKey::COUNT];
         Ok(Self { settings, tls, proxies, lookup: resolver::system, clients })
@@ -109,7 +111,12 @@ impl HttpFetch {
             .referer(false)
             .user_agent(agent)
             // `Proxies` reads the environment.
-            .no_proxy();
+            .no_proxy()
+            // Another crate of the program may enable the codings of reqwest.
+            .no_gzip()
+            .no_brotli()
+            .no_deflate()
+            .no_zstd();
         if let PoolKey::Proxied { .. } = key {
             builder = builder.proxy(Proxy::all(self.proxies.url()?.clone()).map_err(|_| FetchSettingsError::Proxy)?);
         }

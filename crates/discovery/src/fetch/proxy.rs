@@ -125,7 +125,7 @@ mod tests {
     /// G6: an unusable proxy is an error, and the request is not sent without it.
     #[test]
     fn an_unusable_proxy_is_an_error() {
-        for value in ["socks5://proxy:1080", "http://", "http://a b", "ftp://proxy"] {
+        for value in ["socks5://proxy:1080", "http://", "http://a b", "ftp://proxy", "http://prox\u{fffd}y"] {
             assert!(proxy(&[("HTTPS_PROXY", value)]).unwrap().starts_with("HTTPS_PROXY is not"), "{value}");
         }
     }
