@@ -52,7 +52,7 @@ pub(super) fn fixed() -> Vec<Case> {
 
 /// Returns messages for the privileged token, each with a name that readers must report.
 pub(super) fn controls() -> Vec<Case> {
-    let alias = "file:///public/../secret/x";
+    let alias = "file://localhost/secret/x";
     vec![
         call("control", "admin_wipe").expecting("admin_wipe", None),
         legacy("control", "prompts/get", &json!({"name": "secret_plan"})).expecting("secret_plan", None),
