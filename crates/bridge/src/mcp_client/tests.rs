@@ -238,24 +238,3 @@ async fn a_broken_stream_is_resumed() {
         assert_eq!(server_requests::sent(&network, method).len(), 1, "{method}");
     }
 }
-
-/// A server can let its client poll while it works: each stream has an event without a message. The delay grows to 1 s even
-/// if the server requires none.
-#[tokio::test(start_paused = true)]
-async fn a_client_polls_while_the_server_works() {
-    const POLLS: usize = 40;
-    let polls = AtomicUsize::new(0);
-    let network = endpoint(move |message, request| match (&request.method, message["method"].as_str()) {
-        (&Method::POST, Some("tools/call")) => Reply::events(&["id: 0\nretry: 0\ndata:\n\n"]),
-        (&Method::GET, _) => match polls.fetch_add(1, Ordering::Relaxed) + 1 {
-            POLLS => Reply::events(&["data: {\"jsonrpc\":\"2.0\",\"id\":2,\"result\":\"late\"}\n\n"]),
-            poll => Reply::events(&[&format!("id: {poll}\nretry: 0\ndata:\n\n")]),
-        },
-        _ => legacy(message, request),
-    });
-    let client = client(&network, &ScriptedUser::consents(), Revision::V2025_11_25);
-    client.initialize().await.unwrap();
-    let begun = tokio::time::Instant::now();
-    assert_eq!(client.call("tools/call", None).await.unwrap(), "late");
-    assert!(begun.elapsed().as_secs() >= 30, "{:?}", begun.elapsed());
-}
