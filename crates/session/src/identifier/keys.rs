@@ -5,9 +5,6 @@ use std::sync::Arc;
 use super::key::SessionKey;
 use crate::error::KeyError;
 
-/// The maximum number of keys.
-const MAX_KEYS: usize = 16;
-
 /// The keys of a deployment. The first key seals new identifiers, and all keys open identifiers. Clones share the list.
 ///
 /// To rotate keys without losing sessions, add the new key after the current one in all replicas. Then move it to the front.
@@ -19,15 +16,18 @@ pub struct SessionKeys {
 }
 
 impl SessionKeys {
+    /// The maximum number of keys.
+    pub const MAX: usize = 16;
+
     /// Returns a list of keys. The first key seals new identifiers. Several keys may have the same epoch.
     ///
     /// # Errors
-    /// Fails if the list is empty, has a key twice, or has more than 16 keys.
+    /// Fails if the list is empty, has a key twice, or has more than [`MAX`](Self::MAX) keys.
     pub fn new(keys: impl IntoIterator<Item = SessionKey>) -> Result<Self, KeyError> {
         let mut keys = keys.into_iter();
         let current = keys.next().ok_or(KeyError::None)?;
-        let others: Vec<SessionKey> = keys.take(MAX_KEYS).collect();
-        if others.len() == MAX_KEYS {
+        let others: Vec<SessionKey> = keys.take(Self::MAX).collect();
+        if others.len() == Self::MAX {
             return Err(KeyError::TooMany);
         }
         for (position, key) in others.iter().enumerate() {

@@ -9,8 +9,6 @@ use crate::{
     plan::FileVersion,
 };
 
-/// The maximum number of keys, as in [`SessionKeys`].
-const MOST_KEYS: usize = 16;
 /// How a key is generated.
 const GENERATE: &str = "generate a key with `openssl rand -base64 32`";
 
@@ -83,10 +81,12 @@ impl<'a> KeyList<'a> {
         let lines = text.secret().lines().map(str::trim).zip(1..).filter(|(line, _)| !line.is_empty());
         for (text, line) in lines {
             self.lines += 1;
-            if self.lines > MOST_KEYS {
+            if self.lines > SessionKeys::MAX {
                 let fix = "remove those whose sessions have ended";
-                errors
-                    .add("keys", format!("{source}, line {line}: there are more than {MOST_KEYS} session keys; {fix}"));
+                errors.add(
+                    "keys",
+                    format!("{source}, line {line}: there are more than {} session keys; {fix}", SessionKeys::MAX),
+                );
                 return Err(Full);
             }
             match self.key(text) {
@@ -200,12 +200,12 @@ mod tests {
     #[test]
     fn the_number_of_keys_is_bounded() {
         let many = |count: usize| (0..count).map(|number| format!("{ONE}-{number}\n")).collect::<String>();
-        assert!(load(&[&many(MOST_KEYS)]).is_ok());
-        let errors = load(&[TWO, &many(MOST_KEYS), "hunter2"]).unwrap_err();
+        assert!(load(&[&many(SessionKeys::MAX)]).is_ok());
+        let errors = load(&[TWO, &many(SessionKeys::MAX), "hunter2"]).unwrap_err();
         let expected = "session.keys: the file keys-1, line 16: there are more than 16 session keys; remove those";
         assert_eq!(errors.len(), 1, "{errors:?}");
         assert!(errors[0].text.starts_with(expected), "{errors:?}");
-        assert_eq!(load(&[&"a\n".repeat(1000)]).unwrap_err().len(), MOST_KEYS + 1);
+        assert_eq!(load(&[&"a\n".repeat(1000)]).unwrap_err().len(), SessionKeys::MAX + 1);
         let keys = |count: u8| SessionKeys::new((0..count).map(|number| SessionKey::new(number, &[number; 32])));
         assert!(keys(16).is_ok());
         assert!(keys(17).is_err());
