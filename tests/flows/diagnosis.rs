@@ -110,7 +110,8 @@ async fn errors_show_the_response() {
     }
 }
 
-/// The error of `call` says when a busy server asks to try again, and when it could not validate the token. Nobody signs in again.
+/// If a busy server, or one that cannot validate the token, sends `Retry-After`, the error of `call` says when to try again, and
+/// `call` starts no sign-in.
 #[tokio::test]
 async fn errors_say_when_to_try_again() {
     for (status, body) in [

@@ -5,7 +5,7 @@
 //! cargo run -p portcullis-client --example header -- http://127.0.0.1:3000/mcp
 //! ```
 //!
-//! If `PORTCULLIS_TOKEN` is set, its token is used and nobody has to sign in.
+//! If `PORTCULLIS_TOKEN` is set, the example uses this token and needs no sign-in.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool")]
 
 use std::{env, error::Error, sync::Arc};

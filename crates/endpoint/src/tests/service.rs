@@ -22,7 +22,7 @@ use tower_service::Service;
 use super::fixture::*;
 use crate::{Admitted, EndpointLayer};
 
-/// D2, F1: a request that no guard has authenticated gets 500 whatever its method is, and does not reach the inner service.
+/// D2, F1: without a guard in front, a request of any method gets 500 and does not reach the inner service.
 #[tokio::test]
 async fn a_request_without_a_guard_is_rejected() {
     let fixture = Fixture::open();
@@ -34,7 +34,8 @@ async fn a_request_without_a_guard_is_rejected() {
     assert!(fixture.inner.seen().is_empty());
 }
 
-/// F1: what `Connection` names is removed before the checks, so a rejected request is rejected for what is left.
+/// F1: the headers that `Connection` names are removed before the checks: a request that names its session header is rejected
+/// as one without a session.
 #[tokio::test]
 async fn connection_options_are_removed_before_the_checks() {
     let fixture = Fixture::guarded("");

@@ -169,7 +169,7 @@ mod tests {
     fn accounts_are_read() {
         let user = accounts().user("portcullis").unwrap();
         assert_eq!((user.id, user.groups), (110, vec![105, 111]));
-        assert!(accounts().user("nobody").is_none());
+        assert!(accounts().user("absent").is_none());
         assert_eq!((Accounts::name(USERS, 110), Accounts::name(GROUPS, 7)), ("portcullis".to_owned(), "7".to_owned()));
     }
 

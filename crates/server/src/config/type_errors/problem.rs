@@ -1,4 +1,4 @@
-//! [`Problem`]: what is wrong with a type, an unknown key or a missing key, and the fix.
+//! [`Problem`]: the mistake at a key, and its fix: an unknown or missing key, or a value that is invalid.
 //!
 //! The texts are tested with whole configurations in `command/check/mistakes`.
 
@@ -20,7 +20,7 @@ use crate::config::{
 /// confuse: the mistakes in `command/check/mistakes` that are no misspellings (`auto` for `watch`) are similar by 0.64 or less.
 const SIMILAR_VALUE: f64 = 0.65;
 
-/// What is wrong with a key.
+/// The mistake at a key.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Problem {
     /// It is unknown.
