@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, Method, Request, Response, StatusCode, header::AUTHORIZATION};
+use http::{HeaderMap, HeaderName, Request, Response, StatusCode, header::AUTHORIZATION};
 use portcullis_metadata::{EscapedText, is_event_stream};
 use portcullis_verifier::{HeldToken, VerifiedToken};
 
@@ -135,13 +135,13 @@ impl RequestContext {
 
     /// Completes and reports the response of the inner service.
     ///
-    /// A GET whose event stream exceeds the limit is answered 429 instead. A POST has been executed already, so its
-    /// stream is passed on and counts as a request in progress.
+    /// A GET whose event stream exceeds the limit is answered 429 instead. An unsafe method, such as POST, has been executed
+    /// already, so its stream is passed on and counts as a request in progress.
     pub(super) fn pass<B>(&mut self, response: Response<B>) -> Response<GuardBody<B>> {
         let permit = match self.permit.take() {
             Some(permit) if is_event_stream(response.headers()) => match permit.into_stream() {
                 Ok(permit) => Some(permit),
-                Err((permit, _)) if self.report.method() == Method::POST => Some(permit),
+                Err((permit, _)) if !self.report.method().is_safe() => Some(permit),
                 Err((_, exceeded)) => {
                     return self.reject(Rejection::LimitExceeded { code: "limit.streams", exceeded }.into());
                 }

@@ -27,7 +27,9 @@ const INITIAL_CAPACITY: usize = 14;
 /// Limits the requests in progress and the open event streams of each principal. Clones of its `Arc` share the counters.
 ///
 /// A request is in progress from its authorization to the end of the response body. A response of type
-/// `text/event-stream` counts as a stream instead, from its head on. Principals are distinguished as by
+/// `text/event-stream` counts as a stream instead, from its head on. At the limit of streams, a GET or another safe method
+/// gets 429. The response to any other method is passed on and counts as a request, because the method has been executed.
+/// Principals are distinguished as by
 /// [`RateLimiter::check_principal`](crate::RateLimiter::check_principal).
 ///
 /// The table has one entry for each principal with something in progress and no others, so it is bounded by the
@@ -69,7 +71,7 @@ impl ConcurrencyLimiter {
     pub const DEFAULT_STREAMS: usize = 100;
 
     /// Creates a limiter with these numbers of requests in progress and open event streams per principal. With 0, each one
-    /// is rejected.
+    /// exceeds the limit.
     pub fn new(max_requests: usize, max_streams: usize) -> Arc<Self> {
         let shard = || Shard::with_capacity_and_hasher(INITIAL_CAPACITY, BuildHasherDefault::default());
         Arc::new(Self { shards: array::from_fn(|_| Mutex::new(shard())), max_requests, max_streams })

@@ -131,8 +131,8 @@ async fn requests_in_progress_are_limited() {
     assert_eq!(send(&alice).await.unwrap().status(), 200);
 }
 
-/// L9: an event stream counts as a stream and not as a request. Beyond the limit a GET gets 429. A POST has been executed,
-/// so its stream is passed on and counts as a request.
+/// L9: an event stream counts as a stream and not as a request. Beyond the limit a GET gets 429. An unsafe method has been
+/// executed, so its stream is passed on and counts as a request.
 #[tokio::test]
 async fn streams_do_not_count_as_requests() {
     let mut setup = Setup::new();
@@ -141,28 +141,29 @@ async fn streams_do_not_count_as_requests() {
     let mut streaming = setup.inner.clone();
     streaming.headers.insert(CONTENT_TYPE, HeaderValue::from_static("Text/Event-Stream ; charset=utf-8"));
     let resource = setup.resource();
-    let send = |inner: &Inner| GuardLayer::new(resource.clone()).layer(inner.clone()).oneshot(post().bearer(&token));
-    let first = send(&streaming).await.unwrap();
-    let _second = send(&streaming).await.unwrap();
-    let (mut head, body) = post().bearer(&token).into_parts();
-    head.method = Method::GET;
-    let listen = GuardLayer::new(resource.clone()).layer(streaming.clone()).oneshot(Request::from_parts(head, body));
-    let rejected = listen.await.unwrap();
+    let send = |method: Method, inner: &Inner| {
+        GuardLayer::new(resource.clone()).layer(inner.clone()).oneshot(request(method, "/mcp").bearer(&token))
+    };
+    let first = send(Method::POST, &streaming).await.unwrap();
+    let _second = send(Method::POST, &streaming).await.unwrap();
+    let rejected = send(Method::GET, &streaming).await.unwrap();
     assert_eq!(rejected.status().as_u16(), 429);
     assert_eq!(rejected.headers()["retry-after"], HeaderValue::from_static("5"));
     assert_eq!(rejected.headers()[CONTENT_TYPE], "application/json");
     assert_eq!(setup.sink.all().pop().unwrap().code, Some("limit.streams"));
 
-    let request = send(&setup.inner).await.unwrap();
+    let request = send(Method::POST, &setup.inner).await.unwrap();
     assert_eq!(request.status().as_u16(), 200);
-    assert_eq!(send(&setup.inner).await.unwrap().status().as_u16(), 429);
+    assert_eq!(send(Method::POST, &setup.inner).await.unwrap().status().as_u16(), 429);
     drop(request);
-    let executed = send(&streaming).await.unwrap();
-    assert_eq!(executed.status().as_u16(), 200);
-    assert_eq!(send(&setup.inner).await.unwrap().status().as_u16(), 429);
+    for method in [Method::POST, Method::PUT, Method::DELETE] {
+        let executed = send(method.clone(), &streaming).await.unwrap();
+        assert_eq!(executed.status().as_u16(), 200, "{method}");
+        assert_eq!(send(Method::POST, &setup.inner).await.unwrap().status().as_u16(), 429, "{method}");
+    }
 
-    drop((first, executed));
-    assert_eq!(send(&streaming).await.unwrap().status(), 200);
+    drop(first);
+    assert_eq!(send(Method::GET, &streaming).await.unwrap().status(), 200);
 }
 
 /// L9: a request that is dropped before or after the head of its response is no longer counted. Without authentication
