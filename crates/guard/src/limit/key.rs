@@ -8,7 +8,7 @@ pub(super) const SHARDS: usize = 16;
 /// A keyed hash of the counted address or principal. Equal hashes share a counter.
 pub(super) type Key = u64;
 
-/// Returns the shard of a key: its highest bits, because the map uses the low ones.
+/// Returns the shard of a key: its highest bits.
 pub(super) fn shard_of(key: Key) -> usize {
     (key >> (Key::BITS - SHARDS.ilog2())) as usize
 }
@@ -19,8 +19,8 @@ pub(super) struct PassThroughHasher(u64);
 
 impl Hasher for PassThroughHasher {
     fn finish(&self) -> u64 {
-        // The map also uses the highest bits, which all keys of a shard share.
-        self.0.rotate_left(SHARDS.ilog2())
+        // The map uses the lowest and the highest bits. The bits that all keys of a shard share move to the middle.
+        self.0.rotate_left(Key::BITS / 2)
     }
 
     fn write(&mut self, bytes: &[u8]) {
@@ -40,12 +40,12 @@ mod tests {
 
     use super::*;
 
-    /// J5: the hasher moves the bits that differ between the keys of a shard to where the map uses them.
+    /// J5: the bits that all keys of a shard share are neither among the lowest nor among the highest, which the map uses.
     #[test]
     fn keys_of_a_shard_are_spread_in_its_map() {
         let hash = BuildHasherDefault::<PassThroughHasher>::default();
         let hashed = [0, 1, 1 << 20, 1 << 52, 0xf << 60].map(|key: Key| hash.hash_one(key));
-        assert_eq!(hashed, [0, 1 << 4, 1 << 24, 1 << 56, 0xf]);
+        assert_eq!(hashed, [0, 1 << 32, 1 << 52, 1 << 20, 0xf << 28]);
     }
 
     /// J5: keys are distributed among all shards by their highest bits.

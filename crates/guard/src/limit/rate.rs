@@ -3,13 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::{
-    fmt,
-    net::{IpAddr, Ipv6Addr},
-    num::NonZeroU32,
-    sync::Arc,
-    time::Duration,
-};
+use std::{fmt, net::IpAddr, num::NonZeroU32, sync::Arc, time::Duration};
 
 use governor::{Quota, clock::Clock as _, middleware::NoOpMiddleware};
 use portcullis_metadata::Clock;
@@ -104,7 +98,7 @@ impl RateLimiter {
     /// The default number of counters.
     pub const DEFAULT_CAPACITY: usize = 100_000;
 
-    /// Creates a limiter with this number of counters. Each takes about 40 bytes.
+    /// Creates a limiter with this number of counters, rounded down to a multiple of 16. Each takes about 40 bytes.
     pub fn new(rate: Rate, capacity: usize, clock: Arc<dyn Clock>) -> Arc<Self> {
         let table = Arc::new(Table::new(capacity, Arc::clone(&clock)));
         Arc::new(Self {
@@ -121,11 +115,11 @@ impl RateLimiter {
     /// # Errors
     /// Fails if the rate is exceeded.
     pub fn check_address(&self, address: Option<IpAddr>) -> Result<(), LimitExceeded> {
-        // IPv4-mapped addresses do not collide with IPv6 networks, whose last 64 bits are zero here.
+        // The last 64 bits of an IPv6 network are zero here, so that no other value collides with one.
         let network = match address.map(|address| address.to_canonical()) {
             Some(IpAddr::V4(address)) => u128::from(address.to_ipv6_mapped()),
             Some(IpAddr::V6(address)) => u128::from(address) & !u128::from(u64::MAX),
-            None => u128::from(Ipv6Addr::UNSPECIFIED),
+            None => u128::MAX,
         };
         self.check(self.hasher.hash(network))
     }
@@ -140,8 +134,9 @@ impl RateLimiter {
     }
 
     /// Returns how many requests of each key were allowed since the last call, for other processes with the same
-    /// [`LimitHasher`] key. Keys that share the overflow counter are left out. The first call returns nothing: requests are
-    /// counted by key only from then on, so that a process without others does not keep the counts.
+    /// [`LimitHasher`] key. Keys that share the overflow counter are left out, and so are keys above the number of counters.
+    /// The first call returns nothing: requests are counted by key only from then on, so that a process without others does
+    /// not keep the counts.
     pub fn take_uses(&self) -> Vec<(u64, u32)> {
         self.table.take_uses()
     }

@@ -40,9 +40,11 @@ struct Shard {
 }
 
 impl Shard {
-    /// Counts a use for other processes, if they count together with this one.
-    fn count_use(&mut self, key: Key) {
-        if let Some(uses) = &mut self.uses {
+    /// Counts a use for other processes, if they count together with this one. At most `capacity` keys are kept.
+    fn count_use(&mut self, key: Key, capacity: usize) {
+        if let Some(uses) = &mut self.uses
+            && (uses.len() < capacity || uses.contains_key(&key))
+        {
             let count = uses.entry(key).or_default();
             *count = count.saturating_add(1);
         }
@@ -67,9 +69,10 @@ impl Table {
         let latest = now.saturating_add(longest);
         for (key, count) in uses {
             let mut shard = lock(&self.shards[shard_of(key)]);
-            let known = shard.counts.get(&key).copied().map_or(now, Duration::from);
-            if known > now || self.ensure_capacity(&mut shard) {
-                let next = known.max(now).saturating_add(interval.saturating_mul(count));
+            let known = shard.counts.get(&key).copied().map(Duration::from);
+            if known.is_some() || self.ensure_capacity(&mut shard) {
+                let known = known.unwrap_or(now).max(now);
+                let next = known.saturating_add(interval.saturating_mul(count));
                 // A counter never moves back.
                 shard.counts.insert(key, next.min(latest).max(known).into());
             }
@@ -101,13 +104,13 @@ impl StateStore for Table {
         if let Some(count) = shard.counts.get_mut(key) {
             let (result, next) = measure(Some(*count))?;
             *count = next;
-            shard.count_use(*key);
+            shard.count_use(*key, self.shard_capacity);
             return Ok(result);
         }
         if self.ensure_capacity(&mut shard) {
             let (result, next) = measure(None)?;
             shard.counts.insert(*key, next);
-            shard.count_use(*key);
+            shard.count_use(*key, self.shard_capacity);
             return Ok(result);
         }
         let (result, next) = measure(shard.overflow)?;
@@ -227,6 +230,30 @@ mod tests {
         let (_, table) = table(CAPACITY);
         table.add_uses((0..1000).map(|number| (spread(number), 1)), Duration::from_secs(1), Duration::from_secs(9));
         assert_eq!(len(&table), CAPACITY);
+    }
+
+    /// E13: uses of other processes delay an idle counter, also in a full shard.
+    #[test]
+    fn uses_of_others_delay_an_idle_counter() {
+        let (clock, table) = table(SHARDS);
+        let [first, second] = [1, 2];
+        count(&table, [first, second], Duration::from_millis(500));
+        clock.advance(Duration::from_millis(600));
+        table.add_uses([(first, 3)], Duration::from_secs(1), Duration::from_secs(9));
+        let found = table.measure_and_replace(&first, |found| Ok::<_, ()>((found, Duration::ZERO.into()))).unwrap();
+        assert_eq!(found.map(Duration::from), Some(Duration::from_millis(3600)));
+    }
+
+    /// E13: uses that are not taken stay within the capacity, although counters are replaced.
+    #[test]
+    fn uses_that_are_not_taken_are_bounded() {
+        let (clock, table) = table(CAPACITY);
+        table.take_uses();
+        for second in 1..=5 {
+            clock.advance(Duration::from_secs(1));
+            count(&table, (second * 1000..(second + 1) * 1000).map(spread), Duration::from_secs(second));
+        }
+        assert_eq!(table.take_uses().len(), CAPACITY);
     }
 
     /// J5: a rejected request changes no counter and adds none.

@@ -61,10 +61,11 @@ fn addresses_have_separate_counters() {
     assert_eq!(allowed(&limiter, None, 2), 1);
 }
 
-/// J5: no IPv4 address shares a counter with an IPv6 network, not even with `::/64`.
+/// J5: neither an IPv4 address nor a missing one shares a counter with an IPv6 network, not even with `::/64`.
 #[test]
 fn address_families_have_separate_counters() {
     let (_, limiter) = limiter(rate(1, 60), 100);
+    assert!(limiter.check_address(None).is_ok());
     for (text, passes) in
         [("0.0.0.0", true), ("::1", true), ("::2", false), ("::192.0.2.1", false), ("192.0.2.1", true)]
     {
