@@ -212,7 +212,7 @@ fn request_host<'r>(version: Version, uri: &'r Uri, headers: &'r HeaderMap) -> R
 fn split_origin(origin: &str) -> Option<(&str, Authority<'_>)> {
     let (scheme, authority) = origin.split_once("://")?;
     let scheme_like = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
-    let well_formed = !scheme.is_empty() && scheme.bytes().all(scheme_like);
+    let well_formed = scheme.starts_with(|first: char| first.is_ascii_alphabetic()) && scheme.bytes().all(scheme_like);
     if well_formed { Some((scheme, Authority::parse(authority)?)) } else { None }
 }
 

@@ -203,6 +203,8 @@ fn invalid_hosts_and_origins_are_rejected() {
         "*",
         "app.example",
         "://app.example",
+        "1https://app.example",
+        "+https://app.example",
         "ht tp://app.example",
         "https://app.example/",
         "https://",
