@@ -54,7 +54,7 @@ pub struct GuardBuilder {
 impl GuardBuilder {
     /// Sets the scopes that every request needs, separated by spaces. Default: none.
     ///
-    /// They are also the metadata's `scopes_supported` unless [`scopes_supported`](Self::scopes_supported) is called.
+    /// They are also the metadata's `scopes_supported` unless [`scopes_supported`](Self::scopes_supported) names some.
     pub fn required_scopes(self, scopes: &str) -> Self {
         self.try_set(|settings| {
             settings.required_scopes = parse_scopes("required_scopes", scopes)?;
@@ -148,8 +148,7 @@ impl GuardBuilder {
     /// Builds the layer.
     ///
     /// # Errors
-    /// Fails if an argument cannot be used, or [`ProtectedResource::new`] fails. The message names the method to
-    /// correct.
+    /// Fails if an argument cannot be used, or [`ProtectedResource::new`] fails.
     pub fn build(self) -> Result<GuardLayer, GuardBuilderError> {
         let mut settings = self.settings?;
         if settings.metadata.scopes_supported.is_empty() {
@@ -168,7 +167,7 @@ impl GuardBuilder {
     }
 }
 
-/// Why a [`GuardBuilder`] cannot build a guard. The message names the builder's method and the fix.
+/// Why a [`GuardBuilder`] cannot build a guard. The message names the argument or setting to correct.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GuardBuilderError {

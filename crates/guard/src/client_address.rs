@@ -27,8 +27,8 @@ pub struct Peer(pub SocketAddr);
 /// The proxies whose forwarding header is trusted.
 ///
 /// A proxy appends the address of its own peer to the header. The client's address is the last address in the header
-/// that does not belong to a trusted proxy. The addresses before it can be forged and are ignored, and so are the
-/// header of any other peer and the other of the two headers.
+/// that does not belong to a trusted proxy. The addresses before it can be forged and are ignored. So is the header of a
+/// peer that is not a trusted proxy, and the header that the [`ProxyHeader`] does not select.
 ///
 /// The default trusts no proxy. At most 32 values of the header and 32 addresses of each are read.
 ///
@@ -102,8 +102,8 @@ impl TrustedProxies {
         client
     }
 
-    /// Returns the forwarding header of a request that is ignored because its peer is not a trusted proxy; `None` without such a
-    /// header. For a warning: the peer is a proxy that the settings lack, or a client that forges the header.
+    /// Returns the forwarding header of a request that is ignored because its peer is not a trusted proxy. `None` without
+    /// such a header. For a warning: the peer is a proxy that the settings lack, or a client that forges the header.
     ///
     /// ```
     /// use http::{HeaderMap, HeaderValue, header};
@@ -116,8 +116,9 @@ impl TrustedProxies {
     /// # Ok::<(), portcullis_guard::TrustedProxyError>(())
     /// ```
     pub fn ignored_header(&self, peer: SocketAddr, headers: &HeaderMap) -> Option<HeaderName> {
-        let present = [ProxyHeader::XForwardedFor, ProxyHeader::Forwarded].map(ProxyHeader::name).into_iter();
-        present.filter(|name| headers.contains_key(name)).find(|_| !self.trusts(peer.ip().to_canonical()))
+        let names = [ProxyHeader::XForwardedFor, ProxyHeader::Forwarded].map(ProxyHeader::name);
+        let present = names.into_iter().find(|name| headers.contains_key(name))?;
+        (!self.trusts(peer.ip().to_canonical())).then_some(present)
     }
 
     /// Returns whether the address is that of a trusted proxy.
@@ -168,11 +169,11 @@ mod tests {
     fn client(proxies: &TrustedProxies, peer: &str, values: &[&str]) -> String {
         let mut headers = HeaderMap::new();
         // The other header is forged by the client.
-        for name in [HeaderName::from_static("x-forwarded-for"), FORWARDED] {
-            if name != proxies.header.name() {
-                headers.insert(name, HeaderValue::from_static("for=203.0.113.9"));
-            }
-        }
+        let (other, forged) = match proxies.header {
+            ProxyHeader::XForwardedFor => (ProxyHeader::Forwarded, "for=203.0.113.9"),
+            ProxyHeader::Forwarded => (ProxyHeader::XForwardedFor, "203.0.113.9"),
+        };
+        headers.insert(other.name(), HeaderValue::from_static(forged));
         for value in values {
             headers.append(proxies.header.name(), HeaderValue::from_bytes(value.as_bytes()).unwrap());
         }
@@ -205,7 +206,7 @@ mod tests {
         }
     }
 
-    /// J5: either header of a peer that is no trusted proxy is ignored.
+    /// J5: either header of a peer that is not a trusted proxy is ignored.
     #[test]
     fn headers_of_other_peers_are_ignored() {
         let proxies = trusting(ProxyHeader::XForwardedFor);

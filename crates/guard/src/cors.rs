@@ -12,7 +12,7 @@ use http::{
 
 use crate::{origin::OriginPolicy, request_id::X_REQUEST_ID};
 
-/// How long browsers may keep the answer to a preflight: two hours, the longest time that they all accept.
+/// How long browsers may keep the answer to a preflight: two hours, the maximum of Chromium.
 const MAX_AGE_SECONDS: HeaderValue = HeaderValue::from_static("7200");
 /// The maximum length of the header names that a preflight requests and that are returned to it.
 const MAX_REQUESTED_HEADERS_BYTES: usize = 4096;
@@ -24,7 +24,7 @@ const ANY: HeaderValue = HeaderValue::from_static("*");
 
 /// What web pages of other origins may send and read (the CORS protocol of the Fetch standard).
 ///
-/// Credentials are never allowed: pages send tokens in a header that they set themselves.
+/// Every request header is allowed. Credentials are never allowed: pages send tokens in a header that they set themselves.
 ///
 /// Which origins may read responses is decided by the [`OriginPolicy`]. A preflight is answered without a token.
 ///

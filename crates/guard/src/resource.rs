@@ -79,7 +79,7 @@ impl ProtectedResource {
     /// - the metadata or the verifier belongs to another resource,
     /// - the metadata lists no authorization server or announces something that the guard does not enforce,
     /// - the scopes contain `offline_access` or `scopes_supported` contains an invalid name,
-    /// - the realm is not a valid header value, or a public path is not a path.
+    /// - the realm is not 1 to 256 printable ASCII characters, or a public path is not the path of a request.
     pub fn new(settings: GuardSettings) -> Result<Arc<Self>, GuardSettingsError> {
         let named_scopes = settings.check()?;
         let metadata_url = metadata_url(&settings.resource);

@@ -112,7 +112,8 @@ impl GuardSettings {
 pub enum Authentication {
     /// Every request needs a token that this verifier accepts, except for preflights, metadata requests and public paths.
     Required(Arc<Verifier>),
-    /// Every request is admitted: tokens, scopes and claims are not checked, and no metadata is served. `Authorization`
-    /// and `DPoP` are still removed. Use it in development, or behind another service that authenticates.
+    /// No request needs a token: tokens, scopes and claims are not checked, and no metadata is served. Host, origin and the
+    /// rate per address still are, a token in the query is rejected, and `Authorization` and `DPoP` are removed. Use it in
+    /// development, or behind another service that authenticates.
     Off,
 }

@@ -12,7 +12,8 @@ pub use traceparent::TraceParent;
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct TraceSettings {
-    /// The part of the requests that is sampled, from 0 to 1. Default: 0.01.
+    /// The part of the requests that is sampled, from 0 (none) to 1 (all). A smaller value or NaN counts as 0, a greater one
+    /// as 1.
     pub ratio: f64,
     /// What a client's `traceparent` is used for. Default: nothing.
     pub parent: ClientTrace,
@@ -180,7 +181,14 @@ mod tests {
     /// J7: the ratio of sampled requests is the configured one.
     #[test]
     fn the_ratio_is_that_of_the_settings() {
-        for (ratio, least, most) in [(0.0, 0, 0), (0.5, 4700, 5300), (1.0, 10_000, 10_000)] {
+        for (ratio, least, most) in [
+            (0.0, 0, 0),
+            (0.5, 4700, 5300),
+            (1.0, 10_000, 10_000),
+            (-1.0, 0, 0),
+            (2.0, 10_000, 10_000),
+            (f64::NAN, 0, 0),
+        ] {
             let sampled = (0..10_000).filter(|_| context(ratio, ClientTrace::Join, CLIENT).1.is_sampled()).count();
             assert!((least..=most).contains(&sampled), "{ratio}: {sampled}");
         }

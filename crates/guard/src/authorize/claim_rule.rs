@@ -222,6 +222,7 @@ mod tests {
         let values = || ClaimTest::OneOf(texts(&["a"]));
         for (claim, test, expected) in [
             ("", values(), Err(ClaimRuleError::NoClaim)),
+            ("", ClaimTest::Present, Err(ClaimRuleError::NoClaim)),
             ("/a~2", values(), Err(ClaimRuleError::Pointer)),
             ("/a~", values(), Err(ClaimRuleError::Pointer)),
             ("/a~0~1", values(), Ok(())),
@@ -229,10 +230,19 @@ mod tests {
             ("a", ClaimTest::OneOf(Vec::new()), Err(ClaimRuleError::NoValue)),
             ("a", ClaimTest::OneOf(texts(&["a", ""])), Err(ClaimRuleError::NoValue)),
             ("a", ClaimTest::Domain(Vec::new()), Err(ClaimRuleError::NoValue)),
+            ("a", ClaimTest::Domain(texts(&[""])), Err(ClaimRuleError::NoValue)),
             ("a", ClaimTest::Domain(texts(&["x@example.com"])), Err(ClaimRuleError::Domain)),
             ("a", ClaimTest::Present, Ok(())),
         ] {
             assert_eq!(ClaimRule::new(claim, test.clone()).map(drop), expected, "{claim} {test:?}");
+        }
+        for (error, code) in [
+            (ClaimRuleError::NoClaim, "settings.claim_name"),
+            (ClaimRuleError::Pointer, "settings.claim_pointer"),
+            (ClaimRuleError::NoValue, "settings.claim_values"),
+            (ClaimRuleError::Domain, "settings.claim_domain"),
+        ] {
+            assert_eq!(error.code(), code);
         }
     }
 }

@@ -7,7 +7,7 @@ use super::{path_glob::PathGlob, plain_path::PlainPath};
 
 /// The scopes that requests to some paths need. All rules that match a request apply together.
 ///
-/// The guard matches the decoded path as it arrives. If there are route rules, a path that servers interpret in
+/// The guard decodes the path as it arrives and matches it. If there are route rules, a path that servers interpret in
 /// different ways is rejected with 400: a path with dot segments, empty segments, `;`, backslashes, control characters,
 /// encoded slashes, double encoding or invalid UTF-8. Headers that override the method are ignored.
 #[derive(Clone, Debug)]

@@ -35,11 +35,13 @@ pub enum GuardSettingsError {
     /// The metadata announces something that the guard does not enforce.
     #[error("the metadata announces `{0}`, which the guard does not enforce")]
     NotEnforced(&'static str),
-    /// The realm is not a valid header value.
+    /// The realm is empty, too long, or has a character other than printable ASCII.
     #[error("the realm must be 1 to {MAX_REALM_LEN} printable ASCII characters")]
     Realm,
     /// A public path is not the path of a request.
-    #[error("the public path `{0}` must start with `/` and have no `*`, `?`, `#` or space; list each path separately")]
+    #[error(
+        "the public path `{0}` must start with `/` and have no `*`, `?`, `#`, space or non-ASCII character; list each path separately"
+    )]
     PublicPath(String),
     /// A host or origin setting is malformed.
     #[error(transparent)]

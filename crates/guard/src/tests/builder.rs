@@ -1,4 +1,4 @@
-//! The builder: the defaults of `serve`, and errors that name the fix.
+//! The builder: the defaults of `serve`, and errors that name what to correct.
 
 use std::sync::Arc;
 
@@ -75,9 +75,9 @@ async fn requests_in_progress_are_limited_by_default() {
     assert!(!limit(builder.limits(GuardLimits::default())));
 }
 
-/// The first error is returned by `build`, and names the method.
+/// The first error is returned by `build`, and names the argument or setting to correct.
 #[tokio::test]
-async fn errors_name_the_method() {
+async fn errors_name_what_to_correct() {
     let (_, builder) = setup();
     for (broken, code, text) in [
         (builder.clone().required_scopes("a\"b").realm("x"), "scope.invalid_name", "required_scopes(\"a\\\"b\"): "),

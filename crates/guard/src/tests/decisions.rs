@@ -225,6 +225,18 @@ async fn a_shutdown_is_reported() {
     assert_eq!(decision.code, Some("server.shutdown"));
 }
 
+/// J1: a panic of the inner service is reported.
+#[tokio::test]
+async fn a_panic_is_reported() {
+    let setup = Setup::new();
+    let inner = tower::service_fn(async |_: Request<()>| -> Result<Response<String>, &str> { panic!("broken") });
+    let mut guard = GuardLayer::new(setup.resource()).layer(inner);
+    let call = guard.call(request(Method::POST, "/mcp").bearer(&setup.token("")));
+    assert!(tokio::spawn(call).await.unwrap_err().is_panic());
+    assert_eq!(setup.sink.only().status, 500);
+    assert_eq!(setup.sink.only().code, Some("inner.panicked"));
+}
+
 /// J1: an inner service that fails without a response is reported, and its error is returned.
 #[tokio::test]
 async fn a_failing_service_is_reported() {

@@ -41,11 +41,15 @@ async fn metadata_and_verifier_of_another_resource_are_rejected() {
 /// A2: metadata that announces sender-constrained tokens is rejected.
 #[tokio::test]
 async fn unenforced_metadata_is_rejected() {
+    let mut algorithms = Setup::new();
+    algorithms.settings.metadata.dpop_signing_alg_values_supported = vec!["ES256".to_owned()];
+    assert_eq!(algorithms.rejected(), GuardSettingsError::NotEnforced("dpop_signing_alg_values_supported"));
     let mut dpop = Setup::new();
-    dpop.settings.metadata.dpop_signing_alg_values_supported = vec!["ES256".to_owned()];
-    assert_eq!(dpop.rejected().code(), "settings.not_enforced");
+    dpop.settings.metadata.dpop_bound_access_tokens_required = Some(true);
+    assert_eq!(dpop.rejected(), GuardSettingsError::NotEnforced("dpop_bound_access_tokens_required"));
     let mut mtls = Setup::new();
     mtls.settings.metadata.tls_client_certificate_bound_access_tokens = Some(true);
+    assert_eq!(mtls.rejected(), GuardSettingsError::NotEnforced("tls_client_certificate_bound_access_tokens"));
     assert_eq!(mtls.rejected().code(), "settings.not_enforced");
 }
 
