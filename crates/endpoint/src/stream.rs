@@ -31,7 +31,7 @@ pub use self::{readmission::StreamRequest, registry::StreamRegistry, stopped::St
 
 /// Observes event streams that the endpoint ends.
 pub trait StreamObserver: Send + Sync + 'static {
-    /// [`StreamRegistry::sweep`] calls this once for each such stream, without holding a lock. It must not block.
+    /// The [`StreamRegistry`] calls this once for each such stream, without holding a lock. It must not block.
     fn ended(&self, stream: &EndedStream<'_>);
 }
 
@@ -40,11 +40,11 @@ impl StreamObserver for () {
     fn ended(&self, _stream: &EndedStream<'_>) {}
 }
 
-/// An event stream that the endpoint ends. Its body ends after the next complete event.
+/// An event stream that the endpoint ends. Its body ends after the current event.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct EndedStream<'a> {
-    /// The time of the sweep.
+    /// The time at which the registry decided to end it.
     pub time: UnixTime,
     /// The id of the request that opened the stream.
     pub request_id: &'a RequestId,

@@ -69,9 +69,6 @@ impl StreamAuthorization {
     /// # Errors
     /// Fails if the token authorizes the stream no longer.
     pub(super) fn apply_last_introspection(&self) -> Result<bool, StreamEndReason> {
-        if !self.principal().is_some_and(Principal::is_introspected) {
-            return Ok(false);
-        }
         // The lock is held until the validity is stored, so that `replace` does not come in between.
         let watched = self.watched();
         let Some(watched_token) = &*watched else { return Ok(false) };

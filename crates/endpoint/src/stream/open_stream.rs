@@ -129,11 +129,9 @@ impl OpenStream {
             State::Open => match self.end_reason(now) {
                 None if self.silence.check(now.monotonic) => Checked::Silent,
                 None => Checked::Open,
-                Some(reason) => {
-                    self.finishing_since.store(millis(now.monotonic), Ordering::Relaxed);
-                    self.state.store(State::Finishing as u8, Ordering::Release);
-                    Checked::Ended(reason)
-                }
+                Some(reason) if self.finish(now) => Checked::Ended(reason),
+                // Another thread has ended it since.
+                Some(_) => Checked::Finishing,
             },
             State::Finishing => {
                 let since = self.finishing_since.load(Ordering::Relaxed);
@@ -146,7 +144,7 @@ impl OpenStream {
         }
     }
 
-    /// Ends the stream after its current event. Returns whether it was open.
+    /// Ends the stream after its current event. Returns true once, for the first call.
     pub(super) fn finish(&self, now: Now) -> bool {
         if self.state() != State::Open {
             return false;

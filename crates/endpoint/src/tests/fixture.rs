@@ -37,6 +37,8 @@ pub(super) const CHALLENGE_START: &str = "Bearer realm=\"mcp.example.com\"";
 /// A guarded endpoint with its issuer, clock, sessions and inner service, and the log of its decisions.
 pub(super) struct Fixture {
     pub(super) test_issuer: TestIssuer,
+    /// The network of the issuer, for introspection. Keys are fixed.
+    pub(super) fetch: ScriptedFetch,
     pub(super) clock: ManualClock,
     pub(super) sessions: SessionStore,
     pub(super) settings: EndpointSettings,
@@ -109,8 +111,9 @@ impl Fixture {
             TestIssuer::new("https://issuer.example").with_algorithm(Algorithm::Es256).with_clock(clock.clone());
         let resource = ResourceUri::parse(TestIssuer::RESOURCE).unwrap();
         let log = Arc::new(Log::default());
+        let fetch = ScriptedFetch::new();
         let authentication = match required_scopes {
-            Some(_) => Authentication::Required(verifier(&test_issuer, &resource, &clock, change)),
+            Some(_) => Authentication::Required(verifier(&test_issuer, &fetch, &resource, &clock, change)),
             None => Authentication::Off,
         };
         let required = Scopes::parse(required_scopes.unwrap_or_default()).unwrap();
@@ -129,7 +132,7 @@ impl Fixture {
         let mut settings = EndpointSettings::new(ProtectedResource::new(guard).unwrap(), sessions.clone());
         settings.required_scopes = required;
         let token = required_scopes.map(|scopes| test_issuer.token().scope(scopes).sign());
-        Self { test_issuer, clock, sessions, settings, inner: Inner::default(), log, token }
+        Self { test_issuer, fetch, clock, sessions, settings, inner: Inner::default(), log, token }
     }
 
     /// Sends this token with all later requests.
@@ -235,6 +238,7 @@ impl Fixture {
 /// A verifier for the tokens of this issuer and resource.
 fn verifier(
     test_issuer: &TestIssuer,
+    fetch: &ScriptedFetch,
     resource: &ResourceUri,
     clock: &ManualClock,
     change: impl FnOnce(&mut IssuerSettings),
@@ -244,7 +248,7 @@ fn verifier(
     issuer.keys = KeySource::Fixed(JwkSet::parse(test_issuer.jwks_json().as_bytes()).unwrap());
     change(&mut issuer);
     let control = tokio::runtime::Handle::current();
-    let issuer = TrustedIssuer::new(issuer, Arc::new(ScriptedFetch::new()), Arc::new(clock.clone()), control).unwrap();
+    let issuer = TrustedIssuer::new(issuer, Arc::new(fetch.clone()), Arc::new(clock.clone()), control).unwrap();
     Verifier::new(VerifierSettings::new(resource.clone()), vec![issuer], Arc::new(clock.clone())).unwrap()
 }
 
@@ -287,6 +291,18 @@ impl Body for Pieces {
     }
 }
 
+/// A body that is always pending.
+pub(super) struct Stalled;
+
+impl Body for Stalled {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Poll::Pending
+    }
+}
+
 /// The response to a POST with an unknown session.
 pub(super) fn no_session() -> Value {
     json!({
@@ -300,4 +316,5 @@ pub(super) fn poll_once<F: Future>(future: &mut Pin<Box<F>>) -> Poll<F::Output> 
     future.as_mut().poll(&mut Context::from_waker(Waker::noop()))
 }
 
+pub(super) const SECOND: Duration = Duration::from_secs(1);
 pub(super) const MINUTE: Duration = Duration::from_secs(60);

@@ -2,18 +2,15 @@
 
 use std::{
     convert::Infallible,
-    pin::Pin,
     sync::{
         Arc, Mutex,
         atomic::{AtomicBool, Ordering},
     },
-    task::{Context, Poll},
     time::Duration,
 };
 
 use bytes::Bytes;
 use http::Response;
-use http_body::{Body, Frame};
 use http_body_util::Full;
 use portcullis_guard::GuardLayer;
 use portcullis_session::{
@@ -110,18 +107,6 @@ async fn sessions_of_other_processes_continue() {
     }
     assert_eq!(second.post(&headers, request("tools/list", json!({}))).await.status, 200);
     assert_eq!(second.inner.last().header(SESSION), Some(BACKEND));
-}
-
-/// A body that is always pending.
-struct Stalled;
-
-impl Body for Stalled {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        Poll::Pending
-    }
 }
 
 /// E12: the head of the response to `initialize` is held back until the revision is known, or until a timeout.

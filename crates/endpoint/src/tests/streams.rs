@@ -4,6 +4,8 @@ mod harness;
 mod listening;
 mod scripted;
 
+use portcullis_testkit::TestIssuer;
+use portcullis_verifier::{IntrospectionSettings, Validation};
 use serde_json::json;
 
 use super::fixture::*;
@@ -155,6 +157,44 @@ async fn a_refused_request_extends_nothing() {
     assert_eq!(streams.call().await, 403);
     assert_eq!(streams.advance_and_sweep(TOKEN_END), 1);
     assert_eq!(open.read_events(), Read::End);
+}
+
+/// L3: a stream that a newer, introspected token extends ends when that token is inactive, also if the token that opened the
+/// stream was not introspected.
+#[tokio::test]
+async fn an_introspected_token_that_extends_a_stream_is_checked_again() {
+    let streams = Streams::new().await;
+    let mut open = streams.get_stream().await;
+
+    // The settings change: the issuer introspects tokens. Sessions and streams continue.
+    let mut changed = Fixture::guarded_by(|issuer| {
+        issuer.validation = Validation::Introspection(IntrospectionSettings::new("portcullis"));
+    });
+    changed.settings.sessions = streams.fixture.sessions.clone();
+    changed.settings.streams = streams.fixture.settings.streams.clone();
+    changed.fetch.publish(&changed.test_issuer);
+    let introspection = changed.test_issuer.endpoint("introspect");
+    let active = json!({
+        "active": true, "aud": TestIssuer::RESOURCE, "sub": "alice", "client_id": "test-client", "scope": "mcp:tools",
+    });
+    changed.fetch.serve(&introspection, 200, active.to_string());
+    let newer = streams.token("mcp:tools", 600);
+    changed.use_token(&newer);
+    assert_eq!(changed.post(&[(SESSION, &streams.session)], request("echo", json!({}))).await.status, 200);
+    assert_eq!(streams.advance_and_sweep(TOKEN_END), 0);
+    assert_eq!(open.read_events(), Read::Pending);
+
+    changed.fetch.serve(&introspection, 200, r#"{"active":false}"#);
+    changed.clock.advance(MINUTE);
+    let verifier = changed.settings.resource.verifier().unwrap();
+    verifier.issuers().iter().for_each(|issuer| issuer.start_due_rechecks());
+    while changed.fetch.hits(&introspection) < 2 {
+        tokio::task::yield_now().await;
+    }
+    tokio::task::yield_now().await;
+    assert_eq!(streams.advance_and_sweep(0), 1);
+    assert_eq!(open.read_events(), Read::End);
+    assert_eq!(streams.ended_codes(), ["stream.token_inactive"]);
 }
 
 /// L3: responses to POST that stream end as well, in a session and without one, where nothing extends them.
