@@ -5,10 +5,12 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-/// The maximum size of all held request bodies together, in bytes.
+/// The maximum size of all held bodies together, in bytes: those of requests, and those of responses from which the endpoint
+/// reads revisions.
 ///
 /// A body counts from its first byte until its last reference is dropped. When the budget is exhausted, requests that
-/// send more are answered with 503 and `Retry-After`. Bodies that are already held are not affected.
+/// send more are answered with 503 and `Retry-After`, and no more of such a response is read before it is passed on. Bodies
+/// that are already held are not affected.
 #[derive(Debug)]
 pub struct BodyBudget {
     available: AtomicUsize,

@@ -6,10 +6,11 @@ use portcullis_metadata::{has_media_type, is_event_stream};
 
 use crate::message::{BudgetShare, is_encoded};
 
-/// The maximum number of bytes of a response that are kept. The responses of interest have a few kilobytes.
-const MAX_KEPT: usize = 256 << 10;
+/// The maximum number of bytes in which a message is searched. The responses of interest have a few kilobytes.
+const MAX_READ: usize = 256 << 10;
 
-/// Reads a response until one of its messages has the wanted value.
+/// Reads a response until one of its messages has the wanted value. Events of a stream whose type is not `message` are skipped,
+/// as clients do.
 pub(crate) struct MessageReader {
     format: Format,
     kept: Vec<u8>,
@@ -39,7 +40,7 @@ impl MessageReader {
         let format = if is_encoded(headers) {
             return None;
         } else if is_event_stream(headers) {
-            Format::EventStream(sse::Decoder::new(MAX_KEPT))
+            Format::EventStream(sse::Decoder::new(MAX_READ))
         } else if has_media_type(headers, "application/json") {
             Format::Json
         } else {
@@ -50,7 +51,8 @@ impl MessageReader {
 
     /// Reads the next piece. `is_last` means that no piece follows. `find` returns the wanted value of a message.
     pub(crate) fn read<T>(&mut self, piece: &[u8], is_last: bool, find: impl Fn(&[u8]) -> Option<T>) -> Progress<T> {
-        let fits = self.kept.len() + piece.len() <= MAX_KEPT && self.share.grow(piece.len());
+        let fits = self.kept.len() + piece.len() <= MAX_READ && self.share.grow(piece.len());
+        // Also a piece that does not fit: the client gets all bytes that were read.
         self.kept.extend_from_slice(piece);
         if !fits {
             return Progress::NotFound;
@@ -59,7 +61,9 @@ impl MessageReader {
             Format::Json if is_last => find(&self.kept),
             Format::Json => None,
             Format::EventStream(decoder) => match decoder.push(piece) {
-                Ok(events) => events.iter().find_map(|event| find(event.data.as_bytes())),
+                Ok(events) => {
+                    events.iter().filter(|event| event.is_message()).find_map(|event| find(event.data.as_bytes()))
+                }
                 Err(_) => return Progress::NotFound,
             },
         };

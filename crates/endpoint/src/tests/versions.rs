@@ -1,15 +1,24 @@
 //! The revision of requests in a session.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    convert::Infallible,
+    future::ready,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
+use bytes::Bytes;
+use http::Response;
+use http_body_util::Full;
+use portcullis_guard::GuardLayer;
 use portcullis_mcp::{Era, Revision, Revisions};
 use serde_json::json;
+use tower::{Layer, ServiceExt, service_fn};
 
 use super::fixture::*;
-use crate::{BackendSessionGuard, BodyBudget};
+use crate::{Admitted, BackendSessionGuard, BodyBudget, EndpointLayer};
 
 /// F6: the version header must be a served legacy revision. Without it, the session's revision applies.
 #[tokio::test]
@@ -49,9 +58,13 @@ async fn the_version_is_the_negotiated_one() {
     const RESPONSE: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{}}}"#;
     const STREAM: &str = "id: 0\ndata:\n\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{}}\n\n\
         data: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"protocolVersion\":\"2025-06-18\"}}\n\n: later\n\n";
+    // Clients skip events of other types than `message`.
+    const OTHER_TYPE: &str = "event: ping\ndata: {\"id\":1,\"result\":{\"protocolVersion\":\"2025-03-26\"}}\n\n\
+        event: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"protocolVersion\":\"2025-06-18\"}}\n\n";
     for (headers, body, settled) in [
         (&[json][..], RESPONSE, older),
         (&[events], STREAM, older),
+        (&[events], OTHER_TYPE, older),
         (&[json], r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"no"}}"#, asked),
         (&[json], "no JSON", asked),
         (&[json], "", asked),
@@ -105,9 +118,9 @@ async fn a_negotiated_version_that_is_not_served_is_rejected() {
     }
 }
 
-/// E11: a session whose client disconnects before it is recorded ends. A recorded one continues.
+/// E11: a session that is recorded is not ended.
 #[tokio::test]
-async fn a_session_is_recorded_or_ends() {
+async fn a_recorded_session_continues() {
     const RESPONSE: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18"}}"#;
     for (content_type, body) in [("application/json", RESPONSE), ("text/plain", RESPONSE)] {
         let fixture = Fixture::open();
@@ -121,6 +134,31 @@ async fn a_session_is_recorded_or_ends() {
         assert_eq!(fixture.sessions.len(), 1, "{content_type}");
         assert_eq!(ended.load(Ordering::Relaxed), 0, "{content_type}");
     }
+}
+
+/// E11: a session whose client disconnects before it is recorded ends.
+#[tokio::test]
+async fn a_session_of_a_disconnected_client_ends() {
+    let fixture = Fixture::open();
+    let ended = Arc::new(AtomicUsize::new(0));
+    let end = Arc::clone(&ended);
+    let guard = BackendSessionGuard::new(move || {
+        end.fetch_add(1, Ordering::Relaxed);
+    });
+    let inner = service_fn(move |_: Admitted| {
+        let head = Response::builder().header("content-type", "application/json").extension(guard.clone());
+        ready(Ok::<_, Infallible>(head.body(Stalled).unwrap()))
+    });
+    let endpoint = EndpointLayer::new(fixture.settings.clone()).unwrap().layer(inner);
+    let guarded = GuardLayer::new(Arc::clone(&fixture.settings.resource)).layer(endpoint);
+    let body = Full::new(Bytes::from(initialize().to_string()));
+    let request = fixture.request("POST", &[("content-type", "application/json")], body);
+    let mut opening = Box::pin(guarded.oneshot(request));
+    assert!(poll_once(&mut opening).is_pending());
+    assert_eq!(ended.load(Ordering::Relaxed), 0);
+    drop(opening);
+    assert_eq!(ended.load(Ordering::Relaxed), 1);
+    assert!(fixture.sessions.is_empty());
 }
 
 /// E11: if the budget for bodies is used up, the session has the requested revision.
