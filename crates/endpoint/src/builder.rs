@@ -45,8 +45,8 @@ impl Endpoint<()> {
 /// Builds a [`GuardLayer`] and an [`EndpointLayer`] that belong together. [`Endpoint::builder`] creates it.
 ///
 /// Without further settings the endpoint behaves as in `portcullis serve`: it serves all revisions, keeps sessions in
-/// memory under a random key, and ends event streams when their token expires. `build` starts the task that ends sessions
-/// and streams. The task stops when both layers and their services are dropped.
+/// memory under a random key, and ends event streams when their token expires. `build` starts the tasks that end sessions
+/// and streams. They stop when both layers and their services are dropped.
 ///
 /// Unlike `serve`, the guard itself enforces the required scopes, so that other routes behind the same guard need them
 /// too. The endpoint adds the scopes of its rules.
@@ -104,13 +104,14 @@ impl EndpointBuilder {
             Some(sessions) => sessions,
             None => SessionStore::new(SessionSettings::new(SessionKey::random()?), Arc::clone(&clock), Arc::new(())),
         };
-        let mut settings = EndpointSettings::new(Arc::clone(guard.resource()), sessions.clone());
+        let mut settings = EndpointSettings::new(Arc::clone(guard.resource()), sessions);
         settings.required_scopes = required_scopes.unwrap_or_default();
         settings.rules = self.rules;
         settings.streams = StreamRegistry::new(clock, Arc::new(()));
         self.changes.into_iter().for_each(|change| change(&mut settings));
         let resource = Arc::downgrade(guard.resource());
-        let streams = settings.streams.clone();
+        // Those of the changed settings.
+        let (streams, sessions) = (settings.streams.clone(), settings.sessions.clone());
         let endpoint = EndpointLayer::new(settings)?;
         let sweep_streams = move || _ = streams.sweep();
         let sweep_sessions = move || _ = sessions.sweep();
@@ -144,7 +145,9 @@ mod tests {
     use http::{Request, Response, StatusCode};
     use http_body_util::Full;
     use portcullis_guard::{Guard, Verifier};
-    use portcullis_testkit::{ScriptedFetch, TestIssuer};
+    use portcullis_metadata::{ResourceUri, Scopes};
+    use portcullis_session::{Owner, SessionTarget};
+    use portcullis_testkit::{ManualClock, ScriptedFetch, TestIssuer};
     use tower::{Layer, ServiceExt, service_fn};
 
     use super::*;
@@ -166,7 +169,7 @@ mod tests {
     async fn scopes_are_enforced_and_sessions_opened() {
         let (issuer, guard) = guard();
         let mut rule = MessageRule::for_method(NameGlob::parse("tools/*").unwrap());
-        rule.scopes = portcullis_metadata::Scopes::parse("tools").unwrap();
+        rule.scopes = Scopes::parse("tools").unwrap();
         let (guard, endpoint) = Endpoint::builder(guard.required_scopes("mcp")).rule(rule).build().unwrap();
         let inner = service_fn(async |_: Request<AdmittedBody>| {
             Ok::<_, Infallible>(Response::new(Full::<Bytes>::from(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#)))
@@ -207,9 +210,35 @@ mod tests {
         assert_eq!(error.code(), "settings.realm");
     }
 
-    /// L3: the task that ends streams and sessions stops when the layers are dropped.
+    /// E9: idle sessions end, also those of a store that `configure` has set.
     #[tokio::test(start_paused = true)]
-    async fn the_sweep_stops_on_drop() {
+    async fn idle_sessions_end_in_the_configured_store() {
+        let clock = ManualClock::new();
+        let store = || {
+            let settings = SessionSettings::new(SessionKey::random().unwrap());
+            let store = SessionStore::new(settings, Arc::new(clock.clone()), Arc::new(()));
+            let target = SessionTarget::new(ResourceUri::parse(RESOURCE).unwrap(), "");
+            let reservation = store.reserve(&target, Owner::Anonymous, &Scopes::empty()).unwrap();
+            drop(reservation.open(Box::default(), None).unwrap());
+            store
+        };
+        let (passed, configured) = (store(), store());
+        let builders: [fn(EndpointBuilder, SessionStore) -> EndpointBuilder; 2] = [
+            |builder, store| builder.sessions(store),
+            |builder, store| builder.configure(|settings| settings.sessions = store),
+        ];
+        for (builder, store) in builders.into_iter().zip([passed, configured]) {
+            assert_eq!(store.len(), 1);
+            let _layers = builder(Endpoint::builder(guard().1), store.clone()).build().unwrap();
+            clock.advance(Duration::from_secs(3600));
+            tokio::time::sleep(2 * SessionStore::SWEEP_INTERVAL).await;
+            assert_eq!(store.len(), 0);
+        }
+    }
+
+    /// L3: the tasks that end streams and sessions stop when the layers are dropped.
+    #[tokio::test(start_paused = true)]
+    async fn the_sweeps_stop_on_drop() {
         let (_, guard) = guard();
         let layers = Endpoint::builder(guard).build().unwrap();
         tokio::time::sleep(Duration::from_secs(60)).await;

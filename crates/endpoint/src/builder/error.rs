@@ -5,7 +5,7 @@ use portcullis_session::KeyError;
 
 use crate::settings::EndpointSettingsError;
 
-/// Why an [`EndpointBuilder`](crate::EndpointBuilder) cannot build an endpoint. The message names the fix.
+/// Why an [`EndpointBuilder`](crate::EndpointBuilder) cannot build an endpoint.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EndpointBuilderError {
