@@ -29,9 +29,17 @@ fn may_match(rule: &MessageRule, operation: Option<&Operation>) -> bool {
 fn may_match_target(glob: &NameGlob, operation: &Operation) -> bool {
     let mut targets = operation.target().into_iter().chain(operation.additional_targets());
     let known = 1 + operation.additional_targets().count();
-    // URIs have several spellings. Only the names of tools, prompts and tasks are reported unchanged.
-    let is_exact = |target: &str| target.len() < Operation::MAX_BYTES && !target.contains([':', '/', '%']);
+    // A target that was truncated lacks at most one character of the maximum.
+    let is_complete = |target: &str| target.len() <= Operation::MAX_BYTES - char::MAX_LEN_UTF8;
+    let is_exact = |target: &str| is_without_resources(operation.name()) && is_complete(target);
     operation.target_count() > known || targets.any(|target| glob.matches(target) || !is_exact(target))
+}
+
+/// Returns whether a method names tools, prompts or tasks only. Their names are reported unchanged; the URI of a resource has
+/// several spellings, and is reported without its query.
+fn is_without_resources(method: &str) -> bool {
+    let is_prefix = |prefix: &str| method.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix));
+    ["tools/", "prompts/", "tasks/"].into_iter().any(is_prefix)
 }
 
 #[cfg(test)]
@@ -49,7 +57,11 @@ mod tests {
     fn rules_match_operations() {
         let call = Operation::new("tools/call", Some("admin_reset"));
         let long = Operation::new("tools/call", Some(&"a".repeat(Operation::MAX_BYTES)));
+        let long_characters = format!("{}\u{e9}", "a".repeat(Operation::MAX_BYTES - 1));
+        let long_characters = Operation::new("tools/call", Some(&long_characters));
+        let namespaced = Operation::new("Tools/Call", Some("ns:user/reset"));
         let read = Operation::new("resources/read", Some("file:///a"));
+        let without_query = Operation::new("resources/read", Some("report"));
         let many = Operation::new("tools/call", Some("a")).with_additional_targets((0..99).map(|_| "b"));
         for (rule, operation, expected) in [
             (MessageRule::default(), None, true),
@@ -61,8 +73,11 @@ mod tests {
             (rule("tools/*", Some("user_*")), Some(&call), false),
             (rule("prompts/*", Some("admin_*")), Some(&call), false),
             (rule("tools/*", Some("user_*")), Some(&long), true),
+            (rule("tools/*", Some("user_*")), Some(&long_characters), true),
             (rule("tools/*", Some("user_*")), Some(&many), true),
+            (rule("tools/*", Some("user_*")), Some(&namespaced), false),
             (rule("resources/*", Some("note:*")), Some(&read), true),
+            (rule("resources/*", Some("report?secret*")), Some(&without_query), true),
             (rule("tools/*", Some("a")), Some(&Operation::new("tools/list", None)), false),
         ] {
             assert_eq!(may_match(&rule, operation), expected, "{rule:?} {operation:?}");
