@@ -34,7 +34,7 @@ use crate::{
 /// The request whose response is the stream on which a modern client listens.
 const LISTEN: &str = "subscriptions/listen";
 
-/// The longest time for the head of a response. No deadline overflows with it.
+/// The maximum of [`EndpointSettings::head_timeout`](crate::EndpointSettings::head_timeout). No deadline overflows with it.
 const MAX_HEAD_TIMEOUT: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The result of all checks of an admitted request.

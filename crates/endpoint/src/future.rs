@@ -1,4 +1,4 @@
-//! The future of a response.
+//! [`EndpointFuture`]: the response future of the endpoint.
 
 use std::{
     pin::Pin,

@@ -1,4 +1,4 @@
-//! The tower layer.
+//! [`EndpointLayer`]: the tower layer.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ impl EndpointLayer {
     /// Returns a layer with these settings.
     ///
     /// # Errors
-    /// Fails if no revision is served, or `offline_access` is a required scope.
+    /// Fails if no revision is served, the guard's settings make the endpoint public, or `offline_access` is a required scope.
     pub fn new(settings: EndpointSettings) -> Result<Self, EndpointSettingsError> {
         settings.check()?;
         Ok(Self { state: Arc::new(EndpointState::new(settings)) })
@@ -37,11 +37,13 @@ impl EndpointLayer {
     /// resources, and more or longer names than an [`Operation`](portcullis_guard::Operation) has.
     pub fn admits(&self, request: &StreamRequest<'_>) -> bool {
         let resource = &self.state.resource;
-        let Some(principal) = request.principal else { return resource.verifier().is_none() };
+        if resource.verifier().is_none() {
+            return true;
+        }
+        let Some(principal) = request.principal else { return false };
         let method = if request.operation.is_some() { Method::POST } else { Method::GET };
-        resource.verifier().is_none()
-            || resource.admits(&method, resource.resource().url().path(), principal)
-                && self.state.rules.admit(request.operation, principal)
+        resource.admits(&method, resource.resource().url().path(), principal)
+            && self.state.rules.admit(request.operation, principal)
     }
 }
 

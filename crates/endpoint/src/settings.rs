@@ -25,8 +25,7 @@ pub struct EndpointSettings {
     pub resource: Arc<ProtectedResource>,
     /// The scopes that every request needs. Default: none. Set the same scopes in the guard's settings, and the guard's
     /// [`scopes_enforced_by`](portcullis_guard::GuardSettings::scopes_enforced_by) to
-    /// [`Inner`](portcullis_guard::ScopeEnforcer::Inner), so that one
-    /// challenge names these scopes and those of the rules.
+    /// [`Inner`](portcullis_guard::ScopeEnforcer::Inner), so that one challenge names these scopes and those of the rules.
     pub required_scopes: Scopes,
     /// The requirements for some messages, in addition to `required_scopes`. Default: none.
     pub rules: Vec<MessageRule>,
@@ -50,8 +49,8 @@ pub struct EndpointSettings {
     /// The identity of the inner service, such as the URL of an upstream. The sessions of another one do not continue with
     /// it. Default: an empty text.
     pub upstream: Box<str>,
-    /// The time for the head of a response to `initialize`, which is held until the response names the negotiated revision.
-    /// After it, the client gets 504. Default: 5 min.
+    /// The time from an `initialize` until its response names the negotiated revision. The response is held until then; after
+    /// this time, the client gets 504. It does not limit the wait for the inner service's head. Default: 5 min, and at most 24 h.
     pub head_timeout: Duration,
     /// The status of the response to the owner of an ended session. Default: 400.
     pub ended_status: EndedSessionStatus,
@@ -94,7 +93,7 @@ impl EndpointSettings {
         CorsSettings::new(methods, [session_header.clone(), header::PROTOCOL_VERSION])
     }
 
-    /// Checks the settings that exclude each other.
+    /// Checks the settings.
     ///
     /// # Errors
     /// Fails if no revision is served, the endpoint is public, or a required scope is not a permission at a resource.

@@ -62,7 +62,9 @@ async fn the_old_identifier_ends_after_its_grace() {
     fixture.clock.advance(20 * MINUTE);
     assert_eq!(ping(&fixture, &first).await.status, 200, "the new one is unused");
     assert_eq!(ping(&fixture, &second).await.status, 200);
-    fixture.clock.advance(5 * MINUTE);
+    fixture.clock.advance(5 * MINUTE - SECOND);
+    assert_eq!(ping(&fixture, &first).await.status, 200, "the grace has not ended");
+    fixture.clock.advance(SECOND);
     assert_eq!(ping(&fixture, &first).await.status, 400);
     assert_eq!(fixture.decided(), (400, Some("session.ended")));
     assert_eq!(ping(&fixture, &second).await.status, 200);

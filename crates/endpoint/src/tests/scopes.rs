@@ -321,13 +321,14 @@ async fn tools_are_limited() {
             assert_eq!(response.json()["id"], 7);
         }
     }
-    fixture.use_token(&fixture.test_issuer.token().subject("bob").scope(""));
-    fixture.post(&[], &initialize()).await;
-    assert_eq!(fixture.decided().0, 403, "what is refused otherwise does not count");
-
-    fixture.use_token(&fixture.test_issuer.token().subject("bob").scope("base"));
+    let bob = |scope: &str| fixture.test_issuer.token().subject("bob").scope(scope);
+    let (good, poor) = (bob("base"), bob(""));
+    fixture.use_token(&good);
     let identifier = fixture.initialize().await;
-    assert_eq!(fixture.post(&[(SESSION, &identifier)], &call("slow_one")).await.status, 200);
+    for (token, status) in [(&poor, 403), (&poor, 403), (&good, 200), (&good, 200), (&good, 429)] {
+        fixture.use_token(token);
+        assert_eq!(fixture.post(&[(SESSION, &identifier)], &call("slow_one")).await.status, status);
+    }
     fixture.clock.advance(Duration::from_secs(30));
     assert_eq!(fixture.post(&[(SESSION, &identifier)], &call("slow_one")).await.status, 200);
 }

@@ -12,7 +12,7 @@ use std::{
 
 use bytes::Bytes;
 use http::{Request, Response};
-use http_body_util::Full;
+use http_body_util::{BodyExt, Full};
 use portcullis_guard::GuardLayer;
 use serde_json::json;
 use tower::ServiceExt;
@@ -28,8 +28,11 @@ async fn a_request_without_a_guard_is_rejected() {
     let fixture = Fixture::open();
     for method in ["POST", "GET", "DELETE", "PUT"] {
         let endpoint = EndpointLayer::new(fixture.settings.clone()).unwrap().layer(fixture.inner.clone());
-        let request = fixture.request(method, &[("content-type", "application/json")], Full::new(Bytes::from("{}")));
-        assert_eq!(endpoint.oneshot(request).await.unwrap().status(), 500, "{method}");
+        let message = Full::new(Bytes::from(initialize().to_string()));
+        let request = fixture.request(method, &[("content-type", "application/json")], message);
+        let response = endpoint.oneshot(request).await.unwrap();
+        assert_eq!(response.status(), 500, "{method}");
+        assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), "Internal error", "{method}");
     }
     assert!(fixture.inner.seen().is_empty());
 }
