@@ -102,7 +102,8 @@ impl Target {
     }
 
     /// Returns the path and query of this address, followed by the query of the client. Client parameters that the
-    /// address has, too, are removed, because servers disagree on which of two parameters with the same name counts.
+    /// address has, too, are removed, because servers disagree on which of two parameters with the same name counts. A query
+    /// that would make the target longer than 65,534 bytes is left out.
     pub(crate) fn path_and_query(&self, query: Option<&str>) -> PathAndQuery {
         let Some(query) = query.filter(|query| !query.is_empty()) else { return self.path_and_query.clone() };
         let joined = match &self.query {

@@ -187,9 +187,9 @@ async fn connection_options_are_removed_before_all_checks() {
     let client = async {
         let opened = bench.call(bench.request(INITIALIZE, &[])).await;
         let session = opened.headers()["mcp-session-id"].to_str().unwrap().to_owned();
-        for (body, headers) in [
-            (LIST, &[("connection", "Mcp-Session-Id"), ("mcp-session-id", &*session)][..]),
-            (INITIALIZE, &[("connection", "content-type")]),
+        for (body, headers, status, code) in [
+            (LIST, &[("connection", "Mcp-Session-Id"), ("mcp-session-id", &*session)][..], 400, "session.missing"),
+            (INITIALIZE, &[("connection", "content-type")], 415, "body.content_type"),
             (
                 MODERN_LIST,
                 &[
@@ -197,10 +197,13 @@ async fn connection_options_are_removed_before_all_checks() {
                     ("mcp-protocol-version", "2026-07-28"),
                     ("mcp-method", "tools/list"),
                 ],
+                400,
+                "era.header_mismatch",
             ),
         ] {
             let response = bench.call(bench.request(body, headers)).await;
-            assert!(response.status().is_client_error(), "{headers:?}");
+            assert_eq!(response.status(), status, "{headers:?}");
+            assert_eq!(bench.decided.0.lock().unwrap().last(), Some(&Some(code)), "{headers:?}");
         }
         drop(opened);
     };

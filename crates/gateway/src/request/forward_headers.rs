@@ -15,7 +15,7 @@ pub(super) fn check(names: &[HeaderName], identity: &[IdentityHeader]) -> Result
         let is_identity =
             name.as_str().starts_with(GATEWAY_PREFIX) || identity.iter().any(|header| header.name == *name);
         let reason =
-            if is_identity { Some("it is one of `identity_headers`") } else { rejection_reason(name.as_str()) };
+            if is_identity { Some("it carries the identity of the caller") } else { rejection_reason(name.as_str()) };
         if let Some(reason) = reason {
             return Err(UpstreamSettingsError::ForwardHeader(name.clone(), reason));
         }

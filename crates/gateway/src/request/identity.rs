@@ -221,6 +221,7 @@ mod tests {
             ("level", Some("3")),
             ("ok", Some("true")),
             ("none", None),
+            ("empty", Some("")),
             ("missing", None),
             ("/realm_access/roles", Some("admin two%20words 7")),
             ("/realm_access/roles/0", Some("admin")),

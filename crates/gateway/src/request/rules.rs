@@ -74,7 +74,7 @@ impl ForwardingRules {
     ///
     /// # Errors
     /// Fails if a header cannot carry the identity or be forwarded, two identity headers have the same name, or the public URL
-    /// has no host.
+    /// is not an http or https URL with a host.
     pub(crate) fn new(settings: ForwardingSettings<'_>) -> Result<Self, UpstreamSettingsError> {
         let ForwardingSettings { identity_headers, forward_headers, public_url, forward_cookies } = settings;
         for (position, IdentityHeader { name, .. }) in identity_headers.iter().enumerate() {

@@ -18,7 +18,7 @@ impl HttpUpstream {
     /// by expiry or shutdown.
     ///
     /// `backend` is the upstream's own session identifier, and `header` the header that carries it. Returns the status
-    /// of the response: 502 or 504 if there is none within 10 s, and 400 without a request if `backend` is not a valid
+    /// of the response: 502, 503 or 504 if there is none within 10 s, and 400 without a request if `backend` is not a valid
     /// header value.
     pub async fn end_session(&self, header: HeaderName, backend: &[u8]) -> StatusCode {
         let Ok(backend) = HeaderValue::from_bytes(backend) else { return StatusCode::BAD_REQUEST };

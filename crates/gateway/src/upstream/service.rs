@@ -41,7 +41,7 @@ use crate::{
 /// A valid W3C trace context is forwarded, or replaced if the guard's traces are on. A POST has the `Content-Type`
 /// `application/json` and no `Content-Encoding`.
 ///
-/// **Response.** The body is streamed. A 401, a 407 or a redirect becomes 502. Challenges, addresses of the upstream
+/// **Response.** The body is streamed. A 101, a 401, a 407 or a redirect becomes 502. Challenges, addresses of the upstream
 /// (`Location`, `Content-Location`, `Refresh`, `Alt-Svc`) and, unless `forward_cookies` is set, `Set-Cookie` are
 /// removed.
 ///
@@ -60,7 +60,8 @@ impl HttpUpstream {
     /// [`Decision`](portcullis_guard::Decision), how long the upstream takes. Use the guard's clock.
     ///
     /// # Errors
-    /// Fails if the address is not usable, an `https` address has no trusted certificates, or a header name is not allowed.
+    /// Fails if the address or the public URL is not usable, an `https` address has no trusted certificates, or a header name
+    /// is not allowed or listed twice.
     pub fn new(settings: HttpUpstreamSettings, clock: Arc<dyn Clock>) -> Result<Self, UpstreamSettingsError> {
         Ok(Self(Arc::new(UpstreamState::new(settings, clock)?)))
     }

@@ -1,5 +1,7 @@
 //! Connections are reused only after a complete response, and requests are not repeated.
 
+use portcullis_testkit::ScratchDirectory;
+
 use super::*;
 
 /// L1: connections are reused after responses of any framing.
@@ -180,11 +182,11 @@ async fn dropping_closes_the_connection() {
 /// L1: a Unix socket works like a TCP port.
 #[tokio::test]
 async fn unix_sockets() {
-    let path = std::env::temp_dir().join(format!("portcullis-gateway-{}.sock", std::process::id()));
-    let _ = std::fs::remove_file(&path);
+    let folder = ScratchDirectory::created();
+    let path = folder.path().join("upstream.sock");
     let listener = UnixListener::bind(&path).unwrap();
     let uri = Url::parse("http://tools.internal/mcp").unwrap();
-    let settings = HttpUpstreamSettings::new(UpstreamAddress::Unix { path: path.clone(), uri });
+    let settings = HttpUpstreamSettings::new(UpstreamAddress::Unix { path, uri });
     let upstream = HttpUpstream::new(settings, Arc::new(ManualClock::new())).unwrap();
     let serve = async {
         let mut served = Served(listener.accept().await.unwrap().0);
@@ -199,7 +201,6 @@ async fn unix_sockets() {
     assert!(request.contains("host: tools.internal\r\n"));
 
     drop(listener);
-    std::fs::remove_file(&path).unwrap();
     assert_eq!(failure(post(&upstream).await).await.code, "upstream.unreachable");
 }
 
