@@ -42,7 +42,7 @@ fn missing(program: &str) -> anyhow::Result<Step> {
     Ok(Step::NotRun(format!("{program} is not installed")))
 }
 
-/// The exposure of the service.
+/// Checks the exposure of the service.
 fn exposure(deploy: &Path) -> anyhow::Result<Step> {
     if !shell::exists("systemd-analyze") {
         return missing("systemd-analyze");
@@ -60,7 +60,7 @@ fn overall_exposure(report: &str) -> Option<f64> {
     line.rsplit_once(": ")?.1.split(' ').next()?.parse().ok()
 }
 
-/// The units as systemd reads them. The program of the units must exist, so that copies name one that does.
+/// Checks the units as systemd reads them. The program of the units must exist, so copies name one that does.
 fn units(deploy: &Path, folder: &Path) -> anyhow::Result<Step> {
     if !shell::exists("systemd-analyze") {
         return missing("systemd-analyze");
@@ -76,13 +76,15 @@ fn units(deploy: &Path, folder: &Path) -> anyhow::Result<Step> {
     let output = analyze.output().context("systemd-analyze could not be started")?;
     let messages = String::from_utf8_lossy(&output.stderr);
 
+    ensure!(output.status.success(), "systemd-analyze ended with {}: {}", output.status, messages.trim());
+
     // It exits with 0 in spite of unknown keys.
     let ours: Vec<&str> = messages.lines().filter(|line| line.contains("portcullis.")).collect();
-    ensure!(output.status.success() && ours.is_empty(), "{}", ours.join("; "));
+    ensure!(ours.is_empty(), "{}", ours.join("; "));
     Ok(Step::Checked("no message".to_owned()))
 }
 
-/// The syntax of the scripts of the Debian package.
+/// Checks the syntax of the scripts of the Debian package.
 fn scripts(deploy: &Path) -> anyhow::Result<Step> {
     for script in ["postinst", "prerm", "postrm"] {
         shell::output(Command::new("sh").arg("-n").arg(deploy.join("debian").join(script)))?;
@@ -90,7 +92,7 @@ fn scripts(deploy: &Path) -> anyhow::Result<Step> {
     Ok(Step::Checked("valid".to_owned()))
 }
 
-/// The launcher of the npm package, which runs nothing on platforms without a program.
+/// Checks that the launcher of the npm package runs nothing on platforms without a program.
 fn launcher(deploy: &Path) -> anyhow::Result<Step> {
     if !shell::exists("node") {
         return missing("node");
@@ -105,7 +107,7 @@ fn launcher(deploy: &Path) -> anyhow::Result<Step> {
     Ok(Step::Checked("one line on other platforms".to_owned()))
 }
 
-/// The compose file against the schema of the Compose Specification.
+/// Compares the compose file with the schema of the Compose Specification.
 fn compose(deploy: &Path, folder: &Path) -> anyhow::Result<Step> {
     let python = match tools::python(folder) {
         Ok(python) => python,
@@ -117,7 +119,7 @@ fn compose(deploy: &Path, folder: &Path) -> anyhow::Result<Step> {
     Ok(Step::Checked("valid".to_owned()))
 }
 
-/// The syntax of the Homebrew formula.
+/// Checks the syntax of the Homebrew formula.
 fn formula(deploy: &Path) -> anyhow::Result<Step> {
     if !shell::exists("ruby") {
         return missing("ruby");
@@ -126,7 +128,7 @@ fn formula(deploy: &Path) -> anyhow::Result<Step> {
     Ok(Step::Checked("valid syntax".to_owned()))
 }
 
-/// The bill of materials of each program against the schema of CycloneDX.
+/// Compares the bill of materials of each program with the schema of CycloneDX.
 fn bills_of_materials(folder: &Path) -> anyhow::Result<Step> {
     let python = match tools::python(folder) {
         Ok(python) => python,

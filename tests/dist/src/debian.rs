@@ -84,7 +84,7 @@ fn write_documents(release: &Release, folder: &Path) -> anyhow::Result<()> {
     install(&release.deploy("debian/lintian-overrides"), &overrides, FileMode::Data)
 }
 
-/// The changelog in Debian's format. What has changed is in `CHANGELOG.md`.
+/// Returns the changelog in Debian's format. What has changed is in `CHANGELOG.md`.
 fn changelog_entry(version: &str, maintainer: &str, date: &str) -> String {
     format!(
         "portcullis ({version}) unstable; urgency=medium\n\n  * Release {version}. The changes are in CHANGELOG.md.gz.\n\n \
@@ -139,7 +139,7 @@ fn gzip(file: &Path) -> anyhow::Result<()> {
     shell::run(Command::new("gzip").args(["-9", "--no-name", "--force"]).arg(file))
 }
 
-/// The text as a field of a control file: each line begins with a blank, and an empty line is a dot.
+/// Returns a text as a field of a control file: each line begins with a blank, and an empty line is a dot.
 fn indented(text: &str) -> String {
     let lines =
         text.trim().lines().map(|line| if line.trim().is_empty() { " .".to_owned() } else { format!(" {line}") });

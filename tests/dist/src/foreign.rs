@@ -31,7 +31,8 @@ const EXCEPTIONS: [Exception; 1] =
 /// Where Debian has the headers of OpenSSL: those of all architectures, and in the multiarch folders two of this one.
 const HEADERS: &str = "/usr/include";
 
-/// Checks each published crate, in the order of their layers. Crates that do not compile are the result, and no failure: there are no packages for these targets.
+/// Checks each published crate, in the order of their layers. Crates that do not compile are part of the result and not a
+/// failure, because there are no packages for these targets.
 ///
 /// # Errors
 /// Fails when the headers of OpenSSL cannot be copied.

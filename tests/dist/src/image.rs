@@ -64,9 +64,9 @@ fn run(storage: &Path, name: &str, release: &Release) -> anyhow::Result<()> {
     command.args(["run", "--isolation=chroot", "--volume"]);
     command.arg(format!("{}:/etc/portcullis/portcullis.toml:ro", release.deploy("portcullis.toml").display()));
     let result = shell::output(command.args([container, "--", "/usr/bin/portcullis", "check"]));
-    shell::output(buildah(storage).args(["rm", container]))?;
+    let removed = shell::output(buildah(storage).args(["rm", container]));
     result.context("the image does not run")?;
-    Ok(())
+    removed.map(drop)
 }
 
 /// Returns a `buildah` command with its own storage, which works without overlay mounts.

@@ -36,10 +36,11 @@ pub(crate) fn at_rest(release: &Release, target: &Target) -> anyhow::Result<Step
     let program = binaries::path(release, target, Features::Server);
     let port = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
     let config = release.deploy("portcullis.toml");
-    let server = Server::start(&program, port, &config, &release.stage("memory")?)?;
-    wait_until_healthy(&program, port, &config)?;
+    let mut server = Server::start(&program, port, &config, &release.stage("memory")?)?;
+    server.wait_until_healthy(&program, port, &config)?;
     thread::sleep(REST);
-    let status = fs::read_to_string(format!("/proc/{}/status", server.0.id())).context("the server ended")?;
+    server.check_running()?;
+    let status = fs::read_to_string(format!("/proc/{}/status", server.0.id())).context("the kernel has no status")?;
     let resident = bytes(&status, "VmRSS").context("the kernel reports no VmRSS")?;
     let anonymous = bytes(&status, "RssAnon").context("the kernel reports no RssAnon")?;
     ensure!(resident <= MAX_RESIDENT, "the server has {resident} bytes of memory at rest, more than {MAX_RESIDENT}");
@@ -47,7 +48,7 @@ pub(crate) fn at_rest(release: &Release, target: &Target) -> anyhow::Result<Step
     Ok(Step::Checked(format!("{:.1} MB, of which {:.1} MB anonymous", megabytes(resident), megabytes(anonymous))))
 }
 
-/// A value of `/proc/PID/status` in bytes.
+/// Returns a value of `/proc/PID/status` in bytes.
 fn bytes(status: &str, name: &str) -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
     line.trim().strip_suffix(" kB")?.parse::<u64>().ok()?.checked_mul(1024)
@@ -61,8 +62,33 @@ impl Server {
         let mut command = Command::new(program);
         command.arg("serve").arg("--config").arg(config).env_clear();
         command.env("PORTCULLIS_LISTEN", format!("127.0.0.1:{port}")).env("STATE_DIRECTORY", state);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.stdin(Stdio::null()).stdout(Stdio::null());
         Ok(Self(command.spawn().context("the server could not be started")?))
+    }
+
+    /// Waits until the server is healthy. Another server at the address does not count.
+    fn wait_until_healthy(&mut self, program: &Path, port: u16, config: &Path) -> anyhow::Result<()> {
+        let address = format!("127.0.0.1:{port}");
+        let started = Instant::now();
+        while started.elapsed() < START_TIMEOUT {
+            let mut health = Command::new(program);
+            health.arg("health").arg("--config").arg(config).args(["--listen", &address]);
+            let is_healthy = health.output().context("the program could not be started")?.status.success();
+            self.check_running()?;
+            if is_healthy {
+                return Ok(());
+            }
+            thread::sleep(Duration::from_millis(100));
+        }
+        bail!("the server is not healthy after {} s", START_TIMEOUT.as_secs());
+    }
+
+    /// Fails if the server has ended, for example because another program has its port.
+    fn check_running(&mut self) -> anyhow::Result<()> {
+        match self.0.try_wait()? {
+            Some(status) => bail!("the server ended with {status}"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -71,21 +97,6 @@ impl Drop for Server {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
-}
-
-/// Waits until the server is healthy.
-fn wait_until_healthy(program: &Path, port: u16, config: &Path) -> anyhow::Result<()> {
-    let address = format!("127.0.0.1:{port}");
-    let started = Instant::now();
-    while started.elapsed() < START_TIMEOUT {
-        let mut health = Command::new(program);
-        health.arg("health").arg("--config").arg(config).args(["--listen", &address]);
-        if health.output().context("the program could not be started")?.status.success() {
-            return Ok(());
-        }
-        thread::sleep(Duration::from_millis(100));
-    }
-    bail!("the server is not healthy after {} s", START_TIMEOUT.as_secs());
 }
 
 #[cfg(test)]

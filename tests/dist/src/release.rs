@@ -153,9 +153,9 @@ mod tests {
 
     #[test]
     fn the_hash_is_that_of_sha256sum() {
-        let file = std::env::temp_dir().join(format!("portcullis-dist-{}", std::process::id()));
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("abc");
         install_content(b"abc", &file, FileMode::Data).unwrap();
         assert_eq!(sha256(&file).unwrap(), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-        fs::remove_file(file).unwrap();
     }
 }

@@ -55,7 +55,7 @@ fn line(name: &str, result: &str, text: &str) -> String {
     format!("{result:8} {name:36} {text}")
 }
 
-/// The name of a file and its size.
+/// Returns the name of a file and its size.
 fn described(file: &PathBuf) -> String {
     let name = file.file_name().unwrap_or(file.as_os_str()).to_string_lossy();
     match fs::metadata(file) {
