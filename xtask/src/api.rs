@@ -12,7 +12,7 @@ use xtask::{crate_rows, workspace};
 
 /// The folder of the snapshots, relative to the workspace's root.
 const FOLDER: &str = "docs/contribute/api";
-/// The number of differing lines that are printed for each crate.
+/// The maximum number of differing lines that are printed for each crate.
 const MAX_PRINTED: usize = 20;
 
 /// Writes the snapshots, or checks them.

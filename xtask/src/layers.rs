@@ -21,7 +21,7 @@ const FREE: &[&str] = &[
     "xtask",
 ];
 
-/// The test support crate. It uses the first rows only.
+/// The test support crate. It can use the first two rows.
 const TESTKIT: &str = "portcullis-testkit";
 const TESTKIT_ROW: usize = 3;
 

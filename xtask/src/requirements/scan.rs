@@ -13,6 +13,9 @@ use super::Tests;
 const FOLDERS: &[&str] = &["crates", "examples", "fuzz/bodies", "tests", "xtask"];
 
 /// Returns all tests of the workspace by the numbers in their doc comments.
+///
+/// # Errors
+/// Fails if a folder does not exist, or a file cannot be read.
 pub(super) fn tests(root: &Path) -> anyhow::Result<Tests> {
     let mut tests = Tests::new();
     for folder in FOLDERS {
@@ -35,8 +38,7 @@ fn rust_files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
-        let Ok(entries) = fs::read_dir(&folder) else { continue };
-        for entry in entries {
+        for entry in fs::read_dir(&folder).with_context(|| format!("{} cannot be read", folder.display()))? {
             let path = entry?.path();
             if path.is_dir() {
                 if path.file_name().is_none_or(|name| name != "target") {
@@ -109,6 +111,11 @@ mod tests {
         let text = "/// B2, B4: quoted.\n#[test]\nfn quoted() {}\n/// C1: waits.\n#[tokio::test(start_paused = true)]\nasync fn waits() {}\n";
         let expected = [("B2", "quoted"), ("B4", "quoted"), ("C1", "waits")];
         assert_eq!(named(text), expected.map(|(number, test)| (number.to_owned(), test.to_owned())));
+    }
+
+    #[test]
+    fn a_missing_folder_is_an_error() {
+        assert!(rust_files(Path::new("no-such-folder")).is_err());
     }
 
     #[test]
