@@ -144,6 +144,7 @@ mod tests {
             ("base64", url_safe.encode(SECRET)),
             ("base64", standard.encode(format!("client:{SECRET}"))),
             ("base64", url_safe.encode(format!("a{SECRET}bc"))),
+            ("reversed", SECRET.chars().rev().collect()),
         ] {
             let mut canaries = Canaries::default();
             canaries.add("a key", SECRET);

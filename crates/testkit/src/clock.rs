@@ -35,9 +35,9 @@ impl ManualClock {
         }))
     }
 
-    /// Advances both times.
+    /// Advances both times, by whole milliseconds.
     pub fn advance(&self, duration: Duration) {
-        let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        let millis = u64::try_from(duration.as_millis()).expect("a duration of less than 500 million years");
         self.0.unix_millis.fetch_add(millis, Ordering::SeqCst);
         self.0.monotonic_millis.fetch_add(millis, Ordering::SeqCst);
     }

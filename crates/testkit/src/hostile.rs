@@ -25,7 +25,7 @@ pub fn public_key_forms(key: &SigningKey) -> Vec<Vec<u8>> {
     let mut forms = vec![
         jwk.to_string().into_bytes(),
         member(&jwk, member_name),
-        jwk[member_name].as_str().unwrap_or_default().as_bytes().to_vec(),
+        encoded_member(&jwk, member_name).as_bytes().to_vec(),
     ];
     if let Some(der) = subject_public_key_info(&jwk) {
         let pem = pem(&der);
@@ -62,7 +62,12 @@ fn flip_last_bit(segment: &str) -> String {
 
 /// Returns a decoded member of a JWK.
 fn member(jwk: &Value, name: &str) -> Vec<u8> {
-    URL_SAFE_NO_PAD.decode(jwk[name].as_str().unwrap_or_default()).expect("a JWK is base64url")
+    URL_SAFE_NO_PAD.decode(encoded_member(jwk, name)).expect("a JWK is base64url")
+}
+
+/// Returns a member of a JWK in base64url.
+fn encoded_member<'a>(jwk: &'a Value, name: &str) -> &'a str {
+    jwk[name].as_str().expect("a public key has the member")
 }
 
 /// Returns the DER encoding (RFC 5280 section 4.1.2.7) of an RSA or P-256 key, or `None` for other keys.

@@ -1,8 +1,11 @@
-//! Test utilities of this workspace: a [`ManualClock`], a [`TestIssuer`] for valid and malicious tokens, a
-//! [`ScriptedFetch`] that responds to fetches from a script, a [`FetchFn`] that responds to them with a function, and [`Canaries`]
-//! that detect leaked secrets. Use it only as a dev-dependency.
+//! Test utilities of this workspace. Use it only as a dev-dependency. All functions panic on misuse.
 //!
-//! All functions panic on misuse.
+//! - [`ManualClock`]: a clock that tests set.
+//! - [`TestIssuer`] and [`TokenBuilder`]: valid and malicious tokens.
+//! - [`ScriptedFetch`] and [`FetchFn`]: responses to fetches, from a script or a function. [`protected_resource`] has such
+//!   functions.
+//! - [`Canaries`]: detects leaked secrets.
+//! - [`ScratchDirectory`]: a temporary directory.
 //!
 //! ```
 //! use portcullis_jose::{AlgorithmSet, CompactJws, KeySet};
