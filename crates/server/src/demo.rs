@@ -1,77 +1,105 @@
 //! The MCP server of `portcullis demo` and of `upstream = "demo"`.
 
-use std::sync::Arc;
+mod methods;
+mod silent_body;
+mod tools;
 
-use http::request::Parts;
-use portcullis_guard::Caller;
-use rmcp::{
-    ServerHandler,
-    handler::server::{common::Extension, router::tool::ToolRouter, wrapper::Parameters},
-    tool, tool_handler, tool_router,
-    transport::streamable_http_server::{
-        StreamableHttpServerConfig, StreamableHttpService, session::local::LocalSessionManager,
-    },
+use std::convert::Infallible;
+
+use bytes::Bytes;
+use http::{
+    HeaderValue, Method, Response, StatusCode,
+    header::{ALLOW, CONTENT_TYPE},
 };
-use schemars::JsonSchema;
+use http_body::Body;
+use http_body_util::{BodyExt as _, Empty, Full, combinators::BoxBody};
+use portcullis_endpoint::Admitted;
+use portcullis_mcp::{Era, ErrorCode, error_body};
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json, value::RawValue};
 
-/// The service behind the guard and the endpoint.
-pub(crate) type DemoService = StreamableHttpService<Tools, LocalSessionManager>;
+use self::{methods::MethodError, silent_body::SilentBody};
 
-/// Creates the demo server. It does not check `Host` and `Origin`, because the guard does.
-///
-/// # Errors
-/// Never here. A package without the feature `dev` has no demo server.
-pub(crate) fn service() -> anyhow::Result<DemoService> {
-    let config = StreamableHttpServerConfig::default().disable_allowed_hosts();
-    Ok(StreamableHttpService::new(|| Ok(Tools::new()), Arc::new(LocalSessionManager::default()), config))
+/// An MCP server with three tools. It keeps no sessions, because those of the endpoint suffice.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DemoServer(());
+
+type DemoBody = BoxBody<Bytes, Infallible>;
+
+/// A JSON-RPC message. A response of the client has no method, and a notification has no id.
+#[derive(Deserialize)]
+struct Message<'a> {
+    #[serde(borrow)]
+    id: Option<&'a RawValue>,
+    method: Option<String>,
+    #[serde(default)]
+    params: Value,
 }
 
-/// Three tools: two that compute, and one that shows the principal.
-#[derive(Clone)]
-pub(crate) struct Tools {
-    tool_router: ToolRouter<Self>,
-}
-
-#[derive(Deserialize, JsonSchema)]
-struct Operands {
-    /// The first number.
-    a: f64,
-    /// The second number.
-    b: f64,
-}
-
-#[tool_router]
-impl Tools {
-    fn new() -> Self {
-        Self { tool_router: Self::tool_router() }
+impl DemoServer {
+    /// Returns the demo server.
+    ///
+    /// # Errors
+    /// Never here. A package without the feature `dev` has no demo server.
+    pub(crate) fn new() -> anyhow::Result<Self> {
+        Ok(Self(()))
     }
 
-    #[tool(description = "Adds two numbers.")]
-    fn add(&self, Parameters(Operands { a, b }): Parameters<Operands>) -> String {
-        (a + b).to_string()
-    }
-
-    #[tool(description = "Multiplies two numbers.")]
-    fn multiply(&self, Parameters(Operands { a, b }): Parameters<Operands>) -> String {
-        (a * b).to_string()
-    }
-
-    #[tool(description = "Shows the principal that the guard attached to this request.")]
-    fn whoami(&self, Extension(parts): Extension<Parts>) -> String {
-        match parts.extensions.get::<Caller>().and_then(Caller::principal) {
-            Some(principal) => json!({
-                "issuer": principal.issuer().as_str(),
-                "subject": principal.subject(),
-                "client": principal.client(),
-                "scopes": principal.scopes().iter().collect::<Vec<_>>(),
-            })
-            .to_string(),
-            None => "anonymous: authorization is off".to_owned(),
+    /// Responds to a request. GET opens an event stream without events, which the endpoint keeps alive and ends.
+    pub(crate) fn respond(self, request: &Admitted) -> Response<BoxBody<Bytes, Infallible>> {
+        match *request.method() {
+            Method::POST => respond_to_message(request),
+            Method::GET => with_type("text/event-stream", SilentBody),
+            _ => {
+                let mut response = empty(StatusCode::METHOD_NOT_ALLOWED);
+                response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, POST"));
+                response
+            }
         }
     }
 }
 
-#[tool_handler(router = self.tool_router)]
-impl ServerHandler for Tools {}
+fn respond_to_message(request: &Admitted) -> Response<DemoBody> {
+    let message = match serde_json::from_slice(request.body()) {
+        Ok(Message { id: Some(id), method: Some(method), params }) => (id, method, params),
+        Ok(_) => return empty(StatusCode::ACCEPTED),
+        Err(error) => {
+            let body = error_body(ErrorCode::ParseError, &error.to_string(), None, None);
+            return json_response(StatusCode::BAD_REQUEST, body);
+        }
+    };
+    let (id, method, params) = message;
+    let is_modern = matches!(request.era(), Era::Modern(_));
+    match methods::call(&method, &params, request.caller().principal(), is_modern) {
+        Ok(result) => {
+            let body = json!({ "jsonrpc": "2.0", "id": id, "result": result });
+            json_response(StatusCode::OK, body.to_string())
+        }
+        Err(MethodError { code, message }) => {
+            let is_unknown_method = code == ErrorCode::MethodNotFound;
+            let status = if is_modern && is_unknown_method { StatusCode::NOT_FOUND } else { StatusCode::OK };
+            json_response(status, error_body(code, &message, Some(id), None))
+        }
+    }
+}
+
+fn json_response(status: StatusCode, body: impl Into<Bytes>) -> Response<DemoBody> {
+    let mut response = with_type("application/json", Full::new(body.into()));
+    *response.status_mut() = status;
+    response
+}
+
+fn with_type(
+    media_type: &'static str,
+    body: impl Body<Data = Bytes, Error = Infallible> + Send + Sync + 'static,
+) -> Response<DemoBody> {
+    let mut response = Response::new(body.boxed());
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
+    response
+}
+
+fn empty(status: StatusCode) -> Response<DemoBody> {
+    let mut response = Response::new(Empty::new().boxed());
+    *response.status_mut() = status;
+    response
+}

@@ -14,7 +14,7 @@ use url::Url;
 use super::{files, optional};
 use crate::{
     config::{self, Diagnostics, Limits, Resource, Span, shown_url},
-    demo,
+    demo::DemoServer,
 };
 
 /// The maximum time limit for the head of a response.
@@ -128,7 +128,7 @@ fn substitute() -> Option<UpstreamAddress> {
 fn address(resource: &Resource) -> anyhow::Result<Option<UpstreamAddress>> {
     match &resource.upstream {
         // Created only to find out whether this package has it.
-        config::Upstream::Demo => demo::service().map(|_| None),
+        config::Upstream::Demo => DemoServer::new().map(|_| None),
         config::Upstream::Http(url) => {
             let has_scheme = |text: &str| text.starts_with("http://") || text.starts_with("https://");
             let parsed = Url::parse(url);

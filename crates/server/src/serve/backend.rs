@@ -4,15 +4,14 @@ use std::{
     convert::Infallible,
     pin::Pin,
     sync::Arc,
-    task::{Context, Poll, ready},
+    task::{Context, Poll},
 };
 
 use http::Response;
 use http_body_util::Either;
 use pin_project_lite::pin_project;
-use portcullis_endpoint::{Admitted, Plain};
+use portcullis_endpoint::Admitted;
 use portcullis_gateway::HttpUpstream;
-use portcullis_guard::Caller;
 use portcullis_metadata::Clock;
 use portcullis_session::CapacityPermit;
 use tower_service::Service;
@@ -22,41 +21,23 @@ use super::{
     legacy_calls::{LegacyBody, LegacyCalls, LegacyFuture},
     sessions::initialize::{InitializeCalls, InitializeFuture},
 };
-use crate::demo::DemoService;
+use crate::demo::DemoServer;
 
-/// An upstream of one worker.
+/// What one worker calls for a resource.
 #[derive(Clone)]
-pub(super) struct Backend {
-    service: BackendService,
-    initialize_calls: Arc<InitializeCalls>,
-    legacy_calls: Arc<LegacyCalls>,
-}
-
-/// What a backend calls.
-#[derive(Clone)]
-pub(super) enum BackendService {
-    /// Boxed, so that the clone for each request stays small.
-    Demo(Box<DemoUpstream>),
+pub(super) enum Backend {
+    /// The demo server, and the clock that measures its time.
+    Demo { server: DemoServer, clock: Arc<dyn Clock> },
     /// An upstream over HTTP.
-    Http(HttpUpstream),
+    Http(HttpBackend),
 }
 
-/// The demo server, and the clock that measures its time.
+/// An upstream over HTTP, and the calls of its resource, which all workers share.
 #[derive(Clone)]
-pub(super) struct DemoUpstream {
-    pub(super) service: Plain<DemoService>,
-    pub(super) clock: Arc<dyn Clock>,
-}
-
-impl Backend {
-    /// Returns the backend of one worker. The calls are those of its resource, which all workers share.
-    pub(super) fn new(
-        service: BackendService,
-        initialize_calls: Arc<InitializeCalls>,
-        legacy_calls: Arc<LegacyCalls>,
-    ) -> Self {
-        Self { service, initialize_calls, legacy_calls }
-    }
+pub(super) struct HttpBackend {
+    pub(super) upstream: HttpUpstream,
+    pub(super) initialize_calls: Arc<InitializeCalls>,
+    pub(super) legacy_calls: Arc<LegacyCalls>,
 }
 
 impl Service<Admitted> for Backend {
@@ -65,37 +46,44 @@ impl Service<Admitted> for Backend {
     type Future = BackendFuture;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        match &mut self.service {
-            BackendService::Demo(demo) => demo.service.poll_ready(cx),
-            BackendService::Http(upstream) => upstream.poll_ready(cx),
+        match self {
+            Self::Demo { .. } => Poll::Ready(Ok(())),
+            Self::Http(http) => http.upstream.poll_ready(cx),
         }
     }
 
     fn call(&mut self, admitted: Admitted) -> BackendFuture {
-        let permit = admitted.extensions().get::<CapacityPermit>().cloned();
-        let call = match &mut self.service {
-            BackendService::Demo(demo) => {
-                let caller = admitted.caller().clone();
-                let clock = Arc::clone(&demo.clock);
+        match self {
+            Self::Demo { server, clock } => {
+                let caller = admitted.caller();
                 caller.record_upstream_start(clock.monotonic());
-                BackendFuture::Demo { future: demo.service.call(admitted), caller, clock }
+                let response = server.respond(&admitted).map(Either::Left);
+                caller.record_upstream_end(clock.monotonic());
+                BackendFuture::Demo { response: Some(response) }
             }
-            BackendService::Http(upstream) => match self.legacy_calls.superseded_by(&admitted) {
-                None => {
-                    let forward = |admitted| upstream.call(admitted);
-                    BackendFuture::Http { future: self.legacy_calls.start(admitted, forward) }
-                }
-                // The earlier requests of the session end first.
-                Some(superseded) => {
-                    let mut upstream = upstream.clone();
-                    let future = Box::pin(async move {
-                        superseded.end().await;
-                        let Ok(response) = upstream.call(admitted).await;
-                        Ok(response.map(LegacyBody::from))
-                    });
-                    BackendFuture::Superseding { future }
-                }
-            },
+            Self::Http(http) => http.call(admitted),
+        }
+    }
+}
+
+impl HttpBackend {
+    fn call(&mut self, admitted: Admitted) -> BackendFuture {
+        let permit = admitted.extensions().get::<CapacityPermit>().cloned();
+        let call = match self.legacy_calls.superseded_by(&admitted) {
+            None => {
+                let forward = |admitted| self.upstream.call(admitted);
+                BackendFuture::Http { future: self.legacy_calls.start(admitted, forward) }
+            }
+            // The earlier requests of the session end first.
+            Some(superseded) => {
+                let mut upstream = self.upstream.clone();
+                let future = Box::pin(async move {
+                    superseded.end().await;
+                    let Ok(response) = upstream.call(admitted).await;
+                    Ok(response.map(LegacyBody::from))
+                });
+                BackendFuture::Superseding { future }
+            }
         };
         // Only a request that opens a session has a permit.
         match permit {
@@ -106,15 +94,11 @@ impl Service<Admitted> for Backend {
 }
 
 pin_project! {
-    /// The future of the upstream's response.
+    /// The future of the response.
     #[project = Projected]
     pub(super) enum BackendFuture {
-        Demo {
-            #[pin]
-            future: <Plain<DemoService> as Service<Admitted>>::Future,
-            caller: Caller,
-            clock: Arc<dyn Clock>,
-        },
+        // `None` after completion.
+        Demo { response: Option<Response<BackendBody>> },
         Http { #[pin] future: LegacyFuture },
         Superseding { future: Pin<Box<dyn Future<Output = Result<Response<LegacyBody>, Infallible>> + Send>> },
         Initialize { #[pin] future: InitializeFuture },
@@ -126,11 +110,7 @@ impl Future for BackendFuture {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match self.project() {
-            Projected::Demo { future, caller, clock } => {
-                let response = ready!(future.poll(cx));
-                caller.record_upstream_end(clock.monotonic());
-                Poll::Ready(response.map(|response| response.map(Either::Left)))
-            }
+            Projected::Demo { response } => response.take().map_or(Poll::Pending, |response| Poll::Ready(Ok(response))),
             Projected::Initialize { future } => future.poll(cx).map(Ok),
             Projected::Superseding { future } => {
                 future.as_mut().poll(cx).map_ok(|response| response.map(Either::Right))

@@ -112,8 +112,7 @@ impl UpstreamSession {
 
     /// Sends the request that ends the session.
     fn end(self, requests: &mut JoinSet<()>) {
-        let Self { upstream: SessionUpstream { header, mut client }, backend } = self;
-        requests.spawn(async move { client.end(&header, &backend).await });
+        requests.spawn(async move { self.upstream.end(&self.backend).await });
     }
 }
 
@@ -158,16 +157,12 @@ async fn wait_for_capacity(requests: &mut JoinSet<()>) {
 
 #[cfg(test)]
 mod tests {
-    use http::HeaderName;
     use portcullis_metadata::{ResourceUri, Scopes};
     use portcullis_session::{EndReason, Owner, SessionKey, SessionSettings, SessionStore};
     use portcullis_testkit::ManualClock;
 
     use super::*;
-    use crate::{
-        demo,
-        serve::sessions::{events::SessionEvents, upstreams::Upstream},
-    };
+    use crate::serve::sessions::events::SessionEvents;
 
     /// Ends a session with this identifier at the upstream. Returns the identifier that is queued.
     fn queued(backend: &[u8], is_known: bool, reason: EndReason) -> Option<Box<[u8]>> {
@@ -177,8 +172,7 @@ mod tests {
         let store = SessionStore::new(settings, Arc::new(ManualClock::new()), Arc::new(events));
         let target: SessionTarget = ResourceUri::parse("http://127.0.0.1/mcp").unwrap().into();
         if is_known {
-            let client = Upstream::Demo(demo::service().unwrap().into());
-            let upstream = SessionUpstream { header: HeaderName::from_static("mcp-session-id"), client };
+            let upstream = SessionUpstream::for_tests("mcp-session-id");
             upstream_ends.set_upstreams(HashMap::from([(target.clone(), upstream)]));
         }
         let reservation = store.reserve(&target, Owner::Anonymous, &Scopes::empty()).unwrap();

@@ -2,14 +2,15 @@
 
 use std::collections::HashMap;
 
-use bytes::Bytes;
-use http::{HeaderName, HeaderValue, Method, Request};
-use http_body_util::Empty;
+use http::HeaderName;
 use portcullis_gateway::HttpUpstream;
 use portcullis_session::SessionTarget;
-use tower_service::Service as _;
-
-use crate::demo::DemoService;
+#[cfg(test)]
+use {
+    portcullis_gateway::{HttpUpstreamSettings, UpstreamAddress},
+    portcullis_testkit::ManualClock,
+    std::sync::Arc,
+};
 
 /// The maximum number of former upstreams. The sessions of older ones are left to their upstreams' timeouts.
 const MAX_FORMER: usize = 64;
@@ -26,14 +27,8 @@ pub(crate) struct Upstreams {
 #[derive(Clone)]
 pub(crate) struct SessionUpstream {
     pub(crate) header: HeaderName,
-    pub(crate) client: Upstream,
-}
-
-/// The client of an upstream, called from the control runtime.
-#[derive(Clone)]
-pub(crate) enum Upstream {
-    Demo(Box<DemoService>),
-    Http(HttpUpstream),
+    /// Called from the control runtime.
+    pub(crate) client: HttpUpstream,
 }
 
 impl Upstreams {
@@ -58,23 +53,23 @@ impl Upstreams {
     }
 }
 
-impl Upstream {
+impl SessionUpstream {
     /// Asks the upstream to end one of its sessions.
-    pub(super) async fn end(&mut self, header: &HeaderName, backend: &[u8]) {
-        let status = match self {
-            Self::Http(upstream) => upstream.end_session(header.clone(), backend).await,
-            Self::Demo(service) => {
-                let mut request = Request::new(Empty::<Bytes>::new());
-                *request.method_mut() = Method::DELETE;
-                let Ok(backend) = HeaderValue::from_bytes(backend) else { return };
-                request.headers_mut().insert(header, backend);
-                match service.call(request).await {
-                    Ok(response) => response.status(),
-                    Err(infallible) => match infallible {},
-                }
-            }
-        };
+    pub(super) async fn end(self, backend: &[u8]) {
+        let Self { header, client } = self;
+        let status = client.end_session(header, backend).await;
         tracing::debug!(status = status.as_u16(), "the session was ended at its upstream");
+    }
+}
+
+#[cfg(test)]
+impl SessionUpstream {
+    /// An upstream at which nothing listens.
+    pub(super) fn for_tests(header: &str) -> Self {
+        let url = "http://127.0.0.1:1/".parse().unwrap();
+        let settings = HttpUpstreamSettings::new(UpstreamAddress::Tcp(url));
+        let client = HttpUpstream::new(settings, Arc::new(ManualClock::new())).unwrap();
+        Self { header: header.parse().unwrap(), client }
     }
 }
 
@@ -83,7 +78,6 @@ mod tests {
     use portcullis_metadata::ResourceUri;
 
     use super::*;
-    use crate::demo;
 
     fn configuration(upstreams: &[usize]) -> HashMap<SessionTarget, SessionUpstream> {
         upstreams.iter().map(|number| (target(*number), upstream(*number))).collect()
@@ -95,8 +89,7 @@ mod tests {
 
     /// The header tells the upstreams apart.
     fn upstream(number: usize) -> SessionUpstream {
-        let header = HeaderName::try_from(format!("session-{number}")).unwrap();
-        SessionUpstream { header, client: Upstream::Demo(Box::new(demo::service().unwrap())) }
+        SessionUpstream::for_tests(&format!("session-{number}"))
     }
 
     fn header(upstreams: &Upstreams, number: usize) -> Option<&str> {

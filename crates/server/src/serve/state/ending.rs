@@ -87,9 +87,9 @@ impl ServerState {
     pub(in crate::serve) fn upstreams(&self) -> HashMap<SessionTarget, SessionUpstream> {
         let entry = |resource: &Arc<Resource>| {
             let target = SessionTarget::new(resource.protected.resource().clone(), &resource.upstream.identity);
-            (target, resource.upstream.control.clone())
+            Some((target, resource.upstream.control.clone()?))
         };
-        self.resources.iter().map(entry).collect()
+        self.resources.iter().filter_map(entry).collect()
     }
 
     /// Ends the sessions that no request can use any more. `end_scopes` can end many of them together.

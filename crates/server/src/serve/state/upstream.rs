@@ -3,22 +3,18 @@
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use portcullis_endpoint::Plain;
-use portcullis_gateway::{ConnectionLimit, HttpUpstream};
+use portcullis_gateway::{ConnectionLimit, HttpUpstream, HttpUpstreamSettings};
 
 use super::{
     super::{
-        backend::{Backend, BackendService, DemoUpstream},
+        backend::{Backend, HttpBackend},
         legacy_calls::LegacyCalls,
-        sessions::{
-            initialize::InitializeCalls,
-            upstreams::{SessionUpstream, Upstream},
-        },
+        sessions::{initialize::InitializeCalls, upstreams::SessionUpstream},
     },
     process::Process,
 };
 use crate::{
-    demo,
+    demo::DemoServer,
     plan::{Fingerprint, ResourcePlan, UpstreamPlan},
 };
 
@@ -29,8 +25,8 @@ pub(super) struct ResourceUpstream {
     pub(super) identity: String,
     /// The limit of open connections; `None` if it is not called over HTTP.
     pub(super) connections: Option<ConnectionLimit>,
-    /// The client by which sessions are ended.
-    pub(super) control: SessionUpstream,
+    /// The client by which sessions are ended; `None` if the upstream keeps no sessions.
+    pub(super) control: Option<SessionUpstream>,
     /// One per worker, so that upstream connections stay on one thread.
     pub(super) backends: Vec<Backend>,
 }
@@ -41,41 +37,44 @@ impl ResourceUpstream {
     /// # Errors
     /// Fails when the upstream's settings cannot be used.
     pub(super) fn new(plan: &ResourcePlan, process: &Process) -> anyhow::Result<Arc<Self>> {
-        let (client, services) = match &plan.upstream {
+        let (connections, control, backends) = match &plan.upstream {
             UpstreamPlan::Http(settings) => {
-                let mut settings = settings.clone();
-                settings.resource = Some(plan.metadata.resource.clone());
-                let new_client =
-                    || HttpUpstream::new((*settings).clone(), Arc::clone(&process.clock)).context("upstream");
-                let services = (0..process.workers).map(|_| new_client().map(BackendService::Http));
-                (Upstream::Http(new_client()?), services.collect::<anyhow::Result<Vec<_>>>()?)
+                let (control, backends) = http_backends(settings, plan, process)?;
+                (Some(settings.connection_limit.clone()), Some(control), backends)
             }
             UpstreamPlan::Demo => {
-                let shared = Box::new(demo::service()?);
-                let new_service = || {
-                    BackendService::Demo(Box::new(DemoUpstream {
-                        service: Plain::new((*shared).clone()),
-                        clock: Arc::clone(&process.clock),
-                    }))
-                };
-                let services = (0..process.workers).map(|_| new_service()).collect();
-                (Upstream::Demo(shared), services)
+                let demo = Backend::Demo { server: DemoServer::new()?, clock: Arc::clone(&process.clock) };
+                (None, None, vec![demo; process.workers])
             }
         };
-        let control = SessionUpstream { header: plan.session_header.clone(), client };
-        let initialize_calls =
-            Arc::new(InitializeCalls { upstream: control.clone(), upstream_ends: process.upstream_ends.clone() });
-        let legacy_calls = LegacyCalls::new(plan.session_header.clone());
-        let backend = |service| Backend::new(service, Arc::clone(&initialize_calls), Arc::clone(&legacy_calls));
         Ok(Arc::new(Self {
             fingerprint: plan.upstream_fingerprint,
             identity: plan.upstream.identity(),
-            connections: match &plan.upstream {
-                UpstreamPlan::Http(settings) => Some(settings.connection_limit.clone()),
-                UpstreamPlan::Demo => None,
-            },
+            connections,
             control,
-            backends: services.into_iter().map(backend).collect(),
+            backends,
         }))
     }
+}
+
+/// Returns the client that ends sessions, and the backend of each worker.
+fn http_backends(
+    settings: &HttpUpstreamSettings,
+    plan: &ResourcePlan,
+    process: &Process,
+) -> anyhow::Result<(SessionUpstream, Vec<Backend>)> {
+    let mut settings = settings.clone();
+    settings.resource = Some(plan.metadata.resource.clone());
+    let new_client = || HttpUpstream::new(settings.clone(), Arc::clone(&process.clock)).context("upstream");
+    let control = SessionUpstream { header: plan.session_header.clone(), client: new_client()? };
+    let initialize_calls =
+        Arc::new(InitializeCalls { upstream: control.clone(), upstream_ends: process.upstream_ends.clone() });
+    let legacy_calls = LegacyCalls::new(plan.session_header.clone());
+    let new_backend = |_| {
+        let initialize_calls = Arc::clone(&initialize_calls);
+        let legacy_calls = Arc::clone(&legacy_calls);
+        Ok(Backend::Http(HttpBackend { upstream: new_client()?, initialize_calls, legacy_calls }))
+    };
+    let backends = (0..process.workers).map(new_backend).collect::<anyhow::Result<_>>()?;
+    Ok((control, backends))
 }
