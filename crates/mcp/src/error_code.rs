@@ -1,6 +1,5 @@
 //! JSON-RPC errors.
 
-use serde::Serialize;
 use serde_json::{Value, value::RawValue};
 
 /// The JSON-RPC error codes of the protocol.
@@ -48,23 +47,10 @@ impl ErrorCode {
 ///
 /// `id` is that of the request. `None` writes `null`, as JSON-RPC requires if the request's id could not be read.
 pub fn error_body(code: ErrorCode, message: &str, id: Option<&RawValue>, data: Option<&Value>) -> Vec<u8> {
-    let response = Response { jsonrpc: "2.0", error: Error { code: code.value(), message, data }, id };
-    serde_json::to_vec(&response).unwrap_or_default()
-}
-
-#[derive(Serialize)]
-struct Response<'a> {
-    jsonrpc: &'static str,
-    error: Error<'a>,
-    id: Option<&'a RawValue>,
-}
-
-#[derive(Serialize)]
-struct Error<'a> {
-    code: i64,
-    message: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    data: Option<&'a Value>,
+    let (code, message) = (code.value(), Value::from(message));
+    let data = data.map(|data| format!(r#","data":{data}"#)).unwrap_or_default();
+    let id = id.map_or("null", RawValue::get);
+    format!(r#"{{"jsonrpc":"2.0","error":{{"code":{code},"message":{message}{data}}},"id":{id}}}"#).into_bytes()
 }
 
 #[cfg(test)]

@@ -48,7 +48,7 @@ pub fn single<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'
 /// Removes `Connection` and the headers that it names (RFC 9110 section 7.6.1). They are for the next hop only. An
 /// intermediary that checks headers calls this first, because it does not forward the removed headers.
 ///
-/// Hop-by-hop headers that `Connection` does not name, such as `Keep-Alive`, remain.
+/// Other hop-by-hop headers remain, and so does `Keep-Alive`, because the option `keep-alive` is about the connection.
 pub fn remove_connection_options(headers: &mut HeaderMap) {
     if !headers.contains_key(CONNECTION) {
         return;

@@ -31,13 +31,15 @@ impl MessageId {
         }
     }
 
-    /// Returns the id as JSON, for a response.
+    /// Returns the id as JSON, for a response. It is never `None` for an id that [`Envelope::message_id`](crate::Envelope::message_id)
+    /// returns.
     pub fn to_json(&self) -> Option<&RawValue> {
         serde_json::from_str(self.as_str()).ok()
     }
 
     fn as_str(&self) -> &str {
         match &self.0 {
+            // `new` has copied a `str`, so neither conversion fails.
             Text::Inline { bytes, length } => {
                 let written = bytes.get(..usize::from(*length)).unwrap_or_default();
                 std::str::from_utf8(written).unwrap_or_default()

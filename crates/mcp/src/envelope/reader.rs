@@ -9,13 +9,15 @@ use super::{
 /// Reads a message. Its nesting depth must be at most `max_depth`.
 pub(super) fn read_message(text: &str, max_depth: usize) -> Result<Message<'_>, EnvelopeError> {
     let mut reader = Reader { scanner: Scanner::new(text), max_depth };
-    if reader.scanner.next() == Some(b'[') {
-        // An array that is not JSON is an error of its own.
-        reader.scanner.value(usize::MAX)?;
-        return Err(EnvelopeError::Batch);
+    if reader.scanner.peek_token() != Some(b'{') {
+        // The whole text is read, so that invalid JSON is reported as such.
+        let value = reader.scanner.value(usize::MAX)?;
+        reader.scanner.end()?;
+        return Err(if value.starts_with('[') { EnvelopeError::Batch } else { EnvelopeError::NotJsonRpc });
     }
     let message = reader.object()?;
-    if reader.scanner.next().is_some() { Err(EnvelopeError::NotJson) } else { Ok(message) }
+    reader.scanner.end()?;
+    Ok(message)
 }
 
 /// Reads the `id` of a request that is rejected for another reason. Returns `None` unless the text is one JSON object
@@ -23,7 +25,7 @@ pub(super) fn read_message(text: &str, max_depth: usize) -> Result<Message<'_>, 
 pub(super) fn read_id(text: &str) -> Option<&str> {
     let mut reader = Reader { scanner: Scanner::new(text), max_depth: usize::MAX };
     let message: RejectedMessage<'_> = reader.object().ok()?;
-    message.id.filter(|_| message.has_method && reader.scanner.next().is_none())
+    message.id.filter(|_| message.has_method && reader.scanner.end().is_ok())
 }
 
 /// Reads an object in a message that was read before.
@@ -63,7 +65,7 @@ struct Reader<'a> {
 impl<'a> Reader<'a> {
     fn object<T: Object<'a>>(&mut self) -> Result<T, EnvelopeError> {
         if !self.scanner.take(b'{') {
-            return self.no_object();
+            return self.null();
         }
         if T::DEPTH > self.max_depth {
             return Err(EnvelopeError::TooDeep);
@@ -80,8 +82,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads a value that is not an object. It is read to its end, so that invalid JSON is reported as such.
-    fn no_object<T: Object<'a>>(&mut self) -> Result<T, EnvelopeError> {
+    /// Reads `null` as an empty object. Any other value is an error of `T`, unless it is invalid JSON.
+    fn null<T: Object<'a>>(&mut self) -> Result<T, EnvelopeError> {
         match self.scanner.value(usize::MAX)? {
             "null" => Ok(T::default()),
             _ => Err(T::IF_NO_OBJECT),
@@ -116,7 +118,7 @@ impl<'a> Reader<'a> {
 
     /// Reads the value of `result`, which can have any type.
     fn result(&mut self) -> Result<ResultMembers<'a>, EnvelopeError> {
-        if self.scanner.next() == Some(b'{') {
+        if self.scanner.peek_token() == Some(b'{') {
             return self.object();
         }
         self.value::<Message<'a>>().map(|_| ResultMembers::default())

@@ -24,7 +24,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Skips white space and returns the next byte, without consuming it.
-    pub(super) fn next(&mut self) -> Option<u8> {
+    pub(super) fn peek_token(&mut self) -> Option<u8> {
         loop {
             match self.peek() {
                 Some(b' ' | b'\t' | b'\n' | b'\r') => self.at += 1,
@@ -33,9 +33,14 @@ impl<'a> Scanner<'a> {
         }
     }
 
+    /// Skips white space, after which the text must end.
+    pub(super) fn end(&mut self) -> Result<(), EnvelopeError> {
+        if self.peek_token().is_none() { Ok(()) } else { Err(EnvelopeError::NotJson) }
+    }
+
     /// Skips white space and consumes this byte, if it is next. Returns whether it is.
     pub(super) fn take(&mut self, byte: u8) -> bool {
-        let is_there = self.next() == Some(byte);
+        let is_there = self.peek_token() == Some(byte);
         self.at += usize::from(is_there);
         is_there
     }
@@ -55,7 +60,7 @@ impl<'a> Scanner<'a> {
 
     /// Skips white space and returns the start of a name.
     fn at_name(&mut self) -> Result<usize, EnvelopeError> {
-        if self.next() == Some(b'"') { Ok(self.at) } else { Err(EnvelopeError::NotJson) }
+        if self.peek_token() == Some(b'"') { Ok(self.at) } else { Err(EnvelopeError::NotJson) }
     }
 
     /// Consumes the colon after a name.
@@ -68,7 +73,7 @@ impl<'a> Scanner<'a> {
     /// # Errors
     /// Returns [`EnvelopeError::TooDeep`] at the first array or object that is too deep.
     pub(super) fn value(&mut self, max_depth: usize) -> Result<&'a str, EnvelopeError> {
-        self.next();
+        self.peek_token();
         let start = self.at;
         // Values with a depth of at most 1 allocate nothing.
         let mut innermost = None;
@@ -81,7 +86,7 @@ impl<'a> Scanner<'a> {
                 if outer.len() >= max_depth {
                     return Err(EnvelopeError::TooDeep);
                 }
-                if self.next() != Some(container.end()) {
+                if self.peek_token() != Some(container.end()) {
                     self.member_of(container)?;
                     continue;
                 }
@@ -103,7 +108,7 @@ impl<'a> Scanner<'a> {
 
     /// Consumes a string, number or literal. Returns the container if an array or object is next, without consuming it.
     fn scalar_or_container(&mut self) -> Result<Option<Container>, EnvelopeError> {
-        match self.next() {
+        match self.peek_token() {
             Some(b'{') => return Ok(Some(Container::Object)),
             Some(b'[') => return Ok(Some(Container::Array)),
             Some(b'"') => {
@@ -221,7 +226,8 @@ mod tests {
     fn scanned(text: &str) -> Option<&str> {
         let mut scanner = Scanner::new(text);
         let value = scanner.value(usize::MAX).ok()?;
-        scanner.next().is_none().then_some(value)
+        scanner.end().ok()?;
+        Some(value)
     }
 
     fn by_serde(text: &str) -> Option<&str> {

@@ -97,8 +97,10 @@ fn other_bytes_than_json_are_a_parse_error() {
     for text in ["", " ", "{", "[1,", "{\"a\"}", "\u{FEFF}{}", "nul", "{'a':1}", "[01]", "\"\u{1}\""] {
         assert_eq!(parse(text).err(), Some(EnvelopeError::NotJson), "{text}");
     }
-    for garbage in [ping, "x", "\0", "]", ","] {
-        assert_eq!(parse(&format!("{ping}{garbage}")).err(), Some(EnvelopeError::NotJson), "{garbage}");
+    for value in [ping, "[]", "null", "\"ping\""] {
+        for garbage in [ping, "x", "\0", "]", ","] {
+            assert_eq!(parse(&format!("{value}{garbage}")).err(), Some(EnvelopeError::NotJson), "{value}{garbage}");
+        }
     }
     let bad =
         Envelope::parse(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xFF\"}", EnvelopeLimits::default()).unwrap_err();
