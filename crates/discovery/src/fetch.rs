@@ -60,7 +60,9 @@ pub trait Fetch: Send + Sync + 'static {
     /// one chunk.
     ///
     /// # Errors
-    /// As [`fetch`](Self::fetch).
+    /// Fails if the URL policy forbids the URL or an address to which it resolves, the network fails, or the deadline passes
+    /// before the head is complete. An error after that is returned by [`BodyStream::next`]. The default fails as
+    /// [`fetch`](Self::fetch).
     fn open(&self, request: FetchRequest) -> BoxFuture<'_, Result<OpenResponse, FetchError>> {
         Box::pin(async move {
             let FetchResponse { status, headers, body } = self.fetch(request).await?;

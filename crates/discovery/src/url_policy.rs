@@ -22,8 +22,8 @@ pub enum UrlPolicy {
     /// The operator of this process supplied the URL, or it is in a document of an issuer that the operator configured.
     /// All addresses and `http` with a loopback host are allowed.
     Operator,
-    /// A user entered the origin of the URL. Private addresses and `http` with a loopback host are allowed. Link-local
-    /// addresses and cloud metadata services are forbidden.
+    /// A user entered the origin of the URL. `http` with a loopback host is allowed, and so are all addresses except
+    /// link-local ones and those of cloud metadata services.
     StartOrigin,
     /// A peer supplied the URL. Only public addresses are allowed, after name resolution. An egress proxy resolves names
     /// itself; [`check_proxied`](UrlPolicy::check_proxied) decides by the name what may be sent to it.
@@ -50,19 +50,18 @@ impl UrlPolicy {
     /// # Errors
     /// Fails if the scheme or a literal address is forbidden, or the URL has user information.
     pub fn check(self, url: &Url) -> Result<(), UrlPolicyError> {
+        let (loopback_http, private_addresses) = match self {
+            Self::Operator | Self::StartOrigin => (true, true),
+            Self::Peer { loopback_http, private_addresses } => (loopback_http, private_addresses),
+        };
+        if !is_https_or_loopback_http(url) || (url.scheme() == "http" && !loopback_http) {
+            return Err(UrlPolicyError::Scheme);
+        }
         if !url.username().is_empty() || url.password().is_some() {
             return Err(UrlPolicyError::UserInformation);
         }
-        if !is_https_or_loopback_http(url) {
-            return Err(UrlPolicyError::Scheme);
-        }
-        let (loopback_http, private_addresses) = match self {
-            Self::Operator => return Ok(()),
-            Self::StartOrigin => (true, true),
-            Self::Peer { loopback_http, private_addresses } => (loopback_http, private_addresses),
-        };
-        if url.scheme() == "http" && !loopback_http {
-            return Err(UrlPolicyError::Scheme);
+        if self == Self::Operator {
+            return Ok(());
         }
         let literal = match url.host() {
             Some(Host::Ipv4(address)) => IpAddr::V4(address),

@@ -43,7 +43,7 @@ impl Attempts {
         self.0.push(Attempt { place, outcome, response: response.map(Box::new) });
     }
 
-    /// Whether the search has just begun.
+    /// Returns whether no attempt has failed yet.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

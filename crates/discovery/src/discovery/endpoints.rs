@@ -17,9 +17,9 @@ pub struct InsecureEndpoint {
     pub url: Url,
 }
 
-/// Returns the endpoints whose scheme the policy forbids, in the order of the members' names: those of RFC 8414, RFC
-/// 9126 and `jwks_uri`, all other members whose name ends in `_endpoint`, such as `device_authorization_endpoint` (RFC
-/// 8628) and those of OpenID Connect, and the members of `mtls_endpoint_aliases` (RFC 8705 section 5).
+/// Returns the endpoints whose scheme the policy forbids: first those of RFC 8414, RFC 9126 and `jwks_uri`, then all other
+/// members whose name ends in `_endpoint`, such as `device_authorization_endpoint` (RFC 8628) and those of OpenID Connect,
+/// and then those of `mtls_endpoint_aliases` (RFC 8705 section 5).
 ///
 /// Only schemes are checked. A private address is rejected when it is used, because a server may publish endpoints for
 /// its own network. Pages for users, such as `op_tos_uri`, and values that are not absolute URLs are ignored.
@@ -86,8 +86,9 @@ mod tests {
             "backchannel_authentication_endpoint",
         ] {
             for policy in [UrlPolicy::Operator, PUBLIC, LOOPBACK] {
-                let url = "http://auth.example.com/a";
-                assert_eq!(insecure(json!({ member: url }), policy), [member], "{policy:?}");
+                for url in ["http://auth.example.com/a", "http://user@auth.example.com/a"] {
+                    assert_eq!(insecure(json!({ member: url }), policy), [member], "{policy:?} {url}");
+                }
                 assert!(insecure(json!({ member: "https://auth.example.com/a" }), policy).is_empty(), "{member}");
             }
         }

@@ -1,10 +1,13 @@
 //! The environment variable `SSL_CERT_FILE`, which replaces the system's trusted certificates.
 
-use std::{ffi::OsStr, fs, path::Path};
+use std::{ffi::OsStr, fs::File, io::Read as _, path::Path};
 
 use rustls::pki_types::{CertificateDer, pem::PemObject as _};
 
-use super::settings_error::{CertificateVariableError, FetchSettingsError};
+use super::{
+    settings_error::{CertificateVariableError, FetchSettingsError},
+    tls::MAX_CA_FILE,
+};
 
 /// Checks the value of the variable.
 ///
@@ -15,14 +18,16 @@ pub(super) fn check(value: Option<&OsStr>) -> Result<(), FetchSettingsError> {
     check_file(Path::new(value)).map_err(FetchSettingsError::CertificateVariable)
 }
 
-/// Checks that a PEM file has a certificate.
+/// Checks that a PEM file has a certificate in its first 4 MiB.
 fn check_file(file: &Path) -> Result<(), CertificateVariableError> {
     if file.as_os_str().is_empty() {
         return Err(CertificateVariableError::Empty);
     }
     let path = || file.display().to_string();
-    let pem =
-        fs::read(file).map_err(|error| CertificateVariableError::Unreadable { path: path(), kind: error.kind() })?;
+    let mut pem = Vec::new();
+    File::open(file)
+        .and_then(|file| file.take(MAX_CA_FILE).read_to_end(&mut pem))
+        .map_err(|error| CertificateVariableError::Unreadable { path: path(), kind: error.kind() })?;
     if CertificateDer::pem_slice_iter(&pem).any(|certificate| certificate.is_ok()) {
         return Ok(());
     }
@@ -42,6 +47,7 @@ mod tests {
             ("/no/such/file.pem", "/no/such/file.pem, which cannot be read"),
             ("/", "cannot be read"),
             ("/dev/null", "no PEM certificate"),
+            ("/dev/zero", "no PEM certificate"),
         ] {
             let error = check(Some(OsStr::new(value))).unwrap_err().to_string();
             assert!(error.contains(reason), "{error}");

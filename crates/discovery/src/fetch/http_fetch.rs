@@ -56,8 +56,9 @@ impl fmt::Debug for FetchSettings {
 
 /// [`Fetch`] over HTTP/1.1 and HTTP/2, on reqwest and rustls with the ring provider.
 ///
-/// Connections are pooled, but not shared between policies. They depend on the runtime that opened them, so use one
-/// value with one long-lived runtime only. The system's trusted certificates are read by the first `https` fetch.
+/// Connections are pooled. Direct `https` connections are not shared between policies. Connections depend on the runtime
+/// that opened them, so use one value with one long-lived runtime only. The system's trusted certificates are read by the
+/// first `https` fetch.
 pub struct HttpFetch {
     settings: FetchSettings,
     tls: Tls,

@@ -24,8 +24,8 @@ impl NetworkError {
         Self { failure, certificate: None, cause: Some(Arc::new(cause)) }
     }
 
-    /// Creates the error of a TLS handshake that failed because of the peer's certificate. The cause is that of
-    /// [`caused_by`](Self::caused_by).
+    /// Creates the error of a TLS handshake that failed because of the peer's certificate. As in
+    /// [`caused_by`](Self::caused_by), the cause must not contain the URL.
     pub fn tls(problem: CertificateProblem, cause: impl Error + Send + Sync + 'static) -> Self {
         Self { certificate: Some(problem), ..Self::caused_by(NetworkFailure::Tls, cause) }
     }
@@ -102,10 +102,10 @@ pub enum NetworkFailure {
     /// The egress proxy cannot be reached, or it did not connect to the host.
     #[error("the proxy cannot be reached, or it refused to connect to the host")]
     Proxy,
-    /// The TLS handshake failed, for example because of the certificate. It can be that with an https proxy.
+    /// The TLS handshake failed, for example because of the certificate. With an https proxy, it can be the one with the proxy.
     #[error("the TLS handshake failed")]
     Tls,
-    /// The server does not speak TLS on this port. It can be an https proxy.
+    /// The server does not speak TLS on this port. With an https proxy, it can be the proxy that does not.
     #[error("the server does not speak TLS on this port; it may speak plain http")]
     NotTls,
     /// The connection was interrupted, or the response is not HTTP.

@@ -5,7 +5,8 @@ use url::Url;
 use super::proxy::Proxies;
 use crate::url_policy::UrlPolicy;
 
-/// Requests that can share connections: those with the same policy, trusted certificates and proxy.
+/// Requests that can share connections: all to plain `http`, direct ones with the same policy, which filters the addresses,
+/// and proxied ones with the same trusted certificates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PoolKey {
     /// Plain `http`, only to loopback.

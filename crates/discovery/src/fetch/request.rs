@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     fn url() -> Url {
-        Url::parse("https://issuer.example/token?key=secret-query").unwrap()
+        Url::parse("https://user:secret-password@issuer.example/token?key=secret-query").unwrap()
     }
 
     #[test]

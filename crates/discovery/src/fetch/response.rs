@@ -74,6 +74,9 @@ pub trait BodyStream: Send {
     /// Returns the next chunk, or `None` at the end. The boundaries of chunks have no meaning.
     ///
     /// The future can be dropped before it completes without losing a chunk.
+    ///
+    /// # Errors
+    /// Fails if the connection is interrupted. The rest of the body is lost.
     fn next(&mut self) -> BoxFuture<'_, Option<Result<Bytes, FetchError>>>;
 }
 

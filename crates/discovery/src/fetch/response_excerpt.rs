@@ -12,8 +12,8 @@ use super::shown_url;
 /// The parts of a response that an error shows beside the status: content type, `Location` and the beginning of the body.
 ///
 /// The text is safe to print: it is escaped ([`EscapedText`]), white space is collapsed, and each part has at most 200
-/// characters. `Location` has no query, fragment or user information. In the body, the values of members such as
-/// `access_token` and everything that looks like a token, a code or a secret are replaced by `[removed]`.
+/// characters. `Location` has no query, fragment or user information. In the body, everything that looks like a token, a code
+/// or a secret is replaced by `[removed]`. If the body is complete JSON, so are the strings of members such as `access_token`.
 ///
 /// ```
 /// use http::{HeaderMap, header};
@@ -120,10 +120,14 @@ fn body_text(body: &[u8]) -> String {
     String::from_utf8_lossy(body.get(..MAX_EXAMINED).unwrap_or(body)).into_owned()
 }
 
-/// Replaces the values of secret members and returns whether there were any.
+/// Replaces the values of secret members at any depth, and returns whether there were any.
 fn remove_members(json: &mut Value) -> bool {
-    let Value::Object(members) = json else { return false };
     let mut removed = false;
+    let members = match json {
+        Value::Object(members) => members,
+        Value::Array(values) => return values.iter_mut().fold(false, |removed, value| remove_members(value) | removed),
+        _ => return false,
+    };
     for (name, value) in members {
         if value.is_string() && SECRET_MEMBERS.contains(&name.as_str()) {
             *value = REMOVED.into();
@@ -210,6 +214,7 @@ mod tests {
     fn secrets_are_removed() {
         assert_eq!(body(r#"{"access_token":"hush","scope":"a"}"#), r#"{"access_token":"[removed]","scope":"a"}"#);
         assert_eq!(body(r#"{"data":{"client_secret":"hush"}}"#), r#"{"data":{"client_secret":"[removed]"}}"#);
+        assert_eq!(body(r#"[{"a":1},[{"code":"hush"}]]"#), r#"[{"a":1},[{"code":"[removed]"}]]"#);
         assert_eq!(body("<p>token eyJhbGciOiJFUzI1NiJ9.e30.c2ln</p>"), "<p>token [removed]</p>");
         let headers = HeaderMap::new();
         let repeated = ResponseExcerpt::without_secrets(&headers, b"bad code: hush", ["", "hush"]);

@@ -18,7 +18,7 @@ use rustls_platform_verifier::Verifier;
 use super::{pool_key::PoolKey, settings_error::FetchSettingsError};
 
 /// The maximum size of a CA file, in bytes. The certificates that operating systems trust take 0.3 MB.
-const MAX_CA_FILE: u64 = 4 << 20;
+pub(super) const MAX_CA_FILE: u64 = 4 << 20;
 
 /// The trusted certificates. The system's are read by the first `https` fetch.
 pub(crate) struct Tls {

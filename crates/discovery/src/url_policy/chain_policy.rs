@@ -1,5 +1,6 @@
 //! [`ChainPolicy`]: the policy for each URL of a chain that a user started.
 
+use portcullis_metadata::is_loopback;
 use url::{Origin, Url};
 
 use super::UrlPolicy;
@@ -19,10 +20,7 @@ impl ChainPolicy {
     /// trusted as the user's own. For others, loopback is allowed if `start` is loopback, and private addresses if
     /// `private_addresses` is set.
     pub fn started_at(start: &Url, private_addresses: bool) -> Self {
-        let others = match UrlPolicy::peer_of(start) {
-            UrlPolicy::Peer { loopback_http, .. } => UrlPolicy::Peer { loopback_http, private_addresses },
-            other => other,
-        };
+        let others = UrlPolicy::Peer { loopback_http: is_loopback(start), private_addresses };
         Self { start: Some(start.origin()), others }
     }
 

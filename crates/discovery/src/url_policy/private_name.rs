@@ -13,7 +13,7 @@ pub(super) fn is_private(name: &str) -> bool {
     !name.contains('.') || PRIVATE_DOMAINS.into_iter().any(|domain| is_in(name, domain))
 }
 
-/// Returns whether a name is the name of a cloud metadata service.
+/// Returns whether a name is that of a cloud metadata service, or a subdomain of it.
 pub(super) fn is_cloud_metadata(name: &str) -> bool {
     let name = name.strip_suffix('.').unwrap_or(name);
     METADATA_NAMES.into_iter().any(|domain| is_in(name, domain))

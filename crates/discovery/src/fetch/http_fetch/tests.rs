@@ -217,16 +217,6 @@ fn settings_are_checked_first() {
     assert!(matches!(code(agent), FetchSettingsError::UserAgent));
 }
 
-#[test]
-fn debug_prints_no_secret() {
-    let url = Url::parse("https://user:pw@auth.example.com/token?code=secret").unwrap();
-    let request = FetchRequest::post_form(url, [("client_secret", "secret")], UrlPolicy::Operator)
-        .header(http::header::AUTHORIZATION, HeaderValue::from_static("Bearer secret"));
-    let shown = format!("{request:?}");
-    assert!(!shown.contains("secret"), "{shown}");
-    assert!(!shown.contains("pw"), "{shown}");
-}
-
 /// J2, J3: `Debug` of the settings and the fetcher does not print the proxy's credentials.
 #[tokio::test]
 async fn debug_prints_no_proxy_credentials() {
