@@ -11,7 +11,8 @@ use portcullis_metadata::Clock;
 
 /// A table of at most `capacity` values. Each value expires `lifetime` after it was inserted or last renewed.
 ///
-/// Each method to insert decides differently about a full table: [`insert`](Self::insert) evicts the oldest value,
+/// The oldest value is the one that was inserted or renewed first. Each method to insert decides differently about a
+/// full table: [`insert`](Self::insert) evicts the oldest value,
 /// [`insert_new`](Self::insert_new) evicts none, and the caller of [`try_insert`](Self::try_insert) chooses.
 pub(crate) struct Table<V> {
     rows: Mutex<Rows<V>>,
@@ -62,14 +63,15 @@ impl<V> Table<V> {
         Self { rows: Mutex::new(Rows { by_key: HashMap::new(), inserted: 0 }), capacity, lifetime, clock }
     }
 
-    /// Inserts a value. If the table is full, expired values are removed first, then the oldest value.
+    /// Inserts a value, or replaces the one with this key. If the table is full, expired values are removed first, then
+    /// the oldest value.
     pub(crate) fn insert(&self, key: &str, value: V) {
         // Every value is evictable, so this never fails.
         let _ = self.try_insert(key, value, |_| true);
     }
 
-    /// Inserts a value. If the table is full, expired values are removed first, then the oldest value that is
-    /// evictable.
+    /// Inserts a value, or replaces the one with this key. If the table is full, expired values are removed first, then
+    /// the oldest value that is evictable.
     ///
     /// # Errors
     /// Fails when no value is evictable.
@@ -146,7 +148,7 @@ impl<V> Table<V> {
         Some(result)
     }
 
-    /// Inserts a value, as [`try_insert`](Self::try_insert).
+    /// As [`try_insert`](Self::try_insert), with the table locked by the caller.
     fn insert_locked(
         &self,
         rows: &mut Rows<V>,
@@ -156,10 +158,12 @@ impl<V> Table<V> {
     ) -> Result<(), TableFull> {
         let now = self.clock.monotonic();
         let Rows { by_key, inserted } = rows;
-        if by_key.len() >= self.capacity {
+        // A value that is replaced needs no further capacity.
+        let is_full = |by_key: &HashMap<Box<str>, Row<V>>| by_key.len() >= self.capacity && !by_key.contains_key(key);
+        if is_full(by_key) {
             by_key.retain(|_, row| !self.is_expired(row, now));
         }
-        if by_key.len() >= self.capacity {
+        if is_full(by_key) {
             let candidates = by_key.iter().filter(|(_, row)| is_evictable(&row.value));
             let oldest = candidates.min_by_key(|(_, row)| (row.touched, row.order)).map(|(key, _)| key.clone());
             by_key.remove(&oldest.ok_or(TableFull)?);
@@ -238,6 +242,16 @@ mod tests {
         assert_eq!(table.try_insert("d", 4, |_| false), Err(TableFull));
         table.try_insert("d", 4, |value| *value != 1).unwrap();
         assert_eq!(["a", "b", "c", "d"].map(|key| value(&table, key)), [Some(1), None, Some(3), Some(4)]);
+    }
+
+    #[test]
+    fn a_replaced_value_evicts_no_other() {
+        let (table, _) = table(2);
+        table.insert("a", 1);
+        table.insert("b", 2);
+        table.insert("b", 3);
+        assert_eq!(table.try_insert("a", 4, |_| false), Ok(()));
+        assert_eq!(["a", "b"].map(|key| value(&table, key)), [Some(4), Some(3)]);
     }
 
     #[test]
