@@ -9,7 +9,7 @@ use portcullis_metadata::{Clock, Secret};
 
 use crate::handle::random_text;
 
-/// The time for which a nonce is issued. It is accepted for the same time afterwards.
+/// The maximum time for which a nonce is issued. It is accepted for the same time afterwards.
 const NONCE_LIFETIME: Duration = Duration::from_secs(300);
 
 /// The server's nonces (RFC 9449 section 8).
@@ -20,9 +20,9 @@ pub(super) struct Nonces {
 
 struct NonceState {
     current: Secret,
-    /// The nonce before it, unless that one was replaced too late.
+    /// The nonce before it, which is still accepted.
     previous: Option<Secret>,
-    /// The monotonic time at which the current one was generated.
+    /// The monotonic time from which the current one is issued.
     since: Duration,
 }
 
@@ -40,8 +40,14 @@ impl Nonces {
         let age = now.saturating_sub(state.since);
         if age >= NONCE_LIFETIME {
             let replaced = std::mem::replace(&mut state.current, generate_nonce()?);
-            state.previous = (age < 2 * NONCE_LIFETIME).then_some(replaced);
-            state.since = now;
+            if age < 2 * NONCE_LIFETIME {
+                // The lifetimes follow one another, so a late replacement does not extend that of the replaced nonce.
+                state.previous = Some(replaced);
+                state.since = state.since.saturating_add(NONCE_LIFETIME);
+            } else {
+                state.previous = None;
+                state.since = now;
+            }
         }
         Ok(state.current.clone())
     }
@@ -74,6 +80,7 @@ mod tests {
             ("after it is replaced", &[300], true),
             ("just before its end", &[300, 299], true),
             ("after its end", &[300, 300], false),
+            ("after its end, replaced late", &[599, 1], false),
             ("after a long time", &[600], false),
         ] {
             let clock = Arc::new(ManualClock::new());
