@@ -26,7 +26,7 @@ pub(crate) struct Clients {
 /// A dynamically registered client.
 pub(crate) struct RegisteredClient {
     pub(crate) client: Arc<Client>,
-    /// Whether a user ever approved the client. Such a client is not evicted.
+    /// Whether a user has approved the client. Such a client is not evicted.
     pub(crate) is_approved: bool,
     /// The client information response, without the registration access token.
     pub(crate) information: ClientRegistrationResponse,
@@ -46,7 +46,8 @@ impl Clients {
         })
     }
 
-    /// Returns the client with this identifier. The error is a sentence for the user.
+    /// Returns the client with this identifier. This counts as a use of a registration. The error is a sentence for the
+    /// user.
     pub(crate) async fn find(&self, id: &str) -> Result<Arc<Client>, &'static str> {
         if let Some(client) = self.configured.get(id) {
             return Ok(Arc::clone(client));
@@ -56,7 +57,7 @@ impl Clients {
         if let (Some(documents), Some(url)) = (&self.documents, url.filter(|url| url.url().query().is_none())) {
             return documents.client(&url).await;
         }
-        self.registered.read(id, |registered| Arc::clone(&registered.client)).ok_or(
+        self.registered.update(id, |registered| (Arc::clone(&registered.client), RowAction::Renew)).ok_or(
             "The client is not registered here. Registrations are lost when this server restarts, and expire a day after their last use.",
         )
     }
@@ -66,12 +67,15 @@ impl Clients {
         self.configured.get(id).map(|client| &**client).filter(|client| client.may_introspect)
     }
 
-    /// Adds a registered client. If the table is full, it replaces the oldest one that no user approved.
+    /// Adds a registered client. If the table is full, it replaces the least recently used one that no user has approved.
+    ///
+    /// # Errors
+    /// Fails when users have approved all clients of a full table.
     pub(crate) fn register(&self, id: &str, client: RegisteredClient) -> Result<(), TableFull> {
         self.registered.try_insert(id, client, |registered| !registered.is_approved)
     }
 
-    /// Calls `f` with a registered client.
+    /// Calls `f` with a registered client. This does not count as a use, unless `f` returns [`RowAction::Renew`].
     pub(crate) fn update_registered<R>(
         &self,
         id: &str,

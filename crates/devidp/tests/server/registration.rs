@@ -1,5 +1,7 @@
 //! Dynamic client registration and its limits.
 
+use std::time::Duration;
+
 use http::{Method, StatusCode};
 use portcullis_devidp::Registration;
 use portcullis_jose::{Algorithm, SigningKey};
@@ -130,29 +132,57 @@ async fn large_bodies_and_other_types_are_rejected() {
     assert_eq!(response.status, StatusCode::UNSUPPORTED_MEDIA_TYPE);
 }
 
-/// K1: the number of clients is limited. The oldest unused client is evicted, and used clients are not.
+/// K1: the number of clients is limited. Of those that no user approved, the least recently used one is evicted.
 #[tokio::test]
-async fn the_oldest_unused_client_is_evicted() {
+async fn the_least_recently_used_client_is_evicted() {
     let server = Server::start(|settings| {
         settings.auto_consent = true;
-        settings.max_clients = 2;
+        settings.max_clients = 3;
     })
     .await;
-    let used = server.register().await;
+    let approved = server.register().await;
     let verifier = verifier();
-    server.code(&used, &verifier).await;
+    server.code(&approved, &verifier).await;
+    let used = server.register().await;
     let unused = server.register().await;
-    let third = server.register().await;
+    server.clock.advance(Duration::from_secs(1));
+    assert_eq!(server.refresh(&used, "x").await.error(), "unauthorized_client");
+    let last = server.register().await;
 
     let status =
         async |client: &str| server.authorize(&authorization_request(client, verifier.challenge())).await.status;
     assert_eq!(status(&unused).await, StatusCode::BAD_REQUEST);
-    assert_eq!(status(&used).await, StatusCode::FOUND);
-    assert_eq!(status(&third).await, StatusCode::FOUND);
+    for client in [&approved, &used, &last] {
+        assert_eq!(status(client).await, StatusCode::FOUND);
+    }
 
     let response = server.register_with(&json!({ "redirect_uris": [REDIRECT] })).await;
     assert_eq!(response.status, StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(response.error(), "temporarily_unavailable");
+}
+
+/// K1: a client expires a day after its last use.
+#[tokio::test]
+async fn an_unused_client_expires() {
+    const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+    let server = Server::with_auto_consent().await;
+    let (refreshing, tokens) = server.refreshable().await;
+    let authorizing = server.register().await;
+    let unused = server.register().await;
+    let verifier = verifier();
+    let authorize = async |client: &str| {
+        let request = authorization_request(client, verifier.challenge());
+        server.authorize(&request).await.status
+    };
+    server.clock.advance(DAY - Duration::from_secs(1));
+    let refreshed = server.refresh(&refreshing, tokens["refresh_token"].as_str().unwrap()).await;
+    assert_eq!(authorize(&authorizing).await, StatusCode::FOUND);
+
+    server.clock.advance(Duration::from_secs(1));
+    assert_eq!(authorize(&unused).await, StatusCode::BAD_REQUEST);
+    assert_eq!(authorize(&authorizing).await, StatusCode::FOUND);
+    let refreshed = server.refresh(&refreshing, &refreshed.text("refresh_token")).await;
+    assert_eq!(refreshed.status, StatusCode::OK, "{}", refreshed.body);
 }
 
 /// K1: if an initial access token is configured, requests without it are rejected (RFC 7591 section 3).
