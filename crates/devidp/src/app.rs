@@ -19,7 +19,7 @@ use crate::{
     token::{access_tokens::AccessTokens, sessions::Sessions},
 };
 
-/// The parts of the server. None of them knows another one except the configuration and the keys; the endpoints combine
+/// The parts of the server. They depend only on the configuration and the keys, not on one another; the endpoints combine
 /// them.
 pub(crate) struct App {
     pub(crate) config: Arc<Config>,
@@ -43,7 +43,8 @@ impl App {
     /// Creates the parts from validated settings.
     ///
     /// # Errors
-    /// Fails when a configured client, trusted issuer or fault is invalid, or there are no random numbers.
+    /// Fails when a configured client, trusted issuer or fault is invalid, the HTTP client for client documents cannot be
+    /// created, or the operating system gives no random bytes.
     pub(crate) fn new(settings: DevIdpSettings, issuer: Issuer, keys: Keys) -> Result<Self, DevIdpError> {
         let config = Arc::new(Config::new(settings, issuer));
         let keys = Arc::new(keys);
@@ -51,7 +52,7 @@ impl App {
             metadata: metadata::documents(&config),
             clients: Clients::new(&config)?,
             assertions: Assertions::new(&config)?,
-            dpop: DpopProofs::new(&config).map_err(|error| DevIdpError::Keys(error.into()))?,
+            dpop: DpopProofs::new(&config).map_err(|error| DevIdpError::Nonce(error.into()))?,
             tickets: ConsentTickets::new(&config),
             codes: Codes::new(&config),
             devices: DeviceAuthorizations::new(&config),

@@ -1,10 +1,10 @@
-//! [`DevIdpError`]: why the server cannot start.
+//! [`DevIdpError`]: why the server cannot start or replace its keys.
 
 use std::{io, net::SocketAddr};
 
 use crate::{clients::settings::ClientSettingsError, control::faults::FaultError};
 
-/// Why a development authorization server cannot start.
+/// Why a development authorization server cannot start, or cannot replace its keys.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DevIdpError {
@@ -36,7 +36,7 @@ pub enum DevIdpError {
     /// The issuer path is invalid.
     #[error(
         "the issuer path {path:?} is invalid: leave it empty, or use segments of letters, digits, `-`, `_`, `.` and `~` like \
-         `/realms/dev`, without a trailing slash and not below `/.well-known`"
+         `/realms/dev`, at most 200 characters, without a trailing slash and the segments `.`, `..` and `.well-known`"
     )]
     IssuerPath {
         /// The configured path.
@@ -74,8 +74,10 @@ pub enum DevIdpError {
     /// The initial access token is empty.
     #[error("the initial access token is empty: set it, or remove it to allow open registration")]
     InitialAccessToken,
-    /// An extra claim has a name that the server uses.
-    #[error("the claim {name:?} cannot be set: this server sets it itself; choose another name")]
+    /// An extra claim has no name, or one that the server uses.
+    #[error(
+        "the claim {name:?} cannot be set: its name is empty or one that this server sets itself; choose another name"
+    )]
     Claim {
         /// The name of the claim.
         name: String,
@@ -106,6 +108,9 @@ pub enum DevIdpError {
     /// A fault in the settings is invalid.
     #[error("a scripted fault is invalid: {0}")]
     Fault(FaultError),
+    /// The first DPoP nonce cannot be generated.
+    #[error("cannot generate the first DPoP nonce")]
+    Nonce(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The signing keys cannot be generated.
     #[error("cannot generate the signing keys")]
     Keys(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -132,6 +137,7 @@ impl DevIdpError {
             Self::TrustedIssuer { .. } => "devidp.trusted_issuer",
             Self::Fetch(_) => "devidp.fetch",
             Self::Fault(_) => "devidp.fault",
+            Self::Nonce(_) => "devidp.nonce",
             Self::Keys(_) => "devidp.keys",
         }
     }
