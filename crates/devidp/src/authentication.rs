@@ -1,4 +1,4 @@
-//! Client authentication (RFC 6749 section 2.3).
+//! Client authentication (RFC 6749 section 2.3), and the authentication of resources that introspect.
 
 pub(crate) mod assertion;
 pub(crate) mod client_assertion;
@@ -9,10 +9,11 @@ mod presented;
 use std::sync::Arc;
 
 use http::HeaderMap;
+use portcullis_metadata::Secret;
 
 use crate::{
     app::App,
-    authentication::presented::{BasicCredential, PresentedCredential},
+    authentication::presented::PresentedCredential,
     clients::{Client, Credential},
     providers::profile::{Profile, PublicClientRule},
     server::{
@@ -27,7 +28,7 @@ pub(crate) struct AuthenticatedClient {
     pub(crate) client: Arc<Client>,
 }
 
-/// Authenticates the client at the token or revocation endpoint (RFC 6749 section 2.3).
+/// Authenticates the client at the token, revocation or device authorization endpoint (RFC 6749 section 2.3).
 ///
 /// The client must use the method that it registered, and no other one, unless the settings have another mode.
 ///
@@ -41,27 +42,24 @@ pub(crate) async fn authenticate(
 ) -> Result<AuthenticatedClient, ErrorResponse> {
     let presented = PresentedCredential::parse(headers, form)?;
     let mode = app.config.settings.client_authentication_mode;
-    let method = presented.secret_method();
-    mode.check(method, form.get("client_id")?.is_some()).map_err(failed)?;
+    mode.check(presented.secret_method(), form.get("client_id")?.is_some()).map_err(failed)?;
     let client = app.clients.find(presented.id()).await.map_err(failed)?;
     if client.credential.is_public() {
         check_public_client(app.config.profile)?;
     }
     match (&client.credential, &presented) {
         (Credential::None, PresentedCredential::Id(_)) => {}
-        (
-            Credential::SecretBasic(secret) | Credential::SecretPost(secret),
-            PresentedCredential::Basic(BasicCredential { secret: given, .. })
-            | PresentedCredential::Post { secret: given, .. },
-        ) if mode.accepts_any_method() => check_secret(secret == given)?,
-        (Credential::SecretBasic(secret), PresentedCredential::Basic(basic)) => check_secret(*secret == basic.secret)?,
+        (Credential::SecretBasic(secret), PresentedCredential::Basic(basic)) => check_secret(secret, &basic.secret)?,
         (Credential::SecretPost(secret), PresentedCredential::Post { secret: given, .. }) => {
-            check_secret(secret == given)?
+            check_secret(secret, given)?
         }
         (Credential::Keys(keys), PresentedCredential::Assertion(assertion)) => {
             assertion.verify(&app.assertions, keys, app.config.issuer.as_str())?
         }
-        _ => return Err(failed("the client did not authenticate with its registered method")),
+        (registered, presented) => match (registered.secret(), presented.secret()) {
+            (Some(secret), Some(given)) if mode.accepts_any_method() => check_secret(secret, given)?,
+            _ => return Err(failed("the client did not authenticate with its registered method")),
+        },
     }
     Ok(AuthenticatedClient { id: presented.id().into(), client })
 }
@@ -81,7 +79,8 @@ fn check_public_client(profile: &Profile) -> Result<(), ErrorResponse> {
 /// be in the header or in the form.
 ///
 /// # Errors
-/// Fails when the client is unknown, may not introspect, or has another credential. The error does not say which.
+/// Fails when the client is unknown, may not introspect, or has another credential. For a wrong secret, the error does not
+/// say which.
 pub(crate) fn authenticate_resource(app: &App, headers: &HeaderMap, form: &Params) -> Result<Box<str>, ErrorResponse> {
     let rejected = failed("the client is unknown, may not introspect, or has another secret");
     let presented = PresentedCredential::parse(headers, form)?;
@@ -90,21 +89,14 @@ pub(crate) fn authenticate_resource(app: &App, headers: &HeaderMap, form: &Param
         (Credential::Keys(keys), PresentedCredential::Assertion(assertion)) => {
             assertion.verify(&app.assertions, keys, app.config.issuer.as_str())?
         }
-        (
-            Credential::SecretBasic(secret) | Credential::SecretPost(secret),
-            PresentedCredential::Basic(BasicCredential { secret: given, .. }),
-        )
-        | (
-            Credential::SecretBasic(secret) | Credential::SecretPost(secret),
-            PresentedCredential::Post { secret: given, .. },
-        ) if secret == given => {}
+        (registered, presented) if registered.secret().is_some() && registered.secret() == presented.secret() => {}
         _ => return Err(rejected),
     }
     Ok(presented.id().into())
 }
 
-fn check_secret(is_correct: bool) -> Result<(), ErrorResponse> {
-    if is_correct { Ok(()) } else { Err(failed("the client secret is wrong")) }
+fn check_secret(secret: &Secret, given: &Secret) -> Result<(), ErrorResponse> {
+    if secret == given { Ok(()) } else { Err(failed("the client secret is wrong")) }
 }
 
 const fn failed(description: &'static str) -> ErrorResponse {

@@ -65,6 +65,14 @@ impl Credential {
         (!keys.is_empty()).then_some(Self::Keys(keys))
     }
 
+    /// Returns the secret, if the client has one.
+    pub(crate) const fn secret(&self) -> Option<&Secret> {
+        match self {
+            Self::SecretBasic(secret) | Self::SecretPost(secret) => Some(secret),
+            Self::None | Self::Keys(_) => None,
+        }
+    }
+
     /// Returns whether the client has no credential.
     pub(crate) const fn is_public(&self) -> bool {
         matches!(self, Self::None)

@@ -17,7 +17,7 @@ use crate::{
     },
 };
 
-/// The credential in a request.
+/// The credential in a request, before it is verified.
 pub(super) enum PresentedCredential<'a> {
     /// Only an identifier, as public clients send it.
     Id(&'a str),
@@ -33,7 +33,7 @@ impl<'a> PresentedCredential<'a> {
     /// Parses the credential, without verifying it.
     ///
     /// # Errors
-    /// Fails when the request has no credential, more than one, or a malformed one, or identifies two clients.
+    /// Fails when the request identifies no client or two, or has more than one credential or a malformed one.
     pub(super) fn parse(headers: &HeaderMap, form: &'a Params) -> Result<Self, ErrorResponse> {
         let invalid = |description| ErrorResponse::new(ErrorCode::InvalidRequest, description);
         let id = form.get("client_id")?;
@@ -55,6 +55,14 @@ impl<'a> PresentedCredential<'a> {
             return Err(invalid("the request identifies two clients"));
         }
         Ok(presented)
+    }
+
+    /// Returns the secret, if there is one.
+    pub(super) const fn secret(&self) -> Option<&Secret> {
+        match self {
+            Self::Basic(BasicCredential { secret, .. }) | Self::Post { secret, .. } => Some(secret),
+            Self::Id(_) | Self::Assertion(_) => None,
+        }
     }
 
     /// Returns how the secret is presented, if there is one.
@@ -112,7 +120,7 @@ fn parse_basic(headers: &HeaderMap) -> Result<Option<BasicCredential>, ErrorResp
     }))
 }
 
-/// Decodes one form-encoded value. Returns `None` for several.
+/// Decodes a form-encoded value. Returns `None` if it is empty, or a list of parameters.
 fn form_decode(encoded: &str) -> Option<String> {
     if encoded.contains(['&', '=']) {
         return None;
