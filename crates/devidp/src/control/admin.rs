@@ -2,9 +2,7 @@
 
 use std::{num::NonZeroU32, sync::Arc, time::Duration};
 
-use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode, header::ORIGIN};
-use http_body_util::Full;
 use serde::Deserialize;
 
 use crate::{
@@ -30,58 +28,76 @@ pub(crate) fn is_not_from_browser(headers: &HeaderMap) -> bool {
 /// Handles a request to an admin endpoint.
 pub(crate) async fn handle(app: &Arc<App>, endpoint: Endpoint, method: &Method, body: &[u8]) -> Reply {
     let control = Control(Arc::clone(app));
-    let result = match (endpoint, method) {
-        (Endpoint::RotateKeys, _) => match parse_json::<Rotation>(body) {
-            Err(reason) => Err(reason),
-            Ok(Rotation { old_keys }) => {
-                if control.rotate_keys(old_keys.unwrap_or_default().into()).await.is_err() {
-                    return plain(StatusCode::INTERNAL_SERVER_ERROR, "The keys could not be generated.\n");
-                }
-                Ok(())
-            }
-        },
-        (Endpoint::ForgetClients, _) => match parse_json::<ForgottenClient>(body) {
-            Err(reason) => Err(reason),
-            Ok(ForgottenClient { client_id: Some(id) }) if !control.forget_client(&id) => {
-                return plain(StatusCode::NOT_FOUND, "No registered client has this identifier.\n");
-            }
-            Ok(ForgottenClient { client_id: Some(_) }) => Ok(()),
-            Ok(ForgottenClient { client_id: None }) => {
-                control.forget_all_clients();
-                Ok(())
-            }
-        },
-        (Endpoint::AnswerDevice, _) => match parse_json::<DeviceAnswer>(body) {
-            Err(reason) => Err(reason),
-            Ok(answer) => {
-                let user = answer.user.as_deref().unwrap_or(&app.config.settings.user);
-                let is_answered = match answer.decision {
-                    DeviceDecision::Allow => control.approve_device(&answer.user_code, user),
-                    DeviceDecision::Deny => control.deny_device(&answer.user_code),
-                };
-                if !is_answered {
-                    let text = "The user code is unknown, answered or expired, or the user name is invalid.\n";
-                    return plain(StatusCode::NOT_FOUND, text);
-                }
-                Ok(())
-            }
-        },
-        (_, &Method::DELETE) => {
+    let result = match endpoint {
+        Endpoint::RotateKeys => rotate_keys(&control, body).await,
+        Endpoint::ForgetClients => forget_clients(&control, body),
+        Endpoint::AnswerDevice => answer_device(&control, body),
+        _ if *method == Method::DELETE => {
             control.clear_faults();
             Ok(())
         }
-        _ => parse_json(body)
-            .and_then(FaultRequest::into_fault)
-            .and_then(|fault| control.inject(fault).map_err(|problem| problem.to_string())),
+        _ => inject_fault(&control, body),
     };
     match result {
         Ok(()) => plain(StatusCode::NO_CONTENT, ""),
-        Err(reason) => {
-            let mut reply = plain(StatusCode::BAD_REQUEST, "");
-            *reply.body_mut() = Full::new(Bytes::from(format!("{reason}\n")));
-            reply
-        }
+        Err(AdminError { status, reason }) => plain(status, format!("{reason}\n")),
     }
+}
+
+/// Why a request to an admin endpoint fails. The reason is a sentence for the developer.
+struct AdminError {
+    status: StatusCode,
+    reason: String,
+}
+
+impl AdminError {
+    fn new(status: StatusCode, reason: impl Into<String>) -> Self {
+        Self { status, reason: reason.into() }
+    }
+
+    fn bad_request(reason: impl ToString) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, reason.to_string())
+    }
+}
+
+async fn rotate_keys(control: &Control, body: &[u8]) -> Result<(), AdminError> {
+    let Rotation { old_keys } = parse_json(body)?;
+    control.rotate_keys(old_keys.unwrap_or_default().into()).await.map_err(|error| {
+        tracing::error!(error = &error as &dyn std::error::Error, "cannot rotate the signing keys");
+        AdminError::new(StatusCode::INTERNAL_SERVER_ERROR, "The keys could not be generated.")
+    })
+}
+
+fn forget_clients(control: &Control, body: &[u8]) -> Result<(), AdminError> {
+    let ForgottenClient { client_id } = parse_json(body)?;
+    let Some(id) = client_id else {
+        control.forget_all_clients();
+        return Ok(());
+    };
+    if !control.forget_client(&id) {
+        return Err(AdminError::new(StatusCode::NOT_FOUND, "No registered client has this identifier."));
+    }
+    Ok(())
+}
+
+fn answer_device(control: &Control, body: &[u8]) -> Result<(), AdminError> {
+    let DeviceAnswer { user_code, decision, user } = parse_json(body)?;
+    let user = user.as_deref().unwrap_or(&control.0.config.settings.user);
+    let is_answered = match decision {
+        DeviceDecision::Allow => control.approve_device(&user_code, user),
+        DeviceDecision::Deny => control.deny_device(&user_code),
+    };
+    if !is_answered {
+        let reason = "The user code is unknown, answered or expired, or the user name is invalid.";
+        return Err(AdminError::new(StatusCode::NOT_FOUND, reason));
+    }
+    Ok(())
+}
+
+fn inject_fault(control: &Control, body: &[u8]) -> Result<(), AdminError> {
+    let request: FaultRequest = parse_json(body)?;
+    let fault = request.into_fault().map_err(AdminError::bad_request)?;
+    control.inject(fault).map_err(AdminError::bad_request)
 }
 
 #[derive(Deserialize)]
@@ -151,7 +167,7 @@ enum FaultName {
 
 impl FaultRequest {
     /// Converts the request to a fault. The error is a sentence for the developer.
-    fn into_fault(self) -> Result<Fault, String> {
+    fn into_fault(self) -> Result<Fault, &'static str> {
         let at = FaultPoint::parse(&self.at).ok_or(
             "at must be metadata, jwks, register, client, authorize, device_authorization, token, introspect or revoke",
         )?;
@@ -165,15 +181,13 @@ impl FaultRequest {
             (FaultName::WrongIssuer, None, None) => FaultKind::WrongIssuer,
             (FaultName::Drop, None, None) => FaultKind::Drop,
             _ => {
-                return Err(
-                    "delay requires delay_ms, status requires status, and the other kinds have neither".to_owned()
-                );
+                return Err("delay requires delay_ms, status requires status, and the other kinds have neither");
             }
         };
         Ok(Fault { at, kind, times: self.times })
     }
 }
 
-fn parse_json<'de, T: Deserialize<'de>>(body: &'de [u8]) -> Result<T, String> {
-    serde_json::from_slice(body).map_err(|error| error.to_string())
+fn parse_json<'de, T: Deserialize<'de>>(body: &'de [u8]) -> Result<T, AdminError> {
+    serde_json::from_slice(body).map_err(AdminError::bad_request)
 }

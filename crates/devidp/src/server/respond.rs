@@ -36,7 +36,7 @@ pub(crate) fn json_error(error: ErrorResponse) -> Reply {
     json_error_with_status(error.code.status(), error)
 }
 
-/// Like [`json_error`], but with a more specific status.
+/// Like [`json_error`], but with another status.
 pub(crate) fn json_error_with_status(status: StatusCode, error: ErrorResponse) -> Reply {
     let body = OAuthError::new(error.code.as_str(), error.description).to_json();
     let mut reply = json_reply(status, body);
@@ -83,8 +83,8 @@ pub(crate) fn redirect(status: StatusCode, location: &str) -> Reply {
 }
 
 /// Returns a plain text response for developers.
-pub(crate) fn plain(status: StatusCode, text: &'static str) -> Reply {
-    browser_response(status, Bytes::from_static(text.as_bytes()), "text/plain; charset=utf-8")
+pub(crate) fn plain(status: StatusCode, text: impl Into<Bytes>) -> Reply {
+    browser_response(status, text.into(), "text/plain; charset=utf-8")
 }
 
 /// Adds a cookie to a response. `cookie` must be visible ASCII and spaces.
