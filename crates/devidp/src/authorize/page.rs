@@ -2,9 +2,13 @@
 
 use std::fmt::{self, Write};
 
-use portcullis_metadata::{Issuer, Scopes};
+use portcullis_metadata::Scopes;
 
-use crate::clients::{Client, redirect_uri::RedirectUri};
+use crate::{
+    clients::{Client, redirect_uri::RedirectUri},
+    config::Config,
+    metadata,
+};
 
 const STYLE: &str = include_str!("page.css");
 
@@ -32,6 +36,7 @@ pub(crate) enum Destination<'a> {
 }
 
 impl ConsentPage<'_> {
+    /// Renders the page. `nonce` is that of the style sheet.
     pub(crate) fn html(&self, nonce: &str) -> String {
         let client = Escaped(self.client.name.as_deref().unwrap_or("An application without a name"));
         let body = format!(
@@ -106,15 +111,13 @@ pub(crate) fn device_answered_html(is_approved: bool, nonce: &str) -> String {
 }
 
 /// Renders the page at the issuer's address.
-pub(crate) fn home_html(issuer: &Issuer, nonce: &str) -> String {
-    let metadata = portcullis_metadata::authorization_server_urls(issuer);
-    let metadata = metadata.first().map(|url| url.path().to_owned()).unwrap_or_default();
+pub(crate) fn home_html(config: &Config, nonce: &str) -> String {
     let body = format!(
         r#"<h1>Authorization server</h1>
 <p>Issuer <code>{issuer}</code></p>
 <p>Clients read its <a href="{metadata}">metadata</a>.</p>"#,
-        issuer = Escaped(issuer.as_str()),
-        metadata = Escaped(&metadata)
+        issuer = Escaped(config.issuer.as_str()),
+        metadata = Escaped(&metadata::main_path(config)),
     );
     render("Authorization server", &body, nonce)
 }

@@ -9,6 +9,7 @@ use http::{
         ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
         ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ALLOW, HOST,
     },
+    request::Parts,
 };
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::Incoming;
@@ -84,6 +85,7 @@ pub(crate) async fn handle(app: &Arc<App>, request: Request<Incoming>) -> Result
     Ok(reply)
 }
 
+/// Handles a request whose endpoint supports its method.
 async fn handle_endpoint(app: &Arc<App>, endpoint: Endpoint, request: Request<Incoming>) -> Reply {
     let (head, body) = request.into_parts();
     let query = head.uri.query().unwrap_or_default();
@@ -95,47 +97,12 @@ async fn handle_endpoint(app: &Arc<App>, endpoint: Endpoint, request: Request<In
             return respond::document(app.metadata.get(head.uri.path()).cloned().unwrap_or_default());
         }
         Endpoint::Jwks => return respond::document(app.keys.current().jwks.clone()),
-        Endpoint::Register => {
-            return match read_body(&head.headers, JSON, body).await {
-                Ok(body) => registration::register(app, &head.headers, &body),
-                Err(error) => error.as_json(ErrorCode::InvalidClientMetadata),
-            };
-        }
-        Endpoint::Client => {
-            let body = match head.method {
-                Method::PUT => read_body(&head.headers, JSON, body).await,
-                _ => Ok(Bytes::new()),
-            };
-            let id = Endpoint::client_id(head.uri.path(), &app.config.settings.issuer_path).unwrap_or_default();
-            return match body {
-                Ok(body) => management::manage(app, id, &head.method, &head.headers, &body),
-                Err(error) => error.as_json(ErrorCode::InvalidClientMetadata),
-            };
-        }
+        Endpoint::Register | Endpoint::Client => return handle_registration(app, endpoint, &head, body).await,
         Endpoint::Token | Endpoint::DeviceAuthorization | Endpoint::Introspect | Endpoint::Revoke => {
-            let form = match read_body(&head.headers, FORM, body).await {
-                Ok(body) => Params::parse(&body),
-                Err(error) => return error.as_json(ErrorCode::InvalidRequest),
-            };
-            return match endpoint {
-                Endpoint::Token => token::handle(app, &head.headers, &form).await,
-                Endpoint::DeviceAuthorization => device::authorize_device(app, &head.headers, &form).await,
-                Endpoint::Introspect => introspection::introspect(app, &head.headers, &form),
-                _ => revocation::revoke(app, &head.headers, &form).await,
-            };
+            return handle_form(app, endpoint, &head.headers, body).await;
         }
         Endpoint::RotateKeys | Endpoint::Faults | Endpoint::ForgetClients | Endpoint::AnswerDevice => {
-            if !admin::is_not_from_browser(&head.headers) {
-                return plain(StatusCode::FORBIDDEN, "Requests from browsers are not allowed.\n");
-            }
-            let body = match head.method {
-                Method::DELETE => Ok(Bytes::new()),
-                _ => read_body(&head.headers, JSON, body).await,
-            };
-            return match body {
-                Ok(body) => admin::handle(app, endpoint, &head.method, &body).await,
-                Err(error) => plain(error.status(), error.description()),
-            };
+            return handle_admin(app, endpoint, &head, body).await;
         }
         Endpoint::Consent => match read_body(&head.headers, FORM, body).await {
             Ok(body) => consent::decide(app, &head.headers, &Params::parse(&body)),
@@ -144,9 +111,54 @@ async fn handle_endpoint(app: &Arc<App>, endpoint: Endpoint, request: Request<In
         Endpoint::Authorize => authorize::authorize(app, query, &head.headers).await,
         Endpoint::Device => verification::show_entry(app),
         Endpoint::DeviceConsent => verification::show_consent(app, query, &head.headers),
-        Endpoint::Home => respond::page(StatusCode::OK, |nonce| home_html(&app.config.issuer, nonce)),
+        Endpoint::Home => respond::page(StatusCode::OK, |nonce| home_html(&app.config, nonce)),
     };
     page.unwrap_or_else(|_| plain(StatusCode::INTERNAL_SERVER_ERROR, "The operating system gave no random bytes.\n"))
+}
+
+/// Handles the endpoints whose requests and responses are JSON.
+async fn handle_registration(app: &App, endpoint: Endpoint, head: &Parts, body: Incoming) -> Reply {
+    let body = match head.method {
+        Method::POST | Method::PUT => read_body(&head.headers, JSON, body).await,
+        _ => Ok(Bytes::new()),
+    };
+    let body = match body {
+        Ok(body) => body,
+        Err(error) => return error.as_json(ErrorCode::InvalidClientMetadata),
+    };
+    if endpoint == Endpoint::Register {
+        return registration::register(app, &head.headers, &body);
+    }
+    let id = Endpoint::client_id(head.uri.path(), &app.config.settings.issuer_path).unwrap_or_default();
+    management::manage(app, id, &head.method, &head.headers, &body)
+}
+
+/// Handles the endpoints whose requests are forms and whose responses are JSON.
+async fn handle_form(app: &App, endpoint: Endpoint, headers: &HeaderMap, body: Incoming) -> Reply {
+    let form = match read_body(headers, FORM, body).await {
+        Ok(body) => Params::parse(&body),
+        Err(error) => return error.as_json(ErrorCode::InvalidRequest),
+    };
+    match endpoint {
+        Endpoint::Token => token::handle(app, headers, &form).await,
+        Endpoint::DeviceAuthorization => device::authorize_device(app, headers, &form).await,
+        Endpoint::Introspect => introspection::introspect(app, headers, &form),
+        _ => revocation::revoke(app, headers, &form).await,
+    }
+}
+
+async fn handle_admin(app: &Arc<App>, endpoint: Endpoint, head: &Parts, body: Incoming) -> Reply {
+    if !admin::is_not_from_browser(&head.headers) {
+        return plain(StatusCode::FORBIDDEN, "Requests from browsers are not allowed.\n");
+    }
+    let body = match head.method {
+        Method::DELETE => Ok(Bytes::new()),
+        _ => read_body(&head.headers, JSON, body).await,
+    };
+    match body {
+        Ok(body) => admin::handle(app, endpoint, &head.method, &body).await,
+        Err(error) => plain(error.status(), error.description()),
+    }
 }
 
 /// Returns whether `Host` and the authority of the request line, if any, are loopback names. The port is not checked,
@@ -189,6 +201,7 @@ enum BodyError {
     Broken,
 }
 
+/// Reads a body of this content type. Its size and the time for it are bounded.
 async fn read_body(headers: &HeaderMap, content_type: &'static str, body: Incoming) -> Result<Bytes, BodyError> {
     if !has_media_type(headers, content_type) {
         return Err(BodyError::WrongType(content_type));

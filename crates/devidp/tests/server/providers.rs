@@ -105,6 +105,18 @@ fn absent(value: &Value, members: &[&str]) {
     }
 }
 
+/// The page at the issuer's address links to a metadata document that is served.
+#[tokio::test]
+async fn the_home_page_links_to_the_metadata() {
+    for provider in Provider::ALL {
+        let server = start(provider, |_| {}).await;
+        let page = server.get(&path(&server, "")).await;
+        let (_, rest) = page.body.split_once("href=\"").unwrap();
+        let (link, _) = rest.split_once('"').unwrap();
+        assert_eq!(server.get(link).await.json()["issuer"], *server.issuer, "{provider:?}");
+    }
+}
+
 /// K1: Google: opaque tokens, refresh tokens on request only, and a secret for every client.
 #[tokio::test]
 async fn google_needs_access_type() {
@@ -174,7 +186,7 @@ async fn github_responds_in_its_own_format() {
     assert!(pairs["access_token"].starts_with("gho_"), "{}", form.body);
     assert_eq!(&*pairs["token_type"], "bearer", "{}", form.body);
     assert_eq!(pairs.len(), 3, "{}", form.body);
-    assert!(["repo,gist", "gist,repo"].contains(&&*pairs["scope"]), "{}", form.body);
+    assert_eq!(&*pairs["scope"], "gist,repo", "{}", form.body);
 
     let json = exchange(&[("accept", "text/html, application/json;q=0.9")]).await;
     assert_eq!(json.header("content-type"), Some("application/json; charset=utf-8"));
