@@ -11,14 +11,15 @@ use crate::{
     },
 };
 
-/// The longest audience that a client can name in the parameter `audience`.
+/// The maximum length of the parameter `audience` in bytes.
 const MAX_AUDIENCE: usize = 600;
 
 /// Returns the audience of the tokens for a request: its `resource` (RFC 8707 section 2), of which only one is
 /// supported, or the value that the imitated provider uses instead.
 ///
 /// # Errors
-/// Fails when `resource` is invalid, repeated, or missing without a default, if the imitated provider reads it.
+/// Fails when `resource` is invalid, repeated, or missing without a default, if the imitated provider reads it, and when
+/// `audience` is too long, if the imitated provider reads that.
 pub(crate) fn parse_audience(config: &Config, params: &Params) -> Result<Option<Box<str>>, ErrorResponse> {
     let default = config.settings.default_resource.as_ref().map(ResourceUri::as_str);
     let audience = match config.profile.audience {
@@ -30,7 +31,10 @@ pub(crate) fn parse_audience(config: &Config, params: &Params) -> Result<Option<
             default
         }
         AudienceRule::AudienceParameter => {
-            let audience = params.get("audience")?.filter(|audience| audience.len() <= MAX_AUDIENCE);
+            let audience = params.get("audience")?;
+            if audience.is_some_and(|audience| audience.len() > MAX_AUDIENCE) {
+                return Err(invalid("audience is longer than 600 bytes"));
+            }
             audience.or(default)
         }
         AudienceRule::Fixed(audience) => {

@@ -265,6 +265,8 @@ async fn auth0_needs_an_audience() {
         settings.default_resource = Some(ResourceUri::parse(RESOURCE).unwrap());
     })
     .await;
+    let long = authorize(&tenant, &verifier(), &[("audience", &"a".repeat(601))]).await;
+    assert_eq!(long.redirect_parameter("error").as_deref(), Some("invalid_target"), "not the default audience");
     let token = sign_in(&tenant, &[]).await.text("access_token");
     assert_eq!(claims(&token)["aud"], RESOURCE, "the tenant's default audience");
 }
