@@ -38,8 +38,8 @@ const MAX_REFRESH_SECONDS: u64 = 30 * 24 * 60 * 60;
 pub struct DevIdpSettings {
     /// The address to listen on. It must be a loopback address. Port 0 chooses a free port. Default `127.0.0.1:0`.
     pub listen: SocketAddr,
-    /// The path of the issuer identifier, such as `/realms/dev`, without a trailing slash. If it is empty, which is the
-    /// default, the path is that of the imitated provider, or there is none: `http://127.0.0.1:<port>`.
+    /// The path of the issuer identifier, such as `/realms/dev`, without a trailing slash. At most 200 characters. If it is
+    /// empty, which is the default, the path is that of the imitated provider, or there is none: `http://127.0.0.1:<port>`.
     pub issuer_path: String,
     /// Whether to grant authorization requests without the consent page, for tests. Requests with a redirect URI on another
     /// machine still get the consent page. Default `false`.
@@ -69,7 +69,8 @@ pub struct DevIdpSettings {
     /// Further claims of access tokens, such as `groups`. They may replace claims that a provider adds, and no other ones.
     /// Default none.
     pub extra_claims: Map<String, Value>,
-    /// Which client authentication the token endpoint accepts. Default the registered method.
+    /// Which client authentication the token, revocation and device authorization endpoints accept. Default the registered
+    /// method.
     pub client_authentication_mode: ClientAuthenticationMode,
     /// The configured clients, including protected resources that may introspect. Default none.
     pub clients: Vec<ClientSettings>,
@@ -80,13 +81,14 @@ pub struct DevIdpSettings {
     pub registration: Registration,
     /// How client ID metadata documents are fetched. Default over HTTP.
     pub client_documents: DocumentFetch,
-    /// The maximum number of dynamically registered clients. At the limit, a new client replaces the oldest one that never
-    /// obtained a code. If there is none, the registration is rejected. Default 1000.
+    /// The maximum number of dynamically registered clients. At the limit, a new client replaces the least recently used one
+    /// that no user has approved. If there is none, the registration is rejected. Default 1000.
     pub max_clients: usize,
     /// The initial faults. Default none.
     pub faults: Vec<Fault>,
-    /// Whether programs on this machine may rotate the keys and script faults at `admin/rotate` and `admin/faults`. Requests
-    /// from browsers are rejected. Default `false`.
+    /// Whether programs on this machine may control the server over HTTP as [`Control`](crate::Control) does: at
+    /// `admin/rotate`, `admin/faults`, `admin/forget` and `admin/device`. Requests from browsers are rejected. Default
+    /// `false`.
     pub admin: bool,
     /// The clock. Default the operating system's clocks.
     pub clock: Arc<dyn Clock>,
@@ -332,14 +334,15 @@ mod tests {
     fn other_settings_are_validated() {
         let scopes = |text| Scopes::parse(text).unwrap();
         let base = DevIdpSettings::default;
-        for (name, value, code_expected) in [
+        for (name, value, expected) in [
             ("groups", "[\"a\"]".to_owned(), None),
             ("iss", "1".to_owned(), Some("devidp.claim")),
+            ("typ", "1".to_owned(), Some("devidp.claim")),
             ("", "1".to_owned(), Some("devidp.claim")),
             ("groups", format!("\"{}\"", "a".repeat(5000)), Some("devidp.claims_too_large")),
         ] {
             let extra_claims = [(name.to_owned(), serde_json::from_str(&value).unwrap())].into_iter().collect();
-            assert_eq!(code(DevIdpSettings { extra_claims, ..base() }), code_expected, "{name}");
+            assert_eq!(code(DevIdpSettings { extra_claims, ..base() }), expected, "{name}");
         }
         assert_eq!(code(DevIdpSettings { scopes: scopes("openid a"), ..base() }), Some("devidp.openid_scope"));
         assert_eq!(code(DevIdpSettings { scopes: scopes(""), ..base() }), Some("devidp.no_scopes"));
@@ -348,14 +351,27 @@ mod tests {
 
         let registration = Registration::WithToken(Secret::new(""));
         assert_eq!(code(DevIdpSettings { registration, ..base() }), Some("devidp.initial_access_token"));
-        for days in [0, 31] {
-            let refresh_token_lifetime = Duration::from_secs(days * 24 * 60 * 60);
-            let settings = DevIdpSettings { refresh_token_lifetime, ..base() };
-            assert_eq!(code(settings), Some("devidp.refresh_token_lifetime"));
+    }
+
+    #[test]
+    fn lifetimes_are_bounded() {
+        let day = 24 * 60 * 60;
+        for (seconds, expected) in [
+            (0, Some("devidp.refresh_token_lifetime")),
+            (1, None),
+            (30 * day, None),
+            (30 * day + 1, Some("devidp.refresh_token_lifetime")),
+        ] {
+            let refresh_token_lifetime = Duration::from_secs(seconds);
+            let settings = DevIdpSettings { refresh_token_lifetime, ..DevIdpSettings::default() };
+            assert_eq!(code(settings), expected, "{seconds}");
         }
-        for seconds in [0, 3601] {
+        for (seconds, expected) in
+            [(0, Some("devidp.token_lifetime")), (1, None), (3600, None), (3601, Some("devidp.token_lifetime"))]
+        {
             let access_token_lifetime = Duration::from_secs(seconds);
-            assert_eq!(code(DevIdpSettings { access_token_lifetime, ..base() }), Some("devidp.token_lifetime"));
+            let settings = DevIdpSettings { access_token_lifetime, ..DevIdpSettings::default() };
+            assert_eq!(code(settings), expected, "{seconds}");
         }
     }
 

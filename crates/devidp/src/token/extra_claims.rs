@@ -1,11 +1,11 @@
-//! The claims from the settings that access tokens have in addition.
+//! Checks the further claims of access tokens that the settings contain.
 
 use serde_json::{Map, Value};
 
 use crate::{error::DevIdpError, providers::Provider};
 
 /// The claims that the server sets itself.
-const OWN_CLAIMS: [&str; 17] = [
+const OWN_CLAIMS: [&str; 18] = [
     "aud",
     "auth_time",
     "azp",
@@ -22,6 +22,7 @@ const OWN_CLAIMS: [&str; 17] = [
     "scp",
     "sid",
     "sub",
+    "typ",
     "uti",
 ];
 /// The claim in which Authentik has the identifier of a token. At other providers it has another meaning.
