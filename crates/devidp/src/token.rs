@@ -6,7 +6,7 @@ mod client_credentials;
 mod code_exchange;
 mod device_grant;
 pub(crate) mod extra_claims;
-mod identity_assertion;
+pub(crate) mod identity_assertion;
 pub(crate) mod introspection;
 mod jwt_bearer;
 mod refresh_grant;
@@ -28,6 +28,7 @@ use crate::{
         oauth_error::{ErrorCode, ErrorResponse},
         respond::{Reply, json_error, json_error_with_status, json_reply},
     },
+    token::session::Session,
 };
 
 /// The tokens of a successful token request.
@@ -35,6 +36,19 @@ struct Issued {
     access_token: AccessToken,
     scopes: Scopes,
     refresh_token: Option<Secret>,
+}
+
+impl Issued {
+    /// Issues an access token with all scopes of a session. `key` is the thumbprint of the DPoP key, if any.
+    fn for_session(
+        app: &App,
+        session: Session,
+        key: Option<&str>,
+        refresh_token: Option<Secret>,
+    ) -> Result<Self, ErrorResponse> {
+        let access_token = app.access_tokens.issue(&session, &session.scopes, key)?;
+        Ok(Self { access_token, scopes: session.scopes, refresh_token })
+    }
 }
 
 /// A token request with an authenticated client.

@@ -96,6 +96,11 @@ impl Assertions {
     }
 }
 
+/// Returns whether a token has the type `JWT` or none (RFC 7519 section 5.1).
+pub(crate) fn is_plain_jwt(token: &CompactJws<'_>) -> bool {
+    token.header().typ().is_none_or(|typ| typ.eq_ignore_ascii_case("JWT"))
+}
+
 /// Returns the keys of each issuer.
 fn import_keys(issuers: &[TrustedIssuer]) -> Result<HashMap<Box<str>, KeySet>, DevIdpError> {
     let mut imported = HashMap::new();

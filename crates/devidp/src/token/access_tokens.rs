@@ -72,7 +72,7 @@ impl AccessTokens {
     fn issue_opaque(&self, prefix: &str, payload: Vec<u8>) -> Result<AccessToken, ErrorResponse> {
         let handle = Handle::generate()?;
         let token = AccessToken::new(format!("{prefix}{}", handle.as_str()));
-        self.opaque.insert(handle.clone().id(), OpaqueToken { handle, payload });
+        self.opaque.insert(handle.id(), OpaqueToken { handle: handle.clone(), payload });
         Ok(token)
     }
 
@@ -83,6 +83,8 @@ impl AccessTokens {
             Some(payload) => AccessTokenClaims::parse(&payload).ok()?,
             None => {
                 let token = CompactJws::parse(token, MAX_TOKEN).ok()?;
+                // The same keys sign identity assertions, which are not access tokens.
+                token.header().typ().filter(|typ| *typ == self.config.settings.token_header_type.as_str())?;
                 let keys = self.keys.current();
                 let payload = keys.verifying.verify(&token).ok()?;
                 AccessTokenClaims::parse(payload.bytes()).ok()?
@@ -105,12 +107,11 @@ impl AccessTokens {
 
     /// Revokes a token. Fails if the table of revoked tokens is full.
     pub(super) fn revoke(&self, claims: &AccessTokenClaims) -> Result<(), TableFull> {
-        self.revoked.insert_new(claims::token_id(claims).unwrap_or_default(), ()).map(drop)
+        claims::token_id(claims).map_or(Ok(()), |id| self.revoked.insert_new(id, ()).map(drop))
     }
 
-    /// Returns whether a token was revoked.
+    /// Returns whether a token was revoked. A token without an identifier, which is never issued, counts as revoked.
     pub(super) fn is_revoked(&self, claims: &AccessTokenClaims) -> bool {
-        // All issued tokens have an identifier. A token without one counts as revoked.
         claims::token_id(claims).is_none_or(|id| self.revoked.contains(id))
     }
 }

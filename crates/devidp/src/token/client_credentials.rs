@@ -21,9 +21,5 @@ pub(super) fn grant(app: &App, request: &TokenRequest<'_>) -> Result<Issued, Err
         audience: parse_audience(&app.config, form)?,
         key: None,
     };
-    Ok(Issued {
-        access_token: app.access_tokens.issue(&session, &session.scopes, key.as_deref())?,
-        scopes: session.scopes,
-        refresh_token: None,
-    })
+    Issued::for_session(app, session, key.as_deref(), None)
 }

@@ -28,9 +28,5 @@ pub(super) fn exchange(app: &App, request: &TokenRequest<'_>) -> Result<Issued, 
     };
     let refresh_token =
         approved.request.is_refreshable.then(|| app.sessions.issue_refresh_token(&session)).transpose()?;
-    Ok(Issued {
-        access_token: app.access_tokens.issue(&session, &session.scopes, key.as_deref())?,
-        scopes: session.scopes,
-        refresh_token,
-    })
+    Issued::for_session(app, session, key.as_deref(), refresh_token)
 }

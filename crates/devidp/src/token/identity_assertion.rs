@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::{
     app::App,
-    authentication::assertion::MAX_ASSERTION,
+    authentication::assertion::{MAX_ASSERTION, is_plain_jwt},
     handle::random_text,
     server::{
         oauth_error::{ErrorCode, ErrorResponse},
@@ -21,7 +21,7 @@ use crate::{
 const ID_JAG_TYPE: &str = "urn:ietf:params:oauth:token-type:id-jag";
 const ID_TOKEN_TYPE: &str = "urn:ietf:params:oauth:token-type:id_token";
 /// The lifetime of an identity assertion.
-const LIFETIME: Duration = Duration::from_secs(300);
+pub(crate) const LIFETIME: Duration = Duration::from_secs(300);
 
 /// Exchanges an ID token of a trusted issuer for an identity assertion for another authorization server (RFC 8693
 /// section 2, draft-ietf-oauth-identity-assertion-authz-grant section 4.3).
@@ -42,21 +42,27 @@ pub(super) fn exchange(app: &App, request: &TokenRequest<'_>) -> Result<Reply, E
     let invalid = |description| ErrorResponse::new(ErrorCode::InvalidGrant, description);
     let compact =
         CompactJws::parse(subject_token, MAX_ASSERTION).map_err(|_| invalid("the ID token is not a signed JWT"))?;
+    if !is_plain_jwt(&compact) {
+        return Err(invalid("the ID token is a JWT of the wrong type"));
+    }
     let keys = app.assertions.trusted_keys(&compact).ok_or(invalid("the ID token's issuer is not trusted here"))?;
     // The audience of an ID token is the client.
     let claims = app.assertions.verify(keys, &compact, &caller.id).map_err(invalid)?;
+    let subject = claims.sub.filter(|subject| !subject.is_empty()).ok_or(invalid("the ID token has no sub"))?;
     let now = app.config.now();
-    let assertion = json!({
+    let mut assertion = json!({
         "iss": app.config.issuer.as_str(),
-        "sub": claims.sub.ok_or(invalid("the ID token has no sub"))?,
+        "sub": subject,
         "aud": audience,
         "client_id": &*caller.id,
         "resource": resource,
-        "scope": form.get("scope")?.unwrap_or_default(),
         "jti": &*random_text(16)?,
         "iat": now.as_secs(),
         "exp": now.saturating_add(LIFETIME).as_secs(),
     });
+    if let Some(scope) = form.get("scope")? {
+        assertion["scope"] = json!(scope);
+    }
     let ring = app.keys.current();
     let signed = ring.signing_key(app.config.settings.signing_algorithm).sign(ID_JAG, assertion.to_string().as_bytes());
     let signed = signed.map_err(|error| {

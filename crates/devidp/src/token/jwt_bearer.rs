@@ -1,20 +1,19 @@
 //! The JWT bearer grant (RFC 7523).
 
 use portcullis_jose::CompactJws;
-use portcullis_metadata::Scopes;
+use portcullis_metadata::{AccessTokenClaims, Scopes};
 use serde_json::Value;
 
 use crate::{
     app::App,
-    authentication::assertion::MAX_ASSERTION,
+    authentication::assertion::{MAX_ASSERTION, is_plain_jwt},
     authorize::{audience::parse_audience, scopes::grant_scopes},
     handle::random_text,
     server::oauth_error::{ErrorCode, ErrorResponse},
     token::{Issued, TokenRequest, session::Session},
 };
 
-/// The `typ` of an identity assertion
-/// (draft-ietf-oauth-identity-assertion-authz-grant section 3.1).
+/// The `typ` of an identity assertion (draft-ietf-oauth-identity-assertion-authz-grant section 3.1).
 pub(super) const ID_JAG: &str = "oauth-id-jag+jwt";
 
 /// Issues an access token for the subject of a trusted issuer's assertion (RFC 7523 section 2.1). The assertion is an
@@ -30,35 +29,17 @@ pub(super) fn grant(app: &App, request: &TokenRequest<'_>) -> Result<Issued, Err
     let subject = claims.sub.as_deref().filter(|subject| !subject.is_empty());
     let subject = subject.ok_or(invalid("the assertion has no sub"))?;
 
-    let is_identity = compact.header().typ() == Some(ID_JAG);
     let mut scopes = grant_scopes(&app.config, &caller.client, form)?;
-    let mut resource = None;
-    match compact.header().typ() {
-        _ if is_identity => {
-            if claims.client_id.as_deref() != Some(&*caller.id) {
-                return Err(invalid("the assertion was issued for another client"));
-            }
-            resource = claims.extra.get("resource").and_then(Value::as_str);
-            if claims.scope != Scopes::default() {
-                scopes = scopes.intersection(&claims.scope);
-            }
+    let audience = parse_audience(&app.config, form)?;
+    if compact.header().typ() == Some(ID_JAG) {
+        if claims.client_id.as_deref() != Some(&*caller.id) {
+            return Err(invalid("the assertion was issued for another client"));
         }
-        None | Some("JWT" | "jwt") => {}
-        Some(_) => return Err(invalid("the assertion is a JWT of the wrong type")),
-    }
-    let requested = parse_audience(&app.config, form);
-    let audience = match resource {
-        None => requested?,
-        Some(granted) => match requested {
-            Ok(requested) if requested.as_deref() == Some(granted) => requested,
-            _ => {
-                let description = "resource is not that of the assertion";
-                return Err(ErrorResponse::new(ErrorCode::InvalidTarget, description));
-            }
-        },
-    };
-    if is_identity {
+        scopes = granted_scopes(scopes, &claims)?;
+        check_granted_resource(audience.as_deref(), &claims)?;
         app.assertions.use_once(&claims).map_err(invalid)?;
+    } else if !is_plain_jwt(&compact) {
+        return Err(invalid("the assertion is a JWT of the wrong type"));
     }
     let session = Session {
         id: random_text(16)?.as_str().into(),
@@ -69,11 +50,30 @@ pub(super) fn grant(app: &App, request: &TokenRequest<'_>) -> Result<Issued, Err
         audience,
         key: None,
     };
-    Ok(Issued {
-        access_token: app.access_tokens.issue(&session, &session.scopes, key.as_deref())?,
-        scopes: session.scopes,
-        refresh_token: None,
-    })
+    Issued::for_session(app, session, key.as_deref(), None)
+}
+
+/// Returns those of the scopes that an identity assertion grants: all, if it has no `scope`.
+fn granted_scopes(scopes: Scopes, claims: &AccessTokenClaims) -> Result<Scopes, ErrorResponse> {
+    if claims.scope.is_empty() {
+        return Ok(scopes);
+    }
+    let granted = scopes.intersection(&claims.scope);
+    if granted.is_empty() {
+        let description = "the assertion grants none of the requested scopes";
+        return Err(ErrorResponse::new(ErrorCode::InvalidScope, description));
+    }
+    Ok(granted)
+}
+
+/// Checks the audience against the `resource` of an identity assertion, if it has one. Several resources are not
+/// supported.
+fn check_granted_resource(audience: Option<&str>, claims: &AccessTokenClaims) -> Result<(), ErrorResponse> {
+    match claims.extra.get("resource") {
+        None => Ok(()),
+        Some(Value::String(granted)) if audience == Some(granted) => Ok(()),
+        Some(_) => Err(ErrorResponse::new(ErrorCode::InvalidTarget, "resource is not that of the assertion")),
+    }
 }
 
 const fn invalid(description: &'static str) -> ErrorResponse {

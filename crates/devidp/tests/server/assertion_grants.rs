@@ -1,9 +1,9 @@
 //! Grants with assertions of trusted issuers (RFC 7523 section 2.1, RFC 8693).
 
-use http::StatusCode;
+use http::{Method, StatusCode};
 use portcullis_devidp::{ClientSettings, DevIdp, DevIdpSettings, GrantType, TrustedIssuer};
 use portcullis_jose::{Algorithm, SigningKey};
-use portcullis_metadata::{Clock, JwkSet};
+use portcullis_metadata::{Clock, JwkSet, Secret};
 use serde_json::{Value, json};
 
 use crate::support::*;
@@ -22,9 +22,19 @@ fn client(id: &str, grant_type: GrantType) -> ClientSettings {
 async fn server(trusted: TrustedIssuer) -> Server {
     Server::start(|settings| {
         settings.trusted_issuers = vec![trusted];
-        settings.clients = vec![client("workload", GrantType::JwtBearer), client("desktop", GrantType::TokenExchange)];
+        let resource = ClientSettings::with_secret("resource", Secret::new("hush"));
+        settings.clients = vec![
+            client("workload", GrantType::JwtBearer),
+            client("desktop", GrantType::TokenExchange),
+            ClientSettings { may_introspect: true, ..resource },
+        ];
     })
     .await
+}
+
+async fn is_active(server: &Server, token: &str) -> bool {
+    let form = encoded(&[("token", token), ("client_id", "resource"), ("client_secret", "hush")]);
+    server.send(Method::POST, "/introspect", &[FORM], &form).await.json()["active"] == true
 }
 
 /// K1: a workload exchanges the token of its platform any number of times. Other tokens are rejected.
@@ -56,6 +66,7 @@ async fn a_workload_exchanges_the_token_of_its_platform() {
         assert_eq!(token["client_id"], "workload");
         assert_eq!(token["aud"], json!(RESOURCE));
         assert!(response.json().get("refresh_token").is_none());
+        assert!(is_active(&server, &response.text("access_token")).await);
     }
     assert_eq!(ask("desktop", &good).await.error(), "unauthorized_client");
 
@@ -98,12 +109,11 @@ async fn an_id_token_is_exchanged_for_a_token_of_another_server() {
     })
     .await;
     let now = enterprise.clock.now().as_secs();
-    let id_token = |audience: &str| {
-        let claims =
-            json!({ "iss": PLATFORM, "sub": "zoe@example.com", "aud": audience, "exp": now + 600, "iat": now });
-        login.sign("JWT", claims.to_string().as_bytes()).unwrap()
+    let id_token = |typ: &str, audience: &str, subject: &str| {
+        let claims = json!({ "iss": PLATFORM, "sub": subject, "aud": audience, "exp": now + 600, "iat": now });
+        login.sign(typ, claims.to_string().as_bytes()).unwrap()
     };
-    let subject_token = id_token("desktop");
+    let subject_token = id_token("JWT", "desktop", "zoe@example.com");
     let exchange = [
         ("grant_type", "urn:ietf:params:oauth:grant-type:token-exchange"),
         ("client_id", "desktop"),
@@ -121,9 +131,14 @@ async fn an_id_token_is_exchanged_for_a_token_of_another_server() {
     assert_eq!(&*response.text("issued_token_type"), exchange[2].1);
 
     let assertion = response.text("access_token");
-    let others = id_token("somebody");
+    assert!(!is_active(&enterprise, &assertion).await, "it is no access token of its issuer");
+    let others = id_token("JWT", "somebody", "zoe@example.com");
+    let typed = id_token("at+jwt", "desktop", "zoe@example.com");
+    let anonymous = id_token("JWT", "desktop", "");
     for (name, value, error) in [
         ("subject_token", Some(&*others), "invalid_grant"),
+        ("subject_token", Some(&*typed), "invalid_grant"),
+        ("subject_token", Some(&*anonymous), "invalid_grant"),
         ("subject_token", Some(&*assertion), "invalid_grant"),
         ("subject_token", None, "invalid_request"),
         ("requested_token_type", Some("urn:ietf:params:oauth:token-type:access_token"), "invalid_request"),
@@ -133,6 +148,10 @@ async fn an_id_token_is_exchanged_for_a_token_of_another_server() {
     ] {
         assert_eq!(enterprise.token(&changed(&exchange, name, value)).await.error(), error, "{name}");
     }
+
+    let without_scope = enterprise.token(&changed(&exchange, "scope", None)).await.text("access_token");
+    assert_eq!(claims(&assertion)["scope"], "mcp:tools");
+    assert_eq!(claims(&without_scope).get("scope"), None);
 
     let bearer = [("grant_type", BEARER), ("client_id", "desktop"), ("assertion", &*assertion), ("resource", RESOURCE)];
     assert_eq!(server.token(&changed(&bearer, "client_id", "other")).await.error(), "invalid_grant");
@@ -145,6 +164,38 @@ async fn an_id_token_is_exchanged_for_a_token_of_another_server() {
     assert_eq!(token["aud"], json!(RESOURCE));
     assert_eq!(token["scope"], "mcp:tools");
     assert_eq!(server.token(&bearer).await.error(), "invalid_grant", "it counts once");
+}
+
+/// K1: a token has only scopes and the resource that the identity assertion grants.
+#[tokio::test]
+async fn an_identity_assertion_limits_the_token() {
+    let key = SigningKey::generate(Algorithm::Es256, "one").unwrap();
+    let server = server(trusted(PLATFORM, &json!({ "keys": [key.public_jwk()] }))).await;
+    let now = server.clock.now().as_secs();
+    for (number, (claim, value, expected)) in [
+        ("scope", json!("mcp:tools mcp:admin"), ""),
+        ("scope", json!("mcp:admin"), "invalid_scope"),
+        ("resource", json!(RESOURCE), ""),
+        ("resource", json!("http://127.0.0.1:3000/other"), "invalid_target"),
+        ("resource", json!([RESOURCE]), "invalid_target"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let mut claims = json!({
+            "iss": PLATFORM, "sub": "zoe", "aud": server.issuer, "client_id": "workload", "exp": now + 60,
+            "jti": number.to_string(),
+        });
+        claims[claim] = value.clone();
+        let assertion = key.sign("oauth-id-jag+jwt", claims.to_string().as_bytes()).unwrap();
+        let parameters =
+            [("grant_type", BEARER), ("client_id", "workload"), ("assertion", &*assertion), ("resource", RESOURCE)];
+        let response = server.token(&parameters).await;
+        assert_eq!(response.error(), expected, "{claim} {value}");
+        if expected.is_empty() {
+            assert_eq!(response.text("scope"), "mcp:tools", "{claim} {value}");
+        }
+    }
 }
 
 /// Without a trusted issuer both grant types are disabled. A trusted issuer without keys is rejected at start.
