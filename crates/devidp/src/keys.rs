@@ -15,7 +15,7 @@ use crate::settings::SigningAlgorithm;
 /// The signing keys. Each start and each rotation generates new keys with new identifiers.
 pub(crate) struct Keys {
     current: Mutex<Arc<KeyRing>>,
-    /// The time for which replaced keys stay published: the lifetime of tokens.
+    /// The time for which replaced keys stay published: the longest lifetime of what they signed.
     retention: Duration,
     clock: Arc<dyn Clock>,
 }
@@ -41,13 +41,14 @@ pub(crate) struct KeyPair {
 #[derive(Clone)]
 struct Retired {
     public: [Value; 2],
+    /// The monotonic time at which they are withdrawn.
     until: Duration,
 }
 
 /// What happens to signing keys that are replaced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OldKeys {
-    /// The keys stay published until the tokens that they signed have expired.
+    /// The keys stay published until all that they signed has expired, but at most eight replaced pairs of keys.
     #[default]
     Keep,
     /// These keys and all keys that were replaced before are withdrawn at once, as after a theft. Tokens that they
@@ -134,9 +135,9 @@ impl KeyPair {
     }
 
     fn generate_blocking() -> Result<Self, KeysError> {
-        // A random identifier distinguishes the keys of different starts with the same issuer.
-        let start = getrandom::u32()?;
-        let key = |algorithm, name| SigningKey::generate(algorithm, format!("{name}-{start:08x}")).map(Arc::new);
+        // The random suffix distinguishes the keys of different starts and rotations.
+        let suffix = getrandom::u32()?;
+        let key = |algorithm, name| SigningKey::generate(algorithm, format!("{name}-{suffix:08x}")).map(Arc::new);
         Ok(Self { rs256: key(Algorithm::Rs256, "rs256")?, es256: key(Algorithm::Es256, "es256")? })
     }
 

@@ -24,6 +24,7 @@ use crate::{
     keys::{KeyPair, Keys, KeysError},
     providers::profile::{FinalSlash, RegistrationRule},
     settings::{DevIdpSettings, DocumentFetch, Registration},
+    token::identity_assertion,
 };
 
 const MAX_CONNECTIONS: usize = 256;
@@ -73,7 +74,7 @@ impl DevIdp {
         let issuer = Issuer::parse(&format!("http://{address}{}{slash}", settings.issuer_path))
             .map_err(|_| DevIdpError::IssuerPath { path: settings.issuer_path.clone() })?;
 
-        let retention = settings.access_token_lifetime;
+        let retention = settings.access_token_lifetime.max(identity_assertion::LIFETIME);
         let failed = |error: KeysError| DevIdpError::Keys(error.into());
         let pair = KeyPair::generate().await.map_err(failed)?;
         let keys = Keys::new(pair, retention, Arc::clone(&settings.clock)).map_err(failed)?;

@@ -51,6 +51,17 @@ async fn old_keys_stay_published_until_their_tokens_expire() {
     assert_eq!(published(&server).await.len(), 2);
 }
 
+/// Old keys stay published for 5 min, the lifetime of identity assertions, even if access tokens expire earlier.
+#[tokio::test]
+async fn old_keys_stay_published_for_identity_assertions() {
+    let server = Server::start(|settings| settings.access_token_lifetime = Duration::from_secs(1)).await;
+    server.control.rotate_keys(OldKeys::Keep).await.unwrap();
+    server.clock.advance(Duration::from_secs(299));
+    assert_eq!(published(&server).await.len(), 4);
+    server.clock.advance(Duration::from_secs(1));
+    assert_eq!(published(&server).await.len(), 2);
+}
+
 /// K1: withdrawn keys and all older keys no longer verify tokens.
 #[tokio::test]
 async fn withdrawn_keys_are_removed_immediately() {
