@@ -14,14 +14,15 @@ use crate::{
 
 /// The sessions with refresh tokens, and the withdrawn sessions.
 pub(crate) struct Sessions {
-    /// The refresh tokens, by handle.
+    /// The refresh tokens, by the first half of their handle.
     families: Table<TokenFamily>,
     /// The identifiers of the withdrawn sessions.
     withdrawn: Table<()>,
     rotation: RotationRule,
 }
 
-/// The refresh tokens of a session. Only the latest is valid.
+/// A refresh token and those that it replaced. Only the current one is valid. A session has several families if the
+/// imitated provider keeps old refresh tokens valid.
 struct TokenFamily {
     current: Handle,
     session: Session,
@@ -37,14 +38,14 @@ impl Sessions {
         }
     }
 
-    /// Issues the first refresh token of a session.
+    /// Issues a refresh token that replaces no other one.
     pub(super) fn issue_refresh_token(&self, session: &Session) -> Result<Secret, ErrorResponse> {
         let handle = Handle::generate()?;
         self.families.insert(handle.id(), TokenFamily { current: handle.clone(), session: session.clone() });
-        // The code may have been used a second time in the meantime.
+        // The code may have been used a second time, or the session revoked, in the meantime.
         if self.is_withdrawn(&session.id) {
             self.families.remove_if(|family| family.session.id == session.id);
-            return Err(invalid("the code was used before"));
+            return Err(invalid("the session has ended"));
         }
         Ok(Secret::new(handle.as_str()))
     }
