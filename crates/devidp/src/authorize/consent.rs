@@ -29,7 +29,7 @@ use crate::{
 
 /// The answer of the user.
 enum Decision {
-    Allow,
+    Allow { user: Box<str> },
     Deny,
 }
 
@@ -102,18 +102,9 @@ pub(crate) fn decide(app: &App, headers: &HeaderMap, form: &Params) -> Result<Re
     if !is_same_origin(headers) {
         return reject(StatusCode::FORBIDDEN, "The answer did not come from a page of this server.");
     }
-    let decision = match form.get("decision") {
-        Ok(Some("allow")) => Decision::Allow,
-        Ok(Some("deny")) => Decision::Deny,
-        _ => return reject(StatusCode::BAD_REQUEST, "The answer is neither allow nor deny."),
-    };
-    let user = form.get("user").ok().flatten().map(str::trim).filter(|user| is_user_name(user));
-    let user: Box<str> = match (&decision, user) {
-        (_, Some(user)) => user.into(),
-        (Decision::Deny, None) => "".into(),
-        (Decision::Allow, None) => {
-            return reject(StatusCode::BAD_REQUEST, "A user name has 1 to 64 characters and no control characters.");
-        }
+    let decision = match Decision::parse(form) {
+        Ok(decision) => decision,
+        Err(reason) => return reject(StatusCode::BAD_REQUEST, reason),
     };
     let Some(question) = redeem_ticket(app, headers, form) else {
         return reject(
@@ -121,24 +112,44 @@ pub(crate) fn decide(app: &App, headers: &HeaderMap, form: &Params) -> Result<Re
             "This page was answered before, is older than ten minutes, or was shown in another browser. Start again from the application.",
         );
     };
-    let request = match question {
-        Question::Request(request) => request,
+    match question {
+        Question::Request(request) => {
+            let location = match decision {
+                Decision::Allow { user } => issue_code(app, Arc::unwrap_or_clone(request), user)?,
+                Decision::Deny => {
+                    let error = ErrorResponse::new(ErrorCode::AccessDenied, "the user denied the request");
+                    error_location(&app.config, &request.redirect, request.state.as_deref(), error)
+                }
+            };
+            Ok(respond::redirect(StatusCode::SEE_OTHER, &location))
+        }
         Question::Device(user_code) => {
-            let is_approved = matches!(decision, Decision::Allow);
-            if !device::answer(app, &user_code, is_approved.then_some(user)) {
+            let user = match decision {
+                Decision::Allow { user } => Some(user),
+                Decision::Deny => None,
+            };
+            let is_approved = user.is_some();
+            if !device::answer(app, &user_code, user) {
                 return reject(StatusCode::BAD_REQUEST, "The code was answered before or has expired.");
             }
-            return respond::page(StatusCode::OK, |nonce| page::device_answered_html(is_approved, nonce));
+            respond::page(StatusCode::OK, |nonce| page::device_answered_html(is_approved, nonce))
         }
-    };
-    let location = match decision {
-        Decision::Allow => issue_code(app, Arc::unwrap_or_clone(request), user)?,
-        Decision::Deny => {
-            let error = ErrorResponse::new(ErrorCode::AccessDenied, "the user denied the request");
-            error_location(&app.config, &request.redirect, request.state.as_deref(), error)
+    }
+}
+
+impl Decision {
+    /// Parses the answer in a submitted form. The error is a sentence for the user.
+    fn parse(form: &Params) -> Result<Self, &'static str> {
+        match form.get("decision") {
+            Ok(Some("allow")) => {
+                let user = form.get("user").ok().flatten().map(str::trim).filter(|user| is_user_name(user));
+                let user = user.ok_or("A user name has 1 to 64 characters and no control characters.")?;
+                Ok(Self::Allow { user: user.into() })
+            }
+            Ok(Some("deny")) => Ok(Self::Deny),
+            _ => Err("The answer is neither allow nor deny."),
         }
-    };
-    Ok(respond::redirect(StatusCode::SEE_OTHER, &location))
+    }
 }
 
 /// Returns the question of the form's ticket if the ticket belongs to this browser. The ticket is removed.
