@@ -65,8 +65,7 @@ async fn wait(stop: &watch::Sender<bool>, duration: Duration) {
 /// Replaces the issuer in the response's redirect or body.
 pub(crate) async fn with_wrong_issuer(issuer: &Issuer, reply: Reply) -> Reply {
     let (mut head, body) = reply.into_parts();
-    // The body is already complete.
-    let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
+    let Ok(body) = body.collect().await;
     let encoded = |issuer: &str| form_urlencoded::byte_serialize(issuer.as_bytes()).collect::<String>();
     let location = head.headers.get(LOCATION).and_then(|location| location.to_str().ok());
     let location = location.map(|location| {
@@ -78,6 +77,6 @@ pub(crate) async fn with_wrong_issuer(issuer: &Issuer, reply: Reply) -> Reply {
         head.headers.insert(LOCATION, location);
     }
     let member = |issuer: &str| format!("\"issuer\":{}", serde_json::Value::from(issuer));
-    let body = String::from_utf8_lossy(&body).replace(&member(issuer.as_str()), &member(WRONG_ISSUER));
+    let body = String::from_utf8_lossy(&body.to_bytes()).replace(&member(issuer.as_str()), &member(WRONG_ISSUER));
     Response::from_parts(head, Full::new(Bytes::from(body)))
 }

@@ -16,9 +16,8 @@ use crate::server::respond::Reply;
 /// Errors have the status 200. The body is form-encoded, unless `Accept` names JSON.
 pub(crate) async fn convert(headers: &HeaderMap, reply: Reply) -> Reply {
     let (mut head, body) = reply.into_parts();
-    // The body is already complete.
-    let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
-    let mut members: Map<String, Value> = serde_json::from_slice(&body).unwrap_or_default();
+    let Ok(body) = body.collect().await;
+    let mut members: Map<String, Value> = serde_json::from_slice(&body.to_bytes()).unwrap_or_default();
     if members.contains_key("error") {
         convert_error(&mut members);
         head.status = StatusCode::OK;
