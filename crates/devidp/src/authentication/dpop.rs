@@ -40,9 +40,9 @@ const NONCE: HeaderName = HeaderName::from_static("dpop-nonce");
 
 /// The maximum size of a proof in bytes.
 const MAX_PROOF: usize = 8 * 1024;
-/// The maximum age of a proof and the maximum time by which the client's clock may be ahead.
+/// The maximum age of a proof, and the maximum time by which its `iat` may be in the future.
 const MAX_PROOF_AGE: Duration = Duration::from_secs(60);
-/// The time for which the identifier of a proof is remembered.
+/// The time for which the identifier of a proof is remembered: longer than any proof is accepted.
 const PROOF_RETENTION: Duration = Duration::from_secs(2 * MAX_PROOF_AGE.as_secs() + 1);
 /// The length of a SHA-256 hash in base64url.
 const THUMBPRINT_CHARS: usize = 43;
@@ -61,8 +61,8 @@ impl DpopProofs {
     /// Verifies the proof of a token request, if any, and returns the key's thumbprint (RFC 9449 sections 4.3 and 5).
     ///
     /// # Errors
-    /// Fails when there are several proofs, or the proof is malformed, for another request, too old, without the required
-    /// nonce, or was used before.
+    /// Fails when there are several proofs, or the proof is malformed, for another request, more than a minute old or in the
+    /// future, without the required nonce, or was used before.
     pub(crate) fn verify(&self, headers: &HeaderMap) -> Result<Option<Thumbprint>, ErrorResponse> {
         let mut values = headers.get_all(PROOF).iter();
         let Some(value) = values.next() else { return Ok(None) };
@@ -78,7 +78,7 @@ impl DpopProofs {
         let now = self.clock.now();
         let issued_at = proof.issued_at();
         if issued_at < now.saturating_sub(MAX_PROOF_AGE) || issued_at > now.saturating_add(MAX_PROOF_AGE) {
-            return Err(invalid("the DPoP proof was not created within the last minute"));
+            return Err(invalid("iat of the DPoP proof must be at most a minute from the time of this server"));
         }
         if let Some(nonces) = &self.nonces
             && !proof.nonce().is_some_and(|nonce| nonces.accepts(nonce))

@@ -121,7 +121,7 @@ async fn a_used_proof_is_remembered_until_it_expires() {
     assert!(response.text("error_description").contains("used before"), "{}", response.body);
     server.clock.advance(Duration::from_secs(1));
     let response = send(&server, &early, &parameters).await;
-    assert!(response.text("error_description").contains("last minute"), "{}", response.body);
+    assert!(response.text("error_description").contains("at most a minute"), "{}", response.body);
 }
 
 /// K1: if nonces are required, the response to a proof without the current nonce contains it.
