@@ -21,6 +21,7 @@ async fn nothing_is_sent_to_an_untrusted_redirect_uri() {
     let verifier = verifier();
     let good = authorization_request(&client, verifier.challenge());
     let twice = |name: &'static str, value: &'static str| [good.clone(), vec![(name, value)]].concat();
+    assert!(server.authorize(&good).await.redirect_parameter("code").is_some());
 
     for (parameters, reason) in [
         (changed(&good, "client_id", None), "client_id is missing"),
@@ -51,6 +52,7 @@ async fn other_errors_are_sent_to_the_client() {
     let challenge = verifier.challenge();
     let good = authorization_request(&client, challenge);
     let with = |name: &'static str, value: &'static str| [good.clone(), vec![(name, value)]].concat();
+    assert!(server.authorize(&good).await.redirect_parameter("code").is_some());
 
     for (parameters, error) in [
         (changed(&good, "response_type", None), "invalid_request"),
@@ -121,7 +123,7 @@ async fn the_default_resource_is_used() {
     let parameters = changed(&authorization_request(&client, verifier.challenge()), "resource", None);
     let code = server.authorize(&parameters).await.redirect_parameter("code").unwrap();
     let response = server.token(&changed(&token_request(&client, &code, &verifier), "resource", None)).await;
-    assert_eq!(response.status, StatusCode::OK, "{}", response.body);
+    assert_eq!(claims(&response.text("access_token"))["aud"], RESOURCE);
 }
 
 #[tokio::test]

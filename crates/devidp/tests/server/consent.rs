@@ -151,13 +151,16 @@ async fn a_forged_ticket_is_rejected() {
         let response = server.send(Method::POST, "/authorize/consent", &headers, &form).await;
         assert_rejected(&response, StatusCode::BAD_REQUEST);
     }
+    assert_eq!(shown.submit(&server, "allow").await.status, StatusCode::SEE_OTHER);
 }
 
 #[tokio::test]
 async fn a_page_expires_after_ten_minutes() {
     let server = Server::start(|_| {}).await;
-    let shown = show(&server).await;
-    server.clock.advance(Duration::from_secs(600));
+    let (shown, answered) = (show(&server).await, show(&server).await);
+    server.clock.advance(Duration::from_secs(599));
+    assert_eq!(answered.submit(&server, "allow").await.status, StatusCode::SEE_OTHER);
+    server.clock.advance(Duration::from_secs(1));
     assert_rejected(&shown.submit(&server, "allow").await, StatusCode::BAD_REQUEST);
 }
 

@@ -166,7 +166,9 @@ async fn invalid_identifiers_are_not_fetched() {
 async fn the_redirect_uri_must_be_in_the_document() {
     let (server, web) = server().await;
     web.serve(URL, 200, document(URL).to_string());
-    let parameters = authorization_request(URL, "x");
+    let verifier = verifier();
+    let parameters = authorization_request(URL, verifier.challenge());
+    assert!(server.authorize(&parameters).await.redirect_parameter("code").is_some());
     for other in ["http://127.0.0.1:4321/other", "https://client.example/callback"] {
         let response = server.authorize(&changed(&parameters, "redirect_uri", other)).await;
         assert_eq!(response.status, StatusCode::BAD_REQUEST, "{other}");
@@ -241,7 +243,9 @@ async fn the_consent_page_names_the_document() {
 #[tokio::test]
 async fn documents_can_be_disabled() {
     let server = Server::start(|settings| settings.client_documents = DocumentFetch::Off).await;
-    assert_eq!(request_code(&server, URL).await.status, StatusCode::BAD_REQUEST);
+    let page = request_code(&server, URL).await;
+    assert_eq!(page.status, StatusCode::BAD_REQUEST);
+    assert!(page.body.contains("not registered here"), "{}", page.body);
     let metadata = server.get("/.well-known/oauth-authorization-server").await.json();
     assert!(metadata.get("client_id_metadata_document_supported").is_none());
 }

@@ -83,9 +83,12 @@ async fn a_hanging_request_ends_with_the_server() {
     let hanging = tokio::spawn(sender.send_request(request.body(Empty::<bytes::Bytes>::new()).unwrap()));
 
     // The next request gets a response, so the fault applies only to the first one.
-    while server.control.pending_faults() > 0 {
-        tokio::task::yield_now().await;
-    }
+    let applied = async {
+        while server.control.pending_faults() > 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), applied).await.expect("the fault applies");
     assert!(has_response(&server, "/jwks").await);
     assert!(!hanging.is_finished());
 

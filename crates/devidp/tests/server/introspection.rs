@@ -6,6 +6,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use http::{Method, StatusCode};
 use portcullis_devidp::ClientSettings;
 use portcullis_metadata::Secret;
+use serde_json::json;
 
 use crate::support::*;
 
@@ -131,6 +132,11 @@ async fn introspection_is_disabled_by_default() {
     let server = Server::with_auto_consent().await;
     let (_, token) = issued(&server).await;
     assert_eq!(introspect(&server, &token).await.status, StatusCode::UNAUTHORIZED);
+    let body = json!({ "redirect_uris": [REDIRECT], "token_endpoint_auth_method": "client_secret_post" });
+    let client = server.register_with(&body).await;
+    let (id, secret) = (client.text("client_id"), client.text("client_secret"));
+    let form = [("token", &*token), ("client_id", &*id), ("client_secret", &*secret)];
+    assert_eq!(post(&server, "/introspect", &form, None).await.status, StatusCode::UNAUTHORIZED);
 }
 
 /// K1: a revoked token becomes inactive, and other tokens stay active.

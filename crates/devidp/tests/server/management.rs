@@ -1,6 +1,8 @@
 //! Management of registrations (RFC 7592), and servers that forget clients.
 
 use http::{Method, StatusCode};
+use portcullis_devidp::ClientSettings;
+use portcullis_metadata::Secret;
 use serde_json::{Value, json};
 
 use crate::support::*;
@@ -75,7 +77,7 @@ async fn other_callers_are_rejected() {
     assert_eq!(server.send(Method::POST, &path, &[JSON], "{}").await.status, StatusCode::METHOD_NOT_ALLOWED);
 
     let configured = Server::start(|settings| {
-        settings.clients = vec![portcullis_devidp::ClientSettings::public("desktop")];
+        settings.clients = vec![ClientSettings::public("desktop")];
     })
     .await;
     let response = manage(&configured, Method::GET, "/register/desktop", &json!("a"), &json!(null)).await;
@@ -151,10 +153,27 @@ async fn invalid_updates_are_rejected() {
     assert_eq!(manage(&server, Method::GET, &path, token, &json!(null)).await.json(), client);
 }
 
-/// K1: a deleted client is unknown, its codes and its refresh tokens are invalid, and its sessions end.
+/// Whether the access token in a token response is active for a resource.
+async fn is_active(server: &Server, tokens: &Value) -> bool {
+    let token = tokens["access_token"].as_str().unwrap();
+    let form = encoded(&[("token", token), ("client_id", "resource"), ("client_secret", "hush")]);
+    server.send(Method::POST, "/introspect", &[FORM], &form).await.json()["active"] == true
+}
+
+/// Starts a server with automatic consent, admin endpoints, and a resource that introspects.
+async fn start_with_resource() -> Server {
+    Server::start(|settings| {
+        (settings.auto_consent, settings.admin) = (true, true);
+        let resource = ClientSettings::with_secret("resource", Secret::new("hush"));
+        settings.clients = vec![ClientSettings { may_introspect: true, ..resource }];
+    })
+    .await
+}
+
+/// K1: a deleted client is unknown, and its sessions with refresh tokens end.
 #[tokio::test]
 async fn a_registration_is_deleted() {
-    let server = Server::with_auto_consent().await;
+    let server = start_with_resource().await;
     let body = json!({
         "redirect_uris": [REDIRECT],
         "token_endpoint_auth_method": "none",
@@ -163,23 +182,30 @@ async fn a_registration_is_deleted() {
     let client = server.register_with(&body).await.json();
     let id = client["client_id"].as_str().unwrap();
     let verifier = verifier();
-    let request = authorization_request(id, verifier.challenge());
-    let code = server.authorize(&request).await.redirect_parameter("code").unwrap();
+    let request = changed(&authorization_request(id, verifier.challenge()), "scope", "mcp:tools offline_access");
+    let code = async || server.authorize(&request).await.redirect_parameter("code").unwrap();
+    let tokens = server.token(&token_request(id, &code().await, &verifier)).await.json();
+    assert!(is_active(&server, &tokens).await);
+    let unused = code().await;
+
     let path = path(&server, &client);
     let deleted = manage(&server, Method::DELETE, &path, &client["registration_access_token"], &json!(null)).await;
     assert_eq!(deleted.status, StatusCode::NO_CONTENT);
     assert_eq!(&*deleted.body, "");
-    assert_eq!(server.token(&token_request(id, &code, &verifier)).await.error(), "invalid_client");
+    assert_eq!(server.token(&token_request(id, &unused, &verifier)).await.error(), "invalid_client");
+    assert_eq!(server.refresh(id, tokens["refresh_token"].as_str().unwrap()).await.error(), "invalid_client");
+    assert!(!is_active(&server, &tokens).await);
 
     let again = manage(&server, Method::DELETE, &path, &client["registration_access_token"], &json!(null)).await;
     assert_eq!(again.status, StatusCode::UNAUTHORIZED);
 }
 
-/// K1: a forgotten client gets an error page and is never redirected; its refresh token is useless.
+/// K1: a forgotten client gets an error page and is never redirected, and its sessions end.
 #[tokio::test]
 async fn a_forgotten_client_sees_an_error_page() {
-    let server = Server::start(|settings| (settings.auto_consent, settings.admin) = (true, true)).await;
+    let server = start_with_resource().await;
     let (id, tokens) = server.refreshable().await;
+    let (_, others) = server.refreshable().await;
     let other = server.register().await;
     assert!(server.control.forget_client(&id));
     assert!(!server.control.forget_client(&id));
@@ -193,6 +219,8 @@ async fn a_forgotten_client_sees_an_error_page() {
 
     let refresh_token = tokens["refresh_token"].as_str().unwrap();
     assert_eq!(server.refresh(&id, refresh_token).await.error(), "invalid_client");
+    assert!(!is_active(&server, &tokens).await);
+    assert!(is_active(&server, &others).await);
 
     let forget = async |body: &str| server.send(Method::POST, "/admin/forget", &[JSON], body).await.status;
     assert_eq!(forget(&json!({ "client_id": id }).to_string()).await, StatusCode::NOT_FOUND);

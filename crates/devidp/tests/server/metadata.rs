@@ -97,7 +97,10 @@ async fn cross_origin_scripts_may_use_client_endpoints() {
         ("/.well-known/oauth-authorization-server", "GET, HEAD"),
         ("/jwks", "GET, HEAD"),
         ("/register", "POST"),
+        ("/register/a-client", "GET, PUT, DELETE"),
+        ("/device_authorization", "POST"),
         ("/token", "POST"),
+        ("/revoke", "POST"),
     ] {
         let origin = ("origin", "https://app.example");
         let response = server.send(Method::OPTIONS, path, &[origin], "").await;
@@ -108,7 +111,7 @@ async fn cross_origin_scripts_may_use_client_endpoints() {
         let response = server.send(Method::POST, path, &[origin], "").await;
         assert_eq!(response.header("access-control-allow-origin"), Some("*"), "also on errors: {path}");
     }
-    for path in ["/authorize", "/authorize/consent", "/"] {
+    for path in ["/authorize", "/authorize/consent", "/authorize/device", "/device", "/introspect", "/"] {
         let response = server.send(Method::OPTIONS, path, &[], "").await;
         assert_eq!(response.status, StatusCode::METHOD_NOT_ALLOWED, "{path}");
         assert_eq!(response.header("access-control-allow-origin"), None);
