@@ -39,8 +39,8 @@ impl Control {
         self.0.faults.clear();
     }
 
-    /// Forgets a registered client, like a server that lost its database or deletes unused clients. Its codes and its
-    /// sessions with refresh tokens end. Authorization requests of the client then get an error page, and token
+    /// Forgets a registered client, like a server that lost its database or deletes unused clients. Its codes, its device
+    /// authorizations and its sessions with refresh tokens end. Authorization requests of the client then get an error page, and token
     /// requests get `invalid_client`. Returns whether the client was registered; configured clients are never
     /// forgotten.
     pub fn forget_client(&self, id: &str) -> bool {

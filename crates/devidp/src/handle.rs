@@ -1,12 +1,13 @@
-//! [`Handle`]: codes, refresh tokens and consent tickets.
+//! [`Handle`]: random references to the entries of tables, such as codes and refresh tokens.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use portcullis_metadata::Secret;
 use zeroize::Zeroizing;
 
-/// A random reference to an entry of a table: a code, a refresh token or a consent ticket.
+/// A random reference to an entry of a table: a code, a device code, a token or a consent ticket.
 ///
-/// The first half is the key of the entry. The whole handle is then compared in constant time.
+/// The first half is the key of the entry. The whole handle is then compared in constant time, because the lookup by
+/// key is not.
 #[derive(Clone)]
 pub(crate) struct Handle(Secret);
 

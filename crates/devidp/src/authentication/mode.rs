@@ -1,7 +1,7 @@
 //! [`ClientAuthenticationMode`]: rules of client authentication that differ between servers.
 
-/// Which client authentication the token endpoint accepts. The other modes than the first imitate servers that clients
-/// meet in practice.
+/// Which client authentication the token, revocation and device authorization endpoints accept. All modes except
+/// [`Registered`](Self::Registered) imitate servers that clients meet in practice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ClientAuthenticationMode {
@@ -29,8 +29,8 @@ pub(crate) enum SecretMethod {
 }
 
 impl ClientAuthenticationMode {
-    /// Checks a request against the rules that go beyond the registered method. The error is a sentence for the client's
-    /// developer.
+    /// Checks a request against the rules of the imitated server. Does not check the registered method. The error is a
+    /// sentence for the client's developer.
     pub(crate) fn check(self, method: Option<SecretMethod>, has_client_id: bool) -> Result<(), &'static str> {
         match (self, method) {
             (Self::PythonSdk, _) if !has_client_id => Err("Missing client_id"),

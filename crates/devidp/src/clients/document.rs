@@ -85,7 +85,8 @@ impl ClientDocuments {
     }
 }
 
-/// Creates a client from a response with its document. The rules are those of open registration.
+/// Creates a client from a response with its document. The rules are those of open registration, except that redirect URIs
+/// are required and the only authentication methods are `none`, the default, and `private_key_jwt`.
 fn parse_client(id: &ClientIdUrl, response: &FetchResponse) -> Result<Client, &'static str> {
     if response.status != StatusCode::OK {
         return Err("the status is not 200");

@@ -20,8 +20,8 @@ use crate::{
     tables::RowAction,
 };
 
-/// Handles the client configuration endpoint (RFC 7592 section 2): `GET` reads a registration, `PUT` replaces it and
-/// its registration access token, `DELETE` removes it. The registration access token is required.
+/// Handles the client configuration endpoint (RFC 7592 section 2): `GET` reads a registration, `PUT` replaces it, and
+/// `DELETE` deletes it. The registration access token is required.
 pub(crate) fn manage(app: &App, id: &str, method: &Method, headers: &HeaderMap, body: &[u8]) -> Reply {
     let managed = match *method {
         Method::PUT => update(app, id, headers, body),
@@ -38,7 +38,8 @@ pub(crate) fn manage(app: &App, id: &str, method: &Method, headers: &HeaderMap, 
     })
 }
 
-/// RFC 7592 section 2.1. The response repeats the token of the request, because only its hash is stored.
+/// Returns the registration (RFC 7592 section 2.1). The response repeats the token of the request, because only its hash is
+/// stored.
 fn read(app: &App, id: &str, headers: &HeaderMap) -> Result<Reply, ErrorResponse> {
     let token = bearer_token(headers).ok_or(NO_ACCESS)?;
     let mut information = with_client(app, id, &token, |registered| (registered.information.clone(), RowAction::Keep))?;
@@ -46,7 +47,7 @@ fn read(app: &App, id: &str, headers: &HeaderMap) -> Result<Reply, ErrorResponse
     Ok(json_reply(StatusCode::OK, information.to_json()))
 }
 
-/// RFC 7592 section 2.2. Members that are omitted get their default. The registration access token is replaced.
+/// Replaces the registration and its registration access token (RFC 7592 section 2.2). Omitted members get their default.
 fn update(app: &App, id: &str, headers: &HeaderMap, body: &[u8]) -> Result<Reply, ErrorResponse> {
     let token = bearer_token(headers).ok_or(NO_ACCESS)?;
     let client = with_client(app, id, &token, |registered| (Arc::clone(&registered.client), RowAction::Keep))?;
@@ -75,7 +76,7 @@ fn update(app: &App, id: &str, headers: &HeaderMap, body: &[u8]) -> Result<Reply
     Ok(json_reply(StatusCode::OK, information.to_json()))
 }
 
-/// RFC 7592 section 2.3. The client's codes and sessions end.
+/// Deletes the registration (RFC 7592 section 2.3), as [`forget`] does.
 fn delete(app: &App, id: &str, headers: &HeaderMap) -> Result<Reply, ErrorResponse> {
     let token = bearer_token(headers).ok_or(NO_ACCESS)?;
     with_client(app, id, &token, |_| ((), RowAction::Keep))?;
@@ -114,7 +115,8 @@ fn with_client<R>(
     result.flatten().ok_or(NO_ACCESS)
 }
 
-/// Checks the members that an update must and must not have, and returns the client secret, if present.
+/// Checks the members that an update must and must not have. Takes `client_id` and the client secret out of the metadata,
+/// and returns the secret, if present.
 fn check_update(id: &str, metadata: &mut ClientMetadata) -> Result<Option<Secret>, ErrorResponse> {
     let forbidden =
         ["registration_access_token", "registration_client_uri", "client_secret_expires_at", "client_id_issued_at"];

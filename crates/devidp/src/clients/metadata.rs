@@ -39,7 +39,7 @@ pub(crate) fn parse_redirect_uris(metadata: &ClientMetadata) -> Result<Vec<Redir
     parsed.map_err(|error| reject(error.description()))
 }
 
-/// Returns those of the requested grant types that a client may have which is not configured.
+/// Returns those of the requested grant types that a client may have without being configured.
 pub(crate) fn parse_grant_types(metadata: &ClientMetadata) -> Result<Vec<GrantType>, ErrorResponse> {
     let requests = |grant_type: GrantType| metadata.grant_types.iter().any(|name| name == grant_type.as_str());
     let uses_codes = metadata.grant_types.is_empty() || requests(GrantType::AuthorizationCode);

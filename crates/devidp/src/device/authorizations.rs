@@ -15,9 +15,9 @@ use crate::{
 
 /// The device authorizations, by device code and by user code.
 pub(crate) struct DeviceAuthorizations {
-    /// By the first half of the device code.
+    /// The device authorizations, by the first half of the device code.
     authorizations: Table<DeviceAuthorization>,
-    /// The key in `authorizations` of each one that is not answered, by user code.
+    /// The key in `authorizations`, by user code. The entry is removed with the user's answer.
     user_codes: Table<Box<str>>,
     /// The wrong user codes of the last minute, by a random key.
     wrong_user_codes: Table<()>,
@@ -160,7 +160,7 @@ impl DeviceAuthorizations {
         Ok(())
     }
 
-    /// Returns whether 100 user codes were wrong in the last minute.
+    /// Returns whether [`MAX_WRONG_USER_CODES`] user codes were wrong in the last minute.
     pub(super) fn has_too_many_wrong_user_codes(&self) -> bool {
         self.wrong_user_codes.is_full()
     }

@@ -4,8 +4,8 @@ use http::StatusCode;
 
 use crate::server::form::DuplicateParameter;
 
-/// The error codes of this server (RFC 6749 sections 4.1.2.1 and 5.2, RFC 7591 section 3.2.2,
-/// RFC 8707 section 2, RFC 6750 section 3.1, RFC 8628 section 3.5, RFC 9449 sections 5 and 8).
+/// The error codes of this server (RFC 6749 sections 4.1.2.1 and 5.2, RFC 7591 section 3.2.2, RFC 8707 section 2,
+/// RFC 6750 section 3.1, RFC 8628 section 3.5, RFC 9449 sections 5 and 8, OpenID Connect Core section 3.1.2.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ErrorCode {
     AccessDenied,
