@@ -39,9 +39,9 @@ fn upstream_settings() {
         ("forward_headers = [\"Authorization\"]", "forward_headers lists `authorization`"),
         ("forward_headers = [\"Cookie\"]", "forward_cookies"),
         ("forward_headers = [\"Mcp-Session-Id\"]", "forward_headers"),
-        ("forward_headers = [\"X-Portcullis-Subject\"]", "identity_headers"),
+        ("forward_headers = [\"X-Portcullis-Subject\"]", "the identity of the caller"),
         ("forward_headers = [\"a b\"]", "forward_headers"),
-        ("forward_headers = [\"X-User\"]\nidentity_headers = { X-User = \"sub\" }", "identity_headers"),
+        ("forward_headers = [\"X-User\"]\nidentity_headers = { X-User = \"sub\" }", "the identity of the caller"),
     ] {
         let error = error("required_scopes", &format!("{line}\nrequired_scopes"));
         assert!(error.contains(key), "{line}: {error}");
