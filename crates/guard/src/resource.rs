@@ -9,7 +9,7 @@ use std::{
 };
 
 use http::Method;
-use portcullis_metadata::{Clock, ResourceUri, protected_resource_urls};
+use portcullis_metadata::{Clock, ResourceUri, protected_resource_path};
 use portcullis_verifier::{Principal, Verifier};
 use url::Url;
 
@@ -181,6 +181,7 @@ impl fmt::Debug for ProtectedResource {
 
 /// Returns the URL of the metadata document (RFC 9728 section 3.1).
 fn metadata_url(resource: &ResourceUri) -> Url {
-    let forms = protected_resource_urls(resource.url());
-    forms.into_iter().next().unwrap_or_else(|| resource.url().clone())
+    let mut url = resource.url().clone();
+    url.set_path(&protected_resource_path(resource.url().path()));
+    url
 }

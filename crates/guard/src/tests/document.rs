@@ -69,6 +69,17 @@ async fn a_resource_at_the_root() {
     );
 }
 
+/// A6: the query of a resource is also that of the document's URL (RFC 9728 section 3.1).
+#[tokio::test]
+async fn a_resource_with_a_query() {
+    let setup = Setup::at("https://api.example.com/a%20b?tenant=c");
+    let challenge = setup.send(request(Method::GET, "/a%20b?tenant=c")).await.challenge();
+    let expected = "https://api.example.com/.well-known/oauth-protected-resource/a%20b?tenant=c";
+    assert_eq!(challenge.param("resource_metadata"), Some(expected));
+    let path = setup.resource().metadata_path().to_owned();
+    assert_eq!(setup.send(request(Method::GET, &path)).await.status, StatusCode::OK);
+}
+
 /// A6: the challenge refers to the URL that serves the document.
 #[tokio::test]
 async fn the_challenge_refers_to_the_document() {
