@@ -122,7 +122,7 @@ impl GuardBuilder {
         self.configure(|settings| settings.cors = cors)
     }
 
-    /// Sets the limits, including the one on requests in progress.
+    /// Replaces the limits, also the default one on requests in progress.
     pub fn limits(self, limits: GuardLimits) -> Self {
         self.configure(|settings| settings.limits = limits)
     }

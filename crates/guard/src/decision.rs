@@ -111,8 +111,9 @@ pub trait DecisionSink: Send + Sync + 'static {
     fn decided(&self, decision: &Decision<'_>);
 }
 
-/// A sink that emits one `tracing` event per request at level info. `deny.code` is the code of the rejection. Paths,
-/// operations and targets are escaped by [`EscapedText`].
+/// A sink that emits one `tracing` event per request at level info. `deny.code` is the code of the rejection, and
+/// `spared.code` that of a [report-only denial](Decision::report_only_denial). Paths, operations and targets are escaped by
+/// [`EscapedText`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TracingSink;
 

@@ -134,9 +134,9 @@ impl RateLimiter {
     }
 
     /// Returns how many requests of each key were allowed since the last call, for other processes with the same
-    /// [`LimitHasher`] key. Keys that share the overflow counter are left out, and so are keys above the number of counters.
-    /// The first call returns nothing: requests are counted by key only from then on, so that a process without others does
-    /// not keep the counts.
+    /// [`LimitHasher`] key. Keys that share the overflow counter are left out, and so are keys that exceed the number of
+    /// counters between two calls. The first call returns nothing: requests are counted by key only from then on, so that a
+    /// process without others does not keep the counts.
     pub fn take_uses(&self) -> Vec<(u64, u32)> {
         self.table.take_uses()
     }

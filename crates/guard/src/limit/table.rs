@@ -58,7 +58,8 @@ impl Table {
         Self { shards: array::from_fn(|_| Mutex::default()), shard_capacity: capacity / SHARDS, clock, started }
     }
 
-    /// Returns the uses of all keys with a counter since the last call. Uses are counted from the first call on.
+    /// Returns the uses of keys with a counter since the last call, of at most as many keys as there can be counters. Uses are
+    /// counted from the first call on.
     pub(super) fn take_uses(&self) -> Vec<(Key, u32)> {
         self.shards.iter().flat_map(|shard| mem::take(lock(shard).uses.get_or_insert_default())).collect()
     }
