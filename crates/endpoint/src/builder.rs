@@ -98,6 +98,7 @@ impl EndpointBuilder {
             required_scopes = Some(settings.required_scopes.clone());
             clock = Some(Arc::clone(&settings.clock));
         });
+        // The settings were valid, so both are known now.
         let guard = guard.build()?;
         let clock = clock.unwrap_or_else(|| Arc::new(portcullis_metadata::SystemClock::new()));
         let sessions = match self.sessions {

@@ -129,8 +129,9 @@ fn split_scheme(uri: &str) -> Option<(&str, &str)> {
     is_scheme.then_some((scheme, rest))
 }
 
-/// Replaces every run of slashes by one slash, as file systems do. The two slashes after a scheme remain. After something that
-/// is no scheme (RFC 3986 section 3.1), such as `my_app`, a server may nevertheless read them so: there are two results.
+/// Replaces every run of slashes by one slash, as file systems do. The two slashes after a scheme remain. If the text before
+/// `://` is not a valid scheme (RFC 3986 section 3.1), such as `my_app`, some servers keep them and others do not: there are two
+/// results.
 fn single_slashes(uri: &str) -> impl Iterator<Item = String> {
     let path_start = uri.find("://").map(|colon| colon + "://".len());
     let has_scheme = split_scheme(uri).is_some_and(|(_, rest)| rest.starts_with("//"));

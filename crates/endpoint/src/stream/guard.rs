@@ -19,6 +19,9 @@ use super::{
 };
 use crate::message::is_encoded;
 
+/// The comment that shows clients and proxies that a silent stream is alive.
+const COMMENT: &[u8] = b":\n\n";
+
 /// Keeps a stream registered and tracks its events.
 pub(crate) struct StreamGuard {
     registry: StreamRegistry,
@@ -31,9 +34,6 @@ pub(crate) struct StreamGuard {
     /// Notifies the inner service that the endpoint has stopped the stream.
     stopped: Option<StreamStopped>,
 }
-
-/// The comment that shows clients and proxies that a silent stream is alive.
-const COMMENT: &[u8] = b":\n\n";
 
 /// The position at which a stream that must end stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
