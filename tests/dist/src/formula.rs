@@ -2,7 +2,7 @@
 
 use std::{fs, path::PathBuf, process::Command};
 
-use anyhow::{Context as _, ensure};
+use anyhow::{Context as _, bail, ensure};
 
 use crate::{
     release::{Release, sha256},
@@ -37,17 +37,29 @@ pub(crate) fn formula(release: &Release) -> anyhow::Result<Step> {
     Ok(Step::Built(vec![file]))
 }
 
-/// Replaces names between `@` by their values.
+/// Replaces names in capital letters between `@` by their values.
 ///
 /// # Errors
-/// Fails when a name is not in the template.
+/// Fails when a name is not in the template, or the template has a name without a value.
 pub(crate) fn fill(template: &str, values: &[(&str, &String)]) -> anyhow::Result<String> {
     let mut text = template.to_owned();
     for (name, value) in values {
         ensure!(text.contains(name), "{name} is not in the template");
         text = text.replace(name, value);
     }
-    Ok(text)
+    match unfilled(&text) {
+        Some(name) => bail!("@{name}@ has no value"),
+        None => Ok(text),
+    }
+}
+
+/// Returns the first name in capital letters between two `@`.
+fn unfilled(text: &str) -> Option<&str> {
+    let is_name =
+        |piece: &str| !piece.is_empty() && piece.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit());
+    let pieces: Vec<&str> = text.split('@').collect();
+    let [_, between @ .., _] = pieces.as_slice() else { return None };
+    between.iter().copied().find(|piece| is_name(piece))
 }
 
 fn source_path(release: &Release) -> PathBuf {
@@ -64,6 +76,8 @@ mod tests {
         let url = "https://example.com".to_owned();
         let values = [("@VERSION@", &version), ("@URL@", &url)];
         assert_eq!(fill("@URL@/@VERSION@/@VERSION@", &values).unwrap(), "https://example.com/1.0.0/1.0.0");
-        assert!(fill("@URL@", &values).is_err());
+        assert!(fill("@URL@", &values).is_err(), "no version");
+        assert!(fill("@URL@/@VERSION@/@SHA256@", &values).is_err(), "no checksum");
+        assert!(fill("@URL@/@VERSION@ of A@B.example", &values).is_ok());
     }
 }

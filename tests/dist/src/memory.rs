@@ -66,7 +66,7 @@ impl Server {
         Ok(Self(command.spawn().context("the server could not be started")?))
     }
 
-    /// Waits until the server is healthy. Another server at the address does not count.
+    /// Waits until the server is healthy. Fails if it ends before.
     fn wait_until_healthy(&mut self, program: &Path, port: u16, config: &Path) -> anyhow::Result<()> {
         let address = format!("127.0.0.1:{port}");
         let started = Instant::now();

@@ -3,7 +3,7 @@
 
 use std::{fs, path::Path, process::Command};
 
-use anyhow::ensure;
+use anyhow::{Context as _, ensure};
 
 use super::tools;
 use crate::{report::Step, shell};
@@ -40,7 +40,7 @@ pub(super) fn rendered(deploy: &Path, folder: &Path) -> anyhow::Result<Step> {
     let all = folder.join("all-values.yaml");
     fs::write(&all, ALL)?;
     shell::output(Command::new(&helm).args(["lint", "--strict"]).arg(&chart))?;
-    let mut objects = 0;
+    let (mut objects, mut monitors) = (0, 0);
     for values in [chart.join("values.yaml"), all] {
         let rendered =
             shell::output(Command::new(&helm).args(["template", "test"]).arg(&chart).arg("--values").arg(values))?;
@@ -48,9 +48,11 @@ pub(super) fn rendered(deploy: &Path, folder: &Path) -> anyhow::Result<Step> {
         fs::write(&file, &rendered)?;
         let validate = python.with_file_name("kubernetes-validate");
         shell::output(Command::new(validate).args(["--strict", "--kubernetes-version", KUBERNETES]).arg(&file))?;
-        shell::output(Command::new(&python).arg("-c").arg(include_str!("service_monitor.py")).arg(&file))?;
+        let script = include_str!("service_monitor.py");
+        let found = shell::output(Command::new(&python).arg("-c").arg(script).arg(&file))?;
+        monitors += found.trim().parse::<usize>().context("the script printed no number")?;
         objects += rendered.lines().filter(|line| line.starts_with("kind: ")).count();
     }
-    ensure!(objects > 0, "the chart has no objects");
+    ensure!(objects > 0 && monitors > 0, "the chart has {objects} objects, of which {monitors} are ServiceMonitors");
     Ok(Step::Checked(format!("{objects} objects")))
 }

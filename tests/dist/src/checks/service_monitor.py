@@ -1,4 +1,7 @@
-"""Compares the ServiceMonitors of a file with the model of the Prometheus operator, including the names of their fields."""
+"""Compares the ServiceMonitors of a file with the model of the Prometheus operator, including the names of their fields.
+
+Prints their number.
+"""
 
 import sys
 
@@ -17,8 +20,11 @@ def compare(given, known, path):
             compare(value, known[index], f"{path}[{index}]")
 
 
-for document in yaml.safe_load_all(open(sys.argv[1])):
-    if document and document["kind"] == "ServiceMonitor":
-        model = v1.ServiceMonitor.model_validate(document)
-        # The model drops fields that it does not have.
-        compare(document, model.model_dump(mode="json", by_alias=True), "ServiceMonitor")
+with open(sys.argv[1]) as text:
+    documents = [document for document in yaml.safe_load_all(text) if document]
+monitors = [document for document in documents if document["kind"] == "ServiceMonitor"]
+for document in monitors:
+    model = v1.ServiceMonitor.model_validate(document)
+    # The model drops fields that it does not have.
+    compare(document, model.model_dump(mode="json", by_alias=True), "ServiceMonitor")
+print(len(monitors))
