@@ -33,8 +33,8 @@ pub(crate) struct AuthenticatedClient {
 /// The client must use the method that it registered, and no other one, unless the settings have another mode.
 ///
 /// # Errors
-/// Fails when the client is unknown or its credential is wrong, missing, or presented by another method, or the imitated
-/// provider rejects public clients.
+/// Fails when the client cannot be found or its credential is wrong, missing, or presented by another method, or the
+/// imitated provider rejects public clients.
 pub(crate) async fn authenticate(
     app: &App,
     headers: &HeaderMap,
@@ -43,7 +43,7 @@ pub(crate) async fn authenticate(
     let presented = PresentedCredential::parse(headers, form)?;
     let mode = app.config.settings.client_authentication_mode;
     mode.check(presented.secret_method(), form.get("client_id")?.is_some()).map_err(failed)?;
-    let client = app.clients.find(presented.id()).await.map_err(failed)?;
+    let client = app.clients.find(presented.id()).await?;
     if client.credential.is_public() {
         check_public_client(app.config.profile)?;
     }

@@ -59,7 +59,7 @@ impl AuthorizationRequest {
             .get("client_id")
             .map_err(|_| untrusted("The request identifies several clients."))?
             .ok_or(untrusted("The request does not identify a client: client_id is missing."))?;
-        let client = clients.find(client_id).await.map_err(untrusted)?;
+        let client = clients.find(client_id).await.map_err(|error| untrusted(error.description))?;
         let requested = params.get("redirect_uri").map_err(|_| untrusted("The request has several redirect URIs."))?;
         let redirect = select_redirect_uri(&client, requested)?;
         let (state, request) = match params.get("state") {

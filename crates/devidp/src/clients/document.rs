@@ -12,7 +12,7 @@ use crate::{
         Client, Credential,
         metadata::{parse_grant_types, parse_keys, parse_name, parse_redirect_uris},
     },
-    server::oauth_error::ErrorResponse,
+    server::oauth_error::{ErrorCode, ErrorResponse},
     tables::Table,
 };
 
@@ -46,8 +46,12 @@ const DEFAULT_AGE: Duration = Duration::from_secs(60);
 /// The maximum cache lifetime of a document.
 const MAX_AGE: Duration = Duration::from_secs(300);
 
-const FAILED: &str = "The client's metadata document cannot be used. See the log of this server.";
-const BUSY: &str = "Too many metadata documents are being fetched. Try again.";
+const FAILED: ErrorResponse = ErrorResponse::new(
+    ErrorCode::InvalidClient,
+    "The client's metadata document cannot be used. See the log of this server.",
+);
+const BUSY: ErrorResponse =
+    ErrorResponse::new(ErrorCode::TemporarilyUnavailable, "Too many metadata documents are being fetched. Try again.");
 
 impl ClientDocuments {
     pub(crate) fn new(fetch: Arc<dyn Fetch>, policy: UrlPolicy, clock: Arc<dyn Clock>) -> Self {
@@ -56,8 +60,8 @@ impl ClientDocuments {
     }
 
     /// Returns the client that the document at `id` describes. The document is fetched unless it is cached. Failures
-    /// are not cached. The error is a sentence for the user.
-    pub(crate) async fn client(&self, id: &ClientIdUrl) -> Result<Arc<Client>, &'static str> {
+    /// are not cached. The description of the error is a sentence for the user.
+    pub(crate) async fn client(&self, id: &ClientIdUrl) -> Result<Arc<Client>, ErrorResponse> {
         let now = self.clock.monotonic();
         let cached =
             self.cache.read(id.as_str(), |cached| (now < cached.expires_at).then(|| Arc::clone(&cached.client)));

@@ -11,6 +11,7 @@ use crate::{
     },
     config::Config,
     error::DevIdpError,
+    server::oauth_error::{ErrorCode, ErrorResponse},
     settings::DocumentFetch,
     tables::{RowAction, Table, TableFull},
 };
@@ -34,6 +35,11 @@ pub(crate) struct RegisteredClient {
     pub(crate) registration_token: RegistrationTokenHash,
 }
 
+const UNKNOWN: ErrorResponse = ErrorResponse::new(
+    ErrorCode::InvalidClient,
+    "The client is not registered here. Registrations are lost when this server restarts, and expire a day after their last use.",
+);
+
 /// The time after which an unused registration expires.
 const REGISTRATION_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -46,9 +52,12 @@ impl Clients {
         })
     }
 
-    /// Returns the client with this identifier. This counts as a use of a registration. The error is a sentence for the
-    /// user.
-    pub(crate) async fn find(&self, id: &str) -> Result<Arc<Client>, &'static str> {
+    /// Returns the client with this identifier. This counts as a use of a registration.
+    ///
+    /// # Errors
+    /// Fails when there is no such client, or its metadata document cannot be used or cannot be fetched now. The description
+    /// of the error is a sentence for the user.
+    pub(crate) async fn find(&self, id: &str) -> Result<Arc<Client>, ErrorResponse> {
         if let Some(client) = self.configured.get(id) {
             return Ok(Arc::clone(client));
         }
@@ -57,9 +66,7 @@ impl Clients {
         if let (Some(documents), Some(url)) = (&self.documents, url.filter(|url| url.url().query().is_none())) {
             return documents.client(&url).await;
         }
-        self.registered.update(id, |registered| (Arc::clone(&registered.client), RowAction::Renew)).ok_or(
-            "The client is not registered here. Registrations are lost when this server restarts, and expire a day after their last use.",
-        )
+        self.registered.update(id, |registered| (Arc::clone(&registered.client), RowAction::Renew)).ok_or(UNKNOWN)
     }
 
     /// Returns the protected resource with this identifier.

@@ -1,6 +1,12 @@
 //! Client ID metadata documents are fetched, checked and cached.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use bytes::Bytes;
 use http::{HeaderValue, StatusCode, header};
@@ -8,12 +14,12 @@ use http_body_util::Full;
 use hyper::{server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
 use portcullis_devidp::DocumentFetch;
-use portcullis_discovery::{FetchResponse, UrlPolicy};
+use portcullis_discovery::{BoxFuture, Fetch, FetchError, FetchRequest, FetchResponse, UrlPolicy};
 use portcullis_jose::{Algorithm, SigningKey};
 use portcullis_metadata::Clock;
 use portcullis_testkit::ScriptedFetch;
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
+use tokio::{net::TcpListener, task::JoinSet};
 
 use crate::support::*;
 
@@ -237,6 +243,40 @@ async fn the_consent_page_names_the_document() {
     let page = request_code(&server, URL).await;
     assert!(page.body.contains(&format!("<code>{URL}</code>")), "{}", page.body);
     assert!(page.body.contains("Weather Notes"), "{}", page.body);
+}
+
+/// A fetcher that never returns, and counts its fetches.
+struct HangingFetch(Arc<AtomicUsize>);
+
+impl Fetch for HangingFetch {
+    fn fetch(&self, _: FetchRequest) -> BoxFuture<'_, Result<FetchResponse, FetchError>> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        Box::pin(std::future::pending())
+    }
+}
+
+/// At most eight documents are fetched at once. A further client is not told that it is invalid.
+#[tokio::test]
+async fn concurrent_fetches_are_limited() {
+    let fetches = Arc::<AtomicUsize>::default();
+    let hanging = Arc::new(HangingFetch(Arc::clone(&fetches)));
+    let server = Server::start(|settings| settings.client_documents = DocumentFetch::With(hanging));
+    let server = Arc::new(server.await);
+    let mut waiting = JoinSet::new();
+    for _ in 0..8 {
+        let server = Arc::clone(&server);
+        waiting.spawn(async move { request_code(&server, URL).await });
+    }
+    let started = async {
+        while fetches.load(Ordering::Relaxed) < 8 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), started).await.expect("eight fetches start");
+    let refused = server.refresh(URL, "x").await;
+    assert_eq!(refused.status, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(&*refused.error(), "temporarily_unavailable");
+    assert_eq!(fetches.load(Ordering::Relaxed), 8);
 }
 
 /// Documents can be disabled.
