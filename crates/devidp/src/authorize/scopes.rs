@@ -21,21 +21,25 @@ const OPENID_SCOPES: [&str; 6] = ["openid", "profile", "email", "address", "phon
 /// `scope`, these are all scopes that the client may have (RFC 6749 section 3.3).
 ///
 /// # Errors
-/// Fails when `scope` is invalid, none of its scopes can be granted, or the imitated provider requires it.
+/// Fails when `scope` is invalid, no scope can be granted, or the imitated provider requires `scope`.
 pub(crate) fn grant_scopes(config: &Config, client: &Client, params: &Params) -> Result<Scopes, ErrorResponse> {
     let supported = &config.settings.scopes;
     let available = client.scopes.as_ref().map_or_else(|| supported.clone(), |scopes| scopes.intersection(supported));
-    let Some(requested) = parse_scopes(config, params)? else {
-        if config.profile.scope_prefix.is_some() {
+    let granted = match parse_scopes(config, params)? {
+        None if config.profile.scope_prefix.is_some() => {
             let description = "AADSTS900144: The request body must contain the following parameter: 'scope'.";
             return Err(ErrorResponse::new(ErrorCode::InvalidRequest, description));
         }
-        return Ok(available);
+        None => available,
+        Some(RequestedScopes { all, names }) => {
+            let granted = if all { available } else { names.intersection(&available) };
+            if names.contains(OFFLINE_ACCESS) && client.may_use(GrantType::RefreshToken) {
+                granted.union(&Scopes::from_names([OFFLINE_ACCESS]).unwrap_or_default())
+            } else {
+                granted
+            }
+        }
     };
-    let mut granted = if requested.all { available } else { requested.names.intersection(&available) };
-    if requested.names.contains(OFFLINE_ACCESS) && client.may_use(GrantType::RefreshToken) {
-        granted = granted.union(&Scopes::from_names([OFFLINE_ACCESS]).unwrap_or_default());
-    }
     if granted.is_empty() { Err(invalid("none of the requested scopes can be granted")) } else { Ok(granted) }
 }
 

@@ -52,7 +52,8 @@ async fn client_credentials_issue_a_token_for_the_client() {
         authentication: ClientAuthentication::SecretPost(Secret::new("hush")),
         ..machine()
     };
-    let server = Server::start(|settings| settings.clients = vec![machine(), post]).await;
+    let scopeless = ClientSettings { id: "scopeless".to_owned(), scopes: Some(Scopes::empty()), ..post.clone() };
+    let server = Server::start(|settings| settings.clients = vec![machine(), post, scopeless]).await;
     let form = [("grant_type", "client_credentials"), ("resource", RESOURCE), ("scope", "mcp:tools offline_access")];
     let send = async |authorization: Option<&str>, form: &[(&str, &str)]| {
         let headers: Vec<_> = [FORM].into_iter().chain(authorization.map(|value| ("authorization", value))).collect();
@@ -76,6 +77,9 @@ async fn client_credentials_issue_a_token_for_the_client() {
     assert_eq!(send(None, &changed(&posted, "client_secret", None)).await.error(), "invalid_client");
     assert_eq!(send(None, &changed(&posted, "resource", None)).await.error(), "invalid_target");
     assert_eq!(send(None, &changed(&posted, "scope", "mcp:admin")).await.error(), "invalid_scope");
+
+    let scopeless = changed(&changed(&posted, "client_id", "scopeless"), "scope", None);
+    assert_eq!(send(None, &scopeless).await.error(), "invalid_scope", "it may have no scope");
 
     let public = server.register().await;
     let response = send(None, &[&form[..], &[("client_id", &public)]].concat()).await;
