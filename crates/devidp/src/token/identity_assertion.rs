@@ -11,6 +11,7 @@ use crate::{
     authentication::assertion::{MAX_ASSERTION, is_plain_jwt},
     handle::random_text,
     server::{
+        form::Params,
         oauth_error::{ErrorCode, ErrorResponse},
         respond::{Reply, json_reply},
     },
@@ -23,22 +24,21 @@ const ID_TOKEN_TYPE: &str = "urn:ietf:params:oauth:token-type:id_token";
 /// The lifetime of an identity assertion.
 pub(crate) const LIFETIME: Duration = Duration::from_secs(300);
 
+/// The parameters of an exchange.
+struct ExchangeRequest<'a> {
+    /// The issuer of the other authorization server.
+    audience: &'a str,
+    resource: &'a str,
+    scope: Option<&'a str>,
+    /// The ID token.
+    subject_token: &'a str,
+}
+
 /// Exchanges an ID token of a trusted issuer for an identity assertion for another authorization server (RFC 8693
 /// section 2, draft-ietf-oauth-identity-assertion-authz-grant section 4.3).
 pub(super) fn exchange(app: &App, request: &TokenRequest<'_>) -> Result<Reply, ErrorResponse> {
     let TokenRequest { caller, form, .. } = request;
-    let reject = |description| ErrorResponse::new(ErrorCode::InvalidRequest, description);
-    let required = |name, description| form.get(name)?.ok_or(reject(description));
-    if required("requested_token_type", "requested_token_type is missing")? != ID_JAG_TYPE {
-        return Err(reject("requested_token_type must be that of an ID-JAG"));
-    }
-    if required("subject_token_type", "subject_token_type is missing")? != ID_TOKEN_TYPE {
-        return Err(reject("subject_token_type must be that of an ID token"));
-    }
-    let audience = required("audience", "audience is missing: it is the issuer of the other authorization server")?;
-    let resource = required("resource", "resource is missing")?;
-    let subject_token = required("subject_token", "subject_token is missing")?;
-
+    let ExchangeRequest { audience, resource, scope, subject_token } = ExchangeRequest::parse(form)?;
     let invalid = |description| ErrorResponse::new(ErrorCode::InvalidGrant, description);
     let compact =
         CompactJws::parse(subject_token, MAX_ASSERTION).map_err(|_| invalid("the ID token is not a signed JWT"))?;
@@ -60,7 +60,7 @@ pub(super) fn exchange(app: &App, request: &TokenRequest<'_>) -> Result<Reply, E
         "iat": now.as_secs(),
         "exp": now.saturating_add(LIFETIME).as_secs(),
     });
-    if let Some(scope) = form.get("scope")? {
+    if let Some(scope) = scope {
         assertion["scope"] = json!(scope);
     }
     let ring = app.keys.current();
@@ -77,4 +77,24 @@ pub(super) fn exchange(app: &App, request: &TokenRequest<'_>) -> Result<Reply, E
         "expires_in": LIFETIME.as_secs(),
     });
     Ok(json_reply(StatusCode::OK, body.to_string().into_bytes()))
+}
+
+impl<'a> ExchangeRequest<'a> {
+    /// Parses the parameters. All except `scope` are required.
+    fn parse(form: &'a Params) -> Result<Self, ErrorResponse> {
+        let reject = |description| ErrorResponse::new(ErrorCode::InvalidRequest, description);
+        let required = |name, description| form.get(name)?.ok_or(reject(description));
+        if required("requested_token_type", "requested_token_type is missing")? != ID_JAG_TYPE {
+            return Err(reject("requested_token_type must be that of an ID-JAG"));
+        }
+        if required("subject_token_type", "subject_token_type is missing")? != ID_TOKEN_TYPE {
+            return Err(reject("subject_token_type must be that of an ID token"));
+        }
+        Ok(Self {
+            audience: required("audience", "audience is missing: it is the issuer of the other authorization server")?,
+            resource: required("resource", "resource is missing")?,
+            scope: form.get("scope")?,
+            subject_token: required("subject_token", "subject_token is missing")?,
+        })
+    }
 }
