@@ -26,7 +26,7 @@ pub(crate) struct Assertions {
 pub(crate) const MAX_ASSERTION: usize = 16 * 1024;
 /// The maximum remaining lifetime of an assertion, and the time for which its identifier is remembered.
 const MAX_LIFETIME: Duration = Duration::from_secs(3600);
-/// The accepted clock difference to the issuer of an assertion.
+/// The time by which `nbf` and `iat` of an assertion may be in the future.
 const LEEWAY: Duration = Duration::from_secs(10);
 /// The maximum size of an assertion's identifier in bytes.
 const MAX_JTI: usize = 256;

@@ -27,12 +27,6 @@ use crate::{
     },
 };
 
-/// The answer of the user.
-enum Decision {
-    Allow { user: Box<str> },
-    Deny,
-}
-
 /// The cookie that recognizes the browser of a consent page: random bytes in base64url.
 const COOKIE_NAME: &str = "portcullis-consent";
 const COOKIE_BYTES: usize = 16;
@@ -135,6 +129,12 @@ pub(crate) fn decide(app: &App, headers: &HeaderMap, form: &Params) -> Result<Re
             respond::page(StatusCode::OK, |nonce| page::device_answered_html(is_approved, nonce))
         }
     }
+}
+
+/// The answer of the user.
+enum Decision {
+    Allow { user: Box<str> },
+    Deny,
 }
 
 impl Decision {

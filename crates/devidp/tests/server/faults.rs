@@ -138,10 +138,6 @@ async fn invalid_faults_are_rejected() {
     assert_eq!(server.control.inject(good), Err(FaultError::TooMany));
 }
 
-async fn admin(server: &Server, method: Method, path: &str, headers: &[(&str, &str)], body: &str) -> Response {
-    server.send(method, path, headers, body).await
-}
-
 /// K1: a program on the same machine can rotate keys and script faults over HTTP.
 #[tokio::test]
 async fn a_program_controls_a_running_server() {
@@ -151,12 +147,12 @@ async fn a_program_controls_a_running_server() {
         keys.into_iter().map(|key| key["kid"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
     let first = kids().await;
-    let response = admin(&server, Method::POST, "/admin/rotate", &[JSON], "{}").await;
+    let response = server.send(Method::POST, "/admin/rotate", &[JSON], "{}").await;
     assert_eq!(response.status, StatusCode::NO_CONTENT);
 
     let second = kids().await;
     assert_eq!(second[2..], first);
-    let response = admin(&server, Method::POST, "/admin/rotate", &[JSON], r#"{"old_keys":"withdraw"}"#).await;
+    let response = server.send(Method::POST, "/admin/rotate", &[JSON], r#"{"old_keys":"withdraw"}"#).await;
     assert_eq!(response.status, StatusCode::NO_CONTENT);
 
     let third = kids().await;
@@ -164,14 +160,14 @@ async fn a_program_controls_a_running_server() {
     assert!(third.iter().all(|kid| !second.contains(kid)));
 
     let fault = r#"{"at":"token","kind":"status","status":503,"times":1}"#;
-    let response = admin(&server, Method::POST, "/admin/faults", &[JSON], fault).await;
+    let response = server.send(Method::POST, "/admin/faults", &[JSON], fault).await;
     assert_eq!(response.status, StatusCode::NO_CONTENT);
     assert_eq!(server.token(&[]).await.status, StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(server.token(&[]).await.status, StatusCode::BAD_REQUEST);
 
     let forever = r#"{"at":"jwks","kind":"garbage"}"#;
-    admin(&server, Method::POST, "/admin/faults", &[JSON], forever).await;
-    assert_eq!(admin(&server, Method::DELETE, "/admin/faults", &[], "").await.status, StatusCode::NO_CONTENT);
+    server.send(Method::POST, "/admin/faults", &[JSON], forever).await;
+    assert_eq!(server.send(Method::DELETE, "/admin/faults", &[], "").await.status, StatusCode::NO_CONTENT);
     assert_eq!(kids().await, third);
 
     for bad in [
@@ -188,12 +184,12 @@ async fn a_program_controls_a_running_server() {
         r#"{"at":"token","kind":"delay","delay_ms":60001}"#,
         r#"{"at":"token","kind":"drop","more":1}"#,
     ] {
-        let response = admin(&server, Method::POST, "/admin/faults", &[JSON], bad).await;
+        let response = server.send(Method::POST, "/admin/faults", &[JSON], bad).await;
         assert_eq!(response.status, StatusCode::BAD_REQUEST, "{bad}");
         assert!(!response.body.is_empty());
     }
     for bad in ["", r#"{"old_keys":"burn"}"#] {
-        let response = admin(&server, Method::POST, "/admin/rotate", &[JSON], bad).await;
+        let response = server.send(Method::POST, "/admin/rotate", &[JSON], bad).await;
         assert_eq!(response.status, StatusCode::BAD_REQUEST, "{bad}");
     }
     assert_eq!(kids().await, third);
@@ -208,26 +204,25 @@ async fn browsers_cannot_control_the_server() {
     for browser in
         [("origin", &*origin), ("origin", "null"), ("sec-fetch-site", "same-origin"), ("sec-fetch-mode", "cors")]
     {
-        let response = admin(&server, Method::POST, "/admin/rotate", &[JSON, browser], "{}").await;
+        let response = server.send(Method::POST, "/admin/rotate", &[JSON, browser], "{}").await;
         assert_eq!(response.status, StatusCode::FORBIDDEN, "{browser:?}");
-        let response = admin(&server, Method::DELETE, "/admin/faults", &[browser], "").await;
+        let response = server.send(Method::DELETE, "/admin/faults", &[browser], "").await;
         assert_eq!(response.status, StatusCode::FORBIDDEN, "{browser:?}");
     }
-    let simple = [FORM, ("content-type", "text/plain")];
-    for simple in simple {
-        let response = admin(&server, Method::POST, "/admin/rotate", &[simple], "{}").await;
+    for simple in [FORM, ("content-type", "text/plain")] {
+        let response = server.send(Method::POST, "/admin/rotate", &[simple], "{}").await;
         assert_eq!(response.status, StatusCode::UNSUPPORTED_MEDIA_TYPE);
     }
-    let preflight = admin(&server, Method::OPTIONS, "/admin/rotate", &[("origin", "https://client.example")], "").await;
+    let preflight = server.send(Method::OPTIONS, "/admin/rotate", &[("origin", "https://client.example")], "").await;
     assert_eq!(preflight.status, StatusCode::METHOD_NOT_ALLOWED);
     assert!(preflight.header("access-control-allow-origin").is_none());
 
-    let rebound = admin(&server, Method::POST, "/admin/rotate", &[JSON, ("host", "evil.example")], "{}").await;
+    let rebound = server.send(Method::POST, "/admin/rotate", &[JSON, ("host", "evil.example")], "{}").await;
     assert_eq!(rebound.status, StatusCode::FORBIDDEN);
     assert_eq!(server.get("/jwks").await.body, before);
 
     let without = Server::start(|_| {}).await;
     for path in ["/admin/rotate", "/admin/faults"] {
-        assert_eq!(admin(&without, Method::POST, path, &[JSON], "{}").await.status, StatusCode::NOT_FOUND);
+        assert_eq!(without.send(Method::POST, path, &[JSON], "{}").await.status, StatusCode::NOT_FOUND);
     }
 }
