@@ -66,8 +66,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// and removed if it is not the length of the body. The version of the returned [`Response`] is always HTTP/1.1.
     ///
     /// # Errors
-    /// Fails if the connection fails, or the response is not valid. [`SendError::unsent`] contains the request if none of it
-    /// was written, for example because the server had closed the idle connection.
+    /// Fails if the connection fails or [cannot be used again](Self::is_reusable), or the response is not valid.
+    /// [`SendError::unsent`] contains the request if none of it was written, for example because the server had closed the
+    /// idle connection.
     pub fn send(mut self, request: Request) -> SendFuture<S> {
         let response = ResponseReader::new(request.is_head());
         self.0.request = Some(request);
@@ -108,8 +109,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     ///
     /// This checks the state only and does not read. The server may have closed the connection since.
     pub fn is_reusable(&self) -> bool {
-        let State { request, read_buffer, body, keep_alive, .. } = &*self.0;
-        *keep_alive && body.is_complete() && request.is_none() && read_buffer.is_empty()
+        self.0.request.is_none() && self.0.is_at_end_of_response()
     }
 
     /// Frees the buffer of large reads. Call this when the connection becomes idle.
@@ -228,11 +228,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> State<S> {
         }
     }
 
-    /// Detects a closed connection and unsolicited bytes before the first byte of a request is written, so that these bytes
-    /// are not taken for its response.
+    /// Detects a closed connection, and bytes that belong to an earlier response or to none, before the first byte of a
+    /// request is written, so that these bytes are not taken for its response.
     fn check_before_sending(&mut self, cx: &mut Context<'_>) -> Result<(), ConnectionError> {
         if self.request.as_ref().is_none_or(Request::is_started) {
             return Ok(());
+        }
+        if !self.is_at_end_of_response() {
+            return Err(ConnectionError::NotReusable);
         }
         match self.poll_read(cx) {
             Poll::Pending => Ok(()),
@@ -240,6 +243,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> State<S> {
             Poll::Ready(Ok(_)) => Err(ConnectionError::UnsolicitedResponse),
             Poll::Ready(Err(error)) => Err(error.into()),
         }
+    }
+
+    /// Returns whether the next bytes that the server sends on this open connection begin a response.
+    fn is_at_end_of_response(&self) -> bool {
+        self.keep_alive && self.body.is_complete() && self.read_buffer.is_empty()
     }
 
     /// Writes the rest of the request. After an error, `request` is `None` unless nothing of it was written.
@@ -306,19 +314,20 @@ mod tests {
     /// L1: a connection is reused only after a complete response that keeps it open, and without further bytes.
     #[tokio::test]
     async fn only_unambiguous_connections_are_reused() {
-        for (name, response, body, is_reusable) in [
-            ("a length", "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok", "ok", true),
-            ("chunks", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", "ok", true),
-            ("no body", "HTTP/1.1 204 No Content\r\n\r\n", "", true),
-            ("a body up to the end", "HTTP/1.1 200 OK\r\n\r\nok", "ok", false),
-            ("the server closes", "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\nok", "ok", false),
-            ("further bytes", "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok!", "ok", false),
-            ("HTTP/1.0", "HTTP/1.0 200 OK\r\ncontent-length: 2\r\n\r\nok", "ok", false),
+        for (response, is_reusable) in [
+            ("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok", true),
+            ("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", true),
+            // The body ends with the connection.
+            ("HTTP/1.1 200 OK\r\n\r\nok", false),
+            ("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\nok", false),
+            // A byte follows the body.
+            ("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok!", false),
+            ("HTTP/1.0 200 OK\r\ncontent-length: 2\r\n\r\nok", false),
         ] {
-            let (read, was_reusable) = exchange(response.as_bytes()).await.unwrap();
-            assert_eq!(read, body.as_bytes().to_vec(), "{name}");
-            assert_eq!(was_reusable, is_reusable, "{name}");
+            assert_eq!(exchange(response.as_bytes()).await.unwrap(), (b"ok".to_vec(), is_reusable), "{response}");
         }
+        let no_body = exchange(b"HTTP/1.1 204 No Content\r\n\r\n").await;
+        assert_eq!(no_body.unwrap(), (Vec::new(), true));
     }
 
     /// L1: a response that ends early is an error, before and within its body.
@@ -348,6 +357,25 @@ mod tests {
         let failed = Connection::new(client).send(get()).await.map(drop).unwrap_err();
         assert!(failed.unsent.is_some(), "{failed:?}");
         assert!(matches!(failed.error, ConnectionError::UnsolicitedResponse), "{failed:?}");
+    }
+
+    /// L1: a connection that cannot be reused sends no other request: its remaining bytes would look like the response.
+    #[tokio::test]
+    async fn a_connection_that_cannot_be_reused_sends_nothing() {
+        for response in [
+            "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n",
+            "HTTP/1.1 204 No Content\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n",
+            "HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n",
+        ] {
+            let (client, mut server) = duplex(4096);
+            let sending = tokio::spawn(Connection::new(client).send(get()));
+            server.read_buf(&mut Vec::new()).await.unwrap();
+            server.write_all(response.as_bytes()).await.unwrap();
+            let (_, connection) = sending.await.unwrap().unwrap();
+            let failed = connection.send(get()).await.map(drop).unwrap_err();
+            assert!(matches!(failed.error, ConnectionError::NotReusable), "{response}: {failed:?}");
+            assert!(failed.unsent.is_some());
+        }
     }
 
     /// L1: a body that pauses, as a stream of events does, holds no buffer, and continues.

@@ -30,6 +30,10 @@ pub enum ConnectionError {
     /// The server closed the connection before the head of the response.
     #[error("the connection was closed before the response")]
     Closed,
+    /// The previous response does not allow another request on this connection
+    /// ([`Connection::is_reusable`](crate::Connection::is_reusable)). Nothing was sent.
+    #[error("the connection cannot be used for another request")]
+    NotReusable,
     /// The server sent bytes before the request was sent.
     #[error("the server sent a response without a request")]
     UnsolicitedResponse,

@@ -107,8 +107,8 @@ impl fmt::Debug for EncodedHeaders {
     }
 }
 
-/// Neither the name nor the value contains CR or LF: the name by its type, the value because it is that of a
-/// [`HeaderValue`] or was checked.
+/// Appends a header. Neither the name nor the value contains CR or LF: the name by its type, the value because it is that
+/// of a [`HeaderValue`] or was checked.
 fn encode_header(head: &mut Vec<u8>, name: &HeaderName, value: &[u8]) {
     head.extend_from_slice(name.as_str().as_bytes());
     head.extend_from_slice(b": ");

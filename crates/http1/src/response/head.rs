@@ -11,6 +11,7 @@ use crate::ProtocolError;
 
 /// The maximum length of a head, in bytes.
 const MAX_HEAD: usize = 64 * 1024;
+/// The maximum number of headers.
 const MAX_HEADERS: usize = 128;
 /// The capacity for headers that a proxy adds to the response, so that the map does not grow then.
 const ADDED_HEADERS: usize = 6;
