@@ -10,7 +10,7 @@ use josekit::{
     jws::{ES256, ES384, ES512, EdDSA, JwsSigner, JwsVerifier, PS256, PS384, PS512, RS256, RS384, RS512},
 };
 
-use crate::{algorithm::Algorithm, key_type::KeyType};
+use crate::{algorithm::Algorithm, encoding, key_type::KeyType};
 
 /// The size of generated RSA keys and the minimum size of imported ones, in bits.
 const RSA_BITS: u32 = 2048;
@@ -31,14 +31,19 @@ pub(crate) fn import_pair(algorithm: Algorithm, pem: &str) -> Option<Box<dyn Key
     match KeyType::for_algorithm(algorithm) {
         KeyType::Rsa => {
             let pair = RsaKeyPair::from_pem(pem).ok()?;
-            let bits = pair.key_len().checked_mul(8)?;
-            (bits >= RSA_BITS).then(|| Box::new(pair) as Box<dyn KeyPair>)
+            (modulus_bits(&pair)? >= RSA_BITS).then(|| Box::new(pair) as Box<dyn KeyPair>)
         }
         KeyType::P256 => boxed(EcKeyPair::from_pem(pem, Some(EcCurve::P256))),
         KeyType::P384 => boxed(EcKeyPair::from_pem(pem, Some(EcCurve::P384))),
         KeyType::P521 => boxed(EcKeyPair::from_pem(pem, Some(EcCurve::P521))),
         KeyType::Ed25519 => boxed(EdKeyPair::from_pem(pem)),
     }
+}
+
+/// Returns the exact number of bits of the modulus, which josekit rounds up to bytes.
+fn modulus_bits(pair: &RsaKeyPair) -> Option<u32> {
+    let modulus = encoding::decode(pair.to_jwk_public_key().parameter("n")?.as_str()?)?;
+    u32::try_from(modulus.len()).ok()?.checked_mul(8)?.checked_sub(modulus.first()?.leading_zeros())
 }
 
 /// Boxes a key pair. The error is dropped, because the caller has its own for each step.

@@ -120,7 +120,6 @@ mod tests {
     fn keys_are_imported_from_pem() {
         let pem = |pair: &dyn KeyPair| String::from_utf8(pair.to_pem_private_key()).unwrap();
         let p256 = EcKeyPair::generate(EcCurve::P256).unwrap();
-        let short = RsaKeyPair::generate(1024).unwrap();
         let traditional = String::from_utf8(p256.to_traditional_pem_private_key()).unwrap();
         for text in [pem(&p256), traditional] {
             let key = SigningKey::from_pem(Algorithm::Es256, &text, "k").unwrap();
@@ -136,7 +135,14 @@ mod tests {
         for algorithm in [Algorithm::Rs256, Algorithm::Ps256] {
             assert!(SigningKey::from_pem(algorithm, &rsa, "k").unwrap().sign("JWT", b"{}").is_ok());
         }
-        assert_eq!(SigningKey::from_pem(Algorithm::Rs256, &pem(&short), "k").unwrap_err(), SigningError::Import);
+        for bits in [1024, 2047] {
+            let short = pem(&RsaKeyPair::generate(bits).unwrap());
+            assert_eq!(
+                SigningKey::from_pem(Algorithm::Rs256, &short, "k").unwrap_err(),
+                SigningError::Import,
+                "{bits}"
+            );
+        }
 
         for text in
             ["", "-----BEGIN PRIVATE KEY-----", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"]
