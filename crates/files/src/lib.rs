@@ -58,10 +58,10 @@ pub fn create_new(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
 }
 
 /// Makes the creation, renaming or removal of a file durable. Returns without an error if the file system cannot
-/// synchronize a directory.
+/// synchronize a directory, or this process has no permission to read it.
 ///
 /// # Errors
-/// Fails if the directory of the file cannot be opened or synchronized.
+/// Fails if the directory of the file cannot be opened or synchronized for another reason.
 pub fn sync_parent(path: &Path) -> io::Result<()> {
     File::open(directory_of(path)).and_then(|directory| directory.sync_all()).or_else(ignore_unsupported)
 }

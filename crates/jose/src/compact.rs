@@ -16,8 +16,9 @@ const STACK_HEADER_SIZE: usize = 1024;
 
 /// A token in JWS compact serialization (RFC 7515 section 7.1) whose signature is not verified yet.
 ///
-/// A value has exactly three segments of unpadded base64url, without whitespace and with zero unused bits, and a valid
-/// [`Header`]. It proves nothing about the issuer: verify it with [`KeySet::verify`](crate::KeySet::verify).
+/// A value has exactly three segments and a valid [`Header`]. Header and payload are unpadded base64url, without
+/// whitespace and with zero unused bits; [`KeySet::verify`](crate::KeySet::verify) decodes the signature and verifies it.
+/// Before that, the token proves nothing about its issuer.
 pub struct CompactJws<'a> {
     header: Header,
     payload: Vec<u8>,

@@ -15,8 +15,8 @@ pub enum JoseError {
         /// The limit in bytes.
         limit: usize,
     },
-    /// The token is not three segments of canonical, unpadded base64url, or the header or the signature is empty (RFC 7515
-    /// section 7.1).
+    /// The token does not have three segments, its header or payload is not canonical, unpadded base64url, or its signature
+    /// is empty (RFC 7515 section 7.1).
     #[error("the token is not a compact JSON Web Signature")]
     Malformed,
     /// The token is encrypted: it has five segments, or the header has `enc`.
@@ -43,7 +43,7 @@ pub enum JoseError {
     /// More than one published key matches. None is tried.
     #[error("more than one published key matches the token")]
     AmbiguousKey,
-    /// The signature was not made with the matching key.
+    /// The signature was not made with the matching key, or is not canonical base64url of the key's signature length.
     #[error("the signature does not verify")]
     Signature,
 }
@@ -107,7 +107,8 @@ pub enum KeyError {
     /// The RSA exponent is even, below 65537, or 2^32 or more.
     #[error("the RSA exponent is not an odd number from 65537 to 2^32")]
     Exponent,
-    /// The coordinates have the wrong length, are not a point on the curve, or are a point of small order.
+    /// The coordinates have the wrong length, are not a point on the curve, or are an Ed25519 point of small order or in
+    /// a non-canonical encoding.
     #[error("the key is not a valid point on its curve")]
     Point,
 }

@@ -39,6 +39,7 @@ fn use_algorithm(algorithm: Algorithm) -> Option<()> {
     verifier(&public, algorithm)?.verify(message, &signature).ok()
 }
 
+/// The length of the modulus of [`rsa_key`] in bytes.
 const MODULUS_LEN: usize = 256;
 
 /// Returns a public key without a private one. OpenSSL does not factor its modulus.

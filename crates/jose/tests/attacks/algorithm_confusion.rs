@@ -7,7 +7,7 @@ use josekit::{
 use portcullis_jose::{Algorithm, AlgorithmSet, JoseError};
 use serde_json::{Value, json};
 
-use crate::support::{PAYLOAD, RSA, all, decode, encode, import, key, published, verify};
+use crate::support::{PAYLOAD, RSA, all, changed, decode, encode, import, key, published, verify};
 
 /// C2: an HMAC token with the public key's PEM, JWK or modulus as its secret is rejected, although josekit would accept
 /// it.
@@ -102,7 +102,7 @@ fn every_allowed_algorithm_verifies() {
 /// C2: an RSA key without `alg` is used only for allowed algorithms.
 #[test]
 fn an_rsa_key_without_alg() {
-    let jwk = crate::support::changed(RSA.public_jwk(), json!({ "alg": null }));
+    let jwk = changed(RSA.public_jwk(), json!({ "alg": null }));
     let token = RSA.sign("at+jwt", PAYLOAD).unwrap();
     let (default, _) = import(std::slice::from_ref(&jwk), AlgorithmSet::default());
     assert_eq!(default.len(), 1);

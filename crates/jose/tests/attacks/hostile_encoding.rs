@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 use portcullis_jose::{Algorithm, CompactJws, JoseError, KeySet, SigningKey};
 use proptest::prelude::*;
 
-use crate::support::{PAYLOAD, key, published, verify};
+use crate::support::{PAYLOAD, decode, encode, key, published, verify};
 
 static KEY: LazyLock<Arc<SigningKey>> = LazyLock::new(|| key(Algorithm::EdDsa, "ed"));
 static KEYS: LazyLock<KeySet> = LazyLock::new(|| published(&[&KEY]));
@@ -96,14 +96,13 @@ fn signatures_of_another_length() {
         let keys = published(&[&signer]);
         let token = signer.sign("at+jwt", PAYLOAD).unwrap();
         let (signed, signature) = token.rsplit_once('.').unwrap();
-        let bytes = crate::support::decode(signature);
+        let bytes = decode(signature);
         let expected = match algorithm {
             Algorithm::Es384 => 96,
             Algorithm::Es512 => 132,
             _ => 64,
         };
         assert_eq!(bytes.len(), expected);
-        let zero = vec![0; expected];
         for changed in [
             &bytes[1..],
             &bytes[..expected - 1],
@@ -112,9 +111,9 @@ fn signatures_of_another_length() {
             &[0],
             &vec![0xff; expected],
             &vec![0xff; 5000],
-            &zero,
+            &vec![0; expected],
         ] {
-            let token = format!("{signed}.{}", crate::support::encode(changed));
+            let token = format!("{signed}.{}", encode(changed));
             assert_eq!(verify(&keys, &token), Err(JoseError::Signature), "{algorithm}");
         }
     }

@@ -92,12 +92,15 @@ fn rsa_signature_length() {
 fn malformed_members() {
     let ec = key(Algorithm::Es256, "ec").public_jwk();
     let ed = key(Algorithm::EdDsa, "ed").public_jwk();
-    for (jwk, members) in [(RSA.public_jwk(), ["n", "e"]), (ec, ["x", "y"]), (ed, ["x", "x"])] {
-        for member in members {
+    for (jwk, members) in [(RSA.public_jwk(), &["n", "e"][..]), (ec, &["x", "y"]), (ed, &["x"])] {
+        assert_eq!(rejection(&jwk), None);
+        for &member in members {
             for value in [json!(null), json!(""), json!("!"), json!("AQAB=="), json!("AQ AB"), json!("AR"), json!("A")]
             {
                 let changed_key = changed(jwk.clone(), json!({ member: value }));
-                assert!(rejection(&changed_key).is_some(), "{member} {value}");
+                let reason = rejection(&changed_key);
+                // An empty coordinate is valid base64url of the wrong length.
+                assert!(matches!(reason, Some(KeyError::Malformed | KeyError::Point)), "{member} {value} {reason:?}");
             }
         }
     }
