@@ -3,16 +3,16 @@
 use http::StatusCode;
 
 use super::Authorizer;
-use crate::{ClientError, ResourceToken, StartUrl, server::Server, token::endpoint::TokenEndpoint};
+use crate::{ClientCredentials, ClientError, ResourceToken, StartUrl, server::Server, token::endpoint::TokenEndpoint};
 
 /// What an authorization server has revoked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Revocation {
-    /// Both tokens.
+    /// The access token and, if there is one, the refresh token.
     Complete,
     /// Only the refresh token. The server cannot revoke the access token, which stays valid until it expires.
     RefreshTokenOnly,
-    /// Nothing: the server does not support the revocation of these tokens.
+    /// Not the refresh token, or the access token if there is no refresh token: the server does not support that.
     NotSupported,
 }
 
@@ -42,26 +42,35 @@ impl Authorizer {
             Some(client_id) => Some(self.client_by_id(&server.issuer, client_id)?),
             None => None,
         };
-        let refresh_token = token.refresh_token().map(|token| ("refresh_token", token.secret()));
-        let access_token = ("access_token", token.access_token().secret());
-        let mut revoked = Vec::new();
-        for (token_type, token) in refresh_token.into_iter().chain([access_token]) {
-            let fields = vec![("token", token), ("token_type_hint", token_type)];
-            let answer = endpoint.send(client.as_ref(), &fields, None).await?;
-            if answer.status == StatusCode::OK {
-                revoked.push(token_type);
-                continue;
-            }
-            let error = endpoint.response_error(client.as_ref(), &fields, &answer);
-            // Servers with self-contained access tokens cannot revoke them (RFC 7009 section 2.2.1).
-            if !matches!(&error, ClientError::TokenRequest(error) if error.error == "unsupported_token_type") {
-                return Err(error);
-            }
-        }
-        Ok(match revoked.as_slice() {
-            [.., "access_token"] => Revocation::Complete,
-            ["refresh_token"] => Revocation::RefreshTokenOnly,
-            _ => Revocation::NotSupported,
+        let refresh_token = match token.refresh_token() {
+            Some(token) => Some(is_revoked(&endpoint, client.as_ref(), "refresh_token", token.secret()).await?),
+            None => None,
+        };
+        let access_token = token.access_token().secret();
+        let access_token = is_revoked(&endpoint, client.as_ref(), "access_token", access_token).await?;
+        Ok(match (refresh_token, access_token) {
+            (None | Some(true), true) => Revocation::Complete,
+            (Some(true), false) => Revocation::RefreshTokenOnly,
+            (None, false) | (Some(false), _) => Revocation::NotSupported,
         })
+    }
+}
+
+/// Revokes one token. Returns false if the server cannot revoke tokens of this type, such as self-contained access tokens
+/// (RFC 7009 section 2.2.1).
+async fn is_revoked(
+    endpoint: &TokenEndpoint<'_>,
+    client: Option<&ClientCredentials>,
+    token_type: &str,
+    token: &str,
+) -> Result<bool, ClientError> {
+    let fields = vec![("token", token), ("token_type_hint", token_type)];
+    let answer = endpoint.send(client, &fields, None).await?;
+    if answer.status == StatusCode::OK {
+        return Ok(true);
+    }
+    match endpoint.response_error(client, &fields, &answer) {
+        ClientError::TokenRequest(error) if error.error == "unsupported_token_type" => Ok(false),
+        error => Err(error),
     }
 }

@@ -15,8 +15,8 @@ pub enum SignOut {
     /// The token was removed, and the authorization server revoked the refresh token. It cannot revoke the access
     /// token, which stays valid until it expires.
     RefreshTokenRevoked,
-    /// The token was removed from the store only. The authorization server does not support revocation, so the token
-    /// stays valid until it expires.
+    /// The token was removed from the store only. The authorization server does not support its revocation, so it stays
+    /// valid until it expires.
     ForgottenLocally,
 }
 

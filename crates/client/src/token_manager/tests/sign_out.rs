@@ -1,7 +1,6 @@
 //! A sign-out revokes and removes the tokens, and is not undone.
 
-use portcullis_metadata::Issuer;
-use portcullis_metadata::UnixTime;
+use portcullis_metadata::{Issuer, UnixTime};
 
 use super::*;
 use crate::testing::METADATA_URL;
@@ -36,13 +35,14 @@ async fn a_sign_out_revokes() {
     }
 }
 
-/// If the server cannot revoke access tokens (RFC 7009 section 2.2.1), the sign-out does not fail; another error does.
+/// If the server cannot revoke tokens of a type (RFC 7009 section 2.2.1), the sign-out says so. Another error fails it.
 #[tokio::test]
 async fn a_sign_out_returns_what_was_revoked() {
     const REVOKE: &str = "https://auth.example.com/revoke";
     for (error, token_types, expected) in [
         ("unsupported_token_type", "access_token", Ok(SignOut::RefreshTokenRevoked)),
         ("unsupported_token_type", "access_token refresh_token", Ok(SignOut::ForgottenLocally)),
+        ("unsupported_token_type", "refresh_token", Ok(SignOut::ForgottenLocally)),
         ("invalid_client", "access_token", Err("client.revocation")),
         ("unsupported_token_type", "", Ok(SignOut::Revoked)),
     ] {
