@@ -35,9 +35,15 @@ impl Authorizer {
         if response.client_id != registered.response.client_id {
             return None;
         }
-        // What the response does not repeat stays as it was.
+        // The credentials that the response does not repeat stay as they were.
         let before = &registered.response;
-        response.client_secret = response.client_secret.or_else(|| before.client_secret.clone());
+        if response.client_secret.is_none() {
+            response.client_secret = before.client_secret.clone();
+            response.client_secret_expires_at = before.client_secret_expires_at;
+        }
+        if response.metadata.token_endpoint_auth_method.is_none() {
+            response.metadata.token_endpoint_auth_method = before.metadata.token_endpoint_auth_method.clone();
+        }
         response.registration_access_token =
             response.registration_access_token.or_else(|| before.registration_access_token.clone());
         response.registration_client_uri =

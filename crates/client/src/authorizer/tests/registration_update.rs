@@ -1,9 +1,9 @@
 //! A registration that lacks scopes is updated or replaced.
 
-use http::Method;
+use portcullis_metadata::{AuthorizationServerMetadata, ClientRegistrationResponse};
 
 use super::*;
-use crate::CredentialStore;
+use crate::{CredentialStore, registration::registered::Registered};
 
 const CONFIGURATION: &str = "https://auth.example.com/register/registered";
 
@@ -48,6 +48,36 @@ async fn a_registration_is_updated() {
     for member in ["registration_access_token", "registration_client_uri", "client_id_issued_at"] {
         assert!(sent.get(member).is_none(), "{member}");
     }
+}
+
+/// H3: credentials that the response to an update does not repeat stay as they were, with the expiry of the secret.
+#[tokio::test]
+async fn an_update_keeps_the_credentials() {
+    let registered = serde_json::json!({
+        "client_id": "registered", "client_secret": "s", "client_secret_expires_at": 7,
+        "token_endpoint_auth_method": "client_secret_basic",
+        "registration_client_uri": CONFIGURATION, "registration_access_token": "rat",
+    });
+    let registered = Registered {
+        issuer: Issuer::parse(ISSUER).unwrap(),
+        redirect_uri: None,
+        asked: Scopes::parse("a").unwrap(),
+        response: ClientRegistrationResponse::parse(registered.to_string().as_bytes()).unwrap(),
+    };
+    let metadata = AuthorizationServerMetadata::parse(metadata().to_string().as_bytes()).unwrap();
+    let server = Server::from_metadata(&metadata, UrlPolicy::Operator.into()).unwrap();
+    let updated = async |response: &'static str| {
+        let network =
+            network_with(move |request| (request.url.as_str() == CONFIGURATION).then(|| Reply::json(200, response)));
+        let authorizer = authorizer(&network, &ScriptedUser::consents(), AuthorizerSettings::default());
+        let scopes = Scopes::parse("a b").unwrap();
+        authorizer.updated_registration(&server, &registered, &scopes).await.unwrap().response
+    };
+    assert_eq!(updated(r#"{"client_id":"registered"}"#).await, registered.response);
+
+    let replaced = updated(r#"{"client_id":"registered","client_secret":"t"}"#).await;
+    assert_eq!(replaced.client_secret.unwrap().secret(), "t");
+    assert_eq!(replaced.client_secret_expires_at, None);
 }
 
 /// H2: otherwise a new client is registered, with all scopes.
