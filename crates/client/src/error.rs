@@ -85,10 +85,14 @@ pub enum ClientError {
         /// The registration that would replace the present one.
         registration: Box<NewRegistration>,
     },
+    /// The token manager has a given access token, a source of tokens, or no token, so it cannot sign in.
+    #[error("this client does not obtain tokens from an authorization server")]
+    NoAuthorizer,
     /// The resource lists no authorization server.
     #[error("the resource lists no authorization server")]
     NoAuthorizationServer,
-    /// The authorization server that the caller chose, or has credentials for, is not one of the resource's.
+    /// The resource does not list the authorization server that the caller chose, has credentials for, or used first with
+    /// [`AuthorizerSettings::client`](crate::AuthorizerSettings::client).
     #[error("the resource does not list the authorization server {issuer}")]
     AuthorizationServerNotListed {
         /// The chosen server.
@@ -222,6 +226,7 @@ impl ClientError {
             Self::UnboundToken { .. } => "client.unbound_token",
             Self::OtherApi { .. } => "client.other_api",
             Self::RegistrationLacksScopes { .. } => "client.registration_lacks_scopes",
+            Self::NoAuthorizer => "client.no_authorizer",
             Self::NoAuthorizationServer => "client.no_server",
             Self::AuthorizationServerNotListed { .. } => "client.server_not_listed",
             Self::UnsupportedServer(error) => error.code(),

@@ -66,15 +66,15 @@ impl TokenManager {
         Self::from(start, Source::Authorizer(authorizer))
     }
 
-    /// Creates a token manager with a token that the caller obtained, for example from the environment. It is sent only
-    /// to the origin of `start`, as a bearer token, and is never refreshed or renewed.
+    /// Creates a token manager with a token that the caller obtained, for example from the environment. The token is sent as
+    /// a bearer token where [`RequestAuthorization`] permits it, and is never refreshed or renewed.
     pub fn with_access_token(start: StartUrl, token: AccessToken) -> Self {
         Self::from(start, Source::Given(token))
     }
 
-    /// Creates a token manager for tokens that `source` obtains. They are sent only to the origin of `start`, as bearer
-    /// tokens, and kept in memory. After a 401 the source is called once more; if it returns the same token, the 401 is
-    /// final.
+    /// Creates a token manager for tokens that `source` obtains. They are sent as bearer tokens where
+    /// [`RequestAuthorization`] permits it, and kept in memory. After a 401 the source is called once more; if it returns
+    /// the same token, the 401 is final.
     pub fn with_source(start: StartUrl, source: Arc<dyn AccessTokenSource>) -> Self {
         Self::from(start, Source::External(ExternalTokens::new(source)))
     }
@@ -115,7 +115,7 @@ impl TokenManager {
     }
 
     /// Returns a valid token: the current one or one from the store, refreshed if necessary. None if a token requires
-    /// the user.
+    /// the user, or if this token manager has no authorizer: it then has no [`ResourceToken`].
     ///
     /// # Errors
     /// When the store cannot be used, or when a token has expired and its refresh fails for another reason than a
@@ -156,11 +156,9 @@ impl TokenManager {
     /// consent.
     ///
     /// # Errors
-    /// As [`Authorizer::authorize`]; [`ClientError::NotChallenged`] also if this token manager cannot obtain tokens.
+    /// As [`Authorizer::authorize`]; [`ClientError::NoAuthorizer`] if this token manager has no authorizer.
     pub async fn sign_in(&self) -> Result<Arc<ResourceToken>, ClientError> {
-        let Source::Authorizer(authorizer) = &self.source else {
-            return Err(ClientError::NotChallenged { status: http::StatusCode::OK, response: None });
-        };
+        let Source::Authorizer(authorizer) = &self.source else { return Err(ClientError::NoAuthorizer) };
         let _one_at_a_time = self.renewing.lock().await;
         let challenge = authorizer.probe(&self.start).await?;
         let before = self.find_token(authorizer)?;

@@ -21,7 +21,8 @@ impl TokenManager {
         if has_scopes || !token.asked().covers(wanted) || token.refresh_token().is_none() {
             return Ok(Some(token));
         }
-        let granted = token.scopes().cloned().unwrap_or_default();
+        // If the granted scopes are unknown, they are assumed to be those of the sign-in, so that none is given up.
+        let granted = token.scopes().unwrap_or(token.asked());
         let _one_at_a_time = self.renewing.lock().await;
         match self.refresh(authorizer, &token, Some(granted.union(wanted))).await {
             Ok(newer) => Ok(Some(newer.unwrap_or(token))),

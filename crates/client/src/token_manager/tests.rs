@@ -98,7 +98,16 @@ impl Fixture {
     }
 
     fn token_manager(&self, store: CredentialStore) -> Arc<TokenManager> {
-        let settings = AuthorizerSettings { store, ..AuthorizerSettings::default() };
+        self.token_manager_with(AuthorizerSettings { store, ..AuthorizerSettings::default() })
+    }
+
+    /// A token manager that requests these scopes.
+    fn token_manager_for_scopes(&self, scopes: &str) -> Arc<TokenManager> {
+        let scopes = Some(Scopes::parse(scopes).unwrap());
+        self.token_manager_with(AuthorizerSettings { scopes, ..AuthorizerSettings::default() })
+    }
+
+    fn token_manager_with(&self, settings: AuthorizerSettings) -> Arc<TokenManager> {
         let authorizer = Authorizer::new(self.network.clone(), self.user.clone(), self.clock.clone(), settings);
         Arc::new(TokenManager::new(StartUrl::parse(RESOURCE).unwrap(), Arc::new(authorizer)))
     }
@@ -231,6 +240,7 @@ async fn a_token_of_the_caller_replaces_the_flow() {
     }
     assert!(token_manager.current().is_none());
     assert!(token_manager.token().await.unwrap().is_none());
+    assert_eq!(token_manager.sign_in().await.unwrap_err().code(), "client.no_authorizer");
     assert_eq!(format!("{token_manager:?}"), "TokenManager { token: None, .. }");
 }
 
