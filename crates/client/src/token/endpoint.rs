@@ -46,6 +46,10 @@ struct Attempt {
 const SECRET_FIELDS: [&str; 8] =
     ["code", "code_verifier", "refresh_token", "token", "device_code", "assertion", "subject_token", "actor_token"];
 
+/// What replaces a secret of the request in an error.
+const REMOVED: &str = "[removed]";
+
+/// The type of a client assertion (RFC 7523 section 2.2).
 const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 
 impl<'a> TokenEndpoint<'a> {
@@ -82,8 +86,8 @@ impl<'a> TokenEndpoint<'a> {
         let mut answer = self.send(client, fields, binding).await?;
         if let Some(binding) = binding {
             let is_new = binding.learn(self.url, &answer.headers);
-            let wanted = OAuthError::parse(&answer.body).is_ok_and(|error| error.error == dpop::USE_DPOP_NONCE);
-            if answer.status != StatusCode::OK && is_new && wanted {
+            let is_required = OAuthError::parse(&answer.body).is_ok_and(|error| error.error == dpop::USE_DPOP_NONCE);
+            if answer.status != StatusCode::OK && is_new && is_required {
                 answer = self.send(client, fields, Some(binding)).await?;
                 binding.learn(self.url, &answer.headers);
             }
@@ -113,9 +117,9 @@ impl<'a> TokenEndpoint<'a> {
     ) -> Result<FetchResponse, ClientError> {
         let Some(client) = client else { return self.send_as(None, fields, binding).await };
         let (first, further) = self.attempts(client);
-        let rejection = self.send_as(Some(&first), fields, binding).await?;
-        if !rejects_client(&rejection) {
-            return Ok(rejection);
+        let first_answer = self.send_as(Some(&first), fields, binding).await?;
+        if !rejects_client(&first_answer) {
+            return Ok(first_answer);
         }
         for attempt in further {
             let answer = self.send_as(Some(&attempt), fields, binding).await?;
@@ -123,7 +127,7 @@ impl<'a> TokenEndpoint<'a> {
                 return Ok(answer);
             }
         }
-        Ok(rejection)
+        Ok(first_answer)
     }
 
     async fn send_as(
@@ -162,17 +166,24 @@ impl<'a> TokenEndpoint<'a> {
         fields: &Fields<'_>,
         answer: &FetchResponse,
     ) -> ClientError {
-        if let Ok(error) = OAuthError::parse(&answer.body) {
-            return ClientError::TokenRequest(error);
+        let secrets = fields.iter().filter(|(name, _)| SECRET_FIELDS.contains(name)).map(|(_, value)| *value);
+        let secrets = secrets.chain(client.and_then(|client| client.authentication.secret()).map(Secret::secret));
+        if let Ok(OAuthError { error, error_description, error_uri }) = OAuthError::parse(&answer.body) {
+            let secrets: Vec<_> = secrets.filter(|secret| !secret.is_empty()).collect();
+            let without_secrets =
+                |text: String| secrets.iter().fold(text, |text, secret| text.replace(secret, REMOVED));
+            return ClientError::TokenRequest(OAuthError {
+                error: without_secrets(error),
+                error_description: error_description.map(without_secrets),
+                error_uri: error_uri.map(without_secrets),
+            });
         }
         let FetchResponse { status, headers, body } = answer;
         let response = if status.is_success() {
             // The body may contain a token.
             ResponseExcerpt::without_body(headers)
         } else {
-            let secrets = fields.iter().filter(|(name, _)| SECRET_FIELDS.contains(name)).map(|(_, value)| *value);
-            let secret = client.and_then(|client| client.authentication.secret()).map(Secret::secret);
-            ResponseExcerpt::without_secrets(headers, body, secrets.chain(secret))
+            ResponseExcerpt::without_secrets(headers, body, secrets)
         };
         ClientError::Status { endpoint: self.name, status: *status, response: Box::new(response) }
     }

@@ -41,6 +41,12 @@ async fn errors_show_no_secrets() {
     })
     .await;
     assert!(text.contains("body: failed for [removed] and [removed]"), "{text}");
+    let text = error_text(TOKEN_URL, |request| {
+        let description = format!("the code {} is unknown", form(request)["code"]);
+        Reply::json(400, serde_json::json!({ "error": "invalid_grant", "error_description": description }))
+    })
+    .await;
+    assert!(text.ends_with("invalid_grant: the code [removed] is unknown"), "{text}");
     for status in [200, 201] {
         let text = error_text(TOKEN_URL, move |_| Reply::json(status, "access_token=hush&token_type=bearer")).await;
         assert!(!text.contains("hush"), "{text}");
