@@ -72,7 +72,7 @@ pub enum RedirectError {
     /// `state` is missing or differs from the request's.
     #[error("the authorization response does not belong to this request")]
     State,
-    /// `iss` is missing although the server advertises it, or names another issuer. No other parameter was read.
+    /// `iss` is missing although the server advertises it, or names another issuer. Neither code nor error was read.
     #[error(transparent)]
     Issuer(ResponseIssuerError),
     /// The authorization server returned an error. Its `iss` was valid.

@@ -102,7 +102,7 @@ impl AuthorizationRequest {
                 error_uri: response.error_uri.clone(),
             }));
         }
-        response.code.as_ref().ok_or(RedirectError::NoCode)
+        response.code.as_ref().filter(|code| !code.secret().is_empty()).ok_or(RedirectError::NoCode)
     }
 }
 
@@ -252,6 +252,7 @@ pub(crate) mod tests {
         let request = request(false);
         let state = state(&request);
         assert_eq!(validate(&request, &format!("state={state}")), Err(RedirectError::NoCode));
+        assert_eq!(validate(&request, &format!("state={state}&code=")), Err(RedirectError::NoCode));
         assert_eq!(validate(&request, &format!("state={state}&code=a&code=b")), Err(RedirectError::Repeated));
         for name in ["state", "iss", "error", "error_description", "error_uri"] {
             let twice = format!("code=a&{name}={state}&{name}={state}");

@@ -18,6 +18,7 @@ pub struct RedirectAddress {
     path: String,
 }
 
+/// A loopback host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Host {
     V4,
@@ -46,7 +47,9 @@ impl Default for RedirectAddress {
     }
 }
 
+/// The path of the default address.
 const DEFAULT_PATH: &str = "/callback";
+/// The maximum length of a path, in bytes.
 const MAX_PATH: usize = 256;
 /// The maximum number of attempts to find a port that is free on both loopback addresses.
 const ATTEMPTS: usize = 8;
@@ -69,7 +72,7 @@ impl RedirectAddress {
     /// Returns this address with another path, exactly as it was registered.
     ///
     /// # Errors
-    /// [`RedirectAddressError::Path`] when a URL parser changes the path.
+    /// [`RedirectAddressError::Path`] when the path is longer than 256 bytes, or a URL parser changes it.
     pub fn with_path(self, path: &str) -> Result<Self, RedirectAddressError> {
         let is_plain = path.starts_with('/') && path.len() <= MAX_PATH;
         let unchanged = |url: &Url| url.path() == path && url.query().is_none() && url.fragment().is_none();
@@ -166,7 +169,7 @@ impl RedirectAddress {
 fn is_missing(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::AddrNotAvailable | io::ErrorKind::Unsupported)
         // EAFNOSUPPORT has no `ErrorKind`.
-        || error.raw_os_error() == Some(97)
+        || (cfg!(target_os = "linux") && error.raw_os_error() == Some(97))
 }
 
 impl fmt::Display for RedirectAddress {
@@ -206,7 +209,8 @@ mod tests {
         let localhost = RedirectAddress::default().with_host("localhost").unwrap();
         let (bound, listeners) = localhost.clone().bind().await.unwrap();
         assert!(bound.port() != 0);
-        assert!(!listeners.is_empty());
+        let has_ipv6 = TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).await.is_ok();
+        assert_eq!(listeners.len(), if has_ipv6 { 2 } else { 1 });
         assert!(!bound.is_free());
         assert!(bound.clone().bind().await.is_err());
         drop(listeners);

@@ -18,6 +18,7 @@ use crate::RedirectParameters;
 
 /// The channel to the current sign-in, or to the last one.
 pub(super) type CurrentSignIn = Arc<Mutex<Option<mpsc::Sender<ReceivedRedirect>>>>;
+
 /// A redirect that is not validated yet.
 pub(super) struct ReceivedRedirect {
     /// The connection of the browser, which waits for a page.
@@ -25,8 +26,8 @@ pub(super) struct ReceivedRedirect {
     pub(super) parameters: RedirectParameters,
 }
 
-/// The maximum size of a request, in bytes.
-const MAX_HEAD: usize = 16 * 1024;
+/// The maximum number of bytes that are read of a request.
+const MAX_HEAD: u64 = 16 * 1024;
 /// The time limit for a browser to send its request after it connects, and to receive a page.
 const BROWSER_TIMEOUT: Duration = Duration::from_secs(10);
 /// The delay before connections are accepted again after an error.
@@ -93,9 +94,10 @@ async fn read_redirect(mut stream: TcpStream, expected: &str) -> Option<Received
 
 /// Reads the head of a request. `None` if the connection ends before it is complete, or it is too large.
 async fn read_head(stream: &mut (impl AsyncRead + Unpin)) -> Option<Vec<u8>> {
+    let mut stream = stream.take(MAX_HEAD);
     let mut head = Vec::with_capacity(1024);
     while !head.windows(4).any(|end| end == b"\r\n\r\n") {
-        if head.len() >= MAX_HEAD || stream.read_buf(&mut head).await.ok()? == 0 {
+        if stream.read_buf(&mut head).await.ok()? == 0 {
             return None;
         }
     }
@@ -125,8 +127,10 @@ mod tests {
     /// An endless request is cut off; one with many cookies is read.
     #[tokio::test]
     async fn a_head_is_bounded() {
-        for (before, read) in [(0, true), (15 * 1024, true), (32 * 1024, false)] {
-            let head = ["a".repeat(before).as_bytes(), b"GET / HTTP/1.1\r\n\r\n"].concat();
+        const END: &[u8] = b"GET / HTTP/1.1\r\n\r\n";
+        let most = usize::try_from(MAX_HEAD).unwrap() - END.len();
+        for (before, read) in [(0, true), (most, true), (most + 1, false), (32 * 1024, false)] {
+            let head = ["a".repeat(before).as_bytes(), END].concat();
             let (mut near, mut far) = tokio::io::duplex(64 * 1024);
             far.write_all(&head).await.unwrap();
             assert_eq!(read_head(&mut near).await, read.then_some(head));
