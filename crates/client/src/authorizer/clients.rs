@@ -84,8 +84,8 @@ impl Authorizer {
         Ok(Some(Client { credentials: known.credentials()?, stored_as: Some(StoredAs::ByHand), reused: None }))
     }
 
-    /// Returns the registration of an earlier sign-in, after an update if it lacks scopes, or registers a client. `None` if the
-    /// server offers no registration.
+    /// Returns the registration of an earlier sign-in, after an update if it lacks scopes, or registers a client. `None` if
+    /// there is no registration with these scopes and the server offers none.
     async fn registered_client(
         &self,
         interaction: &dyn Interaction,
@@ -98,18 +98,19 @@ impl Authorizer {
             known.serves(redirect_uri.as_str(), self.clock.now())
                 && known.authenticates_by(self.settings.token_auth_method)
         });
-        if let Some(known) = known.as_ref().filter(|_| !self.settings.fresh_registration) {
-            if known.may_ask_for(registration.needed) {
-                let reused = Some(known.clone());
-                return Ok(Some(Client { reused, ..Client::registered(known.credentials()?) }));
-            }
-            if let Some(updated) = self.with_missing_scopes(interaction, server, known, registration).await? {
-                let credentials = updated.credentials()?;
-                entry.write(&updated)?;
-                return Ok(Some(Client::registered(credentials)));
-            }
+        let usable = known.as_ref().filter(|_| !self.settings.fresh_registration);
+        if let Some(known) = usable.filter(|known| known.may_ask_for(registration.needed)) {
+            let reused = Some(known.clone());
+            return Ok(Some(Client { reused, ..Client::registered(known.credentials()?) }));
         }
         let Some(endpoint) = &server.registration_endpoint else { return Ok(None) };
+        if let Some(known) = usable
+            && let Some(updated) = self.with_missing_scopes(interaction, server, known, registration).await?
+        {
+            let credentials = updated.credentials()?;
+            entry.write(&updated)?;
+            return Ok(Some(Client::registered(credentials)));
+        }
         // Includes the scopes requested earlier, so that sign-ins with alternating scopes share one registration.
         let scopes = known.map_or_else(Scopes::empty, |known| known.asked).union(registration.scopes);
         let registration = Registration { scopes: &scopes, ..*registration };
@@ -140,8 +141,7 @@ impl Authorizer {
             missing: missing.clone(),
             scopes: registration.needed.clone(),
         };
-        let needs_consent = registration.is_step_up && server.registration_endpoint.is_some();
-        if needs_consent && !interaction.accept_new_registration(&new).await? {
+        if registration.is_step_up && !interaction.accept_new_registration(&new).await? {
             return Err(ClientError::RegistrationLacksScopes { registration: Box::new(new) });
         }
         tracing::warn!(
@@ -180,7 +180,8 @@ impl Authorizer {
         Ok(Some(client.clone().at(issuer.clone())))
     }
 
-    /// Forgets a client that its authorization server does not know. Returns whether there was an entry to remove.
+    /// Forgets a client that its authorization server does not know. Returns false if the client does not come from the
+    /// store, so that no other can replace it.
     pub(super) async fn forget(&self, client: &Client, registration: &Registration<'_>) -> Result<bool, ClientError> {
         let Registration { redirect_uri, only_for, .. } = *registration;
         let issuer = &client.credentials.issuer;

@@ -9,8 +9,8 @@ use crate::{
 };
 
 impl Authorizer {
-    /// The authorization code grant with PKCE (OAuth 2.1 section 4.1). If the server has forgotten the client, the
-    /// client is registered again once.
+    /// The authorization code grant with PKCE (OAuth 2.1 section 4.1). A client that the server has forgotten is
+    /// registered again: before the sign-in if that can be found out, or once after the token endpoint rejects it.
     pub(super) async fn code_grant(
         &self,
         interaction: &dyn Interaction,

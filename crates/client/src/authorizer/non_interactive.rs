@@ -20,8 +20,7 @@ const ID_TOKEN: &str = "urn:ietf:params:oauth:token-type:id_token";
 const ID_JAG: &str = "urn:ietf:params:oauth:token-type:id-jag";
 
 impl Authorizer {
-    /// Obtains a token without a user. Each grant makes its requests once: a rejection is an error, and no other grant
-    /// is tried.
+    /// Obtains a token without a user. A rejected grant is an error: it is not repeated, and no other grant is tried.
     pub(super) async fn non_interactive_grant(
         &self,
         grant: &NonInteractiveGrant,

@@ -1,6 +1,6 @@
 //! From the URL of a resource to its authorization server, and the parameters of the grant that follow from both.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use portcullis_discovery::{ChainPolicy, DiscoveredResource, Discovery, DiscoveryError, MetadataSource, ResourceMatch};
 use portcullis_metadata::{AuthorizationServerMetadata, Issuer, ProtectedResourceMetadata, ResourceUri, Scopes};
@@ -72,12 +72,15 @@ impl Authorizer {
         }
     }
 
-    /// Selects one of the authorization servers that the resource lists.
+    /// Selects one of the authorization servers that the resource lists. The client of the settings stays at the server at
+    /// which it was used first.
     ///
     /// # Errors
     /// As [`selection::select_server`].
     fn select_server<'a>(&self, listed: &'a [Issuer]) -> Result<&'a Issuer, ClientError> {
-        let bound: Vec<&Issuer> = self.settings.credentials.iter().map(|held| &held.issuer).collect();
+        let used_first = self.bound.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let bound: Vec<&Issuer> =
+            self.settings.credentials.iter().map(|held| &held.issuer).chain(&used_first).collect();
         let wanted = self.settings.authorization_server.as_ref();
         selection::select_server(listed, wanted, &bound, |issuer| self.settings.store.knows(issuer))
     }
@@ -165,7 +168,7 @@ fn origin_as_server(start: &StartUrl) -> Option<DiscoveredResource> {
     let resource = ResourceUri::parse(start.url().as_str()).ok()?;
     Some(DiscoveredResource {
         metadata: ProtectedResourceMetadata::new(resource, vec![issuer]),
-        // The settings allow this default, as they would the metadata. No party could name a broader resource.
+        // The settings permit this default, as they permit configured metadata.
         from: MetadataSource::Configured,
         resource_match: ResourceMatch::Same,
     })
