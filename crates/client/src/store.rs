@@ -54,8 +54,8 @@ const REQUEST_LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 const SIGN_IN_LOCK_TIMEOUT: Duration = Duration::from_secs(6 * 60);
 
 impl CredentialStore {
-    /// Creates a store that is lost with the process. It has at most 1,024 entries; when it is full, the one written
-    /// first is removed.
+    /// Creates a store that is lost with the process. It has at most 1,024 entries; when it is full, the least recently
+    /// written one is removed.
     pub fn in_memory() -> Self {
         Self(Arc::new(Backend::Memory(Memory::default())))
     }
@@ -65,7 +65,26 @@ impl CredentialStore {
         Self(Arc::new(Backend::Persistent(Persistent::new(Directory::new(directory.into()), record::is_newer))))
     }
 
-    /// Checks that an entry can be written, for commands that are useless otherwise. It creates the directory.
+    /// Creates a store that keeps registrations in a directory, and everything else in memory. If the directory is not
+    /// writable, registrations are kept in memory too.
+    pub fn clients_in_directory(directory: impl Into<PathBuf>) -> Self {
+        let directory = Directory::new(directory.into());
+        let memory = Memory::default();
+        Self(Arc::new(Backend::ClientsInDirectory { directory, memory }))
+    }
+
+    /// This user's directory for a store: `portcullis` in the first of `$XDG_STATE_HOME`, `$HOME/.local/state` and
+    /// `%LOCALAPPDATA%` that is an absolute path. None if there is none.
+    pub fn user_directory() -> Option<PathBuf> {
+        let named = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        named("XDG_STATE_HOME")
+            .or_else(|| named("HOME").map(|home| home.join(".local/state")))
+            .or_else(|| named("LOCALAPPDATA"))
+            .map(|directory| directory.join("portcullis"))
+    }
+
+    /// Checks that a token can be written, for commands that are useless otherwise. Creates the directory of a store that
+    /// keeps tokens in one.
     ///
     /// # Errors
     /// [`StoreError::NotWritable`] when there is no permission or space; [`StoreError::Busy`].
@@ -101,29 +120,11 @@ impl CredentialStore {
         }
     }
 
-    /// Creates a store that keeps registrations in a directory, and everything else in memory. If the directory is not
-    /// writable, registrations are kept in memory too.
-    pub fn clients_in_directory(directory: impl Into<PathBuf>) -> Self {
-        let directory = Directory::new(directory.into());
-        let memory = Memory::default();
-        Self(Arc::new(Backend::ClientsInDirectory { directory, memory }))
-    }
-
-    /// This user's directory for a store: `portcullis` in `$XDG_STATE_HOME`, else in `~/.local/state`, else in
-    /// `%LOCALAPPDATA%`. None if none of these variables is set.
-    pub fn user_directory() -> Option<PathBuf> {
-        let named = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-        named("XDG_STATE_HOME")
-            .or_else(|| named("HOME").map(|home| home.join(".local/state")))
-            .or_else(|| named("LOCALAPPDATA"))
-            .map(|directory| directory.join("portcullis"))
-    }
-
     /// The tokens that can be used for `start` ([`ResourceToken::is_for`]): those that were obtained for it first, then
     /// the latest first.
     ///
     /// # Errors
-    /// When an entry cannot be read. A corrupted entry is reported once, and then quarantined.
+    /// When an entry cannot be read. A corrupted entry is quarantined, so that it is reported only once.
     pub fn tokens(&self, start: &StartUrl) -> Result<Vec<ResourceToken>, StoreError> {
         let mut found = Vec::new();
         for name in self.0.names(&Name::tokens_of(start.url()))? {
@@ -201,7 +202,7 @@ impl CredentialStore {
         Ok(ClientEntry(self.lock(Name::client(issuer, None, only_for), REQUEST_LOCK_TIMEOUT).await?))
     }
 
-    /// Whether a client is registered at the authorization server.
+    /// Whether a client is registered at the authorization server. False if the store cannot be read.
     pub(crate) fn knows(&self, issuer: &Issuer) -> bool {
         self.0.names(&Name::clients_of(issuer)).is_ok_and(|names| !names.is_empty())
     }

@@ -13,7 +13,7 @@ pub(super) enum Backend {
     Memory(Memory),
     /// Everything in the directory, if it is writable.
     Persistent(Persistent),
-    /// Registrations in the directory if it is writable, and everything else in memory.
+    /// Registrations in the directory if it is writable, otherwise in memory as everything else.
     ClientsInDirectory { directory: Directory, memory: Memory },
 }
 
@@ -30,6 +30,8 @@ impl Backend {
                 let mut names = memory.names(prefix);
                 if Name::is_client(prefix) {
                     names.extend(directory.names(prefix)?);
+                    names.sort_unstable();
+                    names.dedup();
                 }
                 Ok(names)
             }
@@ -51,13 +53,15 @@ impl Backend {
         }
     }
 
-    /// Writes an entry whose lock the caller holds. If the directory is not writable, the entry is kept in memory.
+    /// Writes an entry whose lock the caller holds. If the directory is not writable, or the lock does not exclude other
+    /// processes, the entry is kept in memory.
     pub(super) fn write(&self, name: &Name, bytes: &[u8], lock: &EntryLock) {
         match self {
             Self::Memory(memory) => memory.write(name, bytes),
             Self::Persistent(persistent) => persistent.write(name, bytes, lock),
             Self::ClientsInDirectory { directory, memory } => {
-                if Name::is_client(&name.0) && directory.write(name, bytes).is_ok() {
+                let is_exclusive = Name::is_client(&name.0) && lock.check_exclusive().is_ok();
+                if is_exclusive && directory.write(name, bytes).is_ok() {
                     // An earlier version, which could not be written, would be read instead.
                     memory.remove(name);
                 } else {
@@ -139,17 +143,10 @@ impl Backend {
         match self {
             Self::Memory(memory) => Ok(EntryLock::exclusive(memory.lock(name, limit).await?)),
             Self::Persistent(persistent) => persistent.lock(name, limit).await,
-            Self::ClientsInDirectory { directory, memory } => {
-                if Name::is_client(&name.0) {
-                    match directory.lock(name, limit).await {
-                        Ok(lock) => return Ok(EntryLock::exclusive(lock)),
-                        Err(busy @ StoreError::Busy { .. }) => return Err(busy),
-                        // Without a directory that can be written, the entry is kept in memory.
-                        Err(_) => {}
-                    }
-                }
-                Ok(EntryLock::exclusive(memory.lock(name, limit).await?))
+            Self::ClientsInDirectory { directory, memory } if Name::is_client(&name.0) => {
+                EntryLock::acquire(directory, memory, name, limit).await
             }
+            Self::ClientsInDirectory { memory, .. } => Ok(EntryLock::exclusive(memory.lock(name, limit).await?)),
         }
     }
 }

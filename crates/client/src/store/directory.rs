@@ -146,7 +146,7 @@ impl Directory {
         let names = self.file_names()?;
         let is_quarantined = |name: &String| name.starts_with(prefix) && name.contains(QUARANTINED);
         let mut removed = 0;
-        for path in names.filter(is_quarantined).take(MAX_ENTRIES).map(|name| self.path.join(name)) {
+        for path in names.filter(is_quarantined).map(|name| self.path.join(name)) {
             fs::remove_file(&path).map_err(|error| failed(&path, &error))?;
             removed += 1;
         }
@@ -178,7 +178,7 @@ impl Directory {
         self.file(name, ENTRY)
     }
 
-    /// The names of all files. None if there is no directory.
+    /// The names of all files. There are none if the directory does not exist.
     fn file_names(&self) -> Result<impl Iterator<Item = String> + use<>, StoreError> {
         let listed = match fs::read_dir(&self.path) {
             Ok(listed) => Some(listed),

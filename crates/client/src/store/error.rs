@@ -39,13 +39,13 @@ pub enum StoreError {
         /// The file.
         path: PathBuf,
     },
-    /// Another process holds the lock of the entry.
+    /// Another process, or another task of this one, holds the lock of the entry.
     #[error("another process holds the lock of the credential file {path}")]
     Busy {
         /// The file.
         path: PathBuf,
     },
-    /// An entry is larger than 256 KiB, and was not written.
+    /// An entry is larger than 256 KiB, and was not written to the directory.
     #[error("the credentials are too large to store")]
     TooLarge,
 }

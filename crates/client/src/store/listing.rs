@@ -9,7 +9,7 @@ use crate::ResourceToken;
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct StoreListing {
-    /// The tokens, in the order of their names.
+    /// The tokens, in no particular order.
     pub tokens: Vec<StoredToken>,
     /// The entries that cannot be used.
     pub unusable: Vec<UnusableEntry>,

@@ -15,12 +15,12 @@ use super::{Name, StoreError};
 /// Entries in this process.
 #[derive(Default)]
 pub(super) struct Memory {
-    /// In the order of their first writing.
+    /// The least recently written entry is the first.
     entries: Mutex<Vec<(Name, Zeroizing<Vec<u8>>)>>,
     locks: Mutex<HashMap<Name, Arc<AsyncMutex<()>>>>,
 }
 
-/// The maximum number of entries. When they are reached, the one written first is removed.
+/// The maximum number of entries. When it is reached, the least recently written one is removed.
 const MAX_ENTRIES: usize = 1024;
 
 impl Memory {
@@ -94,9 +94,9 @@ mod tests {
         Name(number.to_string())
     }
 
-    /// When the store is full, the entry written first is removed; rewriting an entry does not add one.
+    /// When the store is full, the least recently written entry is removed. Writing an entry again does not add one.
     #[test]
-    fn the_first_written_is_removed_first() {
+    fn the_least_recently_written_entry_is_removed() {
         let memory = Memory::default();
         for number in (0..MAX_ENTRIES).chain([0, MAX_ENTRIES]) {
             memory.write(&name(number), b"entry");

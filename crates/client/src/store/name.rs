@@ -11,6 +11,11 @@ use crate::{ResourceToken, token::resource_token::is_resource};
 pub(super) struct Name(pub(super) String);
 
 impl Name {
+    /// The prefix of the names of all tokens.
+    pub(super) const TOKENS: &str = "token-";
+    /// The prefix of the names of all registrations.
+    const CLIENTS: &str = "client-";
+
     /// Tokens for one resource share an entry, except tokens that were obtained for another URL than the resource's:
     /// each of these URLs has its own entry.
     pub(super) fn token(token: &ResourceToken) -> Self {
@@ -23,12 +28,9 @@ impl Name {
         Self(format!("{}{own}", Self::tokens_of(resource.url())))
     }
 
-    /// The prefix of the names of all tokens.
-    pub(super) const TOKENS: &str = "token-";
-
     /// The prefix of the names of all tokens for an origin.
     pub(super) fn tokens_of(url: &Url) -> String {
-        format!("token-{}-", hash(&[&url.origin().ascii_serialization()]))
+        format!("{}{}-", Self::TOKENS, hash(&[&url.origin().ascii_serialization()]))
     }
 
     /// A registration is stored by its redirect URI, or without one if the user entered it. One that is used for a
@@ -41,12 +43,12 @@ impl Name {
 
     /// The prefix of the names of all registrations at an issuer.
     pub(super) fn clients_of(issuer: &Issuer) -> String {
-        format!("client-{}-", hash(&[issuer.as_str()]))
+        format!("{}{}-", Self::CLIENTS, hash(&[issuer.as_str()]))
     }
 
     /// Whether a name or prefix is that of a registration.
     pub(super) fn is_client(name: &str) -> bool {
-        name.starts_with("client-")
+        name.starts_with(Self::CLIENTS)
     }
 
     /// An entry that is never written.

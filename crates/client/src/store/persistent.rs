@@ -26,7 +26,7 @@ pub(super) type IsNewer = fn(&[u8], &[u8]) -> bool;
 
 /// The lock of an entry, until it is dropped.
 pub(super) struct EntryLock {
-    /// Why the lock excludes only this process. `None` if it excludes other processes too.
+    /// Why the lock does not exclude other processes. `None` if it does.
     failure: Option<StoreError>,
     _guard: Box<dyn Send>,
 }
@@ -49,10 +49,33 @@ impl EntryLock {
         Self { failure: None, _guard: guard }
     }
 
+    /// Locks an entry in this process, then its lock file. If the lock file cannot be opened or locked, the lock excludes
+    /// only this process ([`check_exclusive`](Self::check_exclusive)).
+    ///
+    /// # Errors
+    /// [`StoreError::Busy`] when the lock is not free in time.
+    pub(super) async fn acquire(
+        directory: &Directory,
+        memory: &Memory,
+        name: &Name,
+        limit: Duration,
+    ) -> Result<Self, StoreError> {
+        let end = Instant::now() + limit;
+        // Every lock has this part, so that a holder without the lock file excludes one that gets it later.
+        let Ok(in_process) = memory.lock(name, limit).await else {
+            return Err(StoreError::Busy { path: directory.entry(name) });
+        };
+        match directory.lock(name, end.saturating_duration_since(Instant::now())).await {
+            Ok(file) => Ok(Self::exclusive(Box::new((file, in_process)))),
+            Err(busy @ StoreError::Busy { .. }) => Err(busy),
+            Err(error) => Ok(Self { failure: Some(error), _guard: in_process }),
+        }
+    }
+
     /// Checks that the lock excludes other processes.
     ///
     /// # Errors
-    /// [`StoreError::NotWritable`] when the lock file could not be opened.
+    /// [`StoreError::NotWritable`] when the lock file could not be opened, [`StoreError::Io`] when it could not be locked.
     pub(super) fn check_exclusive(&self) -> Result<(), StoreError> {
         self.failure.clone().map_or(Ok(()), Err)
     }
@@ -114,25 +137,17 @@ impl Persistent {
         self.directory.quarantine(name)
     }
 
-    /// Locks an entry: in this process, then its lock file. If the directory is not writable, the lock excludes only
-    /// this process ([`EntryLock::check_exclusive`]).
+    /// Locks an entry. If the directory is not writable, the lock excludes only this process.
     ///
     /// # Errors
     /// [`StoreError::Busy`] when the lock is not free in time; [`StoreError::Io`] when the file cannot be locked.
     pub(super) async fn lock(&self, name: &Name, limit: Duration) -> Result<EntryLock, StoreError> {
-        let end = Instant::now() + limit;
-        // Every lock has this part, so that a holder without the lock file excludes one that gets it later.
-        let Ok(in_process) = self.unsaved.lock(name, limit).await else {
-            return Err(StoreError::Busy { path: self.directory.entry(name) });
-        };
-        match self.directory.lock(name, end.saturating_duration_since(Instant::now())).await {
-            Ok(file) => Ok(EntryLock::exclusive(Box::new((file, in_process)))),
-            Err(error @ StoreError::NotWritable { .. }) => {
-                self.record_failure(error.clone());
-                Ok(EntryLock { failure: Some(error), _guard: in_process })
-            }
-            Err(error) => Err(error),
+        let lock = EntryLock::acquire(&self.directory, &self.unsaved, name, limit).await?;
+        match lock.check_exclusive() {
+            Err(error @ StoreError::NotWritable { .. }) => self.record_failure(error),
+            other => other?,
         }
+        Ok(lock)
     }
 
     /// Whether the current version of an entry is only in memory.

@@ -1,6 +1,6 @@
 //! The serialization of entries: versioned JSON.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, io::Write as _};
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use portcullis_jose::DpopKey;
@@ -14,14 +14,18 @@ use super::StoreError;
 use crate::{
     ResourceToken, StartUrl,
     registration::registered::Registered,
-    token::dpop::DpopBinding,
-    token::resource_token::{Parts, Scheme},
+    token::{
+        dpop::DpopBinding,
+        resource_token::{Parts, Scheme},
+    },
 };
 
 /// The version of the format. Entries of other versions are corrupted.
 const VERSION: u32 = 1;
+/// The size of the buffer for an entry: more than a directory accepts.
+const MAX_SERIALIZED: usize = 512 * 1024;
 
-/// The entry of a token.
+/// The entry of a token. Its secrets are borrowed from a buffer that is erased.
 #[derive(Serialize, Deserialize)]
 struct TokenRecord<'a> {
     version: u32,
@@ -63,7 +67,7 @@ struct ClientRecord<'a> {
 /// Serializes a token.
 ///
 /// # Errors
-/// [`StoreError::TooLarge`] when it cannot be serialized.
+/// [`StoreError::TooLarge`] when it is longer than [`MAX_SERIALIZED`].
 pub(super) fn serialize_token(token: &ResourceToken) -> Result<Zeroizing<Vec<u8>>, StoreError> {
     let parts = token.parts();
     let dpop_key = match &parts.scheme {
@@ -138,7 +142,7 @@ pub(super) fn parse_token(bytes: &[u8]) -> Option<ResourceToken> {
 /// Serializes a client.
 ///
 /// # Errors
-/// [`StoreError::TooLarge`] when it cannot be serialized.
+/// [`StoreError::TooLarge`] when it is longer than [`MAX_SERIALIZED`].
 pub(super) fn serialize_client(client: &Registered) -> Result<Zeroizing<Vec<u8>>, StoreError> {
     let registration = Zeroizing::new(client.response.to_json());
     let registration = serde_json::from_slice(&registration).map_err(|_| StoreError::TooLarge)?;
@@ -165,13 +169,13 @@ pub(super) fn parse_client(bytes: &[u8]) -> Option<Registered> {
     })
 }
 
-/// The size of the buffer for an entry: more than the store accepts.
-const MAX_SERIALIZED: usize = 512 * 1024;
-
 /// Serializes into a buffer that does not grow, because growing leaves copies of secrets behind.
 fn serialize(record: &impl Serialize) -> Result<Zeroizing<Vec<u8>>, StoreError> {
-    let mut bytes = Zeroizing::new(Vec::with_capacity(MAX_SERIALIZED));
-    serde_json::to_writer(&mut *bytes, record).map_err(|_| StoreError::TooLarge)?;
-    bytes.push(b'\n');
+    let mut bytes = Zeroizing::new(vec![0; MAX_SERIALIZED]);
+    let mut rest = &mut bytes[..];
+    serde_json::to_writer(&mut rest, record).map_err(|_| StoreError::TooLarge)?;
+    rest.write_all(b"\n").map_err(|_| StoreError::TooLarge)?;
+    let length = MAX_SERIALIZED - rest.len();
+    bytes.truncate(length);
     Ok(bytes)
 }

@@ -1,5 +1,7 @@
 //! Entries that cannot be written are used from memory and written later.
 
+use std::io::ErrorKind;
+
 use super::*;
 
 /// I5: an entry that cannot be written is kept in memory and written when there is space again. Only then can other stores
@@ -10,7 +12,7 @@ async fn unwritable_entries_are_kept_and_written_later() {
     let store = CredentialStore::in_directory(scratch.path());
     let other = CredentialStore::in_directory(scratch.path());
     write(&store, &token("old")).await;
-    store.refuse_writes(Some(std::io::ErrorKind::StorageFull));
+    store.refuse_writes(Some(ErrorKind::StorageFull));
     assert_eq!(store.check_writable().await.unwrap_err().code(), "store.not_writable");
 
     write(&store, &token("new")).await;
@@ -23,7 +25,7 @@ async fn unwritable_entries_are_kept_and_written_later() {
     store.refuse_writes(None);
     store.save_unsaved().await;
     assert_eq!(read(&other, RESOURCE).unwrap(), ["old"], "not every request retries the write");
-    tokio::time::advance(std::time::Duration::from_secs(31)).await;
+    tokio::time::advance(Duration::from_secs(31)).await;
     store.save_unsaved().await;
     assert_eq!(read(&other, RESOURCE).unwrap(), ["new"]);
     assert_eq!(store.write_failure(), None);
@@ -37,7 +39,7 @@ async fn unwritable_entries_are_kept_and_written_later() {
 async fn a_newer_token_is_not_replaced() {
     let scratch = ScratchDirectory::new();
     let store = CredentialStore::in_directory(scratch.path());
-    store.refuse_writes(Some(std::io::ErrorKind::StorageFull));
+    store.refuse_writes(Some(ErrorKind::StorageFull));
     write(&store, &token("unsaved")).await;
     let mut parts = token("newer").parts().clone();
     parts.obtained = UnixTime::from_secs(50);
@@ -51,7 +53,7 @@ async fn a_newer_token_is_not_replaced() {
     );
 
     store.refuse_writes(None);
-    tokio::time::advance(std::time::Duration::from_secs(31)).await;
+    tokio::time::advance(Duration::from_secs(31)).await;
     store.save_unsaved().await;
     assert_eq!(read(&store, RESOURCE).unwrap(), vec!["newer".to_owned()]);
     assert_eq!(store.write_failure(), None);
@@ -60,9 +62,6 @@ async fn a_newer_token_is_not_replaced() {
 /// I5, I7: if the directory cannot be created, locks and entries are kept in memory.
 #[tokio::test]
 async fn a_directory_that_cannot_be_created() {
-    let scratch = ScratchDirectory::new();
-    let store = CredentialStore::in_directory(scratch.path());
-    write(&store, &token("hush")).await;
     // Even root cannot create a directory there.
     let store = CredentialStore::in_directory("/proc/portcullis/store");
     assert_eq!(store.check_writable().await.unwrap_err().code(), "store.not_writable");
