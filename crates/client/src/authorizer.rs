@@ -186,6 +186,4 @@ impl fmt::Debug for Authorizer {
 }
 
 #[cfg(test)]
-mod non_interactive_tests;
-#[cfg(test)]
 mod tests;

@@ -20,6 +20,7 @@ mod confirming_user;
 mod device;
 mod error_responses;
 mod forgotten_client;
+mod non_interactive;
 mod registration;
 mod registration_update;
 mod unbound;
