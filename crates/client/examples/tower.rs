@@ -1,4 +1,4 @@
-//! An HTTP client that is a tower service, and gets itself a token when a resource wants one.
+//! An HTTP client, as a tower service, that obtains a token when the resource requires one.
 //!
 //! ```sh
 //! portcullis demo                                                       # in another terminal
@@ -26,7 +26,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let authorizer = Authorizer::new(fetch, Arc::new(browser), clock, AuthorizerSettings::default());
     let token_manager = Arc::new(TokenManager::new(start.clone(), Arc::new(authorizer)));
 
-    // Any HTTP client will do; this one speaks plain http, for the demo.
+    // Any HTTP client that is a tower service can be used. This one supports only http, which the demo uses.
     let client = Client::builder(TokioExecutor::new()).build_http::<Full<Bytes>>();
     let client = ServiceBuilder::new().layer(AuthorizeLayer::new(token_manager)).service(client);
 

@@ -30,7 +30,7 @@
 //! let fetch = Arc::new(HttpFetch::new(FetchSettings::default())?);
 //! let browser = LoopbackRedirect::bind(|url| println!("please visit {url}")).await?;
 //! let clock = Arc::new(SystemClock::new());
-//! let authorizer = Authorizer::new(fetch.clone(), Arc::new(browser), clock, AuthorizerSettings::default());
+//! let authorizer = Authorizer::new(fetch, Arc::new(browser), clock, AuthorizerSettings::default());
 //!
 //! let start = StartUrl::parse("http://127.0.0.1:9/mcp")?;
 //! // No server listens on this port.

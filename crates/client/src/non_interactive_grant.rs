@@ -17,10 +17,10 @@ pub enum NonInteractiveGrant {
     /// Enterprise-managed authorization: the user's ID token from an enterprise's identity provider is exchanged for an
     /// assertion to the authorization server (RFC 8693), and the assertion for the access token (RFC 7523).
     EnterpriseManaged(EnterpriseIdentity),
-    /// Workload identity: an assertion of the platform is exchanged for the access token (RFC 7523). One request is
-    /// made, and its rejection is final. The assertion is sent to the authorization server that the resource lists: set
-    /// [`AuthorizerSettings::authorization_server`](crate::AuthorizerSettings) unless each assertion has a single
-    /// audience.
+    /// Workload identity: an assertion of the platform is exchanged for the access token (RFC 7523). The rejection of an
+    /// assertion is final. The assertion is sent to the authorization server that the resource lists: set
+    /// [`AuthorizerSettings::authorization_server`](crate::AuthorizerSettings::authorization_server) unless each assertion
+    /// has a single audience.
     JwtBearer(Arc<dyn AssertionSource>),
 }
 

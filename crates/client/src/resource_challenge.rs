@@ -18,8 +18,8 @@ pub struct ResourceChallenge {
 }
 
 impl ResourceChallenge {
-    /// Parses the `WWW-Authenticate` fields of a response. Malformed fields count as absent: discovery then uses the
-    /// well-known URLs.
+    /// Parses the `WWW-Authenticate` fields of a response. If one is malformed, all count as absent: discovery then uses
+    /// the well-known URLs.
     pub fn from_headers(headers: &HeaderMap) -> Self {
         let values = headers.get_all(header::WWW_AUTHENTICATE).iter().map(HeaderValue::as_bytes);
         let challenges = parse_challenges(values).unwrap_or_default();
@@ -117,25 +117,52 @@ fn dpop_parameters(challenge: &Challenge) -> BearerChallenge {
 mod tests {
     use super::*;
 
-    fn parsed(values: &[&'static str]) -> (bool, bool, bool, Option<String>) {
+    #[derive(Debug, Default, PartialEq)]
+    struct Requirements {
+        requires_dpop: bool,
+        accepts_dpop: bool,
+        requires_nonce: bool,
+        missing_scopes: Option<String>,
+    }
+
+    fn parsed(values: &[&'static str]) -> Requirements {
         let values = values.iter().map(|value| (header::WWW_AUTHENTICATE, HeaderValue::from_static(value)));
         let challenge = ResourceChallenge::from_headers(&values.collect::<HeaderMap>());
-        let missing = challenge.missing_scopes().map(ToString::to_string);
-        (challenge.requires_dpop(), challenge.accepts_dpop(), challenge.requires_dpop_nonce(), missing)
+        Requirements {
+            requires_dpop: challenge.requires_dpop(),
+            accepts_dpop: challenge.accepts_dpop(),
+            requires_nonce: challenge.requires_dpop_nonce(),
+            missing_scopes: challenge.missing_scopes().map(ToString::to_string),
+        }
     }
 
     /// I6, I8: the requirements of a resource are parsed from its challenges.
     #[test]
     fn challenges_state_what_the_resource_requires() {
-        assert_eq!(parsed(&[]), (false, false, false, None));
-        assert_eq!(parsed(&["Bearer realm=\""]), (false, false, false, None));
-        assert_eq!(parsed(&[r#"Bearer error="invalid_token", scope="a""#]), (false, false, false, None));
-        let few = r#"Bearer error="insufficient_scope", scope="b a""#;
-        assert_eq!(parsed(&[few]), (false, false, false, Some("a b".into())));
-        assert_eq!(parsed(&[r#"Bearer error="insufficient_scope""#]), (false, false, false, None));
-        assert_eq!(parsed(&["Basic realm=\"a\"", r#"DPoP error="use_dpop_nonce""#]), (true, true, true, None));
-        assert_eq!(parsed(&["DPoP algs=\"ES256\"", few]), (false, true, false, Some("a b".into())));
-        let bound = r#"DPoP error="insufficient_scope", scope="a""#;
-        assert_eq!(parsed(&[bound]), (true, true, false, Some("a".into())));
+        const FEW_SCOPES: &str = r#"Bearer error="insufficient_scope", scope="b a""#;
+        for values in [
+            &[][..],
+            &["Bearer realm=\""],
+            &["Bearer realm=\"", FEW_SCOPES],
+            &[r#"Bearer error="invalid_token", scope="a""#],
+            &[r#"Bearer error="insufficient_scope""#],
+        ] {
+            assert_eq!(parsed(values), Requirements::default(), "{values:?}");
+        }
+
+        let missing_scopes = Some("a b".to_owned());
+        let bearer = Requirements { missing_scopes: missing_scopes.clone(), ..Requirements::default() };
+        assert_eq!(parsed(&[FEW_SCOPES]), bearer);
+        assert_eq!(parsed(&["DPoP algs=\"ES256\"", FEW_SCOPES]), Requirements { accepts_dpop: true, ..bearer });
+
+        let dpop = || Requirements { requires_dpop: true, accepts_dpop: true, ..Requirements::default() };
+        assert_eq!(
+            parsed(&["Basic realm=\"a\"", r#"DPoP error="use_dpop_nonce""#]),
+            Requirements { requires_nonce: true, ..dpop() }
+        );
+        assert_eq!(
+            parsed(&[r#"DPoP error="insufficient_scope", scope="b a""#]),
+            Requirements { missing_scopes, ..dpop() }
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! [`Server`]: the endpoints of an authorization server.
+//! [`Server`]: what the grants use of an authorization server's metadata.
 
 pub(crate) mod unsupported_server;
 
@@ -10,22 +10,22 @@ use url::Url;
 
 use self::unsupported_server::UnsupportedServer;
 
-/// The metadata of an authorization server that every grant needs.
+/// The endpoints and capabilities of an authorization server.
 #[derive(Clone, Debug)]
 pub(crate) struct Server {
     /// Its issuer identifier.
     pub(crate) issuer: Issuer,
     /// The URL policy of its endpoints.
     pub(crate) policy: ChainPolicy,
-    /// RFC 6749 section 3.2.
+    /// The token endpoint (RFC 6749 section 3.2).
     pub(crate) token_endpoint: Url,
-    /// RFC 7591 section 3.
+    /// The client registration endpoint (RFC 7591 section 3).
     pub(crate) registration_endpoint: Option<Url>,
-    /// RFC 7009 section 2.
+    /// The revocation endpoint (RFC 7009 section 2).
     pub(crate) revocation_endpoint: Option<Url>,
     /// The device authorization endpoint (RFC 8628 section 4).
     pub(crate) device_authorization_endpoint: Option<Url>,
-    /// Empty if the server does not list them.
+    /// The scopes that the server supports. Empty if it does not list them.
     pub(crate) scopes_supported: Vec<String>,
     /// The client authentication methods of the token endpoint. `None` if the server does not list them.
     pub(crate) authentication_methods: Option<Vec<String>>,
@@ -36,7 +36,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Selects what every grant needs. The endpoints are checked against `policy` when they are fetched.
+    /// Reads the metadata. The endpoints are checked against `policy` when they are fetched.
     ///
     /// # Errors
     /// [`UnsupportedServer::NoTokenEndpoint`].

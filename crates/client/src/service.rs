@@ -64,7 +64,7 @@ pub enum AuthorizeError<E> {
 }
 
 impl<E> AuthorizeError<E> {
-    /// The stable code, for logs and tests. The HTTP client's own errors have none.
+    /// The stable code, for logs and tests. All errors of the HTTP client have the same.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Url => "authorize.url",

@@ -9,7 +9,7 @@ use crate::server::{Server, unsupported_server::UnsupportedServer};
 /// An authorization server whose metadata supports the authorization code flow with PKCE.
 #[derive(Clone, Debug)]
 pub(crate) struct CodeFlow {
-    /// The endpoints that every grant needs.
+    /// The other endpoints, and the capabilities.
     pub(crate) server: Server,
     /// The page at which the user signs in. It is safe to open in a browser.
     pub(crate) authorization_endpoint: Url,

@@ -204,19 +204,14 @@ mod tests {
     /// bound.
     #[test]
     fn tokens_are_bound_if_required_or_possible() {
-        for (must_bind, accepts_dpop, binds_tokens, expected) in [
-            (false, false, false, Ok(false)),
-            (false, false, true, Ok(false)),
-            (false, true, false, Ok(false)),
-            (false, true, true, Ok(true)),
-            (true, false, false, Err("client.no_binding")),
-            (true, true, false, Err("client.no_binding")),
-            (true, false, true, Ok(true)),
-            (true, true, true, Ok(true)),
-        ] {
-            let binding = new_binding(must_bind, accepts_dpop, &server(binds_tokens));
-            let found = binding.map(|binding| binding.is_some()).map_err(|error| error.code());
-            assert_eq!(found, expected, "{must_bind} {accepts_dpop} {binds_tokens}");
+        for (accepts_dpop, server_binds) in [(false, false), (false, true), (true, false), (true, true)] {
+            let is_bound = |must_bind| {
+                let binding = new_binding(must_bind, accepts_dpop, &server(server_binds));
+                binding.map(|binding| binding.is_some()).map_err(|error| error.code())
+            };
+            assert_eq!(is_bound(false), Ok(accepts_dpop && server_binds), "{accepts_dpop} {server_binds}");
+            let required = if server_binds { Ok(true) } else { Err("client.no_binding") };
+            assert_eq!(is_bound(true), required, "{accepts_dpop} {server_binds}");
         }
     }
 

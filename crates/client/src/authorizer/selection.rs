@@ -51,7 +51,8 @@ pub(crate) fn with_offline_access(named: Scopes, server: &[String]) -> Scopes {
 }
 
 /// Selects the scopes of a registration, to which a server may limit the client: those requested now, and those of the
-/// resource that the server knows, for later step-ups. Servers reject registrations with unknown scopes.
+/// resource that the server knows, for later step-ups. Servers reject registrations with unknown scopes. If none are requested
+/// now, there are none, so that the server's default is not limited.
 pub(crate) fn scopes_to_register(asked: &Scopes, resource: &[String], server: &[String]) -> Scopes {
     if asked.is_empty() {
         return Scopes::empty();
@@ -63,6 +64,10 @@ pub(crate) fn scopes_to_register(asked: &Scopes, resource: &[String], server: &[
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn names(list: &[&str]) -> Vec<String> {
+        list.iter().map(|name| (*name).to_owned()).collect()
+    }
 
     fn issuers(hosts: &[&str]) -> Vec<Issuer> {
         hosts.iter().map(|host| Issuer::parse(&format!("https://{host}.example")).unwrap()).collect()
@@ -92,7 +97,6 @@ mod tests {
     /// I1: scopes come from the challenge, then from the resource's metadata, otherwise there are none.
     #[test]
     fn scopes_come_from_the_challenge_first() {
-        let names = |list: &[&str]| list.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
         let asked = |challenged: Option<&str>, resource: &[&str], server: &[&str]| {
             let challenged = challenged.map(|text| Scopes::parse(text).unwrap());
             scopes_to_request(challenged.as_ref(), &names(resource), &names(server)).to_string()
@@ -119,7 +123,6 @@ mod tests {
     /// H2: a registration includes the scopes of later step-ups, but none that the server does not know.
     #[test]
     fn a_registration_includes_later_scopes() {
-        let names = |list: &[&str]| list.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
         let named = |asked: &str, resource: &[&str], server: &[&str]| {
             scopes_to_register(&Scopes::parse(asked).unwrap(), &names(resource), &names(server)).to_string()
         };

@@ -12,6 +12,8 @@ use crate::{AuthorizationRequest, NewRegistration, RedirectParameters};
 /// Completes the flow without a user: it fetches the authorization URL and reads the redirect's `Location`. It works
 /// with authorization servers that consent automatically, such as the development server in its automatic mode.
 ///
+/// It accepts a new registration for a step-up, and neither a broader resource nor an unbound token.
+///
 /// Its redirect URI is `http://127.0.0.1/callback`. No request is ever sent there, and nothing listens.
 pub struct AutoConsent {
     fetch: Arc<dyn Fetch>,

@@ -113,7 +113,7 @@ impl LoopbackRedirect {
         address: RedirectAddress,
         open: impl Fn(&Url) + Send + Sync + Clone + 'static,
     ) -> Result<Self, InteractionError> {
-        match Self::bind_at(address.clone().with_port(port_of(start)), open.clone()).await {
+        match Self::bind_at(address.clone().with_port(Self::port_for(start)), open.clone()).await {
             Ok(bound) => Ok(bound),
             Err(_) => Self::bind_at(address.with_port(0), open).await,
         }
@@ -127,9 +127,11 @@ impl LoopbackRedirect {
         RedirectAddress::default().with_port(port).uri()
     }
 
-    /// The port that is derived from a resource: see [`bind_for`](Self::bind_for).
+    /// The port that is derived from a resource ([`bind_for`](Self::bind_for)): one between 20000 and 31999, below the
+    /// ephemeral port ranges of operating systems.
     pub fn port_for(start: &StartUrl) -> u16 {
-        port_of(start)
+        let digest = Sha256::digest(start.url().as_str());
+        20_000 + u16::from_be_bytes([digest[0], digest[1]]) % 12_000
     }
 
     /// Also accepts the final URL of the browser as text from `read`, for a browser on another machine, which cannot
@@ -217,12 +219,6 @@ async fn accept_redirect(request: &AuthorizationRequest, redirect: ReceivedRedir
     }
     respond(browser, result_page(&validated)).await;
     Some(parameters)
-}
-
-/// A port between 20000 and 31999: below the ephemeral port ranges of operating systems.
-fn port_of(start: &StartUrl) -> u16 {
-    let digest = Sha256::digest(start.url().as_str());
-    20_000 + u16::from_be_bytes([digest[0], digest[1]]) % 12_000
 }
 
 impl Interaction for LoopbackRedirect {

@@ -8,9 +8,36 @@ const STYLE: &str = include_str!("page.css");
 /// The logo: a gate with bars, in the colour of the text.
 const LOGO: &str = r#"<svg viewBox="0 0 24 24" fill="none" stroke="currentColor" stroke-width="2" stroke-linecap="round" aria-hidden="true"><path d="M4 21V10a8 8 0 0 1 16 0v11"/><path d="M9 4.2V19m6-14.8V19M4.5 10h15M4.5 15h15"/></svg>"#;
 
+/// The hint after a sign-in.
+const CLOSE: &str = "You can close this window.";
+
 /// A page for the browser, as a whole HTTP/1.1 response.
 pub(super) fn page(status: &str, heading: &str, text: &str) -> String {
     page_with_hint(status, heading, text, "")
+}
+
+/// The page for a validated response. An error of the server is shown only if its `iss` was valid.
+///
+/// After a code, the page says that access was granted, and not that the sign-in is complete: the code has not been
+/// exchanged yet.
+pub(super) fn result_page(validated: &Result<(), RedirectError>) -> String {
+    match validated {
+        Ok(()) => page_with_hint(
+            "200 OK",
+            "Access granted",
+            "The program that asked for access continues automatically.",
+            CLOSE,
+        ),
+        Err(RedirectError::Denied(denial)) => {
+            page_with_hint("200 OK", "No access", &format!("The authorization server said: {denial}."), CLOSE)
+        }
+        Err(error) => page_with_hint(
+            "400 Bad Request",
+            "No access",
+            &format!("This answer was not accepted: {error}."),
+            "You can close this window and try again.",
+        ),
+    }
 }
 
 /// As [`page`]. `hint` says what to do with the page.
@@ -46,32 +73,6 @@ fn page_with_hint(status: &str, heading: &str, text: &str, hint: &str) -> String
          Connection: close\r\n\r\n{body}",
         body.len()
     )
-}
-
-/// The hint after a sign-in.
-const CLOSE: &str = "You can close this window.";
-
-/// The page for a validated response. An error of the server is shown only if its `iss` was valid.
-///
-/// The page does not claim success, because the code has not been exchanged yet.
-pub(super) fn result_page(validated: &Result<(), RedirectError>) -> String {
-    match validated {
-        Ok(()) => page_with_hint(
-            "200 OK",
-            "Access granted",
-            "The program that asked for access continues automatically.",
-            CLOSE,
-        ),
-        Err(RedirectError::Denied(denial)) => {
-            page_with_hint("200 OK", "No access", &format!("The authorization server said: {denial}."), CLOSE)
-        }
-        Err(error) => page_with_hint(
-            "400 Bad Request",
-            "No access",
-            &format!("This answer was not accepted: {error}."),
-            "You can close this window and try again.",
-        ),
-    }
 }
 
 /// Escapes a text for HTML.

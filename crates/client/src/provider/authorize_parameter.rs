@@ -16,7 +16,7 @@ pub struct AuthorizeParameter {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AuthorizeParameterError {
-    /// It does not have the form `KEY=VALUE`, with a key of letters, digits, `-`, `_` and `.`.
+    /// It does not have the form `KEY=VALUE`, with a key of 1 to 64 letters, digits, `-`, `_` and `.`.
     #[error("not of the form KEY=VALUE, such as audience=https://api.example.com")]
     Malformed,
     /// The value is longer than 2048 bytes or has control characters.
@@ -118,7 +118,7 @@ mod tests {
             assert_eq!(parameter.name(), name);
             assert_eq!(parameter.value(), value);
         }
-        for text in ["", "a", "=b", "a b=c", "a&b=c", "\u{e4}=b"] {
+        for text in ["", "a", "=b", "a b=c", "a&b=c", "\u{e4}=b", &format!("{}=b", "a".repeat(65))] {
             assert_eq!(AuthorizeParameter::parse(text), Err(AuthorizeParameterError::Malformed), "{text:?}");
         }
         for text in ["a=\n".to_owned(), format!("a={}", "x".repeat(2049))] {

@@ -35,8 +35,8 @@ pub struct KnownIssuer {
 /// How an issuer is matched.
 #[derive(Debug, PartialEq, Eq)]
 enum Match {
-    /// The identifier.
-    Exact(&'static str),
+    /// The identifier. Its endpoints are at these hosts.
+    Exact { issuer: &'static str, endpoint_hosts: &'static [&'static str] },
     /// The host, with any tenant in the path.
     Host(&'static str),
     /// Any host below this domain.
@@ -66,7 +66,11 @@ const KNOWN: &[KnownIssuer] = &[
     KnownIssuer { name: "Microsoft Entra External ID", matches: Match::TenantOf("ciamlogin.com"), ..MICROSOFT },
     KnownIssuer {
         name: "Google",
-        matches: Match::Exact("https://accounts.google.com"),
+        // https://accounts.google.com/.well-known/openid-configuration
+        matches: Match::Exact {
+            issuer: "https://accounts.google.com",
+            endpoint_hosts: &["accounts.google.com", "oauth2.googleapis.com", "www.googleapis.com"],
+        },
         // There is no parameter `resource`.
         omits_resource: true,
         assumes_pkce: false,
@@ -98,17 +102,9 @@ impl KnownIssuer {
     /// Returns the provider of an endpoint, by its host alone.
     pub(crate) fn of_endpoint(endpoint: &Url) -> Option<&'static Self> {
         let host = endpoint.host_str()?.trim_end_matches('.');
-        let is_google = GOOGLE_ENDPOINT_HOSTS.contains(&host);
-        KNOWN.iter().find(|known| match known.matches {
-            Match::Exact(_) => is_google,
-            Match::Host(own) => host == own,
-            Match::TenantOf(domain) => is_below(host, domain),
-        })
+        KNOWN.iter().find(|known| known.matches.is_endpoint_host(host))
     }
 }
-
-/// The hosts of Google's endpoints (<https://accounts.google.com/.well-known/openid-configuration>).
-const GOOGLE_ENDPOINT_HOSTS: &[&str] = &["accounts.google.com", "oauth2.googleapis.com", "www.googleapis.com"];
 
 /// Whether a host is below a domain, and not the domain itself.
 fn is_below(host: &str, domain: &str) -> bool {
@@ -149,9 +145,18 @@ impl Match {
         let url = issuer.url();
         let host = url.host_str().filter(|_| url.scheme() == "https" && url.port().is_none());
         match self {
-            Self::Exact(identifier) => issuer.as_str() == *identifier,
+            Self::Exact { issuer: known, .. } => issuer.as_str() == *known,
             Self::Host(known) => host == Some(known),
             Self::TenantOf(domain) => host.is_some_and(|host| is_below(host, domain)),
+        }
+    }
+
+    /// Whether the endpoints of a matching issuer can be at a host.
+    fn is_endpoint_host(&self, host: &str) -> bool {
+        match self {
+            Self::Exact { endpoint_hosts, .. } => endpoint_hosts.contains(&host),
+            Self::Host(known) => host == *known,
+            Self::TenantOf(domain) => is_below(host, domain),
         }
     }
 }

@@ -57,13 +57,11 @@ impl ClientAuthentication {
     /// The same credentials with the method that the user chose. A client without a secret stays public, and a key
     /// stays a key.
     pub(crate) fn by_method(&self, method: TokenAuthMethod) -> Self {
-        match (self, method) {
-            (Self::None | Self::PrivateKey(_), _) => self.clone(),
-            (_, TokenAuthMethod::None) => Self::None,
-            (Self::Secret(secret) | Self::SecretBasic(secret) | Self::SecretPost(secret), method) => match method {
-                TokenAuthMethod::ClientSecretBasic => Self::SecretBasic(secret.clone()),
-                _ => Self::SecretPost(secret.clone()),
-            },
+        let Some(secret) = self.secret() else { return self.clone() };
+        match method {
+            TokenAuthMethod::None => Self::None,
+            TokenAuthMethod::ClientSecretPost => Self::SecretPost(secret.clone()),
+            TokenAuthMethod::ClientSecretBasic => Self::SecretBasic(secret.clone()),
         }
     }
 

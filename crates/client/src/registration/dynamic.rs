@@ -10,6 +10,9 @@ use url::Url;
 
 use crate::{ClientError, StartUrl, TokenAuthMethod, registration::registered::Registered, server::Server};
 
+/// The name of the endpoint, for errors.
+const ENDPOINT: &str = "registration";
+
 /// The parameters of a registration.
 pub(crate) struct Registration<'a> {
     pub(crate) client_name: &'a str,
@@ -86,9 +89,6 @@ pub fn client_id_metadata_document<'a>(
         ClientMetadata { token_endpoint_auth_method: Some("none".into()), ..metadata(client_name, redirect_uris) };
     ClientIdMetadataDocument { client_id, metadata }
 }
-
-/// The name of the endpoint, for errors.
-const ENDPOINT: &str = "registration";
 
 /// Whether a registration response, which has been parsed, allows this redirect URI. URIs are compared as strings.
 ///

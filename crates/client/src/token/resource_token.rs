@@ -36,7 +36,7 @@ pub(crate) struct Parts {
     pub(crate) client_id: Option<String>,
     /// The requested scopes.
     pub(crate) asked: Scopes,
-    /// The granted scopes. None if neither the response nor the request has scopes.
+    /// As [`ResourceToken::scopes`].
     pub(crate) granted: Option<Scopes>,
     /// When it was obtained.
     pub(crate) obtained: UnixTime,
@@ -226,7 +226,8 @@ impl ResourceToken {
         self.0.client_id.as_deref()
     }
 
-    /// The granted scopes. None if neither the response nor the request has scopes.
+    /// The granted scopes: those of the response, or those of the request if the response has none. None if there are none,
+    /// or those of the response are not valid.
     pub fn scopes(&self) -> Option<&Scopes> {
         self.0.granted.as_ref()
     }

@@ -1,6 +1,6 @@
 //! [`ExternalTokens`]: keeps the token of an [`AccessTokenSource`].
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use portcullis_metadata::{AccessToken, Clock, SystemClock, UnixTime};
 use tokio::sync::Mutex;
@@ -66,11 +66,5 @@ impl ExternalTokens {
         });
         *held = Some(Held { token: response.access_token.clone(), renew_at });
         Ok(response.access_token)
-    }
-}
-
-impl fmt::Debug for ExternalTokens {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("ExternalTokens")
     }
 }

@@ -1,7 +1,7 @@
 //! Sign-out that also forgets the client's registration.
 
-use super::{SignOut, Source, TokenManager};
-use crate::{ClientError, store::ignore_corrupted};
+use super::{SignOut, Source, TokenManager, renewal::all_stored};
+use crate::ClientError;
 
 impl TokenManager {
     /// Signs out as [`sign_out`](Self::sign_out), then removes every registration that is stored for the authorization
@@ -14,12 +14,7 @@ impl TokenManager {
     /// authorization servers.
     pub async fn sign_out_and_forget_client(&self) -> Result<(SignOut, usize), ClientError> {
         let Source::Authorizer(authorizer) = &self.source else { return Ok((SignOut::NotSignedIn, 0)) };
-        let tokens = loop {
-            // Each corrupted entry is quarantined, so the loop ends.
-            if let Some(tokens) = ignore_corrupted(authorizer.store().tokens(&self.start).map(Some))? {
-                break tokens;
-            }
-        };
+        let tokens = all_stored(authorizer, &self.start)?;
         let mut issuers: Vec<_> = tokens.iter().map(|token| token.issuer().clone()).collect();
         if issuers.is_empty() {
             issuers = authorizer.listed_issuers(&self.start).await?;

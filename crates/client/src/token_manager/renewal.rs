@@ -9,18 +9,23 @@ use crate::{
     resource_challenge::ResourceChallenge, store::ignore_corrupted,
 };
 
+/// The tokens in the store that can be used for `start`, without corrupted entries.
+pub(super) fn all_stored(authorizer: &Authorizer, start: &StartUrl) -> Result<Vec<ResourceToken>, ClientError> {
+    loop {
+        // Each corrupted entry is quarantined, so the loop ends.
+        if let Some(tokens) = ignore_corrupted(authorizer.store().tokens(start).map(Some))? {
+            return Ok(tokens);
+        }
+    }
+}
+
 /// The first token in the store that `is_acceptable` accepts.
 pub(super) fn stored(
     authorizer: &Authorizer,
     start: &StartUrl,
     is_acceptable: impl Fn(&ResourceToken) -> bool,
 ) -> Result<Option<Arc<ResourceToken>>, ClientError> {
-    loop {
-        // Each corrupted entry is quarantined, so the loop ends.
-        if let Some(tokens) = ignore_corrupted(authorizer.store().tokens(start).map(Some))? {
-            return Ok(tokens.into_iter().find(is_acceptable).map(Arc::new));
-        }
-    }
+    Ok(all_stored(authorizer, start)?.into_iter().find(is_acceptable).map(Arc::new))
 }
 
 /// Obtains a token under the store's lock and stores it; or returns one that another process has stored.

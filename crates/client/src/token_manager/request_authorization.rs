@@ -8,8 +8,9 @@ use url::Url;
 
 use super::{Source, TokenManager};
 use crate::{
-    ClientError, ResourceToken, StartUrl, resource_challenge::ResourceChallenge, token::dpop,
-    token::resource_token::authorization,
+    ClientError, ResourceToken, StartUrl,
+    resource_challenge::ResourceChallenge,
+    token::{dpop, resource_token::authorization},
 };
 
 /// Authorizes one request to the resource and decides whether to retry it.
@@ -105,42 +106,6 @@ impl RequestAuthorization {
         self.set_headers(method, url, is_same_origin, headers)
     }
 
-    async fn select_token(&mut self) -> Result<(), ClientError> {
-        self.used = self.token_manager.token().await?;
-        if let Source::External(source) = &self.token_manager.source {
-            self.external = Some(source.token().await?);
-        }
-        Ok(())
-    }
-
-    fn set_headers(
-        &mut self,
-        method: &Method,
-        url: &Url,
-        is_allowed: bool,
-        headers: &mut HeaderMap,
-    ) -> Result<(), ClientError> {
-        headers.remove(header::AUTHORIZATION);
-        headers.remove(dpop::PROOF);
-        self.url = Some(url.clone());
-        self.is_excluded = !is_allowed;
-        if self.is_excluded {
-            return Ok(());
-        }
-        let given = match &self.token_manager.source {
-            Source::Given(token) => Some(token),
-            _ => self.external.as_ref(),
-        };
-        if let Some(token) = given {
-            headers.extend(authorization("Bearer", token).map(|value| (header::AUTHORIZATION, value)));
-            return Ok(());
-        }
-        match &self.used {
-            Some(token) => token.authorize(method, url, self.token_manager.clock().now(), headers),
-            None => Ok(()),
-        }
-    }
-
     /// Processes a response. Returns true if the caller must send the request again, with new headers; false if the
     /// response is final. It may wait for the user.
     ///
@@ -183,6 +148,44 @@ impl RequestAuthorization {
                 self.token_manager.step_up(self.used.as_ref(), &challenge, missing).await
             }
             _ => Ok(false),
+        }
+    }
+
+    /// Selects the token of the next attempt.
+    async fn select_token(&mut self) -> Result<(), ClientError> {
+        self.used = self.token_manager.token().await?;
+        if let Source::External(source) = &self.token_manager.source {
+            self.external = Some(source.token().await?);
+        }
+        Ok(())
+    }
+
+    /// Sets the headers for the selected token, or removes them if the token must not be sent to the URL.
+    fn set_headers(
+        &mut self,
+        method: &Method,
+        url: &Url,
+        is_allowed: bool,
+        headers: &mut HeaderMap,
+    ) -> Result<(), ClientError> {
+        headers.remove(header::AUTHORIZATION);
+        headers.remove(dpop::PROOF);
+        self.url = Some(url.clone());
+        self.is_excluded = !is_allowed;
+        if self.is_excluded {
+            return Ok(());
+        }
+        let given = match &self.token_manager.source {
+            Source::Given(token) => Some(token),
+            _ => self.external.as_ref(),
+        };
+        if let Some(token) = given {
+            headers.extend(authorization("Bearer", token).map(|value| (header::AUTHORIZATION, value)));
+            return Ok(());
+        }
+        match &self.used {
+            Some(token) => token.authorize(method, url, self.token_manager.clock().now(), headers),
+            None => Ok(()),
         }
     }
 }

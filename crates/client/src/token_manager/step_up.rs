@@ -31,9 +31,11 @@ impl TokenManager {
         }
         let now = authorizer.clock().now();
         let before = self.current();
-        let serves = covers.clone();
-        let serves = move |token: &ResourceToken| !token.is_expired(now) && serves(token);
-        match self.obtain(authorizer, &challenge.for_step_up(missing), before.clone(), serves).await {
+        let is_acceptable = {
+            let covers = covers.clone();
+            move |token: &ResourceToken| !token.is_expired(now) && covers(token)
+        };
+        match self.obtain(authorizer, &challenge.for_step_up(missing), before.clone(), is_acceptable).await {
             Ok(token) if covers(&token) => Ok(true),
             Ok(token) => {
                 self.add_denied_scopes(token.missing_scopes(missing));
@@ -41,10 +43,8 @@ impl TokenManager {
             }
             Err(error) => {
                 if is_denial(&error) {
-                    let before = before.as_ref();
-                    self.add_denied_scopes(
-                        before.map_or_else(|| missing.clone(), |before| before.missing_scopes(missing)),
-                    );
+                    let denied = before.map_or_else(|| missing.clone(), |before| before.missing_scopes(missing));
+                    self.add_denied_scopes(denied);
                 }
                 Err(error)
             }

@@ -1,6 +1,6 @@
 //! Only the expected redirect is accepted, once, until a timeout.
 
-use std::sync::{Arc, mpsc};
+use std::sync::mpsc;
 
 use portcullis_metadata::Secret;
 use tokio::{
@@ -24,7 +24,7 @@ async fn visit_all(
     request: &AuthorizationRequest,
     targets: &[String],
 ) -> (Vec<String>, Result<RedirectParameters, InteractionError>) {
-    let redirect = Arc::new(LoopbackRedirect::bind(|_| ()).await.unwrap());
+    let redirect = LoopbackRedirect::bind(|_| ()).await.unwrap();
     let uri = redirect.redirect_uri().clone();
     let visits = async {
         let mut pages = Vec::new();
@@ -177,21 +177,20 @@ async fn each_resource_has_a_fixed_port() {
     let start = StartUrl::parse("https://port-of-its-own.example/mcp").unwrap();
     let first = LoopbackRedirect::bind_for(&start, |_| ()).await.unwrap();
     let second = LoopbackRedirect::bind_for(&start, |_| ()).await.unwrap();
-    assert_eq!(first.redirect_uri().port(), Some(port_of(&start)));
+    assert_eq!(first.redirect_uri().port(), Some(LoopbackRedirect::port_for(&start)));
     assert_ne!(second.redirect_uri(), first.redirect_uri());
 
     let mut any = first.redirect_uri().clone();
     any.set_port(None).unwrap();
     assert_eq!(any.as_str(), LoopbackRedirect::ANY_PORT);
-    assert!((20_000..32_000).contains(&port_of(&start)));
-    assert_eq!(LoopbackRedirect::port_for(&start), port_of(&start));
+    assert!((20_000..32_000).contains(&LoopbackRedirect::port_for(&start)));
 
     // The port is the same in all versions, because registrations contain it.
     let other = StartUrl::parse("https://another-port.example/mcp").unwrap();
-    assert_eq!(port_of(&start), 21_537);
-    assert_eq!(port_of(&other), 30_393);
+    assert_eq!(LoopbackRedirect::port_for(&start), 21_537);
+    assert_eq!(LoopbackRedirect::port_for(&other), 30_393);
 
-    let taken = LoopbackRedirect::bind_to(port_of(&start), |_| ()).await;
+    let taken = LoopbackRedirect::bind_to(LoopbackRedirect::port_for(&start), |_| ()).await;
     assert_eq!(taken.unwrap_err().code(), "interaction.listen");
 }
 

@@ -1,12 +1,9 @@
 //! The domains, applications and scopes of known APIs.
 
-/// The display names of APIs.
+// The display names of APIs.
 pub(super) const GRAPH: &str = "Microsoft Graph";
-/// As [`GRAPH`].
 pub(super) const MICROSOFT: &str = "a Microsoft API";
-/// As [`GRAPH`].
 pub(super) const GOOGLE: &str = "a Google API";
-/// As [`GRAPH`].
 pub(super) const UNKNOWN: &str = "an API that is not recognized";
 
 /// Domains of APIs, each with its name.
@@ -44,13 +41,12 @@ pub(super) const DOMAINS: &[(&str, &str)] = &[
 /// Microsoft's API applications, beside those of the form `0000000N-0000-0000-c000-000000000000`
 /// (<https://learn.microsoft.com/en-us/troubleshoot/entra/entra-id/governance/verify-first-party-apps-sign-in>).
 pub(super) const APPLICATIONS: &[&str] = &[
-    // Azure Resource Manager, Key Vault, Storage, SQL Database, DevOps, Office 365 Management.
-    "797f4846-ba00-4fd7-ba43-dac1f8f63013",
-    "cfa8b339-82a2-471a-a3c9-0fc0be7a4093",
-    "e406a681-f3d4-42a8-90b6-c2b029497af1",
-    "022907d3-0f1b-48f7-badc-1ba6abab6d66",
-    "499b84ac-1321-427f-aa17-267ca6975798",
-    "c5393580-f805-4401-95e8-94b7a6ef2fc2",
+    "797f4846-ba00-4fd7-ba43-dac1f8f63013", // Azure Resource Manager
+    "cfa8b339-82a2-471a-a3c9-0fc0be7a4093", // Key Vault
+    "e406a681-f3d4-42a8-90b6-c2b029497af1", // Storage
+    "022907d3-0f1b-48f7-badc-1ba6abab6d66", // SQL Database
+    "499b84ac-1321-427f-aa17-267ca6975798", // DevOps
+    "c5393580-f805-4401-95e8-94b7a6ef2fc2", // Office 365 Management
 ];
 /// The applications of Microsoft Graph and its predecessor.
 pub(super) const GRAPH_APPLICATIONS: &[&str] =
