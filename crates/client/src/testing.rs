@@ -2,7 +2,7 @@
 
 use std::sync::{
     Arc, Mutex,
-    atomic::{AtomicBool, AtomicUsize, Ordering},
+    atomic::{AtomicBool, Ordering},
 };
 
 use portcullis_discovery::{BoxFuture, FetchRequest};
@@ -22,7 +22,6 @@ pub(crate) struct ScriptedUser {
     respond: Box<dyn Fn(&str) -> String + Send + Sync>,
     redirect_uri: Url,
     visited: Mutex<Vec<Url>>,
-    visits: AtomicUsize,
     registrations: Mutex<Vec<NewRegistration>>,
     refuses_registration: AtomicBool,
 }
@@ -40,7 +39,6 @@ impl ScriptedUser {
             respond: Box::new(respond),
             redirect_uri,
             visited: Mutex::default(),
-            visits: AtomicUsize::new(0),
             registrations: Mutex::default(),
             refuses_registration: AtomicBool::new(false),
         })
@@ -56,10 +54,12 @@ impl ScriptedUser {
         self.refuses_registration.store(refuses, Ordering::Relaxed);
     }
 
+    /// The number of authorization requests.
     pub(crate) fn visits(&self) -> usize {
-        self.visits.load(Ordering::Relaxed)
+        self.visited.lock().unwrap().len()
     }
 
+    /// The URL of the last authorization request.
     pub(crate) fn last_visit(&self) -> Url {
         self.visited.lock().unwrap().last().unwrap().clone()
     }
@@ -74,7 +74,6 @@ impl Interaction for ScriptedUser {
         &'a self,
         request: &'a AuthorizationRequest,
     ) -> BoxFuture<'a, Result<RedirectParameters, InteractionError>> {
-        self.visits.fetch_add(1, Ordering::Relaxed);
         self.visited.lock().unwrap().push(request.url().clone());
         let state = request.url().query_pairs().find(|(name, _)| name == "state").unwrap().1.into_owned();
         let parameters = RedirectParameters::parse(&(self.respond)(&state)).unwrap();

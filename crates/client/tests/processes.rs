@@ -6,7 +6,7 @@
 use std::{
     env, fs,
     path::{Path, PathBuf},
-    process::Command,
+    process::{Command, Stdio},
     sync::Arc,
     time::Duration,
 };
@@ -16,6 +16,7 @@ use portcullis_client::{Authorizer, AuthorizerSettings, AutoConsent, CredentialS
 use portcullis_devidp::{DevIdp, DevIdpSettings};
 use portcullis_discovery::{FetchSettings, HttpFetch};
 use portcullis_metadata::{Clock, Issuer, ProtectedResourceMetadata, ResourceUri, Scopes, SystemClock, UnixTime};
+use portcullis_testkit::ScratchDirectory;
 
 const STORE: &str = "PORTCULLIS_TEST_STORE";
 const ISSUER: &str = "PORTCULLIS_TEST_ISSUER";
@@ -62,21 +63,21 @@ async fn one_process_refreshes_the_token() {
         fs::write(store.join(format!("seen-{}", std::process::id())), token).unwrap();
         return;
     }
-    let store = env::temp_dir().join(format!("portcullis-processes-{}", std::process::id()));
+    let scratch = ScratchDirectory::new();
+    let store = scratch.path();
     let server = DevIdp::bind(DevIdpSettings { auto_consent: true, ..DevIdpSettings::default() }).await.unwrap();
     let issuer = server.issuer().to_string();
     tokio::spawn(server.serve(std::future::pending()));
-    let first = token_manager(&store, &issuer, 0);
+    let first = token_manager(store, &issuer, 0);
     assert!(first.request_authorization().should_retry(StatusCode::UNAUTHORIZED, &HeaderMap::new()).await.unwrap());
 
     let before = text(&first).await;
-
     let children: Vec<_> = (0..PROCESSES)
         .map(|_| {
             Command::new(env::current_exe().unwrap())
                 .args(["--exact", "one_process_refreshes_the_token"])
                 .envs([(STORE, store.as_os_str()), (ISSUER, issuer.as_ref())])
-                .stdout(std::process::Stdio::null())
+                .stdout(Stdio::null())
                 .spawn()
                 .unwrap()
         })
@@ -85,15 +86,14 @@ async fn one_process_refreshes_the_token() {
     for wait in waits.collect::<Vec<_>>() {
         assert!(wait.await.unwrap().success());
     }
-    let files = fs::read_dir(&store).unwrap().map(|file| file.unwrap().path());
+    let files = fs::read_dir(store).unwrap().map(|file| file.unwrap().path());
     let seen = files.filter(|file| file.file_name().unwrap().to_str().unwrap().starts_with("seen-"));
     let seen: Vec<_> = seen.map(|file| fs::read_to_string(file).unwrap()).collect();
     assert_eq!(seen.len(), PROCESSES);
     assert!(seen.iter().all(|token| *token == seen[0]), "{seen:#?}");
     assert_ne!(seen[0], before);
 
-    let last = text(&token_manager(&store, &issuer, 540)).await;
+    let last = text(&token_manager(store, &issuer, 540)).await;
     assert!(last != seen[0]);
     assert!(last != before);
-    fs::remove_dir_all(&store).unwrap();
 }

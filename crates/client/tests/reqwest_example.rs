@@ -40,7 +40,7 @@ async fn the_example_signs_in_and_steps_up() {
     let tokens = example::token_manager(start.clone(), Arc::new(AutoConsent::new(fetch))).unwrap();
     let response = example::get(&example::client().unwrap(), &tokens, start.url()).await.unwrap();
     assert_eq!(response.status().as_u16(), 200);
-    assert_eq!(response.text().await.unwrap(), "report".to_owned());
+    assert_eq!(response.text().await.unwrap(), "report");
 
     let token = tokens.current().unwrap();
     assert!(token.scopes().unwrap().covers(&Scopes::parse("reports:read reports:write").unwrap()));
@@ -62,12 +62,14 @@ async fn respond(mut stream: TcpStream, base: &str, issuer: &Issuer) {
     let (status, field, body) = if head.starts_with("GET /.well-known/") {
         let document = format!(r#"{{"resource":"{base}/reports","authorization_servers":["{issuer}"]}}"#);
         ("200 OK".to_owned(), "Content-Type: application/json\r\n".to_owned(), document)
-    } else if token.is_none() {
-        challenge("401 Unauthorized", "scope=\"reports:read\"")
-    } else if !claims(token.unwrap()).contains("reports:write") {
-        challenge("403 Forbidden", "error=\"insufficient_scope\", scope=\"reports:write\"")
     } else {
-        ("200 OK".to_owned(), String::new(), "report".to_owned())
+        match token.map(claims) {
+            None => challenge("401 Unauthorized", "scope=\"reports:read\""),
+            Some(claims) if !claims.contains("reports:write") => {
+                challenge("403 Forbidden", "error=\"insufficient_scope\", scope=\"reports:write\"")
+            }
+            Some(_) => ("200 OK".to_owned(), String::new(), "report".to_owned()),
+        }
     };
     let length = body.len();
     let response = format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n{field}\r\n{body}");

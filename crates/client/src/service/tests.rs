@@ -1,6 +1,6 @@
 //! The tower middleware retries a rejected request once, and sends the token only to its resource.
 
-use std::{convert::Infallible, sync::Mutex};
+use std::{collections::VecDeque, convert::Infallible, sync::Mutex};
 
 use http::{HeaderValue, StatusCode, header};
 use portcullis_metadata::AccessToken;
@@ -11,32 +11,35 @@ use crate::{
     testing::{FetchFn, PRM_URL, RESOURCE, Reply, ScriptedUser, clock, prm, well_behaved},
 };
 
+const INSUFFICIENT_SCOPE: &str = r#"Bearer error="insufficient_scope", scope="more""#;
+
 /// An HTTP client that responds by a script and records the `Authorization` headers.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 struct Client(Arc<Mutex<Script>>);
 
-type Script = (Vec<Response<()>>, Vec<Option<HeaderValue>>);
+struct Script {
+    responses: VecDeque<Response<()>>,
+    /// The `Authorization` header of each request, or `none`.
+    authorization_headers: Vec<String>,
+}
 
 impl Client {
+    /// Each response has a status and a challenge, which can be empty.
     fn new(responses: impl IntoIterator<Item = (u16, &'static str)>) -> Self {
-        let mut responses: Vec<_> = responses
-            .into_iter()
-            .map(|(status, challenge)| {
-                let mut response = Response::new(());
-                *response.status_mut() = StatusCode::from_u16(status).unwrap();
-                if !challenge.is_empty() {
-                    response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
-                }
-                response
-            })
-            .collect();
-        responses.reverse();
-        Self(Arc::new(Mutex::new((responses, Vec::new()))))
+        let responses = responses.into_iter().map(|(status, challenge)| {
+            let mut response = Response::new(());
+            *response.status_mut() = StatusCode::from_u16(status).unwrap();
+            if !challenge.is_empty() {
+                response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
+            }
+            response
+        });
+        let script = Script { responses: responses.collect(), authorization_headers: Vec::new() };
+        Self(Arc::new(Mutex::new(script)))
     }
 
     fn authorization_headers(&self) -> Vec<String> {
-        let script = self.0.lock().unwrap();
-        script.1.iter().map(|value| value.as_ref().map_or("none", |value| value.to_str().unwrap()).to_owned()).collect()
+        self.0.lock().unwrap().authorization_headers.clone()
     }
 }
 
@@ -52,8 +55,9 @@ impl Service<Request<&'static str>> for Client {
     fn call(&mut self, request: Request<&'static str>) -> Self::Future {
         assert_eq!(*request.body(), "body");
         let mut script = self.0.lock().unwrap();
-        script.1.push(request.headers().get(header::AUTHORIZATION).cloned());
-        std::future::ready(Ok(script.0.pop().unwrap()))
+        let header = request.headers().get(header::AUTHORIZATION);
+        script.authorization_headers.push(header.map_or("none", |value| value.to_str().unwrap()).to_owned());
+        std::future::ready(Ok(script.responses.pop_front().unwrap()))
     }
 }
 
@@ -66,8 +70,6 @@ fn token_manager(user: &Arc<ScriptedUser>) -> Arc<TokenManager> {
 fn request(url: &str) -> Request<&'static str> {
     Request::post(url).body("body").unwrap()
 }
-
-const INSUFFICIENT_SCOPE: &str = r#"Bearer error="insufficient_scope", scope="more""#;
 
 /// I6: a request is sent again with its body after a 401 and after a 403.
 #[tokio::test]
@@ -114,12 +116,9 @@ async fn the_token_is_sent_only_to_the_start_url() {
     ] {
         service.call(request(other)).await.unwrap();
     }
-    assert_eq!(client.authorization_headers()[0], "Bearer hush");
-    assert!(
-        client.authorization_headers()[1..].iter().all(|sent| sent == "none"),
-        "{:?}",
-        client.authorization_headers()
-    );
+    let sent = client.authorization_headers();
+    assert_eq!(sent[0], "Bearer hush");
+    assert_eq!(sent[1..], vec!["none".to_owned(); 7]);
 }
 
 /// H4: a token that was obtained below its resource is also sent to the resource's own URL.

@@ -159,17 +159,13 @@ async fn documents_of_others_are_rejected() {
         site.json(PRM, &format!(r#"{{"resource":"{resource}","authorization_servers":["{base}"]}}"#));
         assert_eq!(site.error_code().await, Some("discovery.resource_mismatch"), "{resource}");
     }
-    for issuer in ["https://auth.example.com", &format!("{base}/"), &base.to_uppercase().replace("HTTP", "http")] {
-        let site = Site::new().await;
-        let from = format!("\"issuer\":\"{}\"", site.base);
-        let issuer = issuer.replace(base.as_str(), &site.base);
-        // An IP address has no upper case.
-        if issuer != site.base {
-            site.change(&from, &format!("\"issuer\":\"{issuer}\""));
-            assert_eq!(site.error_code().await, Some("discovery.issuer_mismatch"), "{issuer}");
-        }
-        assert!(!site.was_requested("/token"));
+    let site = Site::new().await;
+    let own = format!("\"issuer\":\"{}\"", site.base);
+    for issuer in ["https://auth.example.com", &format!("{}/", site.base)] {
+        site.change(&own, &format!("\"issuer\":\"{issuer}\""));
+        assert_eq!(site.error_code().await, Some("discovery.issuer_mismatch"), "{issuer}");
     }
+    assert!(!site.was_requested("/token"));
 }
 
 /// Endless bodies, compressed bodies, and members of other types are errors.

@@ -5,7 +5,9 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use portcullis_client::{Authorizer, AuthorizerSettings, ClientError, LoopbackRedirect, ResourceToken, StartUrl};
+use portcullis_client::{
+    Authorizer, AuthorizerSettings, ClientError, Interaction, LoopbackRedirect, ResourceToken, StartUrl,
+};
 use portcullis_discovery::{Fetch, FetchRequest, FetchSettings, HttpFetch, UrlPolicy};
 use portcullis_metadata::SystemClock;
 use tokio::{
@@ -14,21 +16,29 @@ use tokio::{
 };
 use url::Url;
 
-/// The response for a path, and bytes that are then sent endlessly.
-pub(crate) type Response = (Vec<u8>, &'static [u8]);
-pub(crate) type Responses = Arc<Mutex<HashMap<String, Response>>>;
+pub(crate) const PRM: &str = "/.well-known/oauth-protected-resource/mcp";
+pub(crate) const METADATA: &str = "/.well-known/oauth-authorization-server";
+
+/// The response for a path.
+#[derive(Clone)]
+struct Response {
+    /// The head and the body.
+    bytes: Vec<u8>,
+    /// What is then sent endlessly, unless it is empty.
+    repeated: &'static [u8],
+}
+
+type Responses = Arc<Mutex<HashMap<String, Response>>>;
 
 /// A resource and authorization server on loopback. It behaves correctly unless a test changes a response.
 pub(crate) struct Site {
     pub(crate) base: String,
-    pub(crate) responses: Responses,
+    responses: Responses,
+    /// The paths of the requests, in order.
     pub(crate) requested: Arc<Mutex<Vec<String>>>,
 }
 
-pub(crate) const PRM: &str = "/.well-known/oauth-protected-resource/mcp";
-pub(crate) const METADATA: &str = "/.well-known/oauth-authorization-server";
-
-pub(crate) fn json(body: &str) -> Vec<u8> {
+fn json(body: &str) -> Vec<u8> {
     let length = body.len();
     format!("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}").into()
 }
@@ -79,8 +89,9 @@ impl Site {
         self.put(path, json(body), b"");
     }
 
-    pub(crate) fn put(&self, path: &str, response: Vec<u8>, more: &'static [u8]) {
-        self.responses.lock().unwrap().insert(path.to_owned(), (response, more));
+    /// Responds to requests for a path with these bytes, and then endlessly with `repeated` unless that is empty.
+    pub(crate) fn put(&self, path: &str, bytes: Vec<u8>, repeated: &'static [u8]) {
+        self.responses.lock().unwrap().insert(path.to_owned(), Response { bytes, repeated });
     }
 
     pub(crate) fn remove(&self, path: &str) {
@@ -98,7 +109,7 @@ impl Site {
         self.requested.lock().unwrap().iter().any(|requested| requested == path)
     }
 
-    pub(crate) fn start(&self) -> StartUrl {
+    fn start(&self) -> StartUrl {
         StartUrl::parse(&format!("{}/mcp", self.base)).unwrap()
     }
 
@@ -124,16 +135,13 @@ impl Site {
         result
     }
 
-    pub(crate) async fn authorize(
-        &self,
-        interaction: Arc<dyn portcullis_client::Interaction>,
-    ) -> Result<ResourceToken, ClientError> {
+    pub(crate) async fn authorize(&self, interaction: Arc<dyn Interaction>) -> Result<ResourceToken, ClientError> {
         let settings = AuthorizerSettings::default();
         Authorizer::new(fetcher(), interaction, Arc::new(SystemClock::new()), settings).authorize(&self.start()).await
     }
 
     /// Returns the parameters of a correct redirect.
-    pub(crate) fn consent(&self) -> impl Fn(&str) -> String + Send + Sync + 'static {
+    fn consent(&self) -> impl Fn(&str) -> String + Send + Sync + 'static {
         let base = self.base.clone();
         move |state| format!("code=the-code&state={state}&iss={base}")
     }
@@ -149,11 +157,7 @@ impl Site {
 }
 
 /// Answers the requests of one connection with the configured responses.
-pub(crate) async fn serve(
-    mut stream: TcpStream,
-    responses: Responses,
-    requested: Arc<Mutex<Vec<String>>>,
-) -> std::io::Result<()> {
+async fn serve(mut stream: TcpStream, responses: Responses, requested: Arc<Mutex<Vec<String>>>) -> std::io::Result<()> {
     loop {
         let mut head = Vec::new();
         while !head.ends_with(b"\r\n\r\n") {
@@ -168,11 +172,13 @@ pub(crate) async fn serve(
         let path = target.split('?').next().unwrap_or("").to_owned();
         requested.lock().unwrap().push(path.clone());
         let response = responses.lock().unwrap().get(&path).cloned();
-        let missing = || (b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n".to_vec(), &b""[..]);
-        let (response, more) = response.unwrap_or_else(missing);
-        stream.write_all(&response).await?;
-        while !more.is_empty() {
-            stream.write_all(more).await?;
+        let Some(Response { bytes, repeated }) = response else {
+            stream.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n").await?;
+            continue;
+        };
+        stream.write_all(&bytes).await?;
+        while !repeated.is_empty() {
+            stream.write_all(repeated).await?;
         }
     }
 }

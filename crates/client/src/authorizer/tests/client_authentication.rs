@@ -5,6 +5,7 @@ use portcullis_metadata::Secret;
 use super::*;
 use crate::{ClientAuthentication, ClientCredentials, TokenAuthMethod};
 
+const BOTH: &[&str] = &["client_secret_basic", "client_secret_post"];
 const REGISTERED: &str = r#"{"client_id":"c","client_secret":"s","token_endpoint_auth_method":"client_secret_basic"}"#;
 
 /// A server that lists these methods, registers clients for basic, and grants a token if `accepts`.
@@ -36,7 +37,6 @@ fn is_basic(request: &FetchRequest) -> bool {
 /// I4: after the server rejects the client, the secret is sent once by the other method that it lists.
 #[tokio::test]
 async fn the_other_listed_method_is_tried_once() {
-    const BOTH: &[&str] = &["client_secret_basic", "client_secret_post"];
     for error in ["invalid_client", "unauthorized_client"] {
         let network = server(BOTH, is_post, error);
         run(&network, &ScriptedUser::consents()).await.unwrap();
@@ -57,7 +57,6 @@ async fn the_other_listed_method_is_tried_once() {
 /// I4: after the other listed method, basic is also tried without `client_id` in the body.
 #[tokio::test]
 async fn basic_is_also_tried_without_the_client_in_the_body() {
-    const BOTH: &[&str] = &["client_secret_basic", "client_secret_post"];
     for (listed, requests) in [(&["client_secret_basic"][..], 2), (BOTH, 3)] {
         let network = server(listed, is_only_basic, "invalid_client");
         run(&network, &ScriptedUser::consents()).await.unwrap();
@@ -68,14 +67,14 @@ async fn basic_is_also_tried_without_the_client_in_the_body() {
 /// I4: the user's choice is registered and used, and no other method is tried.
 #[tokio::test]
 async fn the_users_choice_is_exact() {
-    const BOTH: &[&str] = &["none", "client_secret_basic", "client_secret_post"];
+    const ALL: &[&str] = &["none", "client_secret_basic", "client_secret_post"];
     let start = StartUrl::parse(RESOURCE).unwrap();
     for (chosen, accepts, rejected) in [
         (TokenAuthMethod::ClientSecretPost, is_post as fn(&FetchRequest) -> bool, 1),
         (TokenAuthMethod::ClientSecretBasic, is_basic, 2),
     ] {
         let settings = AuthorizerSettings { token_auth_method: Some(chosen), ..AuthorizerSettings::default() };
-        let network = server(BOTH, accepts, "invalid_client");
+        let network = server(ALL, accepts, "invalid_client");
         authorizer(&network, &ScriptedUser::consents(), settings.clone()).authorize(&start).await.unwrap();
         assert_eq!(network.to(TOKEN_URL).len(), 1);
         let sent: serde_json::Value = serde_json::from_slice(&network.to(REGISTRATION_URL)[0].body).unwrap();
@@ -84,7 +83,7 @@ async fn the_users_choice_is_exact() {
         let issuer = Issuer::parse(ISSUER).unwrap();
         let authentication = ClientAuthentication::Secret(Secret::new("s"));
         let credentials = vec![ClientCredentials { issuer, client_id: "mine".into(), authentication }];
-        let network = server(BOTH, |_| false, "unauthorized_client");
+        let network = server(ALL, |_| false, "unauthorized_client");
         let settings = AuthorizerSettings { credentials, ..settings };
         authorizer(&network, &ScriptedUser::consents(), settings).authorize(&start).await.unwrap_err();
         let sent = network.to(TOKEN_URL);

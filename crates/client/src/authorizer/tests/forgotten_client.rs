@@ -7,12 +7,12 @@ use super::*;
 const AUTHORIZATION_URL: &str = "https://auth.example.com/authorize";
 const CONFIGURATION_URL: &str = "https://auth.example.com/register/c";
 
-/// Signs in twice. The server forgets the client in between, and then responds with `respond`. Returns the number of
-/// registrations.
-async fn registrations(
+/// Signs in twice. The server forgets the client in between, and then responds with `respond`. `configuration` is the URL of
+/// the client configuration endpoint.
+async fn sign_in_twice(
     configuration: Option<&'static str>,
     respond: impl Fn(&FetchRequest) -> Option<Reply> + Send + Sync + 'static,
-) -> (usize, Arc<FetchFn>) {
+) -> Arc<FetchFn> {
     let forgot = Arc::new(AtomicBool::new(false));
     let is_forgotten = forgot.clone();
     let network = network_with(move |request| {
@@ -29,7 +29,7 @@ async fn registrations(
     authorizer.authorize(&start).await.unwrap();
     forgot.store(true, Ordering::Relaxed);
     authorizer.authorize(&start).await.unwrap();
-    (network.to(REGISTRATION_URL).len(), network)
+    network
 }
 
 fn is_authorization(request: &FetchRequest) -> bool {
@@ -40,16 +40,16 @@ fn is_authorization(request: &FetchRequest) -> bool {
 #[tokio::test]
 async fn the_configuration_endpoint_is_queried() {
     for (status, expected) in [(401, 2), (200, 1)] {
-        let (count, network) = registrations(Some(CONFIGURATION_URL), move |request| {
+        let network = sign_in_twice(Some(CONFIGURATION_URL), move |request| {
             (request.url.as_str() == CONFIGURATION_URL).then(|| Reply::json(status, r#"{"client_id":"c"}"#))
         })
         .await;
-        assert_eq!(count, expected, "{status}");
+        assert_eq!(network.to(REGISTRATION_URL).len(), expected, "{status}");
         assert_eq!(network.to(CONFIGURATION_URL)[0].headers[header::AUTHORIZATION], "Bearer rat");
     }
     const ELSEWHERE: &str = "https://evil.example/register/c";
-    let (count, network) = registrations(Some(ELSEWHERE), |_| None).await;
-    assert_eq!(count, 1);
+    let network = sign_in_twice(Some(ELSEWHERE), |_| None).await;
+    assert_eq!(network.to(REGISTRATION_URL).len(), 1);
     assert_eq!(network.to(ELSEWHERE).len(), 0);
 }
 
@@ -57,25 +57,18 @@ async fn the_configuration_endpoint_is_queried() {
 #[tokio::test]
 async fn the_authorization_endpoint_is_queried() {
     const UNKNOWN: &str = r#"{"error":"invalid_request","error_description":"Client ID 'c' not found"}"#;
-    let states = Arc::new(std::sync::Mutex::new(Vec::new()));
-    let seen = states.clone();
-    let (count, network) = registrations(None, move |request| {
-        is_authorization(request).then(|| {
-            seen.lock().unwrap().push(query(&request.url)["state"].clone());
-            Reply::json(400, UNKNOWN)
-        })
-    })
-    .await;
-    assert_eq!(count, 2);
-    assert_eq!(states.lock().unwrap().len(), 1);
+    let network = sign_in_twice(None, |request| is_authorization(request).then(|| Reply::json(400, UNKNOWN))).await;
+    assert_eq!(network.to(REGISTRATION_URL).len(), 2);
+    assert_eq!(network.requests().into_iter().filter(is_authorization).count(), 1);
 
     // The code of a server that grants immediately is discarded.
-    let (count, granted) =
-        registrations(None, |request| is_authorization(request).then(|| Reply::json(200, r#"{"code":"discarded"}"#)))
-            .await;
-    assert_eq!(count, 1);
-    assert!(granted.to(TOKEN_URL).iter().all(|request| form(request)["code"] == "the-code"));
-    drop(network);
+    let network = sign_in_twice(None, |request| {
+        let location = "http://127.0.0.1:7/callback?code=discarded";
+        is_authorization(request).then(|| Reply::status(302).header(header::LOCATION, location))
+    })
+    .await;
+    assert_eq!(network.to(REGISTRATION_URL).len(), 1);
+    assert!(network.to(TOKEN_URL).iter().all(|request| form(request)["code"] == "the-code"));
 }
 
 /// H3: `fresh_registration` registers again although the server knows the client.

@@ -1,10 +1,25 @@
 //! Clients are configured, registered or reused, and tokens belong to their client.
 
-use http::HeaderValue;
-use portcullis_metadata::Secret;
+use portcullis_metadata::{ClientIdMetadataDocument, ClientIdUrl, Secret};
 
 use super::{confirming_user::ConfirmingUser, *};
-use crate::{ClientAuthentication, ClientCredentials, registration::client_key::tests::PEM};
+use crate::{
+    ClientAuthentication, ClientCredentials, ClientInformation, ClientKey, client_id_metadata_document,
+    registration::client_key::tests::PEM,
+};
+
+const DOCUMENT: &str = "https://client.example/client.json";
+
+fn configured_client(issuer: &str, authentication: ClientAuthentication) -> AuthorizerSettings {
+    let issuer = Issuer::parse(issuer).unwrap();
+    let credentials = vec![ClientCredentials { issuer, client_id: "mine".into(), authentication }];
+    AuthorizerSettings { credentials, ..AuthorizerSettings::default() }
+}
+
+fn with_document() -> AuthorizerSettings {
+    let client_id_url = Some(ClientIdUrl::parse(DOCUMENT).unwrap());
+    AuthorizerSettings { client_id_url, ..AuthorizerSettings::default() }
+}
 
 /// H2: the members of a registration request.
 #[tokio::test]
@@ -65,12 +80,6 @@ async fn a_server_without_registration_needs_credentials() {
     assert_eq!(run(&network, &ScriptedUser::consents()).await.unwrap_err().code(), "client.no_registration");
 }
 
-fn configured_client(issuer: &str, authentication: ClientAuthentication) -> AuthorizerSettings {
-    let issuer = Issuer::parse(issuer).unwrap();
-    let credentials = vec![ClientCredentials { issuer, client_id: "mine".into(), authentication }];
-    AuthorizerSettings { credentials, ..AuthorizerSettings::default() }
-}
-
 /// H1, H3, I4: configured credentials take precedence, and are sent only to their own issuer.
 #[tokio::test]
 async fn configured_credentials_are_used_only_at_their_issuer() {
@@ -81,7 +90,7 @@ async fn configured_credentials_are_used_only_at_their_issuer() {
         ClientAuthentication::SecretPost(secret()),
         ClientAuthentication::SecretBasic(secret()),
         ClientAuthentication::Secret(secret()),
-        ClientAuthentication::PrivateKey(crate::ClientKey::from_pem("ES256", PEM, None).unwrap()),
+        ClientAuthentication::PrivateKey(ClientKey::from_pem("ES256", PEM, None).unwrap()),
     ] {
         let network = FetchFn::new(well_behaved);
         let user = ScriptedUser::consents();
@@ -154,13 +163,6 @@ async fn more_scopes_need_a_new_registration() {
     assert_eq!(last["scope"], "a b");
 }
 
-const DOCUMENT: &str = "https://client.example/client.json";
-
-fn with_document() -> AuthorizerSettings {
-    let client_id_url = Some(portcullis_metadata::ClientIdUrl::parse(DOCUMENT).unwrap());
-    AuthorizerSettings { client_id_url, ..AuthorizerSettings::default() }
-}
-
 /// H1: configured credentials, then the metadata document if the server supports it, then a registration.
 #[tokio::test]
 async fn the_order_of_registration_methods() {
@@ -168,7 +170,7 @@ async fn the_order_of_registration_methods() {
     let takes = || network_with_metadata(|document| document["client_id_metadata_document_supported"] = true.into());
     let brought = || configured_client(ISSUER, ClientAuthentication::None);
     let both = || AuthorizerSettings { credentials: brought().credentials, ..with_document() };
-    let unbound = crate::ClientInformation { client_id: "mine".into(), authentication: ClientAuthentication::None };
+    let unbound = ClientInformation { client_id: "mine".into(), authentication: ClientAuthentication::None };
     let unbound = || AuthorizerSettings { client: Some(unbound.clone()), ..with_document() };
     for (network, settings, client_id, registrations) in [
         (takes(), both(), "mine", 0),
@@ -204,10 +206,10 @@ async fn a_token_belongs_to_its_client() {
 /// This crate's parser accepts the client metadata document.
 #[test]
 fn a_client_document_describes_a_public_client() {
-    let url = || portcullis_metadata::ClientIdUrl::parse(DOCUMENT).unwrap();
+    let url = || ClientIdUrl::parse(DOCUMENT).unwrap();
     let redirect = Url::parse("http://127.0.0.1/callback").unwrap();
-    let document = crate::client_id_metadata_document(url(), "Mine", [&redirect]);
-    let read = portcullis_metadata::ClientIdMetadataDocument::parse(&document.to_json(), &url()).unwrap();
+    let document = client_id_metadata_document(url(), "Mine", [&redirect]);
+    let read = ClientIdMetadataDocument::parse(&document.to_json(), &url()).unwrap();
     assert_eq!(read, document);
 
     let parsed: serde_json::Value = serde_json::from_slice(&document.to_json()).unwrap();
@@ -221,7 +223,7 @@ fn a_client_document_describes_a_public_client() {
     );
 
     let web = Url::parse("https://client.example/callback").unwrap();
-    let web = crate::client_id_metadata_document(url(), "Mine", [&web]);
+    let web = client_id_metadata_document(url(), "Mine", [&web]);
     assert_eq!(web.metadata.application_type.as_deref(), Some("web"));
 }
 
@@ -232,7 +234,7 @@ async fn the_user_is_asked_for_the_client() {
     let network =
         || network_with_metadata(|document| drop(document.as_object_mut().unwrap().remove("registration_endpoint")));
     let authentication = ClientAuthentication::Secret(Secret::new("quiet"));
-    let details = crate::ClientInformation { client_id: "typed".into(), authentication };
+    let details = ClientInformation { client_id: "typed".into(), authentication };
 
     let user = ConfirmingUser::with_client(Some(details));
     let network_of_first = network();

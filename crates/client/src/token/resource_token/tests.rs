@@ -1,4 +1,4 @@
-//! Tests of tokens: their URLs, their lifetime and their refresh.
+//! The URLs, the scopes, the lifetime and the refresh of a token.
 
 use super::*;
 
@@ -70,22 +70,25 @@ fn a_token_is_for_its_start_url_and_its_resource() {
     };
     let root = "https://mcp.example.com/";
     let path = "https://mcp.example.com/a/mcp";
-    for (resource, start, other, expected) in [
-        (root, Some(path), path, true),
-        (root, Some(path), "https://mcp.example.com", true),
-        (root, Some(path), "https://mcp.example.com/a/mcp/", false),
-        (root, Some(path), "https://mcp.example.com/evil/mcp", false),
-        (root, Some(path), "https://mcp.example.com/a/mcp?b", false),
-        (root, Some(root), path, false),
-        (root, None, path, false),
-        (root, None, root, true),
-        (path, None, "https://mcp.example.com/a/mcp/", true),
-        (path, None, "https://mcp.example.com/a/mcp/b", false),
-        (path, Some(path), "https://mcp.example.com:444/a/mcp", false),
-    ] {
-        let token = obtained(resource, start);
-        assert_eq!(token.is_for(&StartUrl::parse(other).unwrap()), expected, "{resource} {start:?} {other}");
+    let is_for = |token: &ResourceToken, url: &str| token.is_for(&StartUrl::parse(url).unwrap());
+
+    let below_root = obtained(root, Some(path));
+    assert!(is_for(&below_root, path));
+    assert!(is_for(&below_root, "https://mcp.example.com"));
+    for other in
+        ["https://mcp.example.com/a/mcp/", "https://mcp.example.com/evil/mcp", "https://mcp.example.com/a/mcp?b"]
+    {
+        assert!(!is_for(&below_root, other), "{other}");
     }
+
+    assert!(!is_for(&obtained(root, Some(root)), path));
+    assert!(!is_for(&obtained(path, Some(path)), "https://mcp.example.com:444/a/mcp"));
+
+    // The start URL is unknown.
+    assert!(is_for(&obtained(root, None), root));
+    assert!(!is_for(&obtained(root, None), path));
+    assert!(is_for(&obtained(path, None), "https://mcp.example.com/a/mcp/"));
+    assert!(!is_for(&obtained(path, None), "https://mcp.example.com/a/mcp/b"));
 }
 
 /// I4: a token of another type than Bearer is rejected.

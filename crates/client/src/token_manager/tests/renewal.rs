@@ -1,8 +1,9 @@
 //! Tokens are refreshed before they expire, once for all requests and processes.
 
+use portcullis_metadata::UnixTime;
+
 use super::*;
 use crate::Interaction as _;
-use portcullis_metadata::UnixTime;
 
 /// I5: a token is refreshed before it expires, and the refresh token of the response is used next.
 #[tokio::test]
@@ -75,10 +76,7 @@ async fn a_valid_token_is_used_during_a_renewal() {
     let _renewal = token_manager.renewing.lock().await;
     for (now, is_there) in [(1_250, true), (1_300, false)] {
         fixture.clock.set_unix(UnixTime::from_secs(now));
-        let lookup = text(&token_manager);
-        tokio::pin!(lookup);
-        let polled = std::future::poll_fn(|context| std::task::Poll::Ready(lookup.as_mut().poll(context))).await;
-        assert_eq!(polled.is_ready(), is_there, "{now}");
+        assert_eq!(poll_once(text(&token_manager)).await.is_some(), is_there, "{now}");
     }
 }
 
@@ -90,14 +88,7 @@ async fn a_refresh_outlives_its_request() {
     let token_manager = fixture.token_manager(CredentialStore::in_directory(scratch.path()));
     token_manager.sign_in().await.unwrap();
     fixture.clock.set_unix(UnixTime::from_secs(1_250));
-    {
-        let cancelled = token_manager.token();
-        tokio::pin!(cancelled);
-        // The refresh begins, and its request is dropped.
-        assert!(
-            std::future::poll_fn(|context| std::task::Poll::Ready(cancelled.as_mut().poll(context))).await.is_pending()
-        );
-    }
+    assert!(poll_once(token_manager.token()).await.is_none());
     while fixture.server.counts() != (2, 1) {
         tokio::task::yield_now().await;
     }

@@ -1,13 +1,12 @@
 //! An [`AccessTokenSource`] provides the tokens.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::AtomicUsize;
 
-use http::{HeaderMap, Method, StatusCode, header};
 use portcullis_discovery::BoxFuture;
-use portcullis_metadata::{AccessToken, TokenResponse};
+use portcullis_metadata::TokenResponse;
 
 use super::*;
-use crate::{AccessTokenSource, AccessTokenSourceError, StartUrl};
+use crate::AccessTokenSourceError;
 
 /// Returns `token-0`, `token-1`, ... with this lifetime; always the same one if `changes` is false.
 struct CountingSource {
@@ -47,7 +46,7 @@ async fn a_source_provides_tokens() {
         let empty = HeaderMap::new();
         assert_eq!(request.should_retry(StatusCode::UNAUTHORIZED, &empty).await.unwrap(), retries);
         assert!(!request.should_retry(StatusCode::UNAUTHORIZED, &empty).await.unwrap());
-        let elsewhere = url::Url::parse("https://evil.example/mcp").unwrap();
+        let elsewhere = Url::parse("https://evil.example/mcp").unwrap();
         request.authorize(&Method::GET, &elsewhere, &mut headers).await.unwrap();
         assert!(!headers.contains_key(header::AUTHORIZATION));
     }

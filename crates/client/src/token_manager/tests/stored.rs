@@ -1,7 +1,8 @@
 //! A stored token is used only for its URLs.
 
-use super::*;
 use portcullis_metadata::UnixTime;
+
+use super::*;
 
 const ROOT: &str = "https://mcp.example.com/";
 const EVIL: &str = "https://mcp.example.com/evil/mcp";
