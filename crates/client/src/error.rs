@@ -208,11 +208,6 @@ pub enum ClientError {
     NoRandomness,
 }
 
-/// The excerpt of a response in parentheses, if there is one.
-fn parenthesized(response: Option<&ResponseExcerpt>) -> String {
-    response.map(|response| format!(" ({response})")).unwrap_or_default()
-}
-
 impl ClientError {
     /// The stable code, for logs and tests.
     pub fn code(&self) -> &'static str {
@@ -253,4 +248,9 @@ impl ClientError {
             Self::NoRandomness => "client.no_randomness",
         }
     }
+}
+
+/// The excerpt of a response in parentheses, if there is one.
+fn parenthesized(response: Option<&ResponseExcerpt>) -> String {
+    response.map(|response| format!(" ({response})")).unwrap_or_default()
 }

@@ -2,7 +2,7 @@
 //!
 //! All variants send the same request over loopback and read the same response, on one thread, with a number of
 //! connections in parallel. A server on another thread answers. The figures are the CPU time of the client thread. In each
-//! round every variant has its turn, and ratios are taken within a round.
+//! round every variant has its turn, and differences are taken within a round.
 #![allow(clippy::expect_used, clippy::print_stdout, reason = "a benchmark")]
 
 use std::{

@@ -46,7 +46,7 @@ impl DpopBinding {
     }
 
     /// Stores the nonce of a response. Returns whether it differs from the previous one.
-    pub(crate) fn learn(&self, url: &Url, headers: &HeaderMap) -> bool {
+    pub(crate) fn store_nonce(&self, url: &Url, headers: &HeaderMap) -> bool {
         let Some(nonce) = headers.get(NONCE).and_then(|nonce| nonce.to_str().ok()) else { return false };
         self.nonces().set(&url.origin(), nonce)
     }
@@ -111,9 +111,9 @@ pub(crate) mod tests {
         let binding = DpopBinding::generate().unwrap();
         let url = Url::parse("https://mcp.example.com/mcp?a=b#c").unwrap();
         let other = Url::parse("https://auth.example.com/token").unwrap();
-        assert!(binding.learn(&url, &nonce("one")));
-        assert!(!binding.learn(&url, &nonce("one")));
-        assert!(binding.learn(&url, &nonce("two")));
+        assert!(binding.store_nonce(&url, &nonce("one")));
+        assert!(!binding.store_nonce(&url, &nonce("one")));
+        assert!(binding.store_nonce(&url, &nonce("two")));
 
         let made = |url| binding.proof(&Method::POST, url, Some("hush"), UnixTime::from_secs(7)).unwrap();
         let said = claims(&made(&url));
@@ -129,8 +129,8 @@ pub(crate) mod tests {
     #[test]
     fn debug_shows_no_nonce() {
         let binding = DpopBinding::generate().unwrap();
-        assert!(!binding.learn(&Url::parse("https://a.example.com/").unwrap(), &HeaderMap::new()));
-        assert!(binding.learn(&Url::parse("https://a.example.com/").unwrap(), &nonce("nnn")));
+        assert!(!binding.store_nonce(&Url::parse("https://a.example.com/").unwrap(), &HeaderMap::new()));
+        assert!(binding.store_nonce(&Url::parse("https://a.example.com/").unwrap(), &nonce("nnn")));
         let shown = format!("{binding:?}");
         assert!(shown.starts_with("DpopKey"), "{shown}");
         assert!(!shown.contains("nnn"), "{shown}");

@@ -85,11 +85,11 @@ impl<'a> TokenEndpoint<'a> {
     ) -> Result<TokenResponse, ClientError> {
         let mut answer = self.send(client, fields, binding).await?;
         if let Some(binding) = binding {
-            let is_new = binding.learn(self.url, &answer.headers);
+            let is_new = binding.store_nonce(self.url, &answer.headers);
             let is_required = OAuthError::parse(&answer.body).is_ok_and(|error| error.error == dpop::USE_DPOP_NONCE);
             if answer.status != StatusCode::OK && is_new && is_required {
                 answer = self.send(client, fields, Some(binding)).await?;
-                binding.learn(self.url, &answer.headers);
+                binding.store_nonce(self.url, &answer.headers);
             }
         }
         if answer.status != StatusCode::OK {

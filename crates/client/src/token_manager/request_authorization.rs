@@ -119,7 +119,7 @@ impl RequestAuthorization {
         }
         let binding = self.used.as_ref().and_then(|used| used.binding());
         let nonce_is_new = match (&self.url, binding) {
-            (Some(url), Some(binding)) => binding.learn(url, headers),
+            (Some(url), Some(binding)) => binding.store_nonce(url, headers),
             _ => false,
         };
         match status {
