@@ -57,7 +57,10 @@ const REFUSALS: [(&str, &str); 7] = [
     ("auth/metadata-issuer-mismatch", "discovery.issuer_mismatch"),
 ];
 
-/// Runs all scenarios, and fails if a required one does.
+/// Runs the selected scenarios.
+///
+/// # Errors
+/// Fails when one does not pass, or none is selected.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let suite = Suite::install()?;
     let names = |list: &[&str]| list.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
@@ -72,17 +75,19 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         true => Some(built::build(&["--package=portcullis", "--bin=portcullis", "--locked"])?.program("portcullis")?),
         false => None,
     };
-    let mut faulty = 0;
+    let mut verdicts = Vec::new();
     for run in runs.iter().filter(|run| program.is_none() || run.revision != OLDEST) {
-        faulty += run.all(&suite, arguments, program.as_deref())?;
+        verdicts.extend(run.all(&suite, arguments, program.as_deref())?);
     }
+    ensure!(!verdicts.is_empty(), "no scenario has this name");
+    let faulty = count_faulty(&verdicts);
     ensure!(faulty == 0, "{faulty} scenarios did not pass");
     Ok(())
 }
 
 impl Run {
-    /// Runs the scenarios one by one and returns the number of failures.
-    fn all(&self, suite: &Suite, arguments: &Arguments, program: Option<&Path>) -> anyhow::Result<usize> {
+    /// Runs the selected scenarios one by one.
+    fn all(&self, suite: &Suite, arguments: &Arguments, program: Option<&Path>) -> anyhow::Result<Vec<Verdict>> {
         let wanted = |scenario: &&String| arguments.only.as_ref().is_none_or(|only| scenario.contains(only.as_str()));
         let mut verdicts = Vec::new();
         for scenario in self.scenarios.iter().filter(wanted) {
@@ -91,9 +96,9 @@ impl Run {
             verdict.faults.iter().for_each(|fault| println!("       {fault}"));
             verdicts.push(verdict);
         }
-        let faulty = verdicts.iter().filter(|verdict| !verdict.faults.is_empty()).count();
-        println!("{} {}: {}/{}", self.revision, self.title, verdicts.len() - faulty, verdicts.len());
-        Ok(faulty)
+        let passed = verdicts.len() - count_faulty(&verdicts);
+        println!("{} {}: {passed}/{}", self.revision, self.title, verdicts.len());
+        Ok(verdicts)
     }
 
     /// Runs one scenario with this program, or with the driver.
@@ -114,4 +119,8 @@ impl Run {
         let expected = refusal.map_or("ok", |(_, code)| code);
         Ok(verdict(scenario, &results, output.status.success(), expected))
     }
+}
+
+fn count_faulty(verdicts: &[Verdict]) -> usize {
+    verdicts.iter().filter(|verdict| !verdict.faults.is_empty()).count()
 }

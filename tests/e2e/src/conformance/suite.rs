@@ -6,7 +6,7 @@ use std::{
     process::{Command, Output},
 };
 
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 use portcullis_scenarios::{block_on, npm_install};
 use xtask::workspace;
 
@@ -42,12 +42,17 @@ impl Suite {
     }
 
     /// Returns the scenarios under one heading of a revision's requirements.
+    ///
+    /// # Errors
+    /// Fails when there is none.
     pub(crate) fn required(&self, revision: &str, heading: &str) -> anyhow::Result<Vec<String>> {
         let listed = self.run(&["list", "--requirements", revision])?;
         let text = String::from_utf8(listed.stdout)?;
         let below = text.lines().skip_while(|line| !line.starts_with(heading)).skip(1);
-        let names = below.map_while(|line| line.strip_prefix("  - "));
-        Ok(names.map(|line| line.split(' ').next().unwrap_or(line).to_owned()).collect())
+        let lines = below.map_while(|line| line.strip_prefix("  - "));
+        let names: Vec<_> = lines.map(|line| line.split(' ').next().unwrap_or(line).to_owned()).collect();
+        ensure!(!names.is_empty(), "the suite lists no scenario under {heading:?} for {revision}");
+        Ok(names)
     }
 
     /// Returns an empty folder for results.
@@ -61,7 +66,7 @@ impl Suite {
     }
 }
 
-/// Returns the only file of this name below a folder.
+/// Returns a file of this name below a folder.
 pub(crate) fn find(folder: &Path, name: &str) -> Option<PathBuf> {
     fs::read_dir(folder).ok()?.filter_map(Result::ok).find_map(|entry| {
         let path = entry.path();
