@@ -22,15 +22,18 @@ struct Check {
     description: Option<String>,
 }
 
-/// The last line that the driver writes.
+/// The beginning of the last line that the driver writes.
 pub(crate) const OUTCOME: &str = "outcome: ";
 
-/// Reads a scenario's results strictly: a failed check, a warning, an unexpected exit of the client, or a missing check is a
-/// fault. `output` is the output of the suite.
-pub(crate) fn verdict(scenario: &str, results: &Path, output: bool, expected: &str) -> Verdict {
+/// Reads a scenario's results strictly: a failed check, a warning, a missing check, another outcome of the client than the
+/// expected one, or a failure of the suite is a fault.
+pub(crate) fn verdict(scenario: &str, results: &Path, suite_succeeded: bool, expected: &str) -> Verdict {
     let mut faults = Vec::new();
     let read = |name| suite::find(results, name).and_then(|path| fs::read_to_string(path).ok()).unwrap_or_default();
-    let checks: Vec<Check> = serde_json::from_str(&read("checks.json")).unwrap_or_default();
+    let checks: Vec<Check> = serde_json::from_str(&read("checks.json")).unwrap_or_else(|error| {
+        faults.push(format!("checks.json cannot be read: {error}"));
+        Vec::new()
+    });
     if !checks.iter().any(|check| check.status == "SUCCESS") {
         faults.push("nothing was checked".to_owned());
     }
@@ -44,7 +47,7 @@ pub(crate) fn verdict(scenario: &str, results: &Path, output: bool, expected: &s
         let detail = stderr.lines().filter(|line| !line.starts_with(OUTCOME)).collect::<Vec<_>>().join(" / ");
         faults.push(format!("the client ended with {outcome}, not with {expected}: {detail}"));
     }
-    if !output && faults.is_empty() {
+    if !suite_succeeded && faults.is_empty() {
         faults.push("the suite reports a failure".to_owned());
     }
     Verdict { scenario: scenario.to_owned(), faults }
