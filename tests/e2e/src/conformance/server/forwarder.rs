@@ -53,7 +53,8 @@ impl Drop for Forwarder {
     }
 }
 
-/// `Host` is not changed, because a scenario tests it.
+/// Forwards a request with the token. Does not change `Host`, because a scenario tests it. Returns 502 if there is no
+/// response.
 async fn forward(
     client: Client<HttpConnector, Incoming>,
     to: Authority,
@@ -61,15 +62,16 @@ async fn forward(
     mut request: Request<Incoming>,
 ) -> Result<ForwardedResponse, Infallible> {
     let path = request.uri().path_and_query().map_or("/", |path| path.as_str()).to_owned();
-    let uri = Uri::builder().scheme("http").authority(to).path_and_query(path).build();
-    *request.uri_mut() = uri.unwrap_or_default();
+    let Ok(uri) = Uri::builder().scheme("http").authority(to).path_and_query(path).build() else {
+        return Ok(bad_gateway());
+    };
+    *request.uri_mut() = uri;
     request.headers_mut().insert(AUTHORIZATION, bearer);
-    Ok(match client.request(request).await {
-        Ok(response) => response.map(Either::Left),
-        Err(_) => {
-            let mut response = Response::new(Either::Right(Empty::new()));
-            *response.status_mut() = StatusCode::BAD_GATEWAY;
-            response
-        }
-    })
+    Ok(client.request(request).await.map_or_else(|_| bad_gateway(), |response| response.map(Either::Left)))
+}
+
+fn bad_gateway() -> ForwardedResponse {
+    let mut response = Response::new(Either::Right(Empty::new()));
+    *response.status_mut() = StatusCode::BAD_GATEWAY;
+    response
 }

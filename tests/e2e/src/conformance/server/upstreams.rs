@@ -48,7 +48,7 @@ pub(super) struct Listening {
     program: Option<Program>,
 }
 
-/// Returns all servers that can be had from registries.
+/// Returns the servers that are built here or installed from npm. One whose packages cannot be installed is missing.
 pub(super) async fn all(target: &Path) -> anyhow::Result<Vec<Upstream>> {
     let rmcp = built::build(&["--package=portcullis-everything-server", "--locked"])?;
     let rmcp = rmcp.program("everything_server")?.to_string_lossy().into_owned();
