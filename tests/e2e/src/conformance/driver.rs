@@ -1,7 +1,7 @@
 //! The client that the suite starts, on `portcullis-client`.
 //!
-//! `MCP_CONFORMANCE_PROTOCOL_VERSION` determines the revision. The scenario and its context only determine the
-//! credentials. The calls are the same in every scenario.
+//! `MCP_CONFORMANCE_PROTOCOL_VERSION` determines the revision. The scenario and its context determine the credentials and
+//! the arguments of tool calls. Otherwise, the calls are the same in every scenario.
 
 mod accepting_handler;
 mod connect;
@@ -81,7 +81,7 @@ fn arguments(context: &Value, tool: &Value) -> Value {
 
 /// Does what the scenario expects of a client.
 async fn drive(url: &str) -> anyhow::Result<()> {
-    // Older wires are negotiated down to by the server.
+    // The server negotiates older versions.
     let revision = Revision::parse(&version()?).unwrap_or(Revision::V2025_11_25);
     let context = context()?;
     let fetch: Arc<dyn Fetch> = Arc::new(HttpFetch::new(FetchSettings::default())?);

@@ -74,7 +74,7 @@ impl Client {
         let tools = self.call("tools/list", json!({})).await?.unwrap_or_default();
         for tool in tools["tools"].as_array().into_iter().flatten() {
             let params = json!({ "name": tool["name"], "arguments": arguments(context, tool) });
-            // What a tool answers is its own affair.
+            // The result of a tool does not matter.
             self.call("tools/call", params).await?;
         }
         Ok(())

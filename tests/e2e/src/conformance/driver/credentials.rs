@@ -62,10 +62,12 @@ pub(super) fn grant(context: &Value) -> anyhow::Result<Option<NonInteractiveGran
             id_token: Arc::new(Secret::new(id_token)),
         })));
     }
+    Ok(is_machine().then_some(NonInteractiveGrant::ClientCredentials))
+}
 
-    // Scenarios with a user can have a secret, too. Only the name distinguishes them.
-    let is_machine = env::var("MCP_CONFORMANCE_SCENARIO").is_ok_and(|name| name.contains("client-credentials"));
-    Ok(is_machine.then_some(NonInteractiveGrant::ClientCredentials))
+/// Returns whether a scenario with a client secret has no user. Only the name of the scenario distinguishes them.
+pub(super) fn is_machine() -> bool {
+    env::var("MCP_CONFORMANCE_SCENARIO").is_ok_and(|name| name.contains("client-credentials"))
 }
 
 /// Returns a workload's assertion, which is only sent to its audience.

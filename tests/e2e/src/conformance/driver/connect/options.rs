@@ -5,7 +5,7 @@ use std::{env, fs};
 use portcullis_scenarios::Scratch;
 use serde_json::Value;
 
-use super::super::credentials::DOCUMENT;
+use super::super::credentials::{DOCUMENT, is_machine};
 
 /// Returns the options that a person would choose. A machine without a secret has a command that obtains its tokens.
 pub(super) fn options(url: &str, context: &Value, folder: &Scratch) -> anyhow::Result<Vec<String>> {
@@ -25,10 +25,7 @@ pub(super) fn options(url: &str, context: &Value, folder: &Scratch) -> anyhow::R
         (Some(client_id), None) => options.extend(["--client-id", client_id].map(str::to_owned)),
         (None, _) => options.extend(["--client-metadata-url", DOCUMENT].map(str::to_owned)),
     }
-
-    // A client with a secret may be a person's too: the name alone says which.
-    let is_machine = env::var("MCP_CONFORMANCE_SCENARIO").is_ok_and(|name| name.contains("client-credentials"));
-    let grant = if is_machine { "--client-credentials" } else { "--auto-consent" };
+    let grant = if is_machine() { "--client-credentials" } else { "--auto-consent" };
     options.extend([grant, "--accept-broader-resource"].map(str::to_owned));
     Ok(options)
 }
