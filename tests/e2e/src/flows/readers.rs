@@ -116,8 +116,8 @@ async fn start(
     Ok(readers)
 }
 
-/// Checks that each reader reports names and resolves the aliases that it is known to resolve. Other readers would pass
-/// any corpus.
+/// Checks that each reader reports names and resolves the aliases that it is known to resolve. A reader that reports
+/// nothing would pass any corpus.
 async fn control(gateway: &Gateway, readers: &[Reader]) -> anyhow::Result<()> {
     let cases = corpus::controls();
     let sent: Vec<Sent> = sender::send_privileged(gateway, readers, cases).await?;

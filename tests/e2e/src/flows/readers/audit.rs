@@ -10,6 +10,7 @@ use super::PRIVILEGED;
 /// The gateway's decision on one request.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Decision {
+    /// Whether the gateway admitted the request, which can have failed afterwards.
     pub(super) is_allowed: bool,
     /// Whether the token had all scopes.
     pub(super) is_privileged: bool,
@@ -42,7 +43,7 @@ impl Decision {
         let names: Vec<_> = members.iter().flat_map(|member| texts(&record[*member])).collect();
         let code = ["deny.code", "fail.code"].into_iter().find_map(|member| record[member].as_str());
         Self {
-            is_allowed: record["decision"] != "deny",
+            is_allowed: record["decision"] == "allow" || record["decision"] == "fail",
             is_privileged: record["principal.subject"] == PRIVILEGED,
             code: code.unwrap_or_default().to_owned(),
             method: record["mcp.method"].as_str().map(str::to_owned),

@@ -183,7 +183,7 @@ fn name(random: &mut Random, place: Place) -> String {
     text(random, &plain)
 }
 
-/// Returns a spelling of the protected resource with one or two changes.
+/// Returns a spelling of the protected resource with up to two insertions.
 fn uri(random: &mut Random) -> String {
     let mut uri = random.of(&URI_ALIASES).to_owned();
     for _ in 0..random.below(3) {
@@ -229,7 +229,7 @@ fn text(random: &mut Random, plain: &str) -> String {
     text
 }
 
-/// Changes a few bytes.
+/// Inserts, removes, repeats or changes a few bytes.
 fn damage(random: &mut Random, body: &mut Vec<u8>) {
     let at = random.below(body.len() + 1);
     let end = (at + random.below(12)).min(body.len());

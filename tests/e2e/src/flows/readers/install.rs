@@ -54,7 +54,8 @@ struct Installer<'a> {
 }
 
 impl Installer<'_> {
-    /// The script is copied next to the packages, because Node.js resolves them from the script's folder.
+    /// Installs the packages and returns the script. It is copied next to them, because Node.js resolves them from the
+    /// script's folder.
     async fn typescript(&self) -> anyhow::Result<PathBuf> {
         let source = self.sources.join("typescript");
         let folder = self.target.join("typescript");
@@ -70,7 +71,7 @@ impl Installer<'_> {
         install::python(&self.target.join("python"), &self.sources.join("requirements.txt"), self.logs).await
     }
 
-    /// Go's cache determines what is rebuilt.
+    /// Builds a reader. Go's cache determines what is rebuilt.
     async fn go(&self, name: &'static str) -> anyhow::Result<Installed> {
         let program = self.target.join(format!("{name}-reader"));
         let go = |arguments: &[&str]| {

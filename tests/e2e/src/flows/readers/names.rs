@@ -83,7 +83,7 @@ fn without_secrets(uri: &str) -> String {
     format!("{scheme}://{}", &rest[after..])
 }
 
-/// Returns a glob with at most one asterisk, at the end.
+/// Returns whether a text matches a glob with at most one asterisk, at the end.
 fn matches(glob: &str, text: &str) -> bool {
     glob.strip_suffix('*').map_or(glob == text, |start| text.starts_with(start))
 }

@@ -28,7 +28,7 @@ impl Report {
     /// Checks that messages were compared, and no difference was found.
     ///
     /// # Errors
-    /// Fails if a reader read a message differently, or received none.
+    /// Fails if a reader read a message differently, or received none, or if all readers were skipped.
     pub(super) fn result(&self) -> anyhow::Result<()> {
         let compared = || {
             self.0.iter().filter_map(|(name, row)| match row {
@@ -36,6 +36,7 @@ impl Report {
                 Row::Skipped(_) => None,
             })
         };
+        ensure!(compared().next().is_some(), "no reader is available");
         for (name, comparison) in compared() {
             ensure!(comparison.seen > 0, "{name} saw no message at all");
         }
@@ -43,9 +44,7 @@ impl Report {
         ensure!(differing == 0, "{differing} messages reach a reader differently from what was checked and audited");
         Ok(())
     }
-}
 
-impl Report {
     /// Returns all findings.
     pub(super) fn findings(&self) -> String {
         let findings = self.0.iter().flat_map(|(name, row)| match row {
@@ -85,10 +84,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_skipped_reader_is_told_as_such_and_a_blind_one_fails() {
+    fn a_skipped_reader_is_shown_and_never_passes_and_a_blind_one_fails() {
         let mut report = Report::default();
         report.add("go", Row::Skipped("go is not here".to_owned()));
         assert!(report.to_string().contains("skipped: go is not here"));
+        assert!(report.result().is_err());
+        report.add("serde_json", Row::Compared(Comparison { sent: 3, seen: 3, ..Comparison::default() }));
         assert!(report.result().is_ok());
         report.add("aiohttp", Row::Compared(Comparison { sent: 3, refused: 3, ..Comparison::default() }));
         assert!(report.result().is_err());

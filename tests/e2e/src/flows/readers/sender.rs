@@ -131,13 +131,13 @@ impl Sender {
         Ok(Sent { cases, with_response })
     }
 
-    /// Returns `None` without a response in time.
+    /// Sends a case, in a session if it needs one. Returns `None` without a response in time.
     async fn send_case(&mut self, case: &Case) -> anyhow::Result<Option<ReaderResponse>> {
         let session = match case.era {
             Era::Legacy => Some(self.session().await?),
             Era::Modern => None,
         };
-        let mut request = self.request(&case.body);
+        let mut request = self.request(&case.body)?;
         if let Some(session) = session {
             let headers = request.headers_mut();
             headers.insert(PROTOCOL_VERSION, HeaderValue::from_static(LEGACY));
@@ -155,11 +155,12 @@ impl Sender {
         if let Some(session) = &self.session {
             return Ok(session.clone());
         }
-        let opened = self.exchange(self.request(INITIALIZE.as_bytes())).await?.context("initialize got no response")?;
+        let opened =
+            self.exchange(self.request(INITIALIZE.as_bytes())?).await?.context("initialize got no response")?;
         ensure!(opened.status == StatusCode::OK, "initialize got {}: {:?}", opened.status, opened.body);
         // For readers without sessions, the gateway issues the identifier.
         let session = opened.session.context("no session was opened")?;
-        let mut request = self.request(INITIALIZED.as_bytes());
+        let mut request = self.request(INITIALIZED.as_bytes())?;
         request.headers_mut().insert(PROTOCOL_VERSION, HeaderValue::from_static(LEGACY));
         request.headers_mut().insert(SESSION, session.clone());
         self.exchange(request).await?;
@@ -167,15 +168,16 @@ impl Sender {
         Ok(session)
     }
 
-    fn request(&self, body: &[u8]) -> Request<Full<Bytes>> {
-        let mut request = Request::post(self.uri.as_str()).body(Full::from(body.to_vec())).unwrap_or_default();
+    fn request(&self, body: &[u8]) -> anyhow::Result<Request<Full<Bytes>>> {
+        let mut request = Request::post(self.uri.as_str()).body(Full::from(body.to_vec()))?;
         let headers = request.headers_mut();
         headers.insert(header::AUTHORIZATION, self.bearer.clone());
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
-        request
+        Ok(request)
     }
 
+    /// Sends a request. Returns `None` without a response in time.
     async fn exchange(&self, request: Request<Full<Bytes>>) -> anyhow::Result<Option<ReaderResponse>> {
         match timeout(ANSWER_LIMIT, self.client.request(request)).await {
             // After a closed connection, there is no identifier.
@@ -186,7 +188,7 @@ impl Sender {
 }
 
 impl ReaderResponse {
-    /// Reads a response up to a limit.
+    /// Reads a response. The body is empty if it does not end in time.
     async fn read(response: Response<Incoming>) -> Self {
         let (head, body) = response.into_parts();
         let content_type = head.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
