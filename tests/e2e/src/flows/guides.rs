@@ -47,13 +47,14 @@ const BROWSER: &str = "#!/bin/sh\nexec curl --silent --location --output /dev/nu
 /// Executes all guides and pages with commands, or the selected ones, and prints a line for each.
 ///
 /// # Errors
-/// Fails when a command fails, or its output is not what the guide shows.
+/// Fails when a command fails, or its output is not what the guide shows, and when no command was executed.
 pub(super) async fn run(program: &Path, target: &Path, folder: &Path, options: &Options) -> anyhow::Result<()> {
     let documents = Document::all()?;
     for name in &options.guide {
         ensure!(documents.iter().any(|document| document.name == *name), "there is no guide {name:?}");
     }
     let mut failed = Vec::new();
+    let mut executed = 0;
     for Document { name, path, is_guide } in documents {
         if !options.guide.is_empty() && !options.guide.contains(&name) {
             continue;
@@ -67,7 +68,10 @@ pub(super) async fn run(program: &Path, target: &Path, folder: &Path, options: &
         match execute(&page, program, target, &folder.join(&name)).await {
             Ok(0) if !is_guide => {}
             Ok(0) => println!("nothing  {name}: no command of this guide is executed"),
-            Ok(commands) => println!("passed   {name}: {commands} commands, {} s", started.elapsed().as_secs()),
+            Ok(commands) => {
+                executed += commands;
+                println!("passed   {name}: {commands} commands, {} s", started.elapsed().as_secs());
+            }
             Err(error) => {
                 println!("FAILED   {name}: {error:#}");
                 failed.push(name);
@@ -75,6 +79,7 @@ pub(super) async fn run(program: &Path, target: &Path, folder: &Path, options: &
         }
     }
     ensure!(failed.is_empty(), "these guides do not work: {}", failed.join(", "));
+    ensure!(executed > 0, "no command was executed");
     Ok(())
 }
 

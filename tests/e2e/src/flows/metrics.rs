@@ -44,7 +44,7 @@ pub(super) async fn run(folder: &Path, progress: &mut Progress) -> anyhow::Resul
     running.expect_running()
 }
 
-/// The program starts with metrics.
+/// Starts the program with a listener for administrators, which serves metrics.
 async fn start(admin: SocketAddr, folder: &Path, token: &Scratch) -> anyhow::Result<Deployment> {
     let admin_token = folder.join("admin-token");
     fs::write(&admin_token, ADMIN_TOKEN)?;
@@ -76,7 +76,7 @@ async fn send_requests(deployment: &Deployment) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// `promtool` accepts the metrics.
+/// Checks that the token for scrapes reads only metrics, and that `promtool` accepts them.
 async fn lint(promtool: &Path, admin: SocketAddr, folder: &Path) -> anyhow::Result<()> {
     let restricted = Request::new("GET", "/v1/sessions").bearer(METRICS_TOKEN).send(admin).await;
     ensure!(restricted.status == 403, "the metrics token lists sessions: {}", restricted.status);
@@ -128,8 +128,8 @@ async fn scraped(prometheus: SocketAddr, deployment: &Deployment) -> anyhow::Res
         send_requests(deployment).await?;
         let rate =
             query(prometheus, "sum by (code) (rate(portcullis_requests_total{decision=\"deny\"}[10s])) > 0").await?;
-        let opened = query(prometheus, "rate(portcullis_sessions_ended_total[10s]) > 0").await?;
-        if rate.len() >= 2 && !opened.is_empty() {
+        let ended = query(prometheus, "rate(portcullis_sessions_ended_total[10s]) > 0").await?;
+        if rate.len() >= 2 && !ended.is_empty() {
             return Ok(());
         }
         ensure!(Instant::now() < deadline, "Prometheus has no rates after {SETTLE:?}: {rate:?}");
@@ -140,7 +140,7 @@ async fn scraped(prometheus: SocketAddr, deployment: &Deployment) -> anyhow::Res
 /// Metrics that exist only after an event that this run does not cause, or with a table that it does not have.
 const WITHOUT_RESULT: &[&str] = &["portcullis_certificate_expiry_timestamp_seconds", "portcullis_streams_ended_total"];
 
-/// Each query of the dashboard has a result.
+/// Checks that each query of the dashboard has a result, except those of [`WITHOUT_RESULT`].
 async fn dashboard(prometheus: SocketAddr, repository: &Path) -> anyhow::Result<()> {
     let text = fs::read_to_string(repository.join("deploy/grafana/portcullis.json"))?;
     let dashboard: Value = serde_json::from_str(&text).context("the dashboard is not JSON")?;
@@ -161,10 +161,11 @@ async fn dashboard(prometheus: SocketAddr, repository: &Path) -> anyhow::Result<
     Ok(())
 }
 
-/// Each alert is evaluated, and none fires.
+/// Checks that each alert is evaluated, and none fires.
 async fn alerts(prometheus: SocketAddr, repository: &Path) -> anyhow::Result<()> {
     let text = fs::read_to_string(repository.join("deploy/prometheus/portcullis.rules.yml"))?;
     let written = text.matches("- alert: ").count();
+    ensure!(written > 0, "the file of the rules has no alert");
     let deadline = Instant::now() + SETTLE;
     let rules = loop {
         let groups = get(prometheus, "/api/v1/rules").await?;
@@ -178,7 +179,8 @@ async fn alerts(prometheus: SocketAddr, repository: &Path) -> anyhow::Result<()>
         if rules.len() == written && rules.iter().all(is_evaluated) {
             break rules;
         }
-        ensure!(Instant::now() < deadline, "{} of {written} alerts are loaded", rules.len());
+        let evaluated = rules.iter().filter(|rule| is_evaluated(rule)).count();
+        ensure!(Instant::now() < deadline, "{evaluated} of {written} alerts are evaluated");
         sleep(POLL).await;
     };
     for rule in rules {
