@@ -82,7 +82,7 @@ fn java() -> anyhow::Result<()> {
     }
 }
 
-/// Keycloak is downloaded and checked.
+/// Downloads the archive, and checks its size and its hash.
 async fn download(archive: &Path) -> anyhow::Result<()> {
     let mut file = File::create(archive).with_context(|| format!("{} cannot be created", archive.display()))?;
     let fetch = HttpFetch::new(Default::default())?;
@@ -106,7 +106,7 @@ async fn download(archive: &Path) -> anyhow::Result<()> {
     expect::equal("SHA-256 of the archive", SHA_256, hexadecimal(&hash.finalize()))
 }
 
-/// Keycloak is unpacked.
+/// Unpacks the archive into a folder.
 async fn unpack(archive: &Path, folder: &Path) -> anyhow::Result<()> {
     let mut tar = tokio::process::Command::new("tar");
     tar.arg("-xzf").arg(archive).arg("-C").arg(folder).kill_on_drop(true);

@@ -50,7 +50,8 @@ impl Setup {
         }
     }
 
-    /// Starts a server of this setup under another name, on any port.
+    /// Starts a server of this setup under this name. It listens at the resource's address if the name is that of
+    /// [`Jwt`](Self::Jwt), else on any port.
     pub(super) async fn start(
         self,
         name: &'static str,
@@ -60,7 +61,6 @@ impl Setup {
     ) -> anyhow::Result<Server> {
         let mut command = serve(program, folder, name, &addresses.file(&format!("{}.toml", self.name()))?)?;
         command.envs(SECRETS);
-        // Only the first one listens on the address of the resource.
         if name != Self::Jwt.name() {
             command.args(["--listen", "127.0.0.1:0"]);
         }

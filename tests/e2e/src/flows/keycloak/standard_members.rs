@@ -1,5 +1,5 @@
-//! A proxy to Keycloak's introspection that keeps only the members of RFC 7662 in responses, so that only `token_type` has
-//! the type of a token, as with other authorization servers.
+//! [`StandardMembers`]: a proxy to Keycloak's introspection that keeps only the members of RFC 7662 in responses, so that only
+//! `token_type` has the type of a token, as with other authorization servers.
 
 use std::{convert::Infallible, net::SocketAddr, sync::Arc};
 
@@ -21,7 +21,7 @@ const STANDARD: &[&str] =
 pub(super) struct StandardMembers(JoinHandle<()>);
 
 impl StandardMembers {
-    /// Listens, and adds the members to Keycloak's responses.
+    /// Listens, and forwards requests to Keycloak.
     pub(super) async fn listen(address: SocketAddr, keycloak: SocketAddr) -> anyhow::Result<Self> {
         let listener = TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address}"))?;
         let fetch = Arc::new(HttpFetch::new(Default::default())?);
@@ -48,8 +48,9 @@ async fn respond(
     request: Request<Incoming>,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
     let mut response = Response::new(Full::default());
-    match ask(&fetch, keycloak, request).await {
-        Ok(members) => {
+    match forward(&fetch, keycloak, request).await {
+        Ok((status, members)) => {
+            *response.status_mut() = status;
             response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
             *response.body_mut() = Full::from(Value::Object(members).to_string());
         }
@@ -58,12 +59,12 @@ async fn respond(
     Ok(response)
 }
 
-/// Forwards a request to Keycloak, and returns the response.
-async fn ask(
+/// Forwards a request to Keycloak, and returns the status and the standard members of the response.
+async fn forward(
     fetch: &HttpFetch,
     keycloak: SocketAddr,
     request: Request<Incoming>,
-) -> anyhow::Result<Map<String, Value>> {
+) -> anyhow::Result<(StatusCode, Map<String, Value>)> {
     let (head, body) = request.into_parts();
     let url = format!("http://{keycloak}{}", head.uri.path()).parse()?;
     let mut forwarded = FetchRequest::new(head.method, url, UrlPolicy::Operator);
@@ -73,7 +74,8 @@ async fn ask(
         }
     }
     forwarded.body = body.collect().await?.to_bytes();
-    let mut members: Map<String, Value> = serde_json::from_slice(&fetch.fetch(forwarded).await?.body)?;
+    let response = fetch.fetch(forwarded).await?;
+    let mut members: Map<String, Value> = serde_json::from_slice(&response.body)?;
     members.retain(|name, _| STANDARD.contains(&name.as_str()));
-    Ok(members)
+    Ok((response.status, members))
 }

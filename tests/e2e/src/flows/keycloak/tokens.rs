@@ -68,7 +68,7 @@ impl Client<'_> {
         })
     }
 
-    /// Signs in through the pages and returns the code.
+    /// Signs in through the pages and returns the redirect, which has the code.
     pub(super) async fn sign_in(&self, scope: &str, user: &str, verifier: &PkceVerifier) -> anyhow::Result<Arrival> {
         let url = self.authorization_url(scope, verifier)?;
         pages::visit(self.recorder, &url, REDIRECT_URI, &UserInput::consents(user, &pages::password(user))).await

@@ -22,7 +22,7 @@ pub(in crate::flows::keycloak) async fn run(fixture: &Fixture, progress: &mut Pr
     progress.step("ID token: 401 everywhere", id_token(fixture)).await
 }
 
-/// A token with a client in the audience is introspected with `client_secret_post`.
+/// Checks that a server of this setup accepts a token with [`SCOPE`].
 async fn layout(fixture: &Fixture, setup: Setup) -> anyhow::Result<()> {
     fixture.admitted(setup, &fixture.access(SCOPE).await?).await
 }

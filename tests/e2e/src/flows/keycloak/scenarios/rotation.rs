@@ -42,7 +42,8 @@ async fn rotated(fixture: &Fixture, old: &str) -> anyhow::Result<String> {
     Ok(new)
 }
 
-/// A token of a third key causes another fetch of the key set.
+/// Withdraws the first key. A token of a third key causes a fetch of the key set, after which tokens of the first key are
+/// rejected.
 async fn withdrawn(fixture: &Fixture, old: &str, new: &str) -> anyhow::Result<()> {
     let mut load = Load::default();
     load.add("the new key", fixture.servers.of(Setup::Jwt)?.address, new, Allowed::Success)?;

@@ -36,7 +36,7 @@ async fn revoked(fixture: &Fixture) -> anyhow::Result<()> {
     admitted_by_all(fixture, &access).await?;
     client.revoke(&access).await?;
     rejected_by_introspection(fixture, &access).await?;
-    // The introspection endpoint was not called.
+    // Without introspection, the token is accepted until it expires.
     fixture.admitted(Setup::Jwt, &access).await?;
     admitted_by_all(fixture, &other).await
 }
