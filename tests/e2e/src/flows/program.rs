@@ -142,15 +142,15 @@ impl Program {
 
 #[cfg(test)]
 mod tests {
-    use std::env;
+    use portcullis_scenarios::Scratch;
 
     use super::*;
 
     #[tokio::test(flavor = "current_thread")]
     async fn a_listener_is_that_of_the_program() {
         let free = portcullis_scenarios::free_address().unwrap();
-        let folder = env::temp_dir();
-        let mut ended = Program::start("e2e-ended", &mut Command::new("false"), &folder).unwrap();
+        let folder = Scratch::folder("listener");
+        let mut ended = Program::start("ended", &mut Command::new("false"), folder.path()).unwrap();
         assert!(ended.wait_for_listener(free).await.unwrap_err().to_string().contains("exit status: 1"));
         let other = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         ended.wait().await.unwrap();
@@ -162,7 +162,8 @@ mod tests {
     async fn lines_are_found_and_an_early_end_is_reported() {
         let mut shell = Command::new("sh");
         shell.args(["-c", "echo one >&2; echo two; exit 3"]);
-        let mut program = Program::start("e2e-find-line", &mut shell, &env::temp_dir()).unwrap();
+        let folder = Scratch::folder("find-line");
+        let mut program = Program::start("find-line", &mut shell, folder.path()).unwrap();
         assert_eq!(program.find_line(|line| line.strip_prefix("tw").map(str::to_owned)).await.unwrap(), "o");
         let message = program.find_line(|_| None::<()>).await.unwrap_err().to_string();
         assert!(message.contains("exit status: 3"), "{message}");
