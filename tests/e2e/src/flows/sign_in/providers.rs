@@ -1,6 +1,6 @@
 //! The development authorization server, plain and with each `--like`, in front of `portcullis serve`.
 
-use std::{fs, net::SocketAddr, path::Path};
+use std::{fs, net::SocketAddr};
 
 use anyhow::Context as _;
 use portcullis_scenarios::{Peer, PeerRequest, PeerResponse, free_address};
@@ -120,45 +120,32 @@ pub(super) async fn start(provider: &Provider, environment: &Environment<'_>) ->
     fs::write(&secret, "a-secret-of-tests\n")?;
     fs::write(&clients, CLIENTS.replace("{secret}", secret_text))?;
 
-    // The issuer of the resource that accepts every token is set after the start.
-    let accepting = matches!(provider.resource, Resource::Accepting);
     let url = Url::parse(&format!("http://{address}/mcp"))?;
     let put = |text: &&str| text.replace("{url}", url.as_str()).replace("{secret}", secret_text);
     let mut idp = command(environment.program);
     idp.args(["idp", "--listen", "127.0.0.1:0"]).args(provider.idp.iter().map(put)).arg("--clients").arg(&clients);
     let mut idp = Program::start("idp", &mut idp, folder)?;
     let issuer = idp.find_line(|line| line.strip_prefix(ANNOUNCEMENT).map(str::to_owned)).await?;
-    let issuer = Url::parse(&issuer).map(|_| issuer)?;
-    let mut site = if accepting {
-        let peer = Peer::start(accepting_resource(issuer.clone())).await;
-        Site::new(Url::parse(&peer.url("/mcp"))?).keeping(peer)
-    } else {
-        let server = gateway(provider, address, &issuer, folder, environment.program).await?;
-        Site::new(url.clone()).keeping(server)
+    let issuer_url = Url::parse(&issuer)?;
+    let mut site = match provider.resource {
+        Resource::Accepting => {
+            let peer = Peer::start(accepting_resource(issuer)).await;
+            Site::new(Url::parse(&peer.url("/mcp"))?).keeping(peer)
+        }
+        Resource::Gateway { issuer_path, issuer: lines, scopes_supported } => {
+            let issuer = match issuer_path {
+                Some(path) => issuer_url.join(path)?.to_string(),
+                None => issuer,
+            };
+            let configuration = configuration(address, &issuer, lines, scopes_supported, "");
+            let mut serve = serve(environment.program, folder, "serve", &configuration)?;
+            let server = Server::start("serve", &mut serve, folder).await?;
+            server.ready().await?;
+            Site::new(url.clone()).keeping(server)
+        }
     };
-    site.forget = Some(Url::parse(&issuer)?.join("/admin/forget")?);
+    site.forget = Some(issuer_url.join("/admin/forget")?);
     Ok(Start::ready(site.with_options(provider.options.iter().map(put)).keeping(idp)))
-}
-
-/// Starts a server that trusts the provider.
-async fn gateway(
-    provider: &Provider,
-    address: SocketAddr,
-    issuer: &str,
-    folder: &Path,
-    program: &Path,
-) -> anyhow::Result<Server> {
-    let Resource::Gateway { issuer_path, issuer: lines, scopes_supported } = provider.resource else {
-        anyhow::bail!("this provider has no gateway");
-    };
-    let issuer = match issuer_path {
-        Some(path) => Url::parse(issuer)?.join(path)?.to_string(),
-        None => issuer.to_owned(),
-    };
-    let configuration = configuration(address, &issuer, lines, scopes_supported, "");
-    let server = Server::start("serve", &mut serve(program, folder, "serve", &configuration)?, folder).await?;
-    server.ready().await?;
-    Ok(server)
 }
 
 /// Returns the configuration of a server with one resource at `/mcp`.
