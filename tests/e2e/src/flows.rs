@@ -134,7 +134,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         let environment = sign_in::Environment { program: &program, target: &target, folder: &folder, ready_within };
         block_on(sign_in::run(&environment, &arguments.sign_in_options))
     } else if arguments.restarts {
-        block_on(restarts::whole(&program, &target, &folder))
+        block_on(restarts::run(&program, &target, &folder))
     } else if arguments.guides {
         block_on(guides::run(&program, &target, &folder, &arguments.guide_options))
     } else {

@@ -47,6 +47,17 @@ pub(super) struct Registered {
     prompt: Prompt,
 }
 
+/// The claims of an access token that authorization servers choose differently.
+struct ExpectedClaims {
+    /// The name of the claim with the user.
+    user: &'static str,
+    scope: &'static str,
+    /// The names of claims with numbers.
+    numbers: &'static [&'static str],
+    /// The names of claims with strings.
+    texts: &'static [&'static str],
+}
+
 /// The URL that the client opens in a browser, and the sender of the redirect's parameters.
 struct Prompt {
     url: Url,
@@ -187,12 +198,18 @@ impl<'a> Authorization<'a> {
         let payload: Value = serde_json::from_slice(&payload)?;
 
         // oidc-provider does not include `offline_access` in the scope of tokens for a resource.
-        let (user, scope, numbers, texts): (_, _, &[_], &[_]) = match self.test_client.sign_in {
-            SignIn::Hint => ("sub", REQUESTED_SCOPES, &["exp", "iat", "auth_time"], &["jti", "typ", "azp", "sid"]),
-            SignIn::Keycloak => {
-                ("preferred_username", REQUESTED_SCOPES, &["exp", "iat", "auth_time"], &["jti", "typ", "azp", "sid"])
+        let common = ExpectedClaims {
+            user: "sub",
+            scope: REQUESTED_SCOPES,
+            numbers: &["exp", "iat", "auth_time"],
+            texts: &["jti", "typ", "azp", "sid"],
+        };
+        let ExpectedClaims { user, scope, numbers, texts } = match self.test_client.sign_in {
+            SignIn::Hint => common,
+            SignIn::Keycloak => ExpectedClaims { user: "preferred_username", ..common },
+            SignIn::OidcProvider => {
+                ExpectedClaims { scope: SCOPE, numbers: &["exp", "iat"], texts: &["jti", "client_id"], ..common }
             }
-            SignIn::OidcProvider => ("sub", SCOPE, &["exp", "iat"], &["jti", "client_id"]),
         };
         expect::equal("scope", scope, claims.scope.to_string())?;
         expect::equal(user, self.user, &payload[user])?;

@@ -24,6 +24,7 @@ const ENDPOINT: &str = "/mcp";
 pub(super) const OTHER: &str = "/other";
 /// The text before the issuer in the first line of `portcullis idp`.
 pub(super) const ANNOUNCEMENT: &str = "development authorization server: ";
+
 /// A running authorization server and resource server.
 pub(super) struct DevDeployment {
     idp: Program,

@@ -18,7 +18,7 @@ use super::{
     test_client::{SignIn, TestClient},
     test_user::TestUser,
 };
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 use deployment::CLIENT_DOCUMENT_URL;
 pub(super) use deployment::OidcProviderDeployment;
 pub(super) use package::Package;
@@ -106,6 +106,7 @@ async fn shipped_client(
 async fn metadata_document(program: &Path, deployment: &OidcProviderDeployment, client: &Client) -> anyhow::Result<()> {
     let resource = deployment.resource("/mcp")?;
     let document = Command::new(program).args(["client-document", CLIENT_DOCUMENT_URL]).output()?;
+    ensure!(document.status.success(), "client-document ended with {}", document.status);
     deployment.publish(&document.stdout)?;
     let login = client.run("login", &resource, &["--client-metadata-url", CLIENT_DOCUMENT_URL]).await?;
     let login = login.succeeded().context("oidc-provider supports draft 02 of client ID metadata documents")?;

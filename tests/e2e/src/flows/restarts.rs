@@ -28,7 +28,7 @@ const INSTALL_LIMIT: Duration = Duration::from_secs(5 * 60);
 ///
 /// # Errors
 /// Fails when a client loses its session, or every client was skipped.
-pub(super) async fn whole(program: &Path, target: &Path, folder: &Path) -> anyhow::Result<()> {
+pub(super) async fn run(program: &Path, target: &Path, folder: &Path) -> anyhow::Result<()> {
     let mut rows = Vec::new();
     for maker in Maker::ALL {
         eprintln!("{}", maker.title());

@@ -24,6 +24,7 @@ pub(super) const CLIENT_DOCUMENT_URL: &str = "https://client.example/portcullis.
 
 const ANNOUNCEMENT: &str = "oidc-provider listens: ";
 const SECRET: &str = "portcullis-secret-of-tests";
+
 /// The three running programs.
 pub(in crate::flows) struct OidcProviderDeployment {
     idp: Program,

@@ -16,7 +16,7 @@ use crate::flows::{
     program::{POLL_INTERVAL, Program},
 };
 
-/// Whose client it is.
+/// The maker of a client, and the version of its package.
 #[derive(Clone, Copy)]
 pub(super) enum Maker {
     TypescriptOne,
