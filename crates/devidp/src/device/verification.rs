@@ -22,15 +22,20 @@ pub(crate) fn show_entry(app: &App) -> Result<Reply, getrandom::Error> {
     entry_page(app, StatusCode::OK, None)
 }
 
-/// Displays the consent page for the user code in the query. Its approval needs the same page, browser and ticket as
-/// that of an authorization request. The page shows the code, so that the user can compare it (RFC 8628 section 3.3.1).
+/// Displays the consent page for the user code in the query, or the entry page if there is none. The answer needs the
+/// ticket of the page and the same browser, as that to an authorization request. The page shows the code, so that the user
+/// can compare it (RFC 8628 section 3.3.1).
 pub(crate) fn show_consent(app: &App, query: &str, headers: &HeaderMap) -> Result<Reply, getrandom::Error> {
     // After 100 wrong codes in a minute, no code is looked up, so codes cannot be guessed (RFC 8628 section 5.1).
     if app.devices.has_too_many_wrong_user_codes() {
         return respond::error_page(StatusCode::TOO_MANY_REQUESTS, "Too many wrong codes were entered. Wait a minute.");
     }
     let params = Params::parse(query.as_bytes());
-    let user_code = params.get("user_code").ok().flatten().and_then(UserCode::parse);
+    let user_code = match params.get("user_code") {
+        Ok(None) => return show_entry(app),
+        Ok(Some(typed)) => UserCode::parse(typed),
+        Err(_) => None,
+    };
     let pending = user_code.and_then(|user_code| Some((app.devices.find_pending(&user_code)?, user_code)));
     let Some((pending, user_code)) = pending else {
         app.devices.count_wrong_user_code()?;

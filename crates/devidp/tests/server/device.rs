@@ -196,6 +196,8 @@ async fn other_requests_are_rejected() {
 async fn wrong_user_codes_are_limited() {
     let server = Server::start(|_| {}).await;
     let client = register(&server).await;
+    let entry = server.get("/authorize/device").await;
+    assert_eq!(entry.status, StatusCode::OK, "no code is not a wrong one");
     for _ in 0..100 {
         assert_eq!(server.get("/authorize/device?user_code=BCDF-GHJK").await.status, StatusCode::BAD_REQUEST);
     }
