@@ -1,57 +1,20 @@
 //! [`LogFile`]: a file to which records are appended, one per line.
 
+mod format;
+
 use std::{
     fs::File,
-    io::{self, Read as _, Write as _},
+    io::{self, Write as _},
     path::{Path, PathBuf},
 };
 
-use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use portcullis_files::{ReplaceError, private_options, sync_parent};
-use portcullis_session::{LastUse, SessionEnd};
 
+use self::format::Record;
 use crate::{directory::StateDirectory, error::StateError};
 
-/// The maximum size of a file, in bytes. A store with all its ends needs a third of it.
-const MAX_FILE: u64 = 256 << 20;
 /// A file is not rewritten before it has grown by this, in bytes.
 const MIN_GROWTH: u64 = 1 << 20;
-
-/// What a file consists of.
-pub(crate) trait Record: Sized {
-    /// The first line of the file.
-    const HEADER: &'static str;
-
-    /// Returns the bytes of one line, before its encoding in base64url.
-    fn encode(&self) -> impl AsRef<[u8]>;
-
-    /// Returns the record with these bytes; `None` if there is none.
-    fn decode(bytes: &[u8]) -> Option<Self>;
-}
-
-impl Record for SessionEnd {
-    const HEADER: &'static str = "portcullis session ends, form 1";
-
-    fn encode(&self) -> impl AsRef<[u8]> {
-        Self::encode(self)
-    }
-
-    fn decode(bytes: &[u8]) -> Option<Self> {
-        Self::decode(bytes)
-    }
-}
-
-impl Record for LastUse {
-    const HEADER: &'static str = "portcullis session uses, form 1";
-
-    fn encode(&self) -> impl AsRef<[u8]> {
-        Self::encode(self)
-    }
-
-    fn decode(bytes: &[u8]) -> Option<Self> {
-        Self::decode(bytes)
-    }
-}
 
 /// A file of records. Lines that are not records are reported and ignored: a crash can cut off one.
 #[derive(Debug)]
@@ -62,7 +25,7 @@ pub(crate) struct LogFile {
     length: u64,
     /// The length after the file was last rewritten.
     rewritten_length: u64,
-    /// The file can end within a line because a write failed.
+    /// The file can be longer than `length`, because a write failed and its part could not be removed.
     is_torn: bool,
     replacement: Replacement,
 }
@@ -112,8 +75,8 @@ impl LogFile {
         needed: impl FnOnce(Vec<R>) -> Vec<R>,
     ) -> Result<(Self, Vec<R>), StateError> {
         let path = directory.path().join(name);
-        let records = needed(read(&path)?);
-        let replaced = directory.replace(&path, content(&records).as_bytes()).map_err(io::Error::from);
+        let records = needed(format::read(&path)?);
+        let replaced = directory.replace(&path, format::content(&records).as_bytes()).map_err(io::Error::from);
         let file = replaced.and_then(|()| Self::open_existing(&path)).map_err(StateError::io(&path))?;
         Ok((file, records))
     }
@@ -136,19 +99,19 @@ impl LogFile {
         if matches!(self.replacement, Replacement::NotOpened { .. }) {
             self.open_replacement()?;
         }
-        let mut lines = String::new();
         if self.is_torn {
-            lines.push('\n');
+            self.file.set_len(self.length)?;
+            self.is_torn = false;
         }
-        records.into_iter().for_each(|record| push_line(&mut lines, record));
+        let mut lines = String::new();
+        records.into_iter().for_each(|record| format::push_line(&mut lines, record));
         match self.file.write_all(lines.as_bytes()) {
             Ok(()) => {
                 self.length += lines.len() as u64;
-                self.is_torn = false;
                 Ok(())
             }
             Err(error) => {
-                // On a full disk, the part that was written would also use up what becomes free.
+                // The part that was written is removed, also because it takes space on a full disk.
                 self.is_torn = self.file.set_len(self.length).is_err();
                 Err(error)
             }
@@ -181,8 +144,8 @@ impl LogFile {
             return Ok(());
         }
         self.rewritten_length = self.length;
-        let records = needed(read(&self.path)?);
-        let replaced = directory.replace(&self.path, content(&records).as_bytes());
+        let records = needed(format::read(&self.path)?);
+        let replaced = directory.replace(&self.path, format::content(&records).as_bytes());
         self.finish_replacement(replaced).map_err(StateError::io(&self.path))
     }
 
@@ -213,68 +176,12 @@ impl LogFile {
     }
 }
 
-/// Appends a record as one line.
-fn push_line(lines: &mut String, record: &impl Record) {
-    URL_SAFE_NO_PAD.encode_string(record.encode(), lines);
-    lines.push('\n');
-}
-
-/// Returns the records of a file; none if it is missing or empty.
-fn read<R: Record>(path: &Path) -> Result<Vec<R>, StateError> {
-    let file = match File::open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(StateError::io(path)(error)),
-    };
-    let mut bytes = Vec::new();
-    file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(StateError::io(path))?;
-    if bytes.len() as u64 > MAX_FILE {
-        return Err(StateError::TooLarge { path: path.to_owned() });
-    }
-    let Some(lines) = bytes.strip_prefix(R::HEADER.as_bytes()).and_then(|rest| rest.strip_prefix(b"\n")) else {
-        return if bytes.is_empty() { Ok(Vec::new()) } else { Err(StateError::Format { path: path.to_owned() }) };
-    };
-    let Parsed { records, unreadable } = parse(lines);
-    if unreadable > 0 {
-        tracing::warn!(
-            state.file = %path.display(), state.unreadable = unreadable,
-            "lines of the state directory cannot be read and are ignored; a crash can cut off one"
-        );
-    }
-    Ok(records)
-}
-
-/// The content of a file.
-struct Parsed<R> {
-    records: Vec<R>,
-    /// The number of lines that are neither empty nor a record.
-    unreadable: usize,
-}
-
-/// Parses the lines after the header.
-fn parse<R: Record>(lines: &[u8]) -> Parsed<R> {
-    let mut parsed = Parsed { records: Vec::new(), unreadable: 0 };
-    for line in lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-        match URL_SAFE_NO_PAD.decode(line).ok().and_then(|bytes| R::decode(&bytes)) {
-            Some(record) => parsed.records.push(record),
-            None => parsed.unreadable += 1,
-        }
-    }
-    parsed
-}
-
-/// Returns the content of a file with these records.
-fn content<R: Record>(records: &[R]) -> String {
-    let mut content = format!("{}\n", R::HEADER);
-    records.iter().for_each(|record| push_line(&mut content, record));
-    content
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
 
     use portcullis_metadata::UnixTime;
+    use portcullis_session::LastUse;
 
     use super::*;
 
@@ -308,23 +215,6 @@ mod tests {
         }
         fs::write(&path, text.replace("\n\n", "\n").replacen('\n', "\nno record\n\n\u{0}", 1)).unwrap();
         assert_eq!(open(&directory).1, [used(2), used(3)]);
-    }
-
-    /// E12: lines that are not records are counted, to be reported.
-    #[test]
-    fn unreadable_lines_are_counted() {
-        let mut line = String::new();
-        push_line(&mut line, &used(1));
-        for (name, text, records, unreadable) in [
-            ("nothing", String::new(), 0, 0),
-            ("records and empty lines", format!("{line}\n{line}"), 2, 0),
-            ("a line that is cut off", format!("{line}{}", &line[..9]), 1, 1),
-            ("other text", format!("no record\n{line}\u{0}\n"), 1, 2),
-        ] {
-            let parsed = parse::<LastUse>(text.as_bytes());
-            assert_eq!(parsed.records.len(), records, "{name}");
-            assert_eq!(parsed.unreadable, unreadable, "{name}");
-        }
     }
 
     /// E12: a file of another version is an error, and an empty one, which a crash can leave, is not.
@@ -363,7 +253,7 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let directory = StateDirectory::open(parent.path()).unwrap();
         let (mut log, _) = open(&directory);
-        directory.replace(&log.path, content(&[used(1)]).as_bytes()).unwrap();
+        directory.replace(&log.path, format::content(&[used(1)]).as_bytes()).unwrap();
         let not_durable = Err(ReplaceError::NotDurable(io::ErrorKind::StorageFull.into()));
         assert_eq!(log.finish_replacement(not_durable).unwrap_err().kind(), io::ErrorKind::StorageFull);
         log.append(&[used(2)]).unwrap();
@@ -382,7 +272,7 @@ mod tests {
         fs::remove_file(&log.path).unwrap();
         assert!(log.finish_replacement(Ok(())).is_err());
         assert!(log.append(&[used(1)]).is_err());
-        fs::write(&log.path, content(&[used(2)])).unwrap();
+        fs::write(&log.path, format::content(&[used(2)])).unwrap();
         log.append(&[used(3)]).unwrap();
         log.sync().unwrap();
         assert_eq!(open(&directory).1, [used(2), used(3)]);
@@ -404,7 +294,7 @@ mod tests {
                 log.sync().unwrap();
                 assert_eq!(log.replacement, Replacement::NotOpened { is_durable: true });
             }
-            fs::write(&log.path, content(&[used(1)])).unwrap();
+            fs::write(&log.path, format::content(&[used(1)])).unwrap();
             log.append(&[used(2)]).unwrap();
             assert_eq!(log.replacement, if sync_first { Replacement::Complete } else { Replacement::NotDurable });
             log.sync().unwrap();
@@ -424,15 +314,16 @@ mod tests {
         assert_eq!(open(&directory).1, [used(1)]);
     }
 
-    /// E12: after a failed write the next one begins on a line of its own.
+    /// E12: the part of a failed write is removed before the next one, so that no later removal cuts off a record.
     #[test]
-    fn a_torn_line_does_not_hide_the_next() {
+    fn a_torn_line_is_removed() {
         let parent = tempfile::tempdir().unwrap();
         let directory = StateDirectory::open(parent.path()).unwrap();
         let (mut log, _) = open(&directory);
         log.file.write_all(b"AAAA").unwrap();
         log.is_torn = true;
         log.append(&[used(1)]).unwrap();
+        assert_eq!(log.length, fs::metadata(&log.path).unwrap().len());
         assert_eq!(open(&directory).1, [used(1)]);
     }
 }
