@@ -18,8 +18,8 @@ struct Ended {
     lowest_generation: Option<u32>,
 }
 
-/// Returns the ends that still matter: those of sessions that were created after `oldest`, without those that another end
-/// includes.
+/// Returns the ends that still matter: those of sessions that were created at `oldest` or later, without those that another
+/// end includes.
 pub(crate) fn needed_ends(ends: impl IntoIterator<Item = SessionEnd>, oldest: UnixTime) -> Vec<SessionEnd> {
     let mut floors: HashMap<Option<ScopeId>, UnixTime> = HashMap::new();
     let mut sessions: HashMap<EndedSession, Ended> = HashMap::new();
@@ -93,6 +93,7 @@ mod tests {
         assert_eq!(needed(&ended, 0), [session(1, 1, 5, Some(7))]);
         let whole = [session(1, 1, 5, Some(7)), session(1, 1, 5, None), session(1, 1, 5, Some(9))];
         assert_eq!(needed(&whole, 0), [session(1, 1, 5, None)]);
+        assert_eq!(needed(&whole, 5), [session(1, 1, 5, None)]);
         assert_eq!(needed(&whole, 6), []);
         let floors = [session(1, 1, 5, None), session(1, 2, 9, None), session(2, 3, 5, None), floor(Some(1), 5)];
         assert_eq!(needed(&floors, 0), [session(1, 2, 9, None), session(2, 3, 5, None), floor(Some(1), 5)]);

@@ -17,7 +17,7 @@ use crate::error::StateError;
 const LOCK: &str = "lock";
 const KEYS: &str = "session-keys";
 /// The maximum size of a file with keys, in bytes.
-const MAX_KEYS: u64 = 16 * 1024;
+const MAX_KEYS: usize = 16 * 1024;
 
 /// A directory that this process alone uses, until the value is dropped.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ impl StateDirectory {
     /// The name of the file of [`audit_key`](Self::audit_key).
     pub const AUDIT_KEY: &'static str = "audit-key";
 
-    /// Opens a directory and locks it. A missing one is created. Its mode becomes 0700.
+    /// Opens a directory and locks it. A missing one is created. One that other users can access gets mode 0700.
     ///
     /// # Errors
     /// Fails if the directory cannot be created or written, belongs to another user, or is in use by another process.
@@ -61,7 +61,7 @@ impl StateDirectory {
     /// Returns the session keys. The first call generates one and stores it.
     ///
     /// # Errors
-    /// Fails if the file cannot be read or written, if other users can read it, or if it has no usable key.
+    /// Fails if the file cannot be read or written, is too large, if other users can access it, or if its keys cannot be used.
     pub fn session_keys(&self) -> Result<SessionKeys, StateError> {
         let (path, text) = self.keys(KEYS)?;
         let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
@@ -74,7 +74,7 @@ impl StateDirectory {
     /// secrets.
     ///
     /// # Errors
-    /// Fails if the file cannot be read or written, or if other users can read it.
+    /// Fails if the file cannot be read or written, is too large, or if other users can access it.
     pub fn audit_key(&self) -> Result<Zeroizing<String>, StateError> {
         self.keys(Self::AUDIT_KEY).map(|(_, text)| text)
     }
@@ -110,13 +110,10 @@ fn read_keys(path: &Path, file: &File) -> Result<Zeroizing<String>, StateError> 
     if metadata.mode() & 0o077 != 0 {
         return Err(StateError::Exposed { path: path.to_owned() });
     }
-    if metadata.len() > MAX_KEYS {
-        return Err(StateError::TooLarge { path: path.to_owned() });
-    }
     // Reserved at once, because a string that grows leaves copies of secrets behind.
-    let mut text = Zeroizing::new(String::with_capacity(usize::try_from(MAX_KEYS).unwrap_or(0)));
-    file.take(MAX_KEYS).read_to_string(&mut text).map_err(StateError::io(path))?;
-    Ok(text)
+    let mut text = Zeroizing::new(String::with_capacity(MAX_KEYS + 1));
+    file.take(MAX_KEYS as u64 + 1).read_to_string(&mut text).map_err(StateError::io(path))?;
+    if text.len() > MAX_KEYS { Err(StateError::TooLarge { path: path.to_owned() }) } else { Ok(text) }
 }
 
 #[cfg(test)]
@@ -185,11 +182,11 @@ mod tests {
         let write = |text: &str| fs::write(&path, text).unwrap();
         write(&format!("{}\n\n  {}\n", "a".repeat(44), "b".repeat(44)));
         assert_eq!(code(directory.session_keys()), None);
-        for text in ["", "\n", "short\n", &format!("{0}\n{0}\n", "a".repeat(44))] {
+        for text in ["", "\n", "short\n", &format!("{0}\n{0}\n", "a".repeat(44)), &"a\n".repeat(MAX_KEYS / 2)] {
             write(text);
             assert_eq!(code(directory.session_keys()), Some("state.keys"), "{text}");
         }
-        write(&"a".repeat(20_000));
+        write(&"a".repeat(MAX_KEYS + 1));
         assert_eq!(code(directory.session_keys()), Some("state.too_large"));
     }
 }

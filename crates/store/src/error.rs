@@ -1,4 +1,4 @@
-//! Why a state directory cannot be used.
+//! [`StateError`]: why a state directory cannot be used.
 
 use std::{
     io,
@@ -11,8 +11,8 @@ use portcullis_session::KeyError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StateError {
-    /// A file or the directory cannot be read or written.
-    #[error("{} cannot be used: {error}; make it a directory that this user can write", path.display())]
+    /// A file or the directory cannot be read or written, or the thread that writes them cannot be created.
+    #[error("{} cannot be used: {error}; name a directory in which this user can read and write files", path.display())]
     Io {
         /// The path.
         path: PathBuf,
@@ -31,8 +31,8 @@ pub enum StateError {
         /// The path.
         path: PathBuf,
     },
-    /// Other users can read the file with the keys.
-    #[error("other users can read {}; run `chmod 600` on it, or delete it to get new keys", path.display())]
+    /// Other users can access the file with the keys.
+    #[error("other users can access {}; run `chmod 600` on it, or delete it to get new keys", path.display())]
     Exposed {
         /// The path.
         path: PathBuf,

@@ -48,9 +48,9 @@ use crate::{LimitCounts, LimitUse, Revocations};
 /// An [inactive token](Self::share_inactive_token) is published only: after each connect, a replica drops all introspected tokens
 /// from its cache, because it may have missed one.
 ///
-/// **Bounds.** At most 262,144 last uses and as many uses of limits and announced sessions wait to be written, and 16,384 ends and
-/// drops to be confirmed. The tickets of further ones fail, and further uses are dropped. Ends leave Redis when the lifetime of
-/// their sessions is over, or when another end includes them. Redis keeps at most 2,000,000 last uses.
+/// **Bounds.** At most 262,144 last uses, as many uses of limits and as many announced sessions wait to be sent; further ones are
+/// dropped. At most 16,384 ends and drops wait to be sent, and as many to be confirmed; the tickets of further ones fail. Ends leave
+/// Redis when the lifetime of their sessions is over, or when another end includes them. Redis keeps at most 2,000,000 last uses.
 ///
 /// Does not support Redis Cluster, where a publisher does not see the subscribers of other nodes, and proxies that move a
 /// connection to another server.
@@ -84,7 +84,8 @@ impl RedisJournal {
 
     /// Has every other replica drop the cached tokens of an issuer, named by the id of
     /// [`EndScope::Issuer`](portcullis_session::EndScope::Issuer). This process must drop them before. The ticket completes as
-    /// that of an end does: when every live replica has dropped them. If it fails, they learn of the drop when Redis allows.
+    /// that of an end does: when every live replica has dropped them. If it fails, they learn of the drop when Redis allows, unless
+    /// the operating system returned no random bytes for its id.
     pub fn drop_tokens(&self, issuer: ScopeId) -> EndTicket {
         let mut id = [0; 16];
         if getrandom::fill(&mut id).is_err() {
@@ -108,7 +109,8 @@ impl RedisJournal {
         self.0.wake.notify_one();
     }
 
-    /// Has [`run`](Self::run) write what waits and leave the other replicas. Further ends fail.
+    /// Has [`run`](Self::run) write what waits and leave the other replicas. Ends that are not confirmed then fail, and so do
+    /// further ones.
     pub fn close(&self) {
         self.0.queue.close();
         self.0.wake.notify_one();

@@ -3,7 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test fails where something is missing")]
 
 use std::{
-    net::{TcpListener, TcpStream},
+    io::{self, ErrorKind},
+    net::TcpListener,
     process::{Child, Command, Stdio},
     sync::{Arc, Mutex},
     time::{Duration, Instant},
@@ -15,8 +16,13 @@ use portcullis_session::{
     SessionTarget,
 };
 use portcullis_store::{RedisJournal, RedisSettings, RedisState, Retention, Revocations};
-use tokio::{task::JoinHandle, time::sleep};
+use tokio::{
+    task::JoinHandle,
+    time::{sleep, timeout},
+};
 
+/// The maximum time for which a test waits for what must happen.
+const TIMEOUT: Duration = Duration::from_secs(30);
 const OWNER: Owner<'_> = Owner::Subject { issuer: "https://issuer", subject: "alice", client: None };
 
 /// A `redis-server` without persistence. It is killed when this is dropped.
@@ -29,19 +35,26 @@ impl Redis {
     #[expect(clippy::print_stderr, reason = "a skipped test says so")]
     fn start() -> Option<Self> {
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let Ok(process) = Self::run(port) else {
-            eprintln!("SKIPPED: redis-server is not installed");
-            return None;
-        };
-        Some(Self { port, process })
+        match Self::run(port) {
+            Ok(process) => Some(Self { port, process }),
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                eprintln!("SKIPPED: redis-server is not installed");
+                None
+            }
+            Err(error) => panic!("redis-server cannot be started: {error}"),
+        }
     }
 
-    /// Starts `redis-server` and waits until it listens.
-    fn run(port: u16) -> std::io::Result<Child> {
+    /// Starts `redis-server` and waits until it answers.
+    fn run(port: u16) -> io::Result<Child> {
         let mut command = Command::new("redis-server");
         command.args(["--bind", "127.0.0.1", "--port", &port.to_string(), "--save", "", "--appendonly", "no"]);
         let process = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
-        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+        // Another process may have taken the port: only the answer of this one counts.
+        let own_id = format!("process_id:{}\r\n", process.id());
+        let started = Instant::now();
+        while !run_command(port, &["INFO", "server"]).contains(&own_id) {
+            assert!(started.elapsed() < TIMEOUT, "redis-server does not answer on port {port}");
             std::thread::sleep(Duration::from_millis(10));
         }
         Ok(process)
@@ -54,14 +67,18 @@ impl Redis {
 
     /// Executes a command and returns its output.
     fn command(&self, arguments: &[&str]) -> String {
-        let port = self.port.to_string();
-        let output = Command::new("redis-cli").args(["-p", &port]).args(arguments).output().unwrap();
-        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+        run_command(self.port, arguments).trim().to_owned()
     }
 
     fn restart_empty(&mut self) {
         self.process = Self::run(self.port).unwrap();
     }
+}
+
+/// Executes a command with `redis-cli` and returns its output.
+fn run_command(port: u16, arguments: &[&str]) -> String {
+    let output = Command::new("redis-cli").args(["-p", &port.to_string()]).args(arguments).output().unwrap();
+    String::from_utf8(output.stdout).unwrap()
 }
 
 impl Drop for Redis {
@@ -119,11 +136,7 @@ impl Replica {
     }
 
     async fn reaches(&self, state: RedisState) {
-        let started = Instant::now();
-        while self.journal.state() != state {
-            assert!(started.elapsed() < Duration::from_secs(30), "{:?}", self.journal.state());
-            sleep(Duration::from_millis(10)).await;
-        }
+        eventually(&format!("the state is {state:?}"), || self.journal.state() == state).await;
     }
 
     /// Opens a session and returns its identifier.
@@ -147,6 +160,15 @@ impl Replica {
     /// Ends without leaving the others.
     fn crash(self) {
         self.task.abort();
+    }
+}
+
+/// Waits until a condition is met, and fails if it is not met in time.
+async fn eventually(name: &str, is_met: impl Fn() -> bool) {
+    let started = Instant::now();
+    while !is_met() {
+        assert!(started.elapsed() < TIMEOUT, "not in time: {name}");
+        sleep(Duration::from_millis(5)).await;
     }
 }
 
@@ -305,17 +327,33 @@ async fn the_documented_permissions_suffice() {
 
     one.sessions.record_last_uses();
     one.journal.share_inactive_token([7; 16]);
-    while *other.received.inactive.lock().unwrap() != [[7; 16]] {
-        sleep(Duration::from_millis(5)).await;
-    }
+    eventually("the token is received", || *other.received.inactive.lock().unwrap() == [[7; 16]]).await;
     assert!(other.end(&session).await);
     assert_eq!(one.journal.failure(), None);
     assert_eq!(other.journal.failure(), None);
 
     one.journal.close();
-    while redis.command(&["HLEN", "{test}:replicas"]) != "1" {
-        sleep(Duration::from_millis(5)).await;
-    }
+    eventually("the replica has left", || redis.command(&["HLEN", "{test}:replicas"]) == "1").await;
+}
+
+/// E13: an end that another replica has not acknowledged when the journal is closed fails, and its ticket does not wait.
+#[tokio::test]
+async fn a_closed_journal_confirms_nothing() {
+    let Some(redis) = Redis::start() else { return };
+    let one = Replica::start(&redis);
+    let other = Replica::start(&redis);
+    one.reaches(RedisState::Complete).await;
+    other.reaches(RedisState::Complete).await;
+    eventually("both replicas are alive", || one.journal.replicas() == 2).await;
+
+    let identifier = one.open();
+    let session = one.sessions.resolve(&target(), OWNER, &Scopes::empty(), identifier.as_bytes()).unwrap();
+    other.crash();
+    let ticket = one.sessions.end(&session, EndReason::Deleted).unwrap();
+    one.journal.close();
+    assert!(timeout(TIMEOUT, ticket).await.unwrap().is_err());
+    assert_eq!(one.journal.state(), RedisState::Unreachable);
+    assert_eq!(redis.command(&["ZCARD", "{test}:session-ends"]), "2", "the end and the generation");
 }
 
 /// E13: a drop that is confirmed was applied once at the other replicas. Without Redis it is not confirmed, and applied when Redis is
@@ -333,9 +371,7 @@ async fn revocations_reach_all_replicas() {
     assert!(one.received.dropped.lock().unwrap().is_empty(), "its own one");
 
     one.journal.share_inactive_token([7; 16]);
-    while *other.received.inactive.lock().unwrap() != [[7; 16]] {
-        sleep(Duration::from_millis(5)).await;
-    }
+    eventually("the token is received", || *other.received.inactive.lock().unwrap() == [[7; 16]]).await;
     redis.kill();
     one.reaches(RedisState::Unreachable).await;
     other.reaches(RedisState::Unreachable).await;
@@ -346,9 +382,7 @@ async fn revocations_reach_all_replicas() {
     for replica in [&one, &other] {
         replica.reaches(RedisState::Complete).await;
     }
-    while other.received.dropped.lock().unwrap().len() < 2 {
-        sleep(Duration::from_millis(5)).await;
-    }
+    eventually("the drop is received", || other.received.dropped.lock().unwrap().len() >= 2).await;
     let fresh = Replica::start(&redis);
     fresh.reaches(RedisState::Complete).await;
     assert_eq!(fresh.received.dropped.lock().unwrap().len(), 2, "both are recorded");

@@ -99,14 +99,14 @@ async fn failures_are_not_confirmed() {
 }
 
 /// E12: no memory is filled while the disk is slow: further ends fail, and further last uses are dropped.
-#[test]
-fn the_queue_is_bounded() {
+#[tokio::test]
+async fn the_queue_is_bounded() {
     let mut waiting = Waiting::default();
     for _ in 0..MAX_QUEUED {
         waiting.uses.push(LastUse { session: [1; 16], time: UnixTime::default() });
         drop(waiting.add_end(end(1, 0)));
     }
-    drop(waiting.add_end(end(2, 0)));
+    assert_eq!(waiting.add_end(end(2, 0)).await, Err(NotRecorded));
     waiting.add_uses(&[LastUse { session: [2; 16], time: UnixTime::default() }]);
     assert_eq!(waiting.ends.len(), MAX_QUEUED);
     assert_eq!(waiting.uses.len(), MAX_QUEUED);

@@ -79,7 +79,7 @@ impl Writer {
         let oldest_use = self.retention.oldest_use(now);
         let ends = self.ends_file.compact(&self.directory, |ends| needed_ends(ends, oldest_end));
         let uses = self.uses_file.compact(&self.directory, |uses| needed_uses(uses, oldest_use));
-        if let Err(error) = ends.and(uses) {
+        for error in [ends, uses].into_iter().filter_map(Result::err) {
             tracing::warn!(error = %error, "a file of the state directory cannot be rewritten and grows");
         }
     }

@@ -48,10 +48,23 @@ mod tests {
     /// E13: the log names the reason, and no text of the server can break its lines.
     #[test]
     fn reasons_are_named() {
-        let refused = RedisError::from(io::Error::from(io::ErrorKind::ConnectionRefused));
-        assert_eq!(describe(&refused), "connection refused");
-        let rejected = RedisError::from((ErrorKind::AuthenticationFailed, "failed", "hunter2".to_owned()));
-        assert_eq!(describe(&rejected), "it rejects the user or the password");
+        assert_eq!(describe(&io_error(io::ErrorKind::ConnectionRefused)), "connection refused");
+        let rejected = "it rejects the user or the password";
+        let cluster = "it is a cluster, which is not supported";
+        for (kind, described) in [
+            (ErrorKind::AuthenticationFailed, rejected),
+            (ErrorKind::RESP3NotSupported, "it is older than version 6.2"),
+            (ErrorKind::Server(ServerErrorKind::NoPerm), r"the user lacks a permission: some\u{a}text"),
+            (
+                ErrorKind::Server(ServerErrorKind::ReadOnly),
+                "it is a read-only replica of another server; name the primary",
+            ),
+            (ErrorKind::Server(ServerErrorKind::Moved), cluster),
+            (ErrorKind::Server(ServerErrorKind::ClusterDown), cluster),
+            (ErrorKind::Server(ServerErrorKind::CrossSlot), cluster),
+        ] {
+            assert_eq!(describe(&RedisError::from((kind, "failed", "some\ntext".to_owned()))), described);
+        }
         let endless = RedisError::from((ErrorKind::Client, "odd", format!("\n{}", "x".repeat(999))));
         let described = describe(&endless);
         assert!(!described.contains('\n'), "{described}");

@@ -80,10 +80,12 @@ impl Membership {
         // If the response came after the lease, other replicas can have confirmed an end without this one in between.
         let is_complete = self.is_complete(received);
         self.complete_until = is_complete.then(|| sent.saturating_add(LEASE));
-        match () {
-            () if is_new => Task::Synchronize,
-            () if self.is_settled && !is_complete => Task::Read,
-            () => Task::None,
+        if is_new {
+            Task::Synchronize
+        } else if self.is_settled && !is_complete {
+            Task::Read
+        } else {
+            Task::None
         }
     }
 

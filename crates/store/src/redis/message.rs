@@ -173,18 +173,18 @@ mod tests {
     /// E13: a message of which a part cannot be read has the other records, and is marked as incomplete.
     #[test]
     fn unreadable_records_are_reported() {
-        let cases = [
-            ("no records", None, vec![], b"".as_slice(), false),
-            ("all readable", Some(7), vec![end(1), end(2)], b"", false),
-            ("an unknown record", Some(7), vec![end(1)], &[9; Record::ENCODED_LENGTH], true),
-            ("a record that is cut off", Some(7), vec![end(1)], b"x", true),
-        ];
-        for (name, batch, records, rest, is_incomplete) in cases {
-            let mut bytes = Message::head_of_records(NAME, batch);
-            records.iter().for_each(|record| bytes.extend(record.encode()));
-            bytes.extend_from_slice(rest);
-            let expected = Message::Records { connection: NAME.to_owned(), batch, records, is_incomplete };
-            assert_eq!(Message::decode(&bytes), Some(expected), "{name}");
+        let unknown = [9; Record::ENCODED_LENGTH];
+        let cases =
+            [("nothing", [].as_slice(), false), ("an unknown record", &unknown, true), ("one byte", b"x", true)];
+        for batch in [None, Some(7)] {
+            for (name, rest, is_incomplete) in cases {
+                let records = vec![end(1), end(2)];
+                let mut bytes = Message::head_of_records(NAME, batch);
+                records.iter().for_each(|record| bytes.extend(record.encode()));
+                bytes.extend_from_slice(rest);
+                let expected = Message::Records { connection: NAME.to_owned(), batch, records, is_incomplete };
+                assert_eq!(Message::decode(&bytes), Some(expected), "{name} after the records");
+            }
         }
     }
 

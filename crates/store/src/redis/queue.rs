@@ -14,7 +14,7 @@ use super::{
 };
 use crate::LimitUse;
 
-/// The maximum number of records that wait for their confirmation.
+/// The maximum number of records that wait to be sent, and of those that were sent and wait for their confirmation.
 pub(crate) const MAX_RECORDS: usize = 16_384;
 /// The maximum number of last uses that wait to be written, and of uses of limits and announced sessions that wait to be published.
 const MAX_USES: usize = 262_144;
@@ -133,7 +133,7 @@ impl Queue {
         take(&mut self.lock().has_skipped)
     }
 
-    /// Takes the last uses of up to `max` sessions.
+    /// Takes up to `max` last uses.
     pub(crate) fn take_last_uses(&self, max: usize) -> Vec<LastUse> {
         let mut waiting = self.lock();
         let rest = waiting.last_uses.len().saturating_sub(max);

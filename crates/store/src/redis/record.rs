@@ -87,7 +87,7 @@ impl KnownDrops {
         is_new
     }
 
-    /// Returns all drops that still matter if records of before `oldest` do not, and forgets the others.
+    /// Returns the drops that [matter](Record::matters_since) since `oldest` or later, and forgets the others.
     pub(crate) fn since(&self, oldest: UnixTime) -> Vec<Record> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.retain(|drop| Record::Drop(*drop).matters_since() >= oldest);
@@ -117,7 +117,7 @@ mod tests {
         assert_eq!(Record::decode(b""), None);
     }
 
-    /// E13: each drop is applied once, the number is bounded, and those that no cached token is older than are forgotten.
+    /// E13: each drop is applied once, their number is bounded, and they are forgotten when no older token is cached any more.
     #[test]
     fn drops_are_known_once() {
         let known = KnownDrops::default();

@@ -11,6 +11,7 @@ mod synchronizing;
 
 use std::{sync::Arc, time::Duration};
 
+use redis::RedisResult;
 use tokio::time::sleep;
 
 use self::connected::Connected;
@@ -35,21 +36,13 @@ pub(super) async fn run(state: Arc<JournalState>, receiver: Receiver) {
     let mut backoff = MIN_BACKOFF;
     let mut reported = None;
     while !state.queue.is_closed() {
-        let error = match connection::connect(&state, &receiver, &replica).await {
-            Ok(connection) => {
-                backoff = MIN_BACKOFF;
-                match Connected::new(&state, &receiver, connection, &mut membership).serve().await {
-                    Ok(()) => return,
-                    Err(error) => error,
-                }
-            }
-            Err(error) => error,
-        };
+        let Err(error) = exchange(&state, &receiver, &replica, &mut membership).await else { break };
         membership.disconnect();
-        state.queue.disconnect();
-        state.acknowledgements.disconnect();
         let failure = failure::describe(&error);
-        let was_connected = state.status.disconnect(failure.clone());
+        let was_connected = disconnect(&state, failure.clone());
+        if was_connected {
+            backoff = MIN_BACKOFF;
+        }
         // Repeated attempts that fail for the same reason are logged once.
         if was_connected || reported.as_ref() != Some(&failure) {
             tracing::error!(
@@ -61,4 +54,26 @@ pub(super) async fn run(state: Arc<JournalState>, receiver: Receiver) {
         sleep(backoff).await;
         backoff = (backoff * 2).min(MAX_BACKOFF);
     }
+    disconnect(&state, "the journal is closed".to_owned());
+}
+
+/// Connects, and exchanges records until the queue is closed.
+///
+/// # Errors
+/// Fails if Redis cannot be used, or when the connection is lost.
+async fn exchange(
+    state: &Arc<JournalState>,
+    receiver: &Receiver,
+    replica: &str,
+    membership: &mut Membership,
+) -> RedisResult<()> {
+    let connection = connection::connect(state, receiver, replica).await?;
+    Connected::new(state, receiver, connection, membership).serve().await
+}
+
+/// Records that there is no connection. The tickets of the records that wait fail. Returns whether there was a connection.
+fn disconnect(state: &JournalState, failure: String) -> bool {
+    state.queue.disconnect();
+    state.acknowledgements.disconnect();
+    state.status.disconnect(failure)
 }

@@ -4,8 +4,6 @@ use std::io;
 
 use redis::{RedisResult, Value};
 
-use super::super::failure;
-
 /// What the replica must know about the server.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ServerInfo {
@@ -37,7 +35,7 @@ impl ServerInfo {
             }
             _ => {
                 let run_id = field("run_id").filter(|id| is_run_id(id));
-                let run_id = run_id.ok_or_else(|| failure::io_error(io::ErrorKind::InvalidData))?;
+                let run_id = run_id.ok_or_else(|| io::Error::other("its response to INFO has no run id"))?;
                 Ok(Self { run_id: run_id.to_owned() })
             }
         }
@@ -50,7 +48,7 @@ fn is_run_id(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::super::failure, *};
 
     fn parse(text: &str) -> Result<String, String> {
         let parsed = ServerInfo::parse(&Value::SimpleString(text.to_owned()));
@@ -74,7 +72,7 @@ mod tests {
     fn a_missing_run_id_is_an_error() {
         let long = format!("run_id:{}\r\n", "0".repeat(65));
         for text in ["", "# Server\r\n", "run_id:\r\n", "run_id:a b\r\n", &long] {
-            assert!(parse(text).is_err(), "{text}");
+            assert!(parse(text).unwrap_err().contains("run id"), "{text}");
         }
         for response in [Value::Nil, Value::BulkString(vec![0xff])] {
             assert!(ServerInfo::parse(&response).is_err(), "{response:?}");
