@@ -1,4 +1,4 @@
-//! The memory of a session, and the time to find, open and adopt one, with a thousand to a million sessions:
+//! The memory of a session, and the time to find one, to open its identifier and to adopt it, with a thousand to a million sessions:
 //! `cargo bench --package portcullis-session`, or as part of `cargo xtask bench`. Each result is a line of JSON.
 //!
 //! Each session has an owner of its own, with names as long as those of real issuers. *Allocated* is the memory that the process
@@ -26,12 +26,16 @@ const CALLERS: usize = 64;
 const ROUNDS: usize = 101;
 const LOOKUPS: usize = 2_000;
 
+/// The results for one number of sessions. Memory is in bytes per session, and times are medians in nanoseconds.
 struct Row {
     sessions: usize,
     allocated: usize,
     resident: usize,
+    /// To find one of a few sessions that are in the caches.
     lookup: f64,
+    /// To find any session, which is hardly ever in a cache.
     cold_lookup: f64,
+    /// The number of allocations in all lookups together.
     allocations: u64,
     unseal: f64,
     adopt: f64,
@@ -61,79 +65,136 @@ fn measured_alone(sessions: usize) -> String {
 
 /// Opens this many sessions, and measures memory and lookups.
 fn grow(sessions: usize) -> Row {
-    let mut settings = SessionSettings::new(SessionKey::random().expect("random bytes"));
-    settings.max_total = sessions;
-    let clock = Arc::new(SystemClock::new());
-    let store = SessionStore::new(settings.clone(), clock.clone(), Arc::new(()));
-    let resource = ResourceUri::parse("https://mcp.example.com/mcp").expect("a resource");
-    let target = SessionTarget::new(resource.clone(), "http://127.0.0.1:8000/mcp");
-    let scopes = Scopes::parse("mcp:tools").expect("scopes");
-    let mut identifiers: Vec<Option<Identifier>> = vec![None; sessions];
-
-    // This makes the table of identifiers resident.
-    identifiers.fill(Some(open(&store, &target, &scopes, sessions)));
-    let before = resident();
-    let counted = measure(|| {
-        for (number, identifier) in identifiers.iter_mut().enumerate().skip(1) {
-            *identifier = Some(open(&store, &target, &scopes, number));
-        }
-    });
-    let resident = resident().saturating_sub(before) / sessions;
-    let find = |number: usize| {
-        let subject = subject(number);
-        let identifier = identifiers[number].as_ref().expect("it was opened");
-        let started = Instant::now();
-        let session = store.resolve(&target, owner(&subject), &scopes, identifier.as_bytes());
-        drop(black_box(session.expect("a live session")));
-        started.elapsed().as_nanos() as f64
-    };
-    let step = sessions / CALLERS;
-    let callers: Vec<_> = (0..CALLERS)
-        .map(|turn| 1 + turn * step)
-        .map(|number| (subject(number), identifiers[number].clone().expect("it was opened")))
-        .collect();
-    let lookups = || {
-        for turn in 0..LOOKUPS {
-            let (subject, identifier) = &callers[turn % CALLERS];
-            let session = store.resolve(&target, owner(subject), &scopes, identifier.as_bytes());
-            drop(black_box(session.expect("a live session")));
-        }
-    };
-    let rounds = (0..ROUNDS).map(|_| {
-        let started = Instant::now();
-        lookups();
-        started.elapsed().as_nanos() as f64 / LOOKUPS as f64
-    });
-    let lookup = median(rounds.collect());
-
-    // Another process with the key. Its upstream differs, which is checked after the identifier is opened.
-    let replica = SessionStore::new(settings, clock, Arc::new(()));
-    let moved = SessionTarget::new(resource, "http://127.0.0.1:9000/mcp");
-    let first_use = |target: &SessionTarget, number: usize| {
-        let subject = subject(number);
-        let identifier = identifiers[number].as_ref().expect("it was opened");
-        let started = Instant::now();
-        let session = replica.resolve(target, owner(&subject), &scopes, identifier.as_bytes());
-        let taken = started.elapsed().as_nanos() as f64;
-        drop(black_box(session));
-        taken
-    };
-    let first_uses =
-        |target: &SessionTarget| median((1..sessions.min(20_000)).map(|number| first_use(target, number)).collect());
-    let unseal = first_uses(&moved);
-    let adopt = first_uses(&target);
-
-    // The stride has no common divisor with the count: each session is found once, and hardly any is in a cache.
-    let cold = (0..sessions.min(20_000)).map(|turn| find(1 + turn * 7_919 % (sessions - 1)));
+    let mut bench = Bench::new(sessions);
+    let Memory { allocated, resident } = bench.open_sessions();
+    let callers = bench.callers();
+    // The upstream differs, which is checked after the identifier is opened.
+    let moved = SessionTarget::new(bench.target.resource().clone(), "http://127.0.0.1:9000/mcp");
+    let replica = bench.replica();
     Row {
         sessions,
-        allocated: counted.bytes_current as usize / sessions,
+        allocated,
         resident,
-        lookup,
-        cold_lookup: median(cold.collect()),
-        allocations: measure(lookups).count_total,
-        unseal,
-        adopt,
+        lookup: bench.lookup_time(&callers),
+        cold_lookup: bench.cold_lookup_time(),
+        allocations: measure(|| bench.look_up(&callers)).count_total,
+        unseal: bench.first_use_time(&replica, &moved),
+        adopt: bench.first_use_time(&replica, &bench.target),
+    }
+}
+
+/// A store, and the identifiers of its sessions by their numbers.
+struct Bench {
+    settings: SessionSettings,
+    clock: Arc<SystemClock>,
+    store: SessionStore,
+    target: SessionTarget,
+    scopes: Scopes,
+    identifiers: Vec<Identifier>,
+}
+
+/// The memory of a session, in bytes.
+struct Memory {
+    allocated: usize,
+    resident: usize,
+}
+
+/// The owner of a session that is looked up again and again.
+struct Caller {
+    subject: String,
+    identifier: Identifier,
+}
+
+impl Bench {
+    /// Returns a store with one session.
+    fn new(sessions: usize) -> Self {
+        let mut settings = SessionSettings::new(SessionKey::random().expect("random bytes"));
+        settings.max_total = sessions;
+        let clock = Arc::new(SystemClock::new());
+        let store = SessionStore::new(settings.clone(), clock.clone(), Arc::new(()));
+        let resource = ResourceUri::parse("https://mcp.example.com/mcp").expect("a resource");
+        let target = SessionTarget::new(resource, "http://127.0.0.1:8000/mcp");
+        let scopes = Scopes::parse("mcp:tools").expect("scopes");
+        let first = open(&store, &target, &scopes, sessions);
+        // This makes the table of identifiers resident.
+        let identifiers = vec![first; sessions];
+        Self { settings, clock, store, target, scopes, identifiers }
+    }
+
+    /// Opens all sessions but the first.
+    fn open_sessions(&mut self) -> Memory {
+        let Self { store, target, scopes, identifiers, .. } = self;
+        let before = resident();
+        let counted = measure(|| {
+            for (number, identifier) in identifiers.iter_mut().enumerate().skip(1) {
+                *identifier = open(store, target, scopes, number);
+            }
+        });
+        let sessions = identifiers.len();
+        Memory {
+            allocated: counted.bytes_current as usize / sessions,
+            resident: resident().saturating_sub(before) / sessions,
+        }
+    }
+
+    fn callers(&self) -> Vec<Caller> {
+        let step = self.identifiers.len() / CALLERS;
+        let numbers = (0..CALLERS).map(|turn| 1 + turn * step);
+        numbers
+            .map(|number| Caller { subject: subject(number), identifier: self.identifiers[number].clone() })
+            .collect()
+    }
+
+    /// Finds the sessions of the callers in turn.
+    fn look_up(&self, callers: &[Caller]) {
+        for turn in 0..LOOKUPS {
+            let Caller { subject, identifier } = &callers[turn % CALLERS];
+            let session = self.store.resolve(&self.target, owner(subject), &self.scopes, identifier.as_bytes());
+            drop(black_box(session.expect("a live session")));
+        }
+    }
+
+    fn lookup_time(&self, callers: &[Caller]) -> f64 {
+        let rounds = (0..ROUNDS).map(|_| {
+            let started = Instant::now();
+            self.look_up(callers);
+            started.elapsed().as_nanos() as f64 / LOOKUPS as f64
+        });
+        median(rounds.collect())
+    }
+
+    fn cold_lookup_time(&self) -> f64 {
+        let sessions = self.identifiers.len();
+        // The stride has no common divisor with the count: each session is found once, and hardly any is in a cache.
+        let numbers = (0..sessions.min(20_000)).map(|turn| 1 + turn * 7_919 % (sessions - 1));
+        let times = numbers.map(|number| {
+            let subject = subject(number);
+            let identifier = &self.identifiers[number];
+            let started = Instant::now();
+            let session = self.store.resolve(&self.target, owner(&subject), &self.scopes, identifier.as_bytes());
+            drop(black_box(session.expect("a live session")));
+            started.elapsed().as_nanos() as f64
+        });
+        median(times.collect())
+    }
+
+    /// Returns the store of another process with the key.
+    fn replica(&self) -> SessionStore {
+        SessionStore::new(self.settings.clone(), self.clock.clone(), Arc::new(()))
+    }
+
+    /// Returns the time of the first use of a session at a replica, successful or not.
+    fn first_use_time(&self, replica: &SessionStore, target: &SessionTarget) -> f64 {
+        let times = (1..self.identifiers.len().min(20_000)).map(|number| {
+            let subject = subject(number);
+            let identifier = &self.identifiers[number];
+            let started = Instant::now();
+            let session = replica.resolve(target, owner(&subject), &self.scopes, identifier.as_bytes());
+            let taken = started.elapsed().as_nanos() as f64;
+            drop(black_box(session));
+            taken
+        });
+        median(times.collect())
     }
 }
 

@@ -1,4 +1,4 @@
-//! [`SessionObserver`]: is told of the sessions of a store.
+//! [`SessionObserver`]: observes the sessions of a store.
 
 use crate::{end_reason::EndReason, session::Session};
 

@@ -77,14 +77,19 @@ impl PeerSessions {
     pub(crate) fn add(&self, announced: &[AnnouncedSession], now: Duration) {
         let counts_until = millis(now.saturating_add(LIFETIME));
         for AnnouncedSession { owner, session } in announced {
+            let is_full = self.len.load(Ordering::Relaxed) >= self.max;
+            // A session that does not fit leaves no empty entry of its owner.
+            if is_full && !self.owners.contains_key(owner) {
+                continue;
+            }
             let mut sessions = self.owners.entry(*owner).or_default();
             match sessions.binary_search_by_key(session, |known| known.short_id) {
                 Ok(known) => sessions[known].counts_until = counts_until,
-                Err(position) if self.len.load(Ordering::Relaxed) < self.max => {
+                Err(_) if is_full => {}
+                Err(position) => {
                     self.len.fetch_add(1, Ordering::Relaxed);
                     sessions.insert(position, PeerSession { short_id: *session, counts_until });
                 }
-                Err(_) => {}
             }
         }
     }
@@ -141,8 +146,9 @@ mod tests {
         let now = Duration::from_secs(1000);
         let count = |owner, now| sessions.count(ScopeId([owner; 16]), now, |session| session == 9);
         sessions.add(&[announced(1, 7), announced(1, 5), announced(1, 9), announced(1, 5), announced(2, 8)], now);
-        assert_eq!(count(1, now), 2, "the fourth one does not fit");
+        assert_eq!(count(1, now), 2, "one of the three is excluded");
         assert_eq!(count(2, now), 0, "the fourth one does not fit");
+        assert_eq!(sessions.owners.len(), 1);
 
         let mut id = [0; 16];
         id[7] = 7;

@@ -180,7 +180,8 @@ impl SessionStore {
         self.0.table.iter().map(|stored| Arc::clone(&stored)).collect()
     }
 
-    /// Ends expired sessions and returns their number: at most 1,024, so there may be more.
+    /// Ends expired sessions, and releases those that are idle here and were used by another process. Returns the number of
+    /// both: at most 1,024, so there may be more.
     ///
     /// Call this periodically. [`resolve`](Self::resolve) also checks the timeouts of its session.
     pub fn sweep(&self) -> usize {

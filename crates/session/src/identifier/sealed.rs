@@ -92,7 +92,8 @@ pub(crate) struct Head {
     pub(crate) random: RandomPart,
 }
 
-/// Returns the head of an identifier, without opening it; `None` if the text is not an identifier. Allocates nothing.
+/// Returns the head of an identifier, without opening it; `None` if the text is too short or too long, or does not begin with a
+/// head. Allocates nothing.
 pub(crate) fn head(identifier: &[u8]) -> Option<Head> {
     if identifier.len() > MAX_CHARACTERS {
         return None;

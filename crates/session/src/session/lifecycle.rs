@@ -27,7 +27,7 @@ impl Timeouts {
 pub(crate) enum Eviction {
     /// The session is in use, and continues.
     InUse,
-    /// The session was last used at this time, which is later than expected.
+    /// The session was last used at this time, which is later than expected, or another thread uses or ends it just now.
     UsedSince(u64),
     /// The eviction has ended the session. The caller must remove it from the store.
     JustEnded,
@@ -63,9 +63,12 @@ impl Session {
     /// Ends a use, and the session if it has reached its lifetime.
     pub(crate) fn end_use(&self, now: Duration, timeouts: Timeouts) -> Status {
         let age = self.age(now);
-        self.use_state.change(|usage| match self.is_over(age, timeouts) {
-            true => Change::End(EndReason::Lifetime),
-            false => Change::Continue(usage.finished(age)),
+        self.use_state.change(|usage| {
+            if self.is_over(age, timeouts) {
+                Change::End(EndReason::Lifetime)
+            } else {
+                Change::Continue(usage.finished(age))
+            }
         })
     }
 
@@ -184,8 +187,9 @@ pub(super) mod tests {
         assert_eq!(session.end_use(Duration::from_secs(9), TIMEOUTS), Status::Active);
         assert_eq!(session.expired(Duration::from_secs(9), TIMEOUTS), None);
         assert_eq!(session.expired(Duration::from_secs(10), TIMEOUTS), Some(EndReason::Lifetime));
-        let from_the_future = created_before(Duration::ZERO, Duration::ZERO);
-        assert_eq!(from_the_future.expired(Duration::from_secs(599), TIMEOUTS), None);
+        let new = opened_at(Duration::ZERO);
+        assert_eq!(new.expired(Duration::from_secs(599), TIMEOUTS), None);
+        assert_eq!(new.expired(Duration::from_secs(600), TIMEOUTS), Some(EndReason::Lifetime));
     }
 
     #[test]

@@ -77,7 +77,7 @@ impl SessionStore {
                 }
                 self.0.end_overflow(owner, raised);
             }
-            // Whoever raised the floor has searched the table, or is doing so. A session that is recorded meanwhile finds the floor.
+            // The call that raised the floor searches the table. A session that is recorded meanwhile finds the floor.
             SessionEnd::Floor { scope, created } if self.0.ends.has_floor(scope, created) => {}
             SessionEnd::Floor { scope, created } => {
                 let raised = self.0.ends.raise(scope, created, now);

@@ -26,6 +26,7 @@ mod memory;
 mod model;
 mod observing;
 mod peers;
+mod process;
 mod replicas;
 mod resolving;
 mod rotation;

@@ -164,6 +164,7 @@ fn all_sessions_end() {
     for session in fixture.store.all() {
         fixture.store.end(&session, EndReason::Shutdown);
     }
-    assert!(fixture.ended.take().iter().all(|(_, reason)| *reason == EndReason::Shutdown));
+    let reasons: Vec<_> = fixture.ended.take().into_iter().map(|(_, reason)| reason).collect();
+    assert_eq!(reasons, [EndReason::Shutdown; 2]);
     assert!(fixture.store.is_empty());
 }

@@ -33,7 +33,7 @@ fn limits_count_reservations() {
 
 /// E2, E9: a capacity permit counts until it is dropped, also after its reservation, and not in addition to its session.
 #[test]
-fn a_held_room_counts() {
+fn a_capacity_permit_counts() {
     let fixture = fixture_with(|settings| settings.max_total = 1);
     let reservation = fixture.reserve(ALICE).unwrap();
     let held = reservation.capacity_permit();

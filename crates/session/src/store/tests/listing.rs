@@ -1,6 +1,6 @@
 //! Pages of sessions contain each one once; ends also apply to sessions in no table.
 
-use super::{sealed::process::two, *};
+use super::{process::two, *};
 use crate::{scope::EndScope, session::LogHash};
 
 /// E12: the pages contain each session once, in the order of the log hashes, and none that has ended.
@@ -36,8 +36,7 @@ fn ages_and_uses_are_listed() {
     let identifier = first.open();
     first.fixture.clock.advance(Duration::from_secs(60));
     let in_use = second.fixture.find(ALICE, identifier.as_bytes()).unwrap();
-    let listed =
-        |process: &super::sealed::process::Process| process.fixture.store.list(|_| true, None, 9).sessions.remove(0);
+    let listed = |process: &super::process::Process| process.fixture.store.list(|_| true, None, 9).sessions.remove(0);
     let here = listed(&first);
     let there = listed(&second);
     assert_eq!(here.age, Duration::from_secs(60));

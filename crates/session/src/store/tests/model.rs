@@ -31,7 +31,7 @@ enum Step {
         owner: usize,
         scopes: usize,
     },
-    OpenModelReservation {
+    OpenReserved {
         reservation: usize,
     },
     Cancel {
@@ -81,7 +81,7 @@ fn any_step() -> impl Strategy<Value = Step> {
     prop_oneof![
         4 => (0..OWNERS.len(), 0..SCOPES.len()).prop_map(|(owner, scopes)| Step::Open { owner, scopes }),
         2 => (0..OWNERS.len(), 0..SCOPES.len()).prop_map(|(owner, scopes)| Step::Reserve { owner, scopes }),
-        2 => any::<usize>().prop_map(|reservation| Step::OpenModelReservation { reservation }),
+        2 => any::<usize>().prop_map(|reservation| Step::OpenReserved { reservation }),
         1 => any::<usize>().prop_map(|reservation| Step::Cancel { reservation }),
         3 => any::<usize>().prop_map(|session| Step::Hold { session }),
         2 => any::<usize>().prop_map(|session| Step::Release { session }),
@@ -175,7 +175,7 @@ impl History {
             Step::Reserve { owner, scopes } => {
                 self.reserve(*owner, *scopes);
             }
-            Step::OpenModelReservation { reservation } => {
+            Step::OpenReserved { reservation } => {
                 if let Some(at) = reservation.checked_rem(self.reserved.len()) {
                     self.open(at);
                 }

@@ -1,6 +1,9 @@
 //! Tests of the observer: what it is called for, and what it may do.
 
-use super::*;
+use super::{
+    process::{Recorded, process},
+    *,
+};
 
 /// The observer is called for each session that opens, with its owner.
 #[test]
@@ -49,4 +52,58 @@ fn observer_is_called_outside_locks() {
     let session = store.reserve(&target, ALICE, &Scopes::empty()).unwrap().open(Box::default(), None).unwrap();
     store.end(&session, EndReason::Deleted);
     assert_eq!(store.len(), 1);
+}
+
+/// E12: the observer is called when a session is adopted and released, and for the first one that is not sealed.
+#[test]
+fn adopted_released_and_unsealed_sessions_are_reported() {
+    #[derive(Default)]
+    struct Calls(Mutex<Vec<&'static str>>);
+
+    impl SessionObserver for Calls {
+        fn adopted(&self, _: &Session) {
+            self.0.lock().unwrap().push("adopted");
+        }
+
+        fn released(&self, _: &Session) {
+            self.0.lock().unwrap().push("released");
+        }
+
+        fn not_sealed(&self, _: &Session) {
+            self.0.lock().unwrap().push("not sealed");
+        }
+
+        fn ended(&self, _: &Session, _: EndReason) {
+            unreachable!("no session ends");
+        }
+    }
+
+    let minute = Duration::from_secs(60);
+    let clock = Arc::new(ManualClock::default());
+    clock.advance(Duration::from_secs(1_800_000_000));
+    let there = process(&clock, minute);
+    let calls = Arc::<Calls>::default();
+    let journal = Arc::new(Recorded { peer_delay: minute, ..Recorded::default() });
+    let settings = SessionSettings::new(SessionKey::new(1, &[5; 32]));
+    let here = SessionStore::with_journal(settings, clock.clone(), calls.clone(), journal);
+
+    let identifier = there.open();
+    for _ in 0..2 {
+        assert!(here.resolve(&target(), ALICE, &Scopes::empty(), identifier.as_bytes()).is_ok());
+    }
+    assert_eq!(*calls.0.lock().unwrap(), ["adopted"]);
+
+    clock.advance(20 * minute);
+    assert_eq!(there.try_use(&identifier), Ok(()));
+    there.fixture.store.record_last_uses();
+    here.import_last_uses(&there.journal.last_uses.lock().unwrap());
+    clock.advance(11 * minute);
+    assert_eq!(here.sweep(), 1);
+    assert_eq!(*calls.0.lock().unwrap(), ["adopted", "released"]);
+
+    for _ in 0..2 {
+        let reservation = here.reserve(&target(), ALICE, &Scopes::empty()).unwrap();
+        assert!(!reservation.open(vec![b'x'; Session::MAX_BACKEND_ID + 1].into(), None).unwrap().is_sealed());
+    }
+    assert_eq!(*calls.0.lock().unwrap(), ["adopted", "released", "not sealed"]);
 }

@@ -1,7 +1,7 @@
 //! The sessions of an owner at other processes count for its limit.
 
 use super::{
-    sealed::process::{Process, process_with},
+    process::{Process, process_with},
     *,
 };
 

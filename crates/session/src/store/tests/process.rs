@@ -1,16 +1,19 @@
 //! Processes that share session keys, and the records of their journals.
 
 use super::*;
-use crate::AnnouncedSession;
+use crate::{
+    AnnouncedSession,
+    journal::{EndTicket, SessionEnd},
+};
 
 /// A journal that keeps the records in memory.
 #[derive(Default)]
-pub(in crate::store::tests) struct Recorded {
-    pub(in crate::store::tests) ends: Mutex<Vec<SessionEnd>>,
-    pub(in crate::store::tests) last_uses: Mutex<Vec<LastUse>>,
-    pub(in crate::store::tests) announced: Mutex<Vec<AnnouncedSession>>,
-    pub(in crate::store::tests) is_incomplete: AtomicBool,
-    pub(in crate::store::tests) peer_delay: Duration,
+pub(super) struct Recorded {
+    pub(super) ends: Mutex<Vec<SessionEnd>>,
+    pub(super) last_uses: Mutex<Vec<LastUse>>,
+    pub(super) announced: Mutex<Vec<AnnouncedSession>>,
+    pub(super) is_incomplete: AtomicBool,
+    pub(super) peer_delay: Duration,
 }
 
 impl SessionJournal for Recorded {
@@ -37,17 +40,17 @@ impl SessionJournal for Recorded {
 }
 
 /// A process with its journal. All processes have the same key and the same clock.
-pub(in crate::store::tests) struct Process {
-    pub(in crate::store::tests) fixture: Fixture,
-    pub(in crate::store::tests) journal: Arc<Recorded>,
+pub(super) struct Process {
+    pub(super) fixture: Fixture,
+    pub(super) journal: Arc<Recorded>,
 }
 
-pub(in crate::store::tests) fn process(clock: &Arc<ManualClock>, peer_delay: Duration) -> Process {
+pub(super) fn process(clock: &Arc<ManualClock>, peer_delay: Duration) -> Process {
     process_with(clock, peer_delay, |_| {})
 }
 
 /// A process with changed settings, whose peers see its records after this delay.
-pub(in crate::store::tests) fn process_with(
+pub(super) fn process_with(
     clock: &Arc<ManualClock>,
     peer_delay: Duration,
     change: impl FnOnce(&mut SessionSettings),
@@ -63,33 +66,33 @@ pub(in crate::store::tests) fn process_with(
 }
 
 /// Returns two processes that do not exchange records.
-pub(in crate::store::tests) fn two() -> (Process, Process) {
+pub(super) fn two() -> (Process, Process) {
     let clock = Arc::new(ManualClock::default());
     clock.advance(Duration::from_secs(1_800_000_000));
     (process(&clock, Duration::ZERO), process(&clock, Duration::ZERO))
 }
 
 impl Process {
-    pub(in crate::store::tests) fn open(&self) -> Identifier {
+    pub(super) fn open(&self) -> Identifier {
         self.fixture.clock.advance(Duration::from_millis(1));
         self.fixture.open(ALICE).identifier()
     }
 
-    pub(in crate::store::tests) fn try_use(&self, identifier: &Identifier) -> Result<(), ResolveError> {
+    pub(super) fn try_use(&self, identifier: &Identifier) -> Result<(), ResolveError> {
         self.fixture.find(ALICE, identifier.as_bytes()).map(drop)
     }
 
-    pub(in crate::store::tests) fn end(&self, identifier: &Identifier) {
+    pub(super) fn end(&self, identifier: &Identifier) {
         let in_use = self.fixture.find(ALICE, identifier.as_bytes()).unwrap();
         assert!(self.fixture.store.end(&in_use, EndReason::Deleted).unwrap().is_done());
     }
 
-    pub(in crate::store::tests) fn reasons(&self) -> Vec<EndReason> {
+    pub(super) fn reasons(&self) -> Vec<EndReason> {
         self.fixture.ended.take().into_iter().map(|(_, reason)| reason).collect()
     }
 
     /// Passes the records of this process to another one.
-    pub(in crate::store::tests) fn tell(&self, other: &Self) {
+    pub(super) fn tell(&self, other: &Self) {
         for end in std::mem::take(&mut *self.journal.ends.lock().unwrap()) {
             other.fixture.store.import(&end);
         }

@@ -30,8 +30,9 @@ const IDLE: u64 = 30 * MINUTE;
 const LIFETIME: u64 = 45 * MINUTE;
 const GRACE: u64 = 5 * MINUTE;
 const PEER_DELAY: u64 = 65 * SECOND;
-/// The maximum difference of two clocks, and the time between two batches of last uses.
+/// The maximum difference of two clocks.
 const SKEW: u64 = 5 * SECOND;
+/// The time between two sweeps and batches of last uses.
 const BATCH: u64 = MINUTE;
 const START: u64 = 1_800_000_000 * SECOND;
 /// A low limit, so that histories reach it.

@@ -18,7 +18,7 @@ fn a_session_resolves_to_what_was_opened() {
 
 /// E3, E7, E12: a session in the table resolves only by its own identifier, for its owner, and while its key is listed.
 #[test]
-fn what_was_verified_generation_once_counts_for_nothing_else() {
+fn a_session_in_the_table_resolves_only_by_its_own_identifier() {
     let fixture = fixture();
     let session = fixture.open(ALICE);
     let unknown = |owner, identifier: &[u8]| {

@@ -58,7 +58,7 @@ fn the_same_scopes_change_nothing() {
 
 /// E8: the old identifier resolves until 5 minutes after the first use of the new one. No sweep is needed.
 #[test]
-fn the_old_identifier_resolves_for_a_grace() {
+fn the_old_identifier_resolves_for_a_grace_period() {
     let fixture = fixture();
     let first = fixture.open_with("a").identifier();
     let second = fixture.request(&first, "b").unwrap();
@@ -72,7 +72,7 @@ fn the_old_identifier_resolves_for_a_grace() {
     assert_eq!(fixture.request(&first, "b"), Some(second.clone()));
 
     fixture.clock.advance(Duration::from_millis(1));
-    assert_eq!(fixture.find(ALICE, first.as_bytes()).unwrap_err(), ResolveError::Ended, "replayed after the grace");
+    assert_eq!(fixture.find(ALICE, first.as_bytes()).unwrap_err(), ResolveError::Ended, "after the grace period");
     drop(fixture.find(ALICE, second.as_bytes()).unwrap());
     assert!(fixture.ended.take().is_empty(), "the session goes on");
 }

@@ -206,7 +206,7 @@ impl History {
         Ok(())
     }
 
-    /// Returns whether an older session may have ended because its owner has many ended ones.
+    /// Marks the older sessions of an owner that may have ended because the owner has many ended ones.
     fn overflow(&mut self, at: usize) {
         let owner = self.sessions[at].owner;
         let mut ended: Vec<u64> = self
