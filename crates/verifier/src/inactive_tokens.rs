@@ -14,7 +14,7 @@ use crate::token_hash::TokenHash;
 /// The number of entries below which nothing is removed.
 const MIN_TOKENS: usize = 256;
 
-/// Learns which tokens introspection has found inactive, for example to tell other processes, which then call
+/// Receives the ids of tokens that introspection has found inactive, for example to tell other processes, which then call
 /// [`Verifier::drop_token`](crate::Verifier::drop_token). It is set in
 /// [`VerifierSettings::inactive_tokens`](crate::VerifierSettings::inactive_tokens).
 ///
@@ -26,7 +26,7 @@ pub trait InactiveTokens: fmt::Debug + Send + Sync + 'static {
 
 /// The hash by which processes name a token to each other: the first 128 bits of its SHA-256.
 ///
-/// It is not keyed, so that processes need no common key. Whoever knows the token can compute it, so use it only for
+/// It is not keyed, so that processes need no common key. A guess of the token can be checked with it, so use it only for
 /// tokens that are inactive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TokenId(pub [u8; 16]);
@@ -43,7 +43,8 @@ impl TokenId {
 
 /// The introspected tokens that are cached, watched, or being introspected, by the ids that other processes use.
 ///
-/// Entries that are not needed any more are removed when the table has doubled.
+/// Entries that are not needed any more are removed when the table has doubled. So are those of tokens that are being
+/// introspected for the first time, which are then not cached.
 #[derive(Default)]
 pub(crate) struct IntrospectedTokens(Mutex<Table>);
 

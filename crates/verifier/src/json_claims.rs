@@ -28,9 +28,10 @@ impl JsonClaims {
     pub(crate) fn get(&self, path: &str) -> Option<&Value> {
         let Some(pointer) = path.strip_prefix('/') else { return self.all().get(path) };
         let (name, rest) = pointer.find('/').map_or((pointer, ""), |at| pointer.split_at(at));
-        let name = match name.contains('~') {
-            true => Cow::Owned(name.replace("~1", "/").replace("~0", "~")),
-            false => Cow::Borrowed(name),
+        let name = if name.contains('~') {
+            Cow::Owned(name.replace("~1", "/").replace("~0", "~"))
+        } else {
+            Cow::Borrowed(name)
         };
         self.all().get(&*name)?.pointer(rest)
     }

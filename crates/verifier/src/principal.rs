@@ -23,7 +23,7 @@ pub(crate) struct PrincipalFields {
     pub(crate) client: Option<Box<str>>,
     pub(crate) scopes: Scopes,
     pub(crate) expires: UnixTime,
-    /// `exp` plus the leeway, or `None` if an introspection response has no `exp`.
+    /// `exp` plus the leeway, or `None` without `exp`.
     pub(crate) valid_until: Option<UnixTime>,
     /// The monotonic time of the introspection, or `None` if the token was not introspected.
     pub(crate) introspected_at: Option<Duration>,
@@ -62,13 +62,15 @@ impl Principal {
         &self.fields.scopes
     }
 
-    /// Returns the `exp` claim. For a token whose introspection response has no `exp`, returns 30 s after the response.
+    /// Returns the expiration time: `exp` of the signed claims or of the introspection response, whichever is earlier. If
+    /// there is neither, returns 30 s after the response.
     pub fn expires(&self) -> UnixTime {
         self.fields.expires
     }
 
-    /// Returns the time from which the verifier rejects the token: `exp` plus the issuer's leeway. Returns `None` if
-    /// the introspection response has no `exp`; then only the issuer knows how long the token is valid.
+    /// Returns the time from which the verifier rejects the token: the expiration time plus the issuer's leeway. Returns
+    /// `None` if neither signed claims nor the introspection response have `exp`; then only the issuer knows how long the
+    /// token is valid.
     pub fn valid_until(&self) -> Option<UnixTime> {
         self.fields.valid_until
     }

@@ -43,8 +43,8 @@ pub struct HeldToken {
 
 /// An introspected token that is introspected periodically.
 ///
-/// The interval is the [`cache_lifetime`](crate::IntrospectionSettings::cache_lifetime) of the issuer's responses, or 5
-/// s if they are not cached. Each check is early by up to a fifth of the interval, so that checks are spread out and a
+/// The interval is the [`cache_lifetime`](crate::IntrospectionSettings::cache_lifetime) of the issuer's responses and at
+/// least 1 s, or 5 s if they are not cached. Each check is early by up to a fifth of the interval, so that checks are spread out and a
 /// revocation is noticed in time. All references for one token share its checks, and an introspection for a request
 /// counts as a check. The checks end when the last reference is dropped. They are started by
 /// [`TrustedIssuer::start_due_rechecks`](crate::TrustedIssuer::start_due_rechecks).
@@ -128,16 +128,18 @@ impl WatchedToken {
     /// Fails if the token is no longer valid. All later calls fail, too.
     pub fn latest(&self) -> Result<VerifiedToken, RecheckFailure> {
         let now = self.held.verifier.clock().monotonic();
-        let state = self.state();
-        match state.failure {
-            Some(failure) => Err(failure),
-            None if now > self.limit(state.confirmed_at).saturating_add(MAX_DELAY) => Err(RecheckFailure::Unconfirmed),
-            None => Ok(state.latest.clone()),
+        let mut state = self.state();
+        if state.failure.is_none() && now > self.limit(state.confirmed_at).saturating_add(MAX_DELAY) {
+            state.failure = Some(RecheckFailure::Unconfirmed);
         }
+        state.failure.map_or_else(|| Ok(state.latest.clone()), Err)
     }
 
     /// Checks the token once. Returns when the next check is due, or `None` if the token is no longer valid.
     async fn check(&self) -> Option<Duration> {
+        if self.has_failed() {
+            return None;
+        }
         let confirmed_at = self.state().confirmed_at;
         let verified = match self.cached_since(confirmed_at) {
             Some(verified) => Ok(verified),
@@ -151,7 +153,7 @@ impl WatchedToken {
             Ok(_) => Err(RecheckFailure::Inactive),
             Err(error) => self.next_after_error(&error, confirmed_at, now),
         };
-        next.map_err(|failure| self.state().failure = Some(failure)).ok()
+        next.inspect_err(|failure| self.state().failure = Some(*failure)).ok()
     }
 
     /// Records that the issuer has confirmed the token. Returns when the next check is due.
@@ -193,7 +195,7 @@ impl WatchedToken {
         confirmed_at.saturating_add(self.rechecks.interval() * 2)
     }
 
-    /// Returns whether a check has found the token invalid. It is then not checked again.
+    /// Returns whether the token is no longer valid. It is then not checked again.
     fn has_failed(&self) -> bool {
         self.state().failure.is_some()
     }

@@ -187,11 +187,12 @@ impl Verifier {
         }
         let Verified { principal, keys } = verified?;
         let verified = VerifiedToken::new(principal);
-        if verified.principal().is_introspected() && self.was_dropped(token) {
-            return Ok(verified);
-        }
         let max_lifetime = self.issuers.get(keys.issuer).map_or(Duration::ZERO, |issuer| issuer.cache_lifetime());
         self.cache.insert(hash, keys, verified.clone(), max_lifetime, now, self.generations());
+        // Checked after the insertion: a drop that is not seen here has yet to remove the entry.
+        if verified.principal().is_introspected() && self.was_dropped(token) {
+            self.cache.remove(hash);
+        }
         Ok(verified)
     }
 

@@ -79,15 +79,25 @@ fn errors_name_the_fix() {
 /// Settings of an issuer and limits reach the verifier, and verifiers can share an issuer.
 #[tokio::test]
 async fn settings_reach_the_verifier() {
+    let issuer = TestIssuer::new(ISSUER);
+    let fetch = ScriptedFetch::new();
+    fetch.publish(&issuer);
+    let mut settings = IssuerSettings::new(issuer.issuer().clone());
+    settings.require_at_jwt = true;
+    let token = issuer.token().typ("at+jwt").sign();
     let first = Verifier::builder(RESOURCE)
-        .issuer_settings(IssuerSettings::new(Issuer::parse(ISSUER).unwrap()))
-        .max_token_bytes(10)
+        .issuer_settings(settings)
+        .max_token_bytes(token.len())
         .cache_entries(0)
-        .fetch(Arc::new(ScriptedFetch::new()))
+        .fetch(Arc::new(fetch))
+        .clock(Arc::new(ManualClock::new()))
         .build()
         .unwrap();
-    let error = first.verify(&AccessToken::new("12345678901")).await.unwrap_err();
-    assert_eq!(error.code(), "token.too_large");
+    let code = async |token: String| first.verify(&AccessToken::new(token)).await.err().map(|error| error.code());
+    assert_eq!(code(token.clone()).await, None);
+    assert_eq!(first.cached_tokens(), 0);
+    assert_eq!(code(issuer.token().typ("JWT").sign()).await, Some("token.type_not_allowed"));
+    assert_eq!(code(format!("{token}x")).await, Some("token.too_large"));
     let shared = Arc::clone(&first.issuers()[0]);
     let second = Verifier::builder("https://api.example.com/").trusted_issuer(shared).build().unwrap();
     assert!(Arc::ptr_eq(&first.issuers()[0], &second.issuers()[0]));

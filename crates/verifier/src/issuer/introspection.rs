@@ -1,4 +1,4 @@
-//! [`IntrospectionClient`]: asks an issuer about its tokens (RFC 7662).
+//! [`IntrospectionClient`]: introspects the tokens of an issuer (RFC 7662).
 
 mod error;
 mod probe;
@@ -197,7 +197,7 @@ impl IntrospectionClient {
 
     /// Calls the endpoint once and records whether it works.
     async fn send(&self, token: &AccessToken) -> CallResult {
-        let Some(endpoint) = self.endpoint.load_full() else { return Err(CallError::Interrupted) };
+        let Some(endpoint) = self.endpoint.load_full() else { return Err(CallError::NoEndpoint) };
         let Endpoint { url, authentication } = &*endpoint;
         let mut request =
             introspection_request(url.clone(), *authentication, &self.settings, token, self.issuer.url_policy);

@@ -23,7 +23,7 @@ const JITTER_DIVISOR: u32 = 5;
 
 /// The watched tokens of one issuer by their hash, and the checks that are running.
 ///
-/// At most half of the issuer's concurrent calls are checks, so that the rest remains for requests.
+/// At most half of the issuer's concurrent calls are checks, but at least one, so that the rest remains for requests.
 pub(crate) struct Rechecks {
     interval: Duration,
     max_running: usize,

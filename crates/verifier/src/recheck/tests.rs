@@ -230,6 +230,10 @@ async fn a_token_that_is_not_checked_fails() {
     assert!(watched.latest().is_ok());
     fixture.pass(1).await;
     assert_eq!(watched.latest().unwrap_err(), RecheckFailure::Unconfirmed);
+    // That is final: the token is not checked any more.
+    pass(&fixture, INTERVAL).await;
+    assert_eq!(watched.latest().unwrap_err(), RecheckFailure::Unconfirmed);
+    assert_eq!(calls(&fixture), 1);
 }
 
 /// L3, D4: a token that a request has introspected is not introspected twice.

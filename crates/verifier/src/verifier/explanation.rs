@@ -70,7 +70,8 @@ pub struct RuleCheck {
 
 impl Verifier {
     /// Checks a signed token against every rule, in order, to report all violations to a person. The checks end early
-    /// if the token is malformed or names no issuer of this resource. The token is neither introspected nor cached.
+    /// if the token is malformed or names no issuer of this resource. The token is neither introspected nor cached, and
+    /// for an issuer that only introspects, its key is unknown.
     ///
     /// It authenticates no one: use [`verify`](Self::verify), which accepts a token only if it satisfies all of these
     /// rules.

@@ -21,7 +21,7 @@ pub struct VerifierSettings {
     pub generation: u64,
     /// Observes verifications. Default: none.
     pub observer: Option<Arc<dyn VerificationObserver>>,
-    /// Learns which tokens introspection has found inactive. Default: none.
+    /// Receives the ids of tokens that introspection has found inactive. Default: none.
     /// [`Verifier::drop_token`](crate::Verifier::drop_token) has an effect only if it is set.
     pub inactive_tokens: Option<Arc<dyn InactiveTokens>>,
 }

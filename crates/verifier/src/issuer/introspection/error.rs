@@ -27,9 +27,9 @@ pub(crate) enum CallError {
     /// The fetcher exceeded its deadline.
     #[error("the response was not complete in time")]
     Timeout,
-    /// There is no endpoint any more.
-    #[error("the call was interrupted")]
-    Interrupted,
+    /// The endpoint was removed before the call, because the metadata stopped naming a usable one.
+    #[error("the introspection endpoint is no longer known")]
+    NoEndpoint,
     /// The operating system gave no random bytes.
     #[error("the operating system gave no random bytes")]
     Random,
@@ -53,7 +53,7 @@ impl CallError {
             Self::Document(_) => "introspection.document",
             Self::Random => "introspection.random",
             Self::Timeout => "introspection.timeout",
-            Self::Interrupted => "introspection.interrupted",
+            Self::NoEndpoint => "introspection.no_endpoint",
             Self::Busy => "introspection.busy",
         }
     }

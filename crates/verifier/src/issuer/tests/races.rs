@@ -50,12 +50,15 @@ async fn a_cancelled_request_does_not_cancel_the_refresh() {
 
 /// Records the runtime of each fetch.
 #[derive(Clone)]
-struct Whereabouts(ScriptedFetch, Arc<Mutex<Vec<tokio::runtime::Id>>>);
+struct RecordingFetch {
+    fetch: ScriptedFetch,
+    runtimes: Arc<Mutex<Vec<tokio::runtime::Id>>>,
+}
 
-impl Fetch for Whereabouts {
+impl Fetch for RecordingFetch {
     fn fetch(&self, request: FetchRequest) -> BoxFuture<'_, Result<FetchResponse, FetchError>> {
-        self.1.lock().unwrap().push(Handle::current().id());
-        self.0.fetch(request)
+        self.runtimes.lock().unwrap().push(Handle::current().id());
+        self.fetch.fetch(request)
     }
 }
 
@@ -69,14 +72,14 @@ fn fetches_run_on_the_control_runtime() {
     let control = runtime();
     let worker = runtime();
     let test_issuer = TestIssuer::new(ISSUER);
-    let whereabouts = Whereabouts(ScriptedFetch::new(), Arc::default());
-    whereabouts.0.publish(&test_issuer);
+    let recording = RecordingFetch { fetch: ScriptedFetch::new(), runtimes: Arc::default() };
+    recording.fetch.publish(&test_issuer);
     let clock = ManualClock::new();
     let issuer =
-        trusted(IssuerSettings::new(test_issuer.issuer().clone()), &whereabouts, &clock, control.handle().clone());
+        trusted(IssuerSettings::new(test_issuer.issuer().clone()), &recording, &clock, control.handle().clone());
     let verifier = verifier_of(TestIssuer::RESOURCE, vec![issuer], &clock);
     worker.block_on(verifier.verify(&AccessToken::new(test_issuer.token().sign()))).unwrap();
-    assert_eq!(*whereabouts.1.lock().unwrap(), [control.handle().id(), control.handle().id()]);
+    assert_eq!(*recording.runtimes.lock().unwrap(), [control.handle().id(), control.handle().id()]);
 }
 
 /// C10: after the control runtime was shut down, requests fail without delay.
@@ -93,26 +96,33 @@ fn a_stopped_control_runtime_is_an_outage() {
 
 /// A clock that runs an action at its nth reading, as another thread could.
 #[derive(Default)]
-struct ActingClock(ManualClock, Mutex<Option<Plan>>);
+struct ActingClock {
+    clock: ManualClock,
+    plan: Mutex<Option<Plan>>,
+}
 
-/// The number of the reading, and the action.
-type Plan = (usize, Box<dyn FnOnce() + Send>);
+/// An action, and the number of readings until it runs.
+struct Plan {
+    readings: usize,
+    act: Box<dyn FnOnce() + Send>,
+}
 
 impl ActingClock {
-    fn at_reading(&self, reading: usize, act: impl FnOnce() + Send + 'static) {
-        *self.1.lock().unwrap() = Some((reading, Box::new(act)));
+    /// Plans an action at the nth reading from now on.
+    fn at_reading(&self, readings: usize, act: impl FnOnce() + Send + 'static) {
+        *self.plan.lock().unwrap() = Some(Plan { readings, act: Box::new(act) });
     }
 
     /// Counts a reading of the clock, and acts at the planned one.
     fn read(&self) {
         let due = {
-            let mut plan = self.1.lock().unwrap();
-            if let Some((readings, _)) = plan.as_mut() {
-                *readings -= 1;
+            let mut plan = self.plan.lock().unwrap();
+            if let Some(plan) = plan.as_mut() {
+                plan.readings -= 1;
             }
-            plan.take_if(|(readings, _)| *readings == 0)
+            plan.take_if(|plan| plan.readings == 0)
         };
-        if let Some((_, act)) = due {
+        if let Some(Plan { act, .. }) = due {
             act();
         }
     }
@@ -121,12 +131,12 @@ impl ActingClock {
 impl Clock for ActingClock {
     fn now(&self) -> UnixTime {
         self.read();
-        self.0.now()
+        self.clock.now()
     }
 
     fn monotonic(&self) -> Duration {
         self.read();
-        self.0.monotonic()
+        self.clock.monotonic()
     }
 }
 

@@ -1,5 +1,7 @@
 //! The cache of verified tokens and the limit key.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use super::*;
 use crate::VerificationObserver;
 
@@ -131,15 +133,18 @@ async fn the_limit_key_is_by_subject_or_else_by_client() {
 
 /// Counts what it observes.
 #[derive(Debug, Default)]
-struct Observed(std::sync::Mutex<(usize, usize)>);
+struct Observed {
+    cached: AtomicUsize,
+    verified: AtomicUsize,
+}
 
 impl VerificationObserver for Observed {
     fn cached(&self) {
-        self.0.lock().unwrap().0 += 1;
+        self.cached.fetch_add(1, Ordering::SeqCst);
     }
 
     fn verified(&self, _: Duration) {
-        self.0.lock().unwrap().1 += 1;
+        self.verified.fetch_add(1, Ordering::SeqCst);
     }
 }
 
@@ -156,7 +161,8 @@ async fn verifications_are_observed() {
         verifier.verify(&token).await.unwrap();
     }
     verifier.verify(&AccessToken::new("not-a-token")).await.unwrap_err();
-    assert_eq!(*observed.0.lock().unwrap(), (2, 2));
+    assert_eq!(observed.cached.load(Ordering::SeqCst), 2);
+    assert_eq!(observed.verified.load(Ordering::SeqCst), 2);
 
     let activity = bench.issuer.activity();
     assert_eq!(activity.fetches, 1);

@@ -35,8 +35,8 @@ async fn debug_prints_the_settings() {
 /// J2: `Debug` of a principal prints issuer, scopes and expiration time, but not the subject.
 #[tokio::test(start_paused = true)]
 async fn debug_prints_no_subject() {
-    let verified = ready().await;
-    let verified = verified.verify(&verified.test_issuer.token().scope("mcp:tools").sign()).await.unwrap();
+    let fixture = ready().await;
+    let verified = fixture.verify(&fixture.test_issuer.token().scope("mcp:tools").sign()).await.unwrap();
     let shown = format!("{:?}", verified.principal());
     assert!(shown.starts_with("Principal { issuer: "), "{shown}");
     assert!(shown.contains("mcp:tools"), "{shown}");
