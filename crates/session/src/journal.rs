@@ -44,7 +44,7 @@ pub trait SessionJournal: Send + Sync + 'static {
     }
 }
 
-/// Keeps nothing: no other process learns of ends and last uses, and they are lost with the process.
+/// Keeps nothing: ends and last uses do not reach other processes, and are lost with this one.
 impl SessionJournal for () {
     fn record(&self, _end: &SessionEnd) -> EndTicket {
         EndTicket::done()
@@ -96,19 +96,22 @@ impl SessionEnd {
 
     /// Returns the encoding for a file or a message.
     pub fn encode(&self) -> [u8; Self::ENCODED_LENGTH] {
-        let (variant, scope, session, lowest) = match *self {
-            Self::Session { owner, session, lowest_generation, .. } => {
-                (Self::SESSION, owner.0, session, lowest_generation.unwrap_or(Self::ALL_GENERATIONS))
-            }
-            Self::Floor { scope: Some(scope), .. } => (Self::FLOOR, scope.0, [0; 16], 0),
-            Self::Floor { scope: None, .. } => (Self::GLOBAL_FLOOR, [0; 16], [0; 16], 0),
-        };
         let mut bytes = [0; Self::ENCODED_LENGTH];
-        bytes[0] = variant;
-        bytes[1..17].copy_from_slice(&scope);
-        bytes[17..33].copy_from_slice(&session);
         bytes[33..41].copy_from_slice(&self.created().as_millis().to_be_bytes());
-        bytes[41..].copy_from_slice(&lowest.to_be_bytes());
+        match *self {
+            Self::Session { owner, session, lowest_generation, .. } => {
+                let lowest = lowest_generation.unwrap_or(Self::ALL_GENERATIONS);
+                bytes[0] = Self::SESSION;
+                bytes[1..17].copy_from_slice(&owner.0);
+                bytes[17..33].copy_from_slice(&session);
+                bytes[41..].copy_from_slice(&lowest.to_be_bytes());
+            }
+            Self::Floor { scope: Some(scope), .. } => {
+                bytes[0] = Self::FLOOR;
+                bytes[1..17].copy_from_slice(&scope.0);
+            }
+            Self::Floor { scope: None, .. } => bytes[0] = Self::GLOBAL_FLOOR,
+        }
         bytes
     }
 
@@ -184,6 +187,9 @@ mod tests {
             assert_eq!(SessionEnd::decode(&[bytes.as_slice(), b"x"].concat()), None);
         }
         assert_eq!(SessionEnd::decode(&[9; SessionEnd::ENCODED_LENGTH]), None);
+        let [_, generations, ..] = ends;
+        let expected = [&[1], [1; 16].as_slice(), &[2; 16], &3000_u64.to_be_bytes(), &7_u32.to_be_bytes()].concat();
+        assert_eq!(generations.encode(), *expected, "the form of earlier versions, whose files remain readable");
 
         let used = LastUse { session, time: created };
         assert_eq!(LastUse::decode(&used.encode()), Some(used));
