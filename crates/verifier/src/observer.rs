@@ -5,7 +5,7 @@ use std::{fmt, time::Duration};
 /// Observes the verifications of a [`Verifier`](crate::Verifier), for metrics. It is set in
 /// [`VerifierSettings::observer`](crate::VerifierSettings::observer).
 ///
-/// It is called on the task of the request and must not block. It learns neither the token nor the result.
+/// It is called on the task of the request and must not block. It receives neither the token nor the result.
 ///
 /// ```
 /// use std::{sync::atomic::{AtomicU64, Ordering}, time::Duration};

@@ -30,7 +30,7 @@ pub(crate) const RETURN_TIME: Duration = Duration::from_millis(
         + COMMANDS_TO_JOIN as u128 * RESPONSE_TIMEOUT.as_millis()) as u64,
 );
 
-/// What a replica learns from the response to its beat.
+/// The part of the response to a beat that concerns the membership.
 #[derive(Clone, Debug)]
 pub(crate) struct Beat {
     pub(crate) generation: Generation,

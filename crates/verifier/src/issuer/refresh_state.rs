@@ -11,7 +11,7 @@ use super::{
 };
 use crate::single_flight::{Joined, SingleFlight};
 
-/// The least time that a client is told to wait. A refresh that may start now needs a moment, too.
+/// The minimum `retry_after`. A refresh that may start now takes a moment, too.
 const MIN_RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// The result of a refresh.

@@ -64,18 +64,18 @@ async fn new_keys_invalidate_one_issuers_tokens() {
 /// C11: when an administrator drops the cached tokens of an issuer, each is verified again, and those of others stay.
 #[tokio::test(start_paused = true)]
 async fn dropped_tokens_are_verified_again() {
-    let (bench, other, other_issuer) = with_other_issuer().await;
-    let token = bench.test_issuer.token().sign();
+    let (fixture, other, other_issuer) = with_other_issuer().await;
+    let token = fixture.test_issuer.token().sign();
     let others = other.token().sign();
-    bench.verify(&token).await.unwrap();
-    bench.verify(&others).await.unwrap();
+    fixture.verify(&token).await.unwrap();
+    fixture.verify(&others).await.unwrap();
     other_issuer.drop_cached_tokens();
-    assert_eq!(bench.verifier.sweep(), 1);
-    assert_eq!(bench.verifier.cached_tokens(), 1);
-    assert!(bench.verifier.cached(&token).is_some());
-    assert!(bench.verifier.cached(&others).is_none());
-    bench.verify(&others).await.unwrap();
-    assert!(bench.verifier.cached(&others).is_some(), "it is cached again");
+    assert_eq!(fixture.verifier.sweep(), 1);
+    assert_eq!(fixture.verifier.cached_tokens(), 1);
+    assert!(fixture.verifier.cached(&token).is_some());
+    assert!(fixture.verifier.cached(&others).is_none());
+    fixture.verify(&others).await.unwrap();
+    assert!(fixture.verifier.cached(&others).is_some(), "it is cached again");
 }
 
 /// C11: a sweep removes tokens that are not looked up again.
@@ -151,12 +151,12 @@ impl VerificationObserver for Observed {
 /// J7: cached tokens and verifications are observed, rejected ones too, and the fetches of the keys are counted.
 #[tokio::test(start_paused = true)]
 async fn verifications_are_observed() {
-    let bench = ready().await;
+    let fixture = ready().await;
     let observed = Arc::<Observed>::default();
-    let mut settings = VerifierSettings::new(bench.verifier.resource().clone());
+    let mut settings = VerifierSettings::new(fixture.verifier.resource().clone());
     settings.observer = Some(Arc::clone(&observed) as _);
-    let verifier = Verifier::new(settings, vec![Arc::clone(&bench.issuer)], Arc::new(bench.clock.clone())).unwrap();
-    let token = AccessToken::new(bench.test_issuer.token().sign());
+    let verifier = Verifier::new(settings, vec![Arc::clone(&fixture.issuer)], Arc::new(fixture.clock.clone())).unwrap();
+    let token = AccessToken::new(fixture.test_issuer.token().sign());
     for _ in 0..3 {
         verifier.verify(&token).await.unwrap();
     }
@@ -164,11 +164,11 @@ async fn verifications_are_observed() {
     assert_eq!(observed.cached.load(Ordering::SeqCst), 2);
     assert_eq!(observed.verified.load(Ordering::SeqCst), 2);
 
-    let activity = bench.issuer.activity();
+    let activity = fixture.issuer.activity();
     assert_eq!(activity.fetches, 1);
     assert_eq!(activity.fetch_failures, 0);
     assert_eq!(activity.introspections, 0);
 
-    bench.issuer.refresh_now().await.unwrap();
-    assert_eq!(bench.issuer.activity().fetches, 2);
+    fixture.issuer.refresh_now().await.unwrap();
+    assert_eq!(fixture.issuer.activity().fetches, 2);
 }
