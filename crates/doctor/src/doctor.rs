@@ -88,8 +88,8 @@ impl std::fmt::Debug for Doctor {
     }
 }
 
-/// The resource cannot be reached, so the examination ends. The report has the reason.
-struct Unreachable;
+/// The resource has no response, so the examination ends. The report has the reason.
+struct NoResponse;
 
 /// An examination in progress.
 struct Examination<'a> {
@@ -119,18 +119,18 @@ impl Examination<'_> {
     /// Returns the challenge, if there is a valid one.
     ///
     /// # Errors
-    /// When the resource cannot be reached.
-    async fn challenge(&mut self) -> Result<Option<BearerChallenge>, Unreachable> {
+    /// When the resource cannot be reached, and when its URL is neither https nor http to loopback.
+    async fn challenge(&mut self) -> Result<Option<BearerChallenge>, NoResponse> {
         let mut step = Step::new("a request without a token");
         if !is_https_or_loopback_http(self.url) {
             let fix = "serve the resource over https: anyone on the network can read a token over plain http";
             step.findings.push(Finding::problem(HTTPS, "the URL is neither https nor http to loopback", fix));
             self.finish_step(step);
-            return Err(Unreachable);
+            return Err(NoResponse);
         }
         let Some(response) = probe::send(&*self.doctor.fetch, self.initialize_request(), &mut step).await else {
             self.finish_step(step);
-            return Err(Unreachable);
+            return Err(NoResponse);
         };
         let challenge = challenge::check(self.url, &response, &mut step.findings);
         step.findings.extend(time::check(&response.headers, self.doctor.clock.now()));

@@ -11,7 +11,7 @@ const FOUND: Rule = Rule { id: "keys.found", source: "RFC 8414 section 2" };
 const DOCUMENT: Rule = Rule { id: "keys.document", source: "RFC 7517 section 5" };
 const USABLE: Rule = Rule { id: "keys.usable", source: "RFC 7517 section 4, RFC 8725 section 3.5" };
 
-/// Checks the response of `jwks_uri`, and returns the key set.
+/// Checks the response of `jwks_uri`. Returns the key set, or `None` if no key of it verifies signatures.
 pub(crate) fn check(response: &FetchResponse, findings: &mut Vec<Finding>) -> Option<JwkSet> {
     if response.status != StatusCode::OK {
         let text = format!("no keys: {}", response.status);
@@ -43,7 +43,7 @@ pub(crate) fn check(response: &FetchResponse, findings: &mut Vec<Finding>) -> Op
         let name = kid.map_or_else(|| "a key without kid".to_owned(), text::quoted);
         findings.push(Finding::note(USABLE, format!("{name} is not used: {reason}")));
     }
-    Some(set)
+    (!keys.is_empty()).then_some(set)
 }
 
 #[cfg(test)]
@@ -53,28 +53,61 @@ mod tests {
     use super::*;
     use crate::Verdict;
 
-    fn checked(status: u16, body: &str) -> (Option<usize>, Vec<(&'static str, Verdict)>) {
-        let status = StatusCode::from_u16(status).unwrap();
-        let response = FetchResponse { status, headers: HeaderMap::new(), body: body.to_owned().into() };
-        let mut findings = Vec::new();
-        let keys = check(&response, &mut findings).map(|set| set.keys.len());
-        (keys, findings.iter().map(|finding| (finding.rule.id, finding.verdict)).collect())
+    /// A response of `jwks_uri`, and the findings about it.
+    struct Case<'a> {
+        name: &'a str,
+        status: StatusCode,
+        body: &'a str,
+        has_usable_key: bool,
+        findings: &'a [(Rule, Verdict)],
     }
 
     #[test]
     fn faults_of_the_key_set_are_reported() {
         let key = r#"{"kty":"OKP","crv":"Ed25519","kid":"a","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}"#;
-        let usable = format!(r#"{{"keys":[{key}]}}"#);
-        let mixed = format!(r#"{{"keys":[{key},{{"kty":"oct","kid":"b","k":"AAAA"}}]}}"#);
-        for (name, status, body, keys, expected) in [
-            ("no document", 404, "", None, &[("keys.found", Verdict::Problem)][..]),
-            ("no JSON", 200, "<html>", None, &[("keys.document", Verdict::Problem)]),
-            ("no keys", 200, r#"{"keys":[]}"#, Some(0), &[("keys.usable", Verdict::Problem)]),
-            ("a key", 200, &usable, Some(1), &[("keys.usable", Verdict::Met)]),
+        let secret = r#"{"kty":"oct","kid":"b","k":"AAAA"}"#;
+        let no_key = Case {
+            name: "no key",
+            status: StatusCode::OK,
+            body: r#"{"keys":[]}"#,
+            has_usable_key: false,
+            findings: &[(USABLE, Verdict::Problem)],
+        };
+        for Case { name, status, body, has_usable_key, findings } in [
+            Case {
+                name: "no document",
+                status: StatusCode::NOT_FOUND,
+                findings: &[(FOUND, Verdict::Problem)],
+                ..no_key
+            },
+            Case { name: "no JSON", body: "<html>", findings: &[(DOCUMENT, Verdict::Problem)], ..no_key },
+            Case {
+                name: "a secret key",
+                body: &format!(r#"{{"keys":[{secret}]}}"#),
+                findings: &[(USABLE, Verdict::Problem), (USABLE, Verdict::Note)],
+                ..no_key
+            },
+            Case {
+                name: "a key",
+                body: &format!(r#"{{"keys":[{key}]}}"#),
+                has_usable_key: true,
+                findings: &[(USABLE, Verdict::Met)],
+                ..no_key
+            },
+            Case {
+                name: "a key and a secret key",
+                body: &format!(r#"{{"keys":[{key},{secret}]}}"#),
+                has_usable_key: true,
+                findings: &[(USABLE, Verdict::Met), (USABLE, Verdict::Note)],
+                ..no_key
+            },
+            no_key,
         ] {
-            assert_eq!(checked(status, body), (keys, expected.to_vec()), "{name}");
+            let response = FetchResponse { status, headers: HeaderMap::new(), body: body.to_owned().into() };
+            let mut found = Vec::new();
+            assert_eq!(check(&response, &mut found).is_some(), has_usable_key, "{name}");
+            let found: Vec<_> = found.iter().map(|finding| (finding.rule, finding.verdict)).collect();
+            assert_eq!(found, findings, "{name}");
         }
-        let (_, findings) = checked(200, &mixed);
-        assert_eq!(findings, [("keys.usable", Verdict::Met), ("keys.usable", Verdict::Note)], "a secret key");
     }
 }

@@ -46,14 +46,36 @@ mod tests {
     use super::*;
     use crate::Verdict;
 
+    /// The scopes of the challenge, of the resource's metadata and of the server's, and the finding about them.
+    struct Case<'a> {
+        name: &'a str,
+        challenged: Option<&'a str>,
+        published: &'a [&'a str],
+        listed: Option<&'a [&'a str]>,
+        expected: Verdict,
+    }
+
     #[test]
     fn the_requested_scopes_are_compared() {
-        for (name, challenged, published, listed, expected) in [
-            ("no list", None, &["a"][..], None, Verdict::Note),
-            ("all known", None, &["a"], Some(&["a", "b"][..]), Verdict::Met),
-            ("one unknown", None, &["a", "c"], Some(&["a", "b"]), Verdict::Warning),
-            ("the challenge replaces the metadata", Some("b"), &["c"], Some(&["a", "b"]), Verdict::Met),
-            ("no scopes", None, &[], Some(&[]), Verdict::Met),
+        let known = Case {
+            name: "all known",
+            challenged: None,
+            published: &["a"],
+            listed: Some(&["a", "b"]),
+            expected: Verdict::Met,
+        };
+        for Case { name, challenged, published, listed, expected } in [
+            Case { name: "no list", listed: None, expected: Verdict::Note, ..known },
+            Case { name: "one unknown", published: &["a", "c"], expected: Verdict::Warning, ..known },
+            Case { name: "the challenge replaces the metadata", challenged: Some("b"), published: &["c"], ..known },
+            Case {
+                name: "an unknown one in the challenge",
+                challenged: Some("c"),
+                expected: Verdict::Warning,
+                ..known
+            },
+            Case { name: "no scopes", published: &[], listed: Some(&[]), ..known },
+            known,
         ] {
             let names = |list: &[&str]| list.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
             let issuer = Issuer::parse("https://auth.example.com").unwrap();

@@ -8,20 +8,30 @@ use std::sync::Arc;
 
 use portcullis_discovery::Fetch;
 use portcullis_jose::Algorithm;
-use portcullis_metadata::{AccessToken, Clock, Issuer, JwkSet, ProtectedResourceMetadata, Scopes, UnixTime};
-use portcullis_verifier::{IssuerSettings, KeySource, RuleCheck, TokenRule, TrustedIssuer, Verifier, VerifierSettings};
+use portcullis_metadata::{AccessToken, Clock, Issuer, JwkSet, ProtectedResourceMetadata, Scopes};
+use portcullis_verifier::{IssuerSettings, KeySource, TokenRule, TrustedIssuer, Verifier, VerifierSettings};
 use tracing::{instrument::WithSubscriber as _, subscriber::NoSubscriber};
 
-use self::{guard_response::ask_guard, rule_finding::rule_finding, unverified_token::UnverifiedToken};
+use self::{
+    guard_response::ask_guard,
+    rule_finding::rule_finding,
+    unverified_token::{NotParsed, UnverifiedToken},
+};
 use crate::{Finding, Rule, Step, text};
 
 const OPAQUE: Rule = Rule { id: "token.opaque", source: "RFC 7662 section 2" };
 const SCOPES: Rule = Rule { id: "token.scopes", source: "RFC 6750 section 3.1" };
 /// How a guard responds.
-pub(crate) const ANSWER: Rule = Rule { id: "token.answer", source: "RFC 6750 section 3.1" };
+const ANSWER: Rule = Rule { id: "token.answer", source: "RFC 6750 section 3.1" };
 const SETTINGS: Rule = Rule { id: "token.settings", source: "RFC 9728 section 2" };
 
 const OPAQUE_TEXT: &str = "it is not a JWT: only its issuer can validate it, by introspection";
+const OPAQUE_FIX: &str = "an opaque token needs a guard with introspection (RFC 7662): configure introspection at the resource, or let \
+                          the authorization server issue JWTs";
+const NO_KEYS_TEXT: &str = "it cannot verify a token: no authorization server of the resource has usable keys. Only a guard with \
+                            introspection accepts tokens; any other responds with 401";
+const NO_KEYS_FIX: &str = "publish the signing keys at the jwks_uri of the authorization server, or configure introspection (RFC 7662) \
+                           at the resource";
 
 /// The parts of the chain that a token is checked against.
 pub(crate) struct Chain {
@@ -34,38 +44,43 @@ pub(crate) struct Chain {
 }
 
 impl Chain {
-    /// Checks the token against every rule. No request is sent, and the guard and the verifier write no log lines.
+    /// Checks the token against every rule, and then by a guard. If the metadata cannot configure a verifier, there is only the
+    /// first step. No request is sent, and the guard and the verifier write no log lines.
     pub(crate) async fn explain(
         &self,
         token: &AccessToken,
         fetch: &Arc<dyn Fetch>,
         clock: &Arc<dyn Clock>,
-    ) -> [Step; 2] {
+    ) -> Vec<Step> {
         self.steps(token, fetch, clock).with_subscriber(NoSubscriber::new()).await
     }
 
-    /// The two steps: the rules, and the response of a guard.
-    async fn steps(&self, token: &AccessToken, fetch: &Arc<dyn Fetch>, clock: &Arc<dyn Clock>) -> [Step; 2] {
+    async fn steps(&self, token: &AccessToken, fetch: &Arc<dyn Fetch>, clock: &Arc<dyn Clock>) -> Vec<Step> {
+        let unverified = UnverifiedToken::parse(token, clock.now());
         let mut rules = Step::for_token("the token, rule by rule");
         let mut answer = Step::for_token("how a guard of this resource would respond");
         if self.keys.is_empty() {
-            rules.findings = match UnverifiedToken::parse(token) {
-                Some(unverified) => unverified.findings(clock.now()),
-                None => vec![Finding::note(OPAQUE, OPAQUE_TEXT)],
+            let is_opaque = matches!(unverified, Err(NotParsed::Opaque));
+            rules.findings = match unverified {
+                Ok(unverified) => unverified.notes,
+                Err(NotParsed::Opaque) => vec![Finding::note(OPAQUE, OPAQUE_TEXT)],
+                Err(NotParsed::Malformed(error)) => vec![rule_finding(TokenRule::Form, Err(error))],
             };
-            let text = "it cannot verify a token: no authorization server of the resource publishes keys. Only a guard with \
-                        introspection accepts tokens; any other responds with 401";
-            answer.findings.push(Finding::problem(ANSWER, text, UNEXPLAINED));
-            return [rules, answer];
+            let fix = if is_opaque { OPAQUE_FIX } else { NO_KEYS_FIX };
+            answer.findings.push(Finding::problem(ANSWER, NO_KEYS_TEXT, fix));
+            return vec![rules, answer];
         }
         match self.verifier(fetch, clock) {
             Ok(verifier) => {
-                rules.findings = self.check(token, &verifier, clock.now()).await;
+                rules.findings = self.check(token, unverified, &verifier).await;
                 ask_guard(self, token, verifier, rules.has_problem(), &mut answer).await;
+                vec![rules, answer]
             }
-            Err(finding) => rules.findings.push(finding),
+            Err(finding) => {
+                rules.findings.push(finding);
+                vec![rules]
+            }
         }
-        [rules, answer]
     }
 
     /// A verifier with the published keys and all algorithms, because the resource's own list is unknown.
@@ -85,17 +100,21 @@ impl Chain {
     }
 
     /// The findings for the rules. An opaque token has one finding.
-    async fn check(&self, token: &AccessToken, verifier: &Verifier, now: UnixTime) -> Vec<Finding> {
-        let unverified = UnverifiedToken::parse(token);
+    async fn check(
+        &self,
+        token: &AccessToken,
+        unverified: Result<UnverifiedToken, NotParsed>,
+        verifier: &Verifier,
+    ) -> Vec<Finding> {
+        let (mut findings, scopes) = match unverified {
+            Ok(UnverifiedToken { notes, scopes }) => (notes, Some(scopes)),
+            Err(NotParsed::Opaque) => return vec![Finding::note(OPAQUE, OPAQUE_TEXT)],
+            // The verifier reports the error, too.
+            Err(NotParsed::Malformed(_)) => (Vec::new(), None),
+        };
         let checks = verifier.explain(token).await;
-        if unverified.is_none()
-            && matches!(checks.as_slice(), [RuleCheck { rule: TokenRule::Form, result: Err(_), .. }])
-        {
-            return vec![Finding::note(OPAQUE, OPAQUE_TEXT)];
-        }
-        let mut findings: Vec<_> = unverified.iter().flat_map(|token| token.findings(now)).collect();
-        findings.extend(checks.into_iter().map(rule_finding));
-        findings.extend(unverified.map(|token| self.check_scopes(&token.claims.scope)));
+        findings.extend(checks.into_iter().map(|check| rule_finding(check.rule, check.result)));
+        findings.extend(scopes.map(|scopes| self.check_scopes(&scopes)));
         findings
     }
 
@@ -112,7 +131,3 @@ impl Chain {
         )
     }
 }
-
-/// The fix for a rejection whose reason no rule shows.
-pub(crate) const UNEXPLAINED: &str = "an opaque token needs a guard with introspection (RFC 7662): configure introspection at the \
-                           resource, or let the authorization server issue JWTs";

@@ -6,7 +6,7 @@ use std::{
 };
 
 use http::{
-    HeaderValue, Method, Request, Response,
+    Request, Response,
     header::{AUTHORIZATION, HOST, WWW_AUTHENTICATE},
 };
 use portcullis_guard::{Authentication, Decision, DecisionSink, GuardLayer, GuardSettings, ProtectedResource};
@@ -15,11 +15,11 @@ use portcullis_verifier::Verifier;
 use tower::{Layer as _, ServiceExt as _, service_fn};
 use url::Url;
 
-use super::{ANSWER, Chain, UNEXPLAINED};
+use super::{ANSWER, Chain, OPAQUE_FIX, rule_finding::COPY_AGAIN};
 use crate::{Finding, ResponseSummary, Step, text};
 
 /// Sends the token through a guard that is configured as the metadata says, and records its response in the step.
-/// `is_explained`: an earlier finding has the reason for which the guard rejects the token.
+/// `is_explained`: an earlier finding is the problem for which the guard rejects the token. Without one, the token is opaque.
 pub(super) async fn ask_guard(
     chain: &Chain,
     token: &AccessToken,
@@ -34,7 +34,7 @@ pub(super) async fn ask_guard(
     };
     let Some(request) = request(chain.metadata.resource.url(), token) else {
         let text = "it cannot be sent: it has characters that a header cannot contain";
-        return step.findings.push(Finding::problem(ANSWER, text, "copy the token again: all of it, and nothing else"));
+        return step.findings.push(Finding::problem(ANSWER, text, COPY_AGAIN));
     };
     let admitted = service_fn(async |_: Request<String>| Ok::<_, Infallible>(Response::new(String::new())));
     let Ok(response) = GuardLayer::new(guard).layer(admitted).oneshot(request).await;
@@ -48,7 +48,7 @@ pub(super) async fn ask_guard(
     step.findings.push(if is_explained {
         Finding::note(ANSWER, text)
     } else {
-        Finding::problem(ANSWER, text, UNEXPLAINED)
+        Finding::problem(ANSWER, text, OPAQUE_FIX)
     });
     if let Some(challenge) = response.headers().get(WWW_AUTHENTICATE) {
         let challenge = text::line(&String::from_utf8_lossy(challenge.as_bytes()));
@@ -71,16 +71,8 @@ fn guard(chain: &Chain, verifier: Arc<Verifier>, reason: Arc<ReasonCode>) -> Res
 
 /// Creates a request to the resource with the token. `None` if a header cannot contain the token.
 fn request(resource: &Url, token: &AccessToken) -> Option<Request<String>> {
-    let mut request = Request::new(String::new());
-    *request.method_mut() = Method::POST;
-    if let Ok(path) = resource.path().parse() {
-        *request.uri_mut() = path;
-    }
-    let host = HeaderValue::from_str(resource.authority()).unwrap_or(HeaderValue::from_static("localhost"));
-    request.headers_mut().insert(HOST, host);
-    let bearer = HeaderValue::from_str(&format!("Bearer {}", token.secret())).ok()?;
-    request.headers_mut().insert(AUTHORIZATION, bearer);
-    Some(request)
+    let request = Request::post(resource.path()).header(HOST, resource.authority());
+    request.header(AUTHORIZATION, format!("Bearer {}", token.secret())).body(String::new()).ok()
 }
 
 /// Keeps the reason code of the guard's decision.
