@@ -1,13 +1,19 @@
 //! [`Bridge`]: forwards messages between standard input and output and an MCP endpoint.
 
-use std::{fs::File, future::Future, io, sync::Arc, time::Duration};
+use std::{
+    fs::File,
+    future::Future,
+    io::{self, ErrorKind},
+    sync::Arc,
+    time::Duration,
+};
 
 use http::Method;
 use portcullis_client::TokenManager;
 use portcullis_discovery::{BoxFuture, Fetch, FetchRequest, UrlPolicy};
 use portcullis_mcp::ErrorCode;
 use tokio::{
-    task::JoinHandle,
+    task::{JoinError, JoinHandle},
     time::{sleep, timeout},
 };
 
@@ -79,7 +85,8 @@ impl Bridge {
     /// [`Runtime::shutdown_background`](tokio::runtime::Runtime::shutdown_background), or end the process.
     ///
     /// # Errors
-    /// When input or output cannot be registered with the runtime, and when reading the input fails; the message says which.
+    /// When input or output cannot be registered with the runtime, when reading the input fails, and when writing the output fails
+    /// although the client has not closed it; the message says which.
     /// Errors of the server are reported to the client as JSON-RPC errors.
     ///
     /// # Panics
@@ -110,13 +117,13 @@ impl Bridge {
                     Ok(Some(line)) => tokio::select! {
                         () = dispatcher.dispatch(line) => {}
                         () = &mut stop => break EndReason::Stopped,
-                        _ = &mut writer => break EndReason::OutputClosed,
+                        written = &mut writer => break EndReason::of_writer(written),
                     },
                     Ok(None) => break EndReason::InputEnded,
                     Err(error) => break EndReason::InputFailed(error),
                 },
                 () = &mut stop => break EndReason::Stopped,
-                _ = &mut writer => break EndReason::OutputClosed,
+                written = &mut writer => break EndReason::of_writer(written),
             }
         };
         tracing::debug!(reason = ?ended, "the bridge ends");
@@ -128,7 +135,8 @@ impl Bridge {
             }
         }
         drop(dispatcher);
-        end(&context, matches!(ended, EndReason::OutputClosed), &mut writer).await;
+        let output_ended = matches!(ended, EndReason::OutputClosed | EndReason::OutputFailed(_));
+        end(&context, output_ended, &mut writer).await;
         if !writer.is_finished() {
             // The client does not read, or a task still holds the queue. The output is closed before this returns, so that the
             // mode of both streams is restored.
@@ -138,6 +146,9 @@ impl Bridge {
         match ended {
             EndReason::InputFailed(error) => {
                 Err(io::Error::new(error.kind(), format!("the input cannot be read: {error}")))
+            }
+            EndReason::OutputFailed(error) => {
+                Err(io::Error::new(error.kind(), format!("the output cannot be written: {error}")))
             }
             EndReason::InputEnded | EndReason::Stopped | EndReason::OutputClosed => Ok(()),
         }
@@ -153,13 +164,27 @@ enum EndReason {
     InputFailed(io::Error),
     /// The client closed the output.
     OutputClosed,
+    /// Writing the output failed for another reason.
+    OutputFailed(io::Error),
     /// The caller stopped it.
     Stopped,
 }
 
-/// Answers the pending requests with an error, unless the output is closed, and ends the session. Each takes at most
+impl EndReason {
+    /// Returns why the task that writes the output has ended.
+    fn of_writer(written: Result<io::Result<()>, JoinError>) -> Self {
+        match written {
+            Ok(Err(error)) if !matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) => {
+                Self::OutputFailed(error)
+            }
+            _ => Self::OutputClosed,
+        }
+    }
+}
+
+/// Answers the pending requests with an error, unless the output has ended, and ends the session. Each takes at most
 /// [`SHUTDOWN_TIMEOUT`].
-async fn end(context: &Arc<Context>, output_closed: bool, writer: &mut JoinHandle<io::Result<()>>) {
+async fn end(context: &Arc<Context>, output_ended: bool, writer: &mut JoinHandle<io::Result<()>>) {
     let pending = context.pending.remove_all();
     let answers = async {
         for (id, _) in pending {
@@ -176,7 +201,7 @@ async fn end(context: &Arc<Context>, output_closed: bool, writer: &mut JoinHandl
         }
     };
     let session = timeout(SHUTDOWN_TIMEOUT, end_session(context));
-    if output_closed {
+    if output_ended {
         let _ = session.await;
     } else {
         let _ = tokio::join!(session, timeout(SHUTDOWN_TIMEOUT, written));

@@ -3,12 +3,11 @@
 use std::fmt;
 
 use http::StatusCode;
+use portcullis_client::{ClientError, RefusedRedirect, advice, error_chain};
 use portcullis_discovery::{FetchError, OpenResponse, ResponseExcerpt};
 use portcullis_mcp::sse::DecodeError;
 use portcullis_metadata::{EscapedText, Scopes};
 use serde_json::Value;
-
-use portcullis_client::{ClientError, RefusedRedirect, advice, error_chain};
 
 use crate::response::RetryAfter;
 
@@ -51,7 +50,7 @@ pub enum McpError {
     /// The endpoint returned a JSON-RPC error.
     #[error(transparent)]
     Rpc(Box<RpcError>),
-    /// The response is neither JSON nor an event stream, or is not a JSON-RPC message.
+    /// The response is not JSON, is not JSON-RPC, or does not answer the request.
     #[error("the endpoint's response is not valid for the protocol")]
     InvalidResponse,
     /// The response has another media type, such as a web page of a firewall.
@@ -84,8 +83,8 @@ pub enum McpError {
     /// The server has lost the session, and with it the requests in progress.
     #[error("the server has ended the session")]
     SessionLost,
-    /// The server does not support HTTP with SSE either, or its message URL has another origin.
-    #[error("the endpoint supports none of the known transports")]
+    /// The server does not support HTTP with SSE, or its message URL has another origin or is outside the folder of the start URL.
+    #[error("the endpoint does not support HTTP with SSE, or names a message URL that cannot be used")]
     NoSseEndpoint,
     /// The parameters are not an object.
     #[error("the parameters are not an object")]

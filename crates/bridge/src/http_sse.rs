@@ -19,7 +19,7 @@ pub(crate) struct SseStream {
     pub(crate) message_url: Url,
     pub(crate) body: Box<dyn BodyStream>,
     pub(crate) decoder: Decoder,
-    /// The events that arrived together with the message URL.
+    /// The events that arrived together with the message URL, after it.
     pub(crate) events: Vec<Event>,
 }
 
@@ -27,12 +27,13 @@ pub(crate) struct SseStream {
 const ENDPOINT_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl SseStream {
-    /// Waits for the message URL in the response to a GET to the start URL. It must have the start URL's origin and lie
-    /// in its folder.
+    /// Waits for the message URL in the response to a GET to the start URL, at most 10 s. It must have the start URL's origin
+    /// and lie in its folder. Events before it are ignored.
     ///
     /// # Errors
-    /// [`McpError::Status`] for a temporary failure of the server; [`McpError::NoSseEndpoint`] when the server does not
-    /// support this transport, or sends another URL.
+    /// [`McpError::Status`] and [`McpError::Fetch`] for a failure of the server or the network; [`McpError::InvalidStream`] for
+    /// an event that is too large; [`McpError::NoSseEndpoint`] when the server does not support this transport, or sends another
+    /// URL.
     pub(crate) async fn begin(response: OpenResponse, start: &Url, max_message: usize) -> Result<Self, McpError> {
         if response.status.is_server_error() {
             return Err(McpError::status(response).await);
@@ -42,9 +43,9 @@ impl SseStream {
         }
         let mut body = response.body;
         let mut decoder = Decoder::new(max_message);
-        let first = timeout(ENDPOINT_TIMEOUT, first_event(&mut *body, &mut decoder)).await.ok().flatten();
-        let Some((event, events)) = first else { return Err(McpError::NoSseEndpoint) };
-        let Some(message_url) = message_endpoint(&event, start) else { return Err(McpError::NoSseEndpoint) };
+        let reading = timeout(ENDPOINT_TIMEOUT, endpoint_event(&mut *body, &mut decoder));
+        let (endpoint, events) = reading.await.unwrap_or(Err(McpError::NoSseEndpoint))?;
+        let message_url = message_url(&endpoint, start).ok_or(McpError::NoSseEndpoint)?;
         Ok(Self { message_url, body, decoder, events })
     }
 }
@@ -62,27 +63,25 @@ pub(crate) fn suggests_http_sse(status: StatusCode, code: Option<i64>) -> bool {
         && !code.is_some_and(|code| MODERN.iter().any(|modern| modern.value() == code))
 }
 
-/// The first event, and those that arrived with it.
-async fn first_event(body: &mut dyn BodyStream, decoder: &mut Decoder) -> Option<(Event, Vec<Event>)> {
-    loop {
-        let mut events = decoder.push(&body.next().await?.ok()?).ok()?;
-        if !events.is_empty() {
-            let first = events.remove(0);
-            return Some((first, events));
+/// The data of the `endpoint` event, and the events that arrived with it, after it.
+async fn endpoint_event(body: &mut dyn BodyStream, decoder: &mut Decoder) -> Result<(String, Vec<Event>), McpError> {
+    while let Some(piece) = body.next().await {
+        let events = decoder.push(&piece.map_err(McpError::Fetch)?).map_err(McpError::InvalidStream)?;
+        let mut events = events.into_iter().skip_while(|event| event.event.as_deref() != Some("endpoint"));
+        if let Some(endpoint) = events.next() {
+            return Ok((endpoint.data, events.collect()));
         }
     }
+    Err(McpError::NoSseEndpoint)
 }
 
-/// The URL of an `endpoint` event. It receives the token, so it must have the start URL's origin and lie in the folder
-/// of its path: a server at `/a/sse` can name `/a/messages`, but not `/b/messages`, which can belong to another party.
-fn message_endpoint(event: &Event, start: &Url) -> Option<Url> {
-    if event.event.as_deref() != Some("endpoint") {
-        return None;
-    }
-    let mut endpoint = start.join(event.data.trim()).ok()?;
+/// The URL that a server names for messages. It receives the token, so it must have the start URL's origin and lie in the
+/// folder of its path: a server at `/a/sse` can name `/a/messages`, but not `/b/messages`, which can belong to another party.
+fn message_url(named: &str, start: &Url) -> Option<Url> {
+    let mut endpoint = start.join(named.trim()).ok()?;
     endpoint.set_fragment(None);
     if endpoint.origin() != start.origin() || !endpoint.username().is_empty() || endpoint.password().is_some() {
-        tracing::warn!("the server's message URL has another origin and is rejected");
+        tracing::warn!("the server's message URL has another origin or user information, and is rejected");
         return None;
     }
     let folder = start.path().rfind('/').map_or("/", |last| &start.path()[..=last]);
@@ -97,28 +96,32 @@ fn message_endpoint(event: &Event, start: &Url) -> Option<Url> {
 mod tests {
     use super::*;
 
+    /// I9: the message URL has the origin of the start URL and lies in its folder.
     #[test]
-    fn messages_go_to_the_servers_own_origin_alone() {
-        let start = Url::parse("https://mcp.example.com/sse?a=1").unwrap();
-        let named = |data: &str| {
-            let event = Event { event: Some("endpoint".into()), ..Event::message(data) };
-            message_endpoint(&event, &start).map(|url| url.to_string())
-        };
-        assert_eq!(named("/messages?session=1#x").as_deref(), Some("https://mcp.example.com/messages?session=1"));
-        assert_eq!(named("messages").as_deref(), Some("https://mcp.example.com/messages"));
-        assert_eq!(named("https://mcp.example.com:443/m").as_deref(), Some("https://mcp.example.com/m"));
-
+    fn messages_go_to_the_folder_of_the_start_url_alone() {
+        let start = Url::parse("https://mcp.example.com/a/sse?a=1").unwrap();
+        for (named, expected) in [
+            ("/a/messages?session=1#x", "https://mcp.example.com/a/messages?session=1"),
+            (" messages\r", "https://mcp.example.com/a/messages"),
+            ("https://mcp.example.com:443/a/b/m", "https://mcp.example.com/a/b/m"),
+        ] {
+            assert_eq!(message_url(named, &start).unwrap().as_str(), expected);
+        }
         for foreign in [
-            "https://evil.example/m",
-            "//evil.example/m",
-            "http://mcp.example.com/m",
-            "https://mcp.example.com:444/m",
-            "https://user@mcp.example.com/m",
+            "https://evil.example/a/m",
+            "//evil.example/a/m",
+            "http://mcp.example.com/a/m",
+            "https://mcp.example.com:444/a/m",
+            "https://user@mcp.example.com/a/m",
+            "/messages",
+            "/b/messages",
+            "/a",
+            "../b/messages",
+            "/a/%2e%2e/b/messages",
             "data:,x",
             "https://",
         ] {
-            assert_eq!(named(foreign), None, "{foreign}");
+            assert_eq!(message_url(foreign, &start), None, "{foreign}");
         }
-        assert!(message_endpoint(&Event::message("/messages"), &start).is_none());
     }
 }

@@ -114,6 +114,9 @@ impl McpClient {
     /// }
     /// ```
     pub async fn call_stream(&self, method: &str, params: Option<Value>) -> Result<MessageStream, McpError> {
+        if self.session.current().is_some_and(|session| session.connection.is_some()) {
+            return Err(McpError::UnavailableInRevision);
+        }
         let message = self.outgoing(Some(self.next_id()), method, params)?;
         self.post(&message).await?.answer.into_messages().ok_or(McpError::UnavailableInRevision)
     }

@@ -1,4 +1,4 @@
-//! [`ResourceFetch`]: requests to the resource's origin, with its cookies, compressed responses and redirects.
+//! [`ResourceFetch`]: requests to the resource's origin, with its cookies and compressed responses.
 
 mod cookies;
 mod gzip;

@@ -9,6 +9,7 @@ use std::{
 
 use http::{HeaderMap, HeaderValue};
 use portcullis_mcp::encode_mirrored;
+use portcullis_metadata::EscapedText;
 use serde_json::Value;
 
 use self::annotations::{AnnotatedParameter, annotated_parameters};
@@ -19,6 +20,8 @@ pub(crate) struct ToolHeaders(RwLock<HashMap<String, Vec<AnnotatedParameter>>>);
 
 /// The maximum number of tools that are stored; the arguments of others are sent only in the body.
 const MAX_TOOLS: usize = 1000;
+/// The maximum number of characters of a tool's name that are logged.
+const MAX_SHOWN: usize = 200;
 /// The largest integer that every JSON parser represents exactly.
 const MAX_INTEGER: u64 = (1 << 53) - 1;
 
@@ -37,7 +40,7 @@ impl ToolHeaders {
                     true
                 }
                 Err(error) => {
-                    tracing::warn!(tool = ?name, "a tool is removed from the list: {error} (x-mcp-header)");
+                    tracing::warn!(tool = %EscapedText::first(name, MAX_SHOWN), "a tool is removed from the list: {error} (x-mcp-header)");
                     known.remove(name);
                     false
                 }

@@ -213,6 +213,12 @@ impl Dispatcher {
     }
 }
 
+impl Drop for Dispatcher {
+    fn drop(&mut self) {
+        self.queue.abort();
+    }
+}
+
 /// How a request is sent.
 enum Destination {
     /// Without a session, in a protocol version without sessions.
@@ -244,11 +250,5 @@ fn purpose_of(message: &Message, method: &str, is_modern: bool) -> Purpose {
         _ if is_modern => Purpose::Modern,
         "initialize" => Purpose::Initialize { identifier: None, connection: None },
         _ => SubscriptionChange::of(method, message.params()).map_or(Purpose::Plain, Purpose::ChangeSubscriptions),
-    }
-}
-
-impl Drop for Dispatcher {
-    fn drop(&mut self) {
-        self.queue.abort();
     }
 }

@@ -89,9 +89,7 @@ impl Endpoint {
             attempt.timeout = self.settings.timeout;
             let FetchRequest { method, url, headers, .. } = &mut attempt;
             authorization.authorize_same_origin(method, url, headers).await.map_err(McpError::Authorization)?;
-            for (name, value) in &self.settings.headers {
-                headers.insert(name, value.clone());
-            }
+            headers.extend(self.settings.headers.clone());
             let had_token = headers.contains_key(header::AUTHORIZATION);
             let OpenResponse { status, headers, body } = match self.fetch.open(attempt).await {
                 Ok(response) => response,

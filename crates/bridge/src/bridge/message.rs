@@ -128,7 +128,7 @@ impl Message {
 /// Determines the type of a message.
 fn kind(text: &[u8]) -> Result<MessageKind, MessageError> {
     let text = std::str::from_utf8(text).map_err(|_| MessageError::NotJson)?;
-    let members: Members<'_> = match text.as_bytes().first() {
+    let members: Members<'_> = match text.trim_ascii_start().as_bytes().first() {
         Some(b'{') => serde_json::from_str(text).map_err(|error| match error.classify() {
             serde_json::error::Category::Data => MessageError::NotJsonRpc,
             _ => MessageError::NotJson,

@@ -33,7 +33,7 @@ pub(crate) struct OutgoingMessage {
 pub(crate) enum Protocol {
     /// In the session of a revision with sessions.
     Legacy,
-    /// As a notification of 2026-07-28, whose method and version headers repeat.
+    /// As a notification of 2026-07-28, with headers that repeat its method and version.
     Modern { method: String, version: String },
 }
 

@@ -14,8 +14,8 @@ use crate::{
 
 /// The messages of a stream, each returned as soon as it is complete. Dropping it closes the stream.
 ///
-/// Events without data, which servers send as keep-alive, and events of other types than `message` are ignored. The size of an event is limited
-/// ([`McpSettings::max_message`](crate::McpSettings::max_message)); the wait for the next one is not.
+/// Events without data, which servers send as keep-alive, and events of other types than `message` are ignored. The size of
+/// an event is limited ([`McpSettings::max_message`](crate::McpSettings::max_message)); the wait for the next one is not.
 pub struct MessageStream {
     /// `None` after the end.
     body: Option<Box<dyn BodyStream>>,

@@ -129,7 +129,8 @@ pub(super) async fn event_stream(response: OpenResponse, limits: &BodyLimits) ->
 /// Returns a response whose status is a success.
 ///
 /// # Errors
-/// The missing scopes, the JSON-RPC error of the response, or its status with an excerpt.
+/// The missing scopes, the JSON-RPC error of the response, or its status with an excerpt. A body that cannot be read counts as
+/// empty, because the status is an error already.
 pub(super) async fn success(response: OpenResponse, limits: &BodyLimits) -> Result<OpenResponse, McpError> {
     let status = response.status;
     if status.is_success() {

@@ -56,7 +56,7 @@ impl McpClient {
         let response = self.endpoint.send(|| self.post_request(message, self.endpoint.url())).await?;
         // Another call can have replaced the session meanwhile. It is then unknown in which one the request was sent.
         let generation = generation.filter(|before| self.session.generation() == Some(*before));
-        self.update_identifier(&response);
+        self.update_identifier(generation, &response);
         let session_identifier = response.headers.get(&self.settings.session_header).cloned();
         let answer = Answer::read(response, message.id(), &self.limits()).await?.in_session(generation);
         Ok(Posted { session_identifier, answer })
@@ -84,8 +84,9 @@ impl McpClient {
     pub(super) async fn send(&self, message: &Outgoing) -> Result<(), McpError> {
         let connection = self.connection();
         let url = connection.as_ref().map_or(self.endpoint.url(), |connection| &connection.message_url);
+        let generation = self.session.generation();
         let response = self.endpoint.send(|| self.post_request(message, url)).await?;
-        self.update_identifier(&response);
+        self.update_identifier(generation, &response);
         response::success(response, &self.limits()).await.map(drop)
     }
 
@@ -152,10 +153,11 @@ impl McpClient {
         }
     }
 
-    /// Replaces the session identifier if the response has another one.
-    fn update_identifier(&self, response: &OpenResponse) {
-        if let Some(identifier) = response.headers.get(&self.settings.session_header) {
-            self.session.set_identifier(identifier);
+    /// Replaces the session identifier if the response has another one and the session is still that of the request.
+    fn update_identifier(&self, generation: Option<u64>, response: &OpenResponse) {
+        if let (Some(generation), Some(identifier)) = (generation, response.headers.get(&self.settings.session_header))
+        {
+            self.session.set_identifier(generation, identifier);
         }
     }
 }

@@ -65,7 +65,7 @@ impl McpClient {
             responses.insert(name.clone(), handler.answer(method, params).await?);
         }
         let mut params = params.and_then(Value::as_object).cloned().unwrap_or_default();
-        // Responses of an earlier round are not repeated.
+        // The state of an earlier round is not repeated.
         params.remove("requestState");
         params.insert("inputResponses".into(), responses.into());
         if let Some(state) = result.get("requestState") {

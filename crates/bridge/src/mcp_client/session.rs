@@ -59,10 +59,35 @@ impl SessionState {
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// Replaces the identifier of the session, if there is one.
-    pub(super) fn set_identifier(&self, identifier: &HeaderValue) {
-        if let Some(session) = &mut *self.current.write().unwrap_or_else(PoisonError::into_inner) {
+    /// Replaces the identifier of the session with this number, if it is the current one and has an identifier.
+    pub(super) fn set_identifier(&self, generation: u64, identifier: &HeaderValue) {
+        if let Some(session) = &mut *self.current.write().unwrap_or_else(PoisonError::into_inner)
+            && session.generation == generation
+            && session.identifier.is_some()
+        {
             session.identifier = Some(identifier.clone());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A late response of an earlier session does not change the current one.
+    #[test]
+    fn a_response_replaces_the_identifier_of_its_own_session() {
+        let sessions = SessionState::default();
+        let identifier = || sessions.current().unwrap().identifier;
+        sessions.open(Some(HeaderValue::from_static("s-1")), None, None);
+        let first = sessions.generation().unwrap();
+        sessions.set_identifier(first, &HeaderValue::from_static("s-2"));
+        assert_eq!(identifier().unwrap(), "s-2");
+        sessions.open(Some(HeaderValue::from_static("t-1")), None, None);
+        sessions.set_identifier(first, &HeaderValue::from_static("s-3"));
+        assert_eq!(identifier().unwrap(), "t-1");
+        sessions.open(None, None, None);
+        sessions.set_identifier(sessions.generation().unwrap(), &HeaderValue::from_static("u-1"));
+        assert_eq!(identifier(), None, "the server has no sessions");
     }
 }

@@ -19,7 +19,7 @@ pub(crate) fn decoded(mut response: OpenResponse) -> OpenResponse {
 }
 
 /// How many compressed bytes are decompressed at once. Gzip expands data at most about 1,030 times, so a piece of the
-/// result has at most 1 MiB. The reader of the body limits the whole.
+/// result has about 1 MiB at most. The reader of the body limits the whole.
 const STEP: usize = 1024;
 
 /// A body that is decompressed as it is read.

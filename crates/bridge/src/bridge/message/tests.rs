@@ -16,6 +16,7 @@ fn messages_are_classified() {
     assert_eq!(parse(r#"{"jsonrpc":"2.0","id":1,"method":"m"}"#), request("1"));
     assert_eq!(parse(r#"{"jsonrpc":"2.0","id":"a b","method":"m","params":[1]}"#), request("\"a b\""));
     assert_eq!(parse(r#"{"jsonrpc":"2.0","method":"m"}"#), Ok(MessageKind::Notification { method }));
+    assert_eq!(parse("\t {\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"m\"} "), request("1"));
     let expected = Ok(MessageKind::Response { id: Some(id("-1")) });
     assert_eq!(parse(r#"{"jsonrpc":"2.0","id":-1,"result":null,"result2":0}"#), expected);
     assert_eq!(parse(r#"{"jsonrpc":"2.0","id":null,"error":{}}"#), Ok(MessageKind::Response { id: None }));
@@ -43,7 +44,9 @@ fn invalid_messages_are_rejected() {
     ] {
         assert_eq!(parse(text), Err(MessageError::NotJsonRpc), "{text}");
     }
-    assert_eq!(parse("[]"), Err(MessageError::Batch));
+    for text in ["[]", " []"] {
+        assert_eq!(parse(text), Err(MessageError::Batch), "{text}");
+    }
 }
 
 /// Bytes that are not UTF-8 are rejected in every position.

@@ -12,7 +12,7 @@ pub(crate) struct LineReader<R> {
     buffer: BytesMut,
     /// The length of the buffer's prefix without a line break.
     searched: usize,
-    /// The maximum length of a line, in bytes.
+    /// The maximum length of a line without its line feed, in bytes.
     max: usize,
     /// The state of the current line, if it is too long to hold.
     oversized: Option<OversizedLine>,
@@ -23,7 +23,7 @@ pub(crate) struct LineReader<R> {
 /// A line that was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Line {
-    /// A line without its line break, not empty.
+    /// A line without the white space around it, not empty.
     Text(Bytes),
     /// A line that is longer than the limit. Its text is discarded.
     TooLong(OversizedMessage),
@@ -33,7 +33,7 @@ pub(crate) enum Line {
 const READ_SIZE: usize = 16 * 1024;
 
 impl<R: AsyncRead + Unpin> LineReader<R> {
-    /// Reads the lines of `input`, each up to `max` bytes.
+    /// Reads the lines of `input`, each up to `max` bytes without its line feed, but with the white space around its text.
     pub(crate) fn new(input: R, max: usize) -> Self {
         Self { input, buffer: BytesMut::new(), searched: 0, max, oversized: None, has_ended: false }
     }
@@ -68,7 +68,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
             self.buffer.advance(usize::from(!self.buffer.is_empty()));
             self.searched = 0;
             let text = line.slice_ref(line.trim_ascii());
-            if self.oversized.is_some() || text.len() > self.max {
+            if self.oversized.is_some() || line.len() > self.max {
                 let mut oversized = self.oversized.take().unwrap_or_default();
                 oversized.push(&line);
                 return Some(Line::TooLong(oversized.finish()));
@@ -144,6 +144,11 @@ mod tests {
     async fn the_limit_holds_before_the_end_of_a_line() {
         let mut whole = LineReader::new(AsyncReadExt::chain(&b"1234567890"[..], &b"\nb\n"[..]), 10);
         assert_eq!(whole.next().await.unwrap(), Some(text("1234567890")));
+        for parts in [[&b"1234567890\r\n"[..], b""], [b"1234567890\r", b"\n"], [b"1234567890", b"\r\n"]] {
+            let mut longer = LineReader::new(AsyncReadExt::chain(parts[0], parts[1]), 10);
+            let too_long = Line::TooLong(OversizedMessage::Other);
+            assert_eq!(longer.next().await.unwrap(), Some(too_long), "{parts:?}");
+        }
 
         let (mut near, far) = tokio::io::duplex(64 * READ_SIZE);
         near.write_all(&vec![b'x'; 50 * READ_SIZE]).await.unwrap();

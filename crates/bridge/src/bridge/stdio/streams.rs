@@ -59,10 +59,12 @@ fn open_beside(input: File, output: File, errors: std::os::fd::BorrowedFd<'_>) -
     let mut mode = NonBlocking::default();
     let mut access_of = |file: &File| -> io::Result<Access> {
         let file_type = file.metadata()?.file_type();
-        let access = match () {
-            () if file_type.is_socket() => Access::Socket,
-            () if file_type.is_fifo() => Access::Pipe,
-            () => return Ok(Access::Threads),
+        let access = if file_type.is_socket() {
+            Access::Socket
+        } else if file_type.is_fifo() {
+            Access::Pipe
+        } else {
+            return Ok(Access::Threads);
         };
         Ok(if mode.set(file, errors)? { access } else { Access::Threads })
     };

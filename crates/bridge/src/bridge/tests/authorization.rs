@@ -20,7 +20,7 @@ use portcullis_client::{
     RedirectParameters, StartUrl, TokenManager,
 };
 
-/// Returns a resource that rejects a request if `accepts` returns a response, and a server that numbers its tokens.
+/// Returns a resource that responds with what `reject` returns, if anything, and a server that numbers its tokens.
 fn network(reject: impl Fn(&str, &Value) -> Option<Reply> + Send + Sync + 'static) -> Arc<FetchFn> {
     let tokens = AtomicUsize::new(0);
     FetchFn::new(move |request| match request.url.as_str() {

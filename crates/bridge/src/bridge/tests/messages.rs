@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use http::{HeaderMap, HeaderValue};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -87,13 +88,19 @@ async fn servers_that_do_not_respond() {
         "silent" => ServerResponse::Never,
         _ => ServerResponse::json(200, &request.result(json!({}))),
     });
+    struct Case {
+        name: &'static str,
+        reason: &'static str,
+        attempts: usize,
+        seconds: u64,
+    }
     let mut client = Client::initialized(&server).await;
-    for (id, name, reason, attempts, seconds) in [
-        (1, "down", "fetch.connect", 4, 1),
-        (2, "busy", "mcp.status", 3, 40),
-        (3, "very busy", "mcp.status", 1, 0),
-        (4, "silent", "fetch.timeout", 1, 300),
-    ] {
+    for (id, Case { name, reason, attempts, seconds }) in (1..).zip([
+        Case { name: "down", reason: "fetch.connect", attempts: 4, seconds: 1 },
+        Case { name: "busy", reason: "mcp.status", attempts: 3, seconds: 40 },
+        Case { name: "very busy", reason: "mcp.status", attempts: 1, seconds: 0 },
+        Case { name: "silent", reason: "fetch.timeout", attempts: 1, seconds: 300 },
+    ]) {
         let began = Instant::now();
         client.request(id, name, json!({})).await;
         assert_eq!(client.reason().await, (id, reason.to_owned()), "{name}");
@@ -172,15 +179,17 @@ async fn a_slow_reader_loses_nothing() {
 #[tokio::test(start_paused = true)]
 async fn additional_headers_are_sent() {
     let server = Server::legacy(|request| ServerResponse::json(200, &request.result(json!({}))));
-    let headers = [("x-team", "blue"), ("authorization", "Basic abc")];
-    let headers = headers.map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
-    let settings = BridgeSettings { headers: headers.into_iter().collect(), ..BridgeSettings::default() };
+    let mut headers = HeaderMap::new();
+    for (name, value) in [("x-team", "blue"), ("x-team", "green"), ("authorization", "Basic abc")] {
+        headers.append(name, HeaderValue::from_static(value));
+    }
+    let settings = BridgeSettings { headers, ..BridgeSettings::default() };
     assert!(!format!("{settings:?}").contains("abc"));
     let mut client = Client::with(&server, settings);
     client.initialize().await;
     client.close().await;
     for request in server.requests() {
-        assert_eq!(request.header("x-team"), Some("blue"));
+        assert_eq!(request.headers.get_all("x-team").iter().collect::<Vec<_>>(), ["blue", "green"]);
         assert_eq!(request.header("authorization"), Some("Basic abc"));
     }
 }

@@ -1,4 +1,4 @@
-//! Standard streams are pipes, whose mode other processes share.
+//! Standard streams are pipes, whose mode other processes share, and other files.
 
 use std::{fs::File, future::pending, io, io::Write as _, os::fd::OwnedFd, sync::Arc};
 
@@ -41,4 +41,23 @@ async fn pipes_block_again_when_the_bridge_ends() {
             assert!(!flags.unwrap().contains(OFlags::NONBLOCK), "{size}");
         }
     }
+}
+
+/// An output that cannot be written is an error, unlike one that the client has closed.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_full_disk_is_an_error() {
+    let server = Server::new(|_| ServerResponse::status(500));
+    let run = async |output: File| {
+        let (input, mut input_writer) = io::pipe().unwrap();
+        writeln!(input_writer, "not a message").unwrap();
+        let token_manager = TokenManager::unauthenticated(StartUrl::parse(RESOURCE).unwrap());
+        let bridge = Bridge::new(Arc::new(token_manager), server.clone(), BridgeSettings::default());
+        bridge.run(File::from(OwnedFd::from(input)), output, pending()).await
+    };
+    let full = run(File::options().write(true).open("/dev/full").unwrap()).await.unwrap_err();
+    assert!(full.to_string().starts_with("the output cannot be written: "), "{full}");
+    let (reader, closed) = io::pipe().unwrap();
+    drop(reader);
+    run(File::from(OwnedFd::from(closed))).await.unwrap();
 }

@@ -44,7 +44,7 @@ pub(crate) async fn forward_response(
     }
 }
 
-/// Forwards the messages of a stream up to the response to the request.
+/// Forwards the messages of a stream up to the response to the request. Messages after it are dropped.
 async fn forward_events(
     context: &Arc<Context>,
     request: &Request,
@@ -63,13 +63,11 @@ async fn forward_events(
         if batch.has_event {
             attempts.record(batch.messages.len());
         }
-        let mut answered = false;
         for message in batch.messages {
-            answered = answered || context.forward(message, Some(request)).await?;
-        }
-        if answered {
-            events.drain().await;
-            return Ok(());
+            if context.forward(message, Some(request)).await? {
+                events.drain().await;
+                return Ok(());
+            }
         }
     }
 }

@@ -27,7 +27,7 @@ async fn only_messages_are_read() {
     assert_eq!(stream.next().await.unwrap(), None);
 }
 
-/// Events with the message URL, and between messages, do not end the stream that all calls share.
+/// Events before and with the message URL, and between messages, do not end the stream that all calls share.
 #[tokio::test]
 async fn the_stream_of_a_session_continues_after_other_events() {
     const MESSAGES: &str = "https://mcp.example.com/messages";
@@ -36,7 +36,8 @@ async fn the_stream_of_a_session_continues_after_other_events() {
     };
     let agreed = json!({ "protocolVersion": "2024-11-05", "capabilities": {} });
     let chunks = [
-        format!("event: endpoint\ndata: /messages\n\n{PING}{}", response(1, agreed)),
+        PING.to_owned(),
+        format!("{PING}event: endpoint\ndata: /messages\n\n{PING}{}", response(1, agreed)),
         PING.to_owned(),
         format!("event: x\ndata: {}\n\n", json!({ "jsonrpc": "2.0", "id": 2, "result": "other" })),
         response(2, json!("two")),

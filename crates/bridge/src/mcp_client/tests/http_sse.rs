@@ -46,10 +46,25 @@ async fn responses_arrive_on_the_stream() {
         assert_eq!(unavailable.unwrap().code(), "mcp.not_in_revision");
     }
     client.delete().await.unwrap();
-    assert_eq!(network.to(MESSAGES).len(), 6, "the handshake is two messages");
+    assert_eq!(network.to(MESSAGES).len(), 5, "the handshake is two messages, and only calls are sent");
 }
 
-/// I9: a message URL of another origin or folder gets nothing; the client reports the first rejection.
+/// A stream that breaks before the message URL is the error. One that ends shows that the server has another transport.
+#[tokio::test]
+async fn a_stream_without_a_message_url() {
+    for (stream, code) in
+        [(Reply::events(&[": hello\n\n"]).interrupted(), "fetch.interrupted"), (Reply::events(&[]), "mcp.status")]
+    {
+        let network = FetchFn::new(move |request| match request.method.as_str() {
+            "GET" => Some(stream.clone()),
+            _ => Some(Reply::status(405)),
+        });
+        let client = client(&network, &ScriptedUser::consents(), Revision::V2025_11_25);
+        assert_eq!(client.initialize().await.unwrap_err().code(), code);
+    }
+}
+
+/// I9: a message URL of another origin gets nothing; the client reports the first rejection.
 #[tokio::test]
 async fn another_message_url_is_rejected() {
     for url in ["https://evil.example/messages", "http://mcp.example.com/messages", "//evil.example/m"] {

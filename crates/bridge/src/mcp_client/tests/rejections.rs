@@ -295,13 +295,22 @@ async fn a_lost_session_is_opened_again() {
     let no_session = r#"{"jsonrpc":"2.0","error":{"code":-32000,"message":"No valid session"},"id":null}"#;
     let no_method = r#"{"jsonrpc":"2.0","error":{"code":-32601,"message":"no"},"id":2}"#;
     let other = r#"{"jsonrpc":"2.0","error":{"code":-32602,"message":"no"},"id":2}"#;
-    for (status, body, rejections, expected, sessions) in [
-        (404, "", 1, Ok(()), 2),
-        (400, no_session, 1, Ok(()), 2),
-        (404, "", 2, Err("mcp.status"), 2),
-        (404, no_method, 1, Err("mcp.rpc"), 1),
-        (400, other, 1, Err("mcp.rpc"), 1),
-        (400, "", 1, Err("mcp.status"), 1),
+    struct Case {
+        status: u16,
+        body: &'static str,
+        rejections: u64,
+        expected: Result<(), &'static str>,
+        sessions: u64,
+    }
+    let lost = Case { status: 404, body: "", rejections: 1, expected: Ok(()), sessions: 2 };
+    let other_error = Case { expected: Err("mcp.rpc"), sessions: 1, ..lost };
+    for Case { status, body, rejections, expected, sessions } in [
+        Case { status: 400, body: no_session, ..lost },
+        Case { rejections: 2, expected: Err("mcp.status"), ..lost },
+        Case { status: 404, body: no_method, ..other_error },
+        Case { status: 400, body: other, ..other_error },
+        Case { status: 400, expected: Err("mcp.status"), ..other_error },
+        lost,
     ] {
         let rejected = Arc::new(AtomicU64::new(0));
         let begun = Arc::new(AtomicU64::new(0));
