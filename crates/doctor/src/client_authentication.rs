@@ -3,7 +3,6 @@
 use http::header;
 use portcullis_discovery::{ChainPolicy, FetchRequest, FetchResponse, UrlPolicy};
 use portcullis_metadata::{AuthorizationServerMetadata, OAuthError, Secret, client_secret_basic};
-
 use url::Url;
 
 use crate::{Finding, Rule};
@@ -57,11 +56,12 @@ fn wants_client_id(error: &OAuthError) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::Verdict;
     use bytes::Bytes;
     use http::{HeaderMap, StatusCode};
     use portcullis_metadata::Issuer;
+
+    use super::*;
+    use crate::Verdict;
 
     fn verdict(status: u16, body: &'static str) -> Option<Verdict> {
         let status = StatusCode::from_u16(status).unwrap();

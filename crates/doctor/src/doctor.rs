@@ -62,7 +62,7 @@ impl Doctor {
     /// It sends at most a few dozen requests, each bounded in time and size. A step that prevents the next ones is the
     /// last.
     ///
-    /// With a token, two more steps check the token's claims and its result in a guard that is configured as the chain
+    /// With a token, further steps check the token's claims, and its result in a guard that is configured as the chain
     /// states. The token is not sent anywhere. `examine` needs a tokio runtime.
     pub async fn examine(
         &self,
@@ -188,10 +188,10 @@ impl Examination<'_> {
                     None
                 }
             };
-            let broken = step.has_problem();
+            // A client that has found the document does not request the other URLs.
+            let ends_search = found.is_none() && step.has_problem();
             self.finish_step(step);
-            if broken {
-                // A client stops here.
+            if ends_search {
                 return None;
             }
             found = found.or(metadata.map(|metadata| (url, metadata)));

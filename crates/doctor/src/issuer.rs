@@ -50,13 +50,11 @@ pub(crate) fn check(
         findings.push(Finding::problem(FOUND, format!("the response is {}", outcome(response)), fix));
         return MetadataLookup::Failed;
     }
-    let parsed = if response.status == StatusCode::OK {
-        AuthorizationServerMetadata::parse(&response.body)
-    } else {
+    if response.status != StatusCode::OK {
         search.add(lookup.url, response);
         return absent(lookup, response, search, findings);
-    };
-    match parsed {
+    }
+    match AuthorizationServerMetadata::parse(&response.body) {
         Ok(metadata) if metadata.issuer == *lookup.issuer => {
             findings.push(Finding::met(IDENTITY, "the document is of this issuer"));
             MetadataLookup::Found(Box::new(metadata))

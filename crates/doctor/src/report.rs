@@ -74,15 +74,15 @@ impl Finding {
         Self { verdict: Verdict::Warning, rule, text: text.into(), url: None, fix: Some(fix.into()) }
     }
 
+    /// Clients that follow the standards fail.
+    pub fn problem(rule: Rule, text: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self { verdict: Verdict::Problem, rule, text: text.into(), url: None, fix: Some(fix.into()) }
+    }
+
     /// Sets the URL that the finding is about.
     pub(crate) fn at(mut self, url: Option<&str>) -> Self {
         self.url = url.map(str::to_owned);
         self
-    }
-
-    /// Clients that follow the standards fail.
-    pub fn problem(rule: Rule, text: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self { verdict: Verdict::Problem, rule, text: text.into(), url: None, fix: Some(fix.into()) }
     }
 }
 

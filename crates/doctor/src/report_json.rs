@@ -11,7 +11,7 @@ struct JsonReport<'a> {
     /// The problem to fix first, or null.
     first_cause: Option<FirstCause<'a>>,
     summary: Summary,
-    /// Every request, in order, with its outcome.
+    /// The request of each step that has one, in order, with its outcome.
     requests: Vec<JsonRequest<'a>>,
     steps: &'a [Step],
 }

@@ -6,18 +6,22 @@ use url::Url;
 /// The maximum number of characters that are shown.
 const SHOWN: usize = 200;
 
-/// A peer's text as [`EscapedText`], at most [`SHOWN`] characters.
+/// A peer's text as [`EscapedText`], at most [`SHOWN`] characters of it.
 pub(crate) fn quoted(text: &str) -> String {
-    let mut shown = EscapedText::first(text, SHOWN).to_string();
-    if text.chars().nth(SHOWN).is_some() {
-        shown.push('…');
-    }
-    shown
+    shortened(text, SHOWN)
 }
 
 /// Like [`quoted`], for longer text such as a header.
 pub(crate) fn line(text: &str) -> String {
-    EscapedText::first(text, 10 * SHOWN).to_string()
+    shortened(text, 10 * SHOWN)
+}
+
+fn shortened(text: &str, max: usize) -> String {
+    let mut shown = EscapedText::first(text, max).to_string();
+    if text.chars().nth(max).is_some() {
+        shown.push('…');
+    }
+    shown
 }
 
 /// A URL without query, fragment and user information.
@@ -57,8 +61,10 @@ mod tests {
 
     #[test]
     fn long_texts_are_cut() {
-        assert_eq!(quoted(&"x".repeat(SHOWN)).chars().count(), SHOWN);
-        assert_eq!(quoted(&"x".repeat(10_000)).chars().count(), SHOWN + 1);
+        for (shown, max) in [(quoted as fn(&str) -> String, SHOWN), (line, 10 * SHOWN)] {
+            assert_eq!(shown(&"x".repeat(max)), "x".repeat(max));
+            assert_eq!(shown(&"x".repeat(10_000)), format!("{}…", "x".repeat(max)));
+        }
         let many: Vec<_> = std::iter::repeat_n("scope", 1000).collect();
         assert!(list(many).len() < SHOWN + 20);
     }
