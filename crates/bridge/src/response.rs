@@ -32,6 +32,11 @@ pub(crate) fn insufficient_scope(status: StatusCode, headers: &HeaderMap) -> Opt
         .then(|| McpError::InsufficientScope { needed: challenge.scopes().cloned().unwrap_or_default() })
 }
 
+/// Whether the same request can succeed later: the server has failed or is busy.
+pub(crate) fn is_temporary(status: StatusCode) -> bool {
+    status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS
+}
+
 /// Whether the server does not know the session and has not processed the request: 404 as the specification defines, or
 /// 400 with the code that implementations use.
 pub(crate) fn is_unknown_session(status: StatusCode, code: Option<i64>) -> bool {

@@ -18,7 +18,7 @@ use crate::{
         transport::event_stream::EventReader,
     },
     error::McpError,
-    response::is_event_stream,
+    response::{is_event_stream, is_temporary},
     resumption::{ResumeAttempts, ResumePosition, backoff},
 };
 
@@ -124,7 +124,7 @@ async fn forward_events(context: &Context, events: &mut EventReader, attempts: &
 
 /// Why the stream was not opened.
 enum OpenFailure {
-    /// The server could not be reached, or failed.
+    /// The server could not be reached, has failed, or is busy.
     Temporary,
     /// No token could be obtained without the user.
     Unauthorized,
@@ -144,7 +144,7 @@ async fn open(
     headers.extend(position.last_event_id().map(|event| (names::LAST_EVENT_ID, event)));
     match context.endpoint.send(context.endpoint.get(headers), TokenRenewal::Disabled).await {
         Ok(response) if is_event_stream(&response) => Ok(EventReader::new(context, response.body)),
-        Ok(response) if response.status.is_server_error() && response.status != StatusCode::NOT_IMPLEMENTED => {
+        Ok(response) if is_temporary(response.status) && response.status != StatusCode::NOT_IMPLEMENTED => {
             Err(OpenFailure::Temporary)
         }
         Ok(response) => {

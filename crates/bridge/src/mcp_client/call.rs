@@ -1,6 +1,5 @@
 //! Calls: sends a request, and retries it where the protocol allows it.
 
-use http::StatusCode;
 use portcullis_mcp::{ErrorCode, Revision, header as names};
 use serde_json::{Value, json};
 use tokio::time::sleep;
@@ -11,7 +10,7 @@ use super::{
 };
 use crate::{
     error::{McpError, RpcError},
-    response::is_unknown_session,
+    response::{is_temporary, is_unknown_session},
     resumption::MAX_RESUME_AFTER,
     tool_list_page::{MAX_PAGES, next_cursor},
 };
@@ -163,7 +162,7 @@ impl McpClient {
     }
 
     /// Resumes a legacy stream after the delay that its server requires, but at most [`MAX_RESUME_AFTER`]. Failures of the
-    /// network and of the server count as attempts; any other rejection is final.
+    /// network and of the server, and a busy server, count as attempts; any other rejection is final.
     ///
     /// # Errors
     /// Returns the cause of the interruption if the stream has no session or no event after which it can be resumed, the
@@ -190,7 +189,7 @@ impl McpClient {
                     stream.resume_with(resumed);
                     return Ok(());
                 }
-                Err(error) if is_temporary(&error) => cause = error,
+                Err(error) if can_succeed_later(&error) => cause = error,
                 Err(error) if self.lost_session(&error) => return Err(McpError::SessionLost),
                 Err(error) => return Err(error),
             }
@@ -217,10 +216,9 @@ impl McpClient {
     }
 }
 
-/// Whether a later attempt can succeed: the network or the server has failed.
-fn is_temporary(error: &McpError) -> bool {
-    let is_server_error = |(status, _): (StatusCode, _)| status.is_server_error();
-    matches!(error, McpError::Fetch(_)) || error.rejection().is_some_and(is_server_error)
+/// Whether a later attempt can succeed: the network or the server has failed, or the server is busy.
+fn can_succeed_later(error: &McpError) -> bool {
+    matches!(error, McpError::Fetch(_)) || error.rejection().is_some_and(|(status, _)| is_temporary(status))
 }
 
 /// Whether the server rejected the version although it lists it as supported, as a deployment does during an upgrade.

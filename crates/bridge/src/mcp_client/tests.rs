@@ -224,7 +224,8 @@ async fn a_broken_stream_is_resumed() {
         (&Method::GET, _) if request.headers[names::LAST_EVENT_ID] == "gone" => Reply::status(404),
         (&Method::GET, _) => match attempts.fetch_add(1, Ordering::Relaxed) {
             0 => Reply::status(503),
-            1 => Reply::events(&[]).interrupted(),
+            1 => Reply::status(429),
+            2 => Reply::events(&[]).interrupted(),
             _ => Reply::events(&["data: {\"jsonrpc\":\"2.0\",\"id\":2,\"result\":\"late\"}\n\n"]),
         },
         _ => legacy(message, request),

@@ -183,8 +183,9 @@ async fn a_stream_is_resumed_after_its_last_event() {
                 response
             }
             (2, Some("2")) => ServerResponse::status(503),
-            (3, Some("2")) => ServerResponse::events(&["id: 3\n\n"]),
-            (4, Some("3")) => {
+            (3, Some("2")) => ServerResponse::status(429),
+            (4, Some("2")) => ServerResponse::events(&["id: 3\n\n"]),
+            (5, Some("3")) => {
                 let result = json!({ "jsonrpc": "2.0", "id": 1, "result": {} });
                 ServerResponse::messages(&[progress(2), result])
             }
@@ -196,7 +197,7 @@ async fn a_stream_is_resumed_after_its_last_event() {
     client.request(1, "tools/call", json!({ "name": "slow" })).await;
     assert_eq!([client.next().await, client.next().await], [progress(1), progress(2)]);
     assert_eq!(client.next().await["result"], json!({}));
-    assert!(began.elapsed() >= Duration::from_secs(21), "three times 7 s: {:?}", began.elapsed());
+    assert!(began.elapsed() >= Duration::from_secs(28), "four times 7 s: {:?}", began.elapsed());
 
     let resumed = server.requests().into_iter().find(|request| request.header("last-event-id").is_some()).unwrap();
     assert_eq!(resumed.header("mcp-session-id"), Some("s1"));
@@ -311,6 +312,23 @@ async fn an_unsupported_get_stream_is_requested_once() {
         client.next().await;
     }
     assert_eq!(server.named("GET").len(), 1);
+}
+
+/// A GET stream is requested again from a server that was busy or had failed.
+#[tokio::test(start_paused = true)]
+async fn a_get_stream_of_a_busy_server_is_requested_again() {
+    let mut statuses = vec![503, 429];
+    let server = Server::new(move |request| match request.name() {
+        "initialize" => {
+            let result = request.result(json!({ "protocolVersion": "2025-11-25" }));
+            ServerResponse::json(200, &result).header("mcp-session-id", "s")
+        }
+        "GET" => statuses.pop().map_or(ServerResponse::Never, ServerResponse::status),
+        _ => ServerResponse::status(202),
+    });
+    let _client = Client::initialized(&server).await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(server.named("GET").len(), 3);
 }
 
 /// After the end of the input, requests in progress have a short time to complete. The others get an error.

@@ -16,7 +16,7 @@ use crate::{
         state::session::Session,
     },
     error::McpError,
-    response::{MediaType, is_event_stream},
+    response::{MediaType, is_event_stream, is_temporary},
     resumption::{ResumeAttempts, ResumePosition},
 };
 
@@ -72,8 +72,8 @@ async fn forward_events(
     }
 }
 
-/// Resumes a legacy stream after the delay that its server requires. Failures of the network and of the server count as
-/// attempts; any other rejection is final.
+/// Resumes a legacy stream after the delay that its server requires. Failures of the network and of the server, and a busy
+/// server, count as attempts; any other rejection is final.
 async fn resume(
     context: &Arc<Context>,
     request: &Request,
@@ -95,7 +95,7 @@ async fn resume(
         headers.insert(names::LAST_EVENT_ID, last_event_id.clone());
         match context.endpoint.send(context.endpoint.get(headers), request.token_renewal).await {
             Ok(response) if is_event_stream(&response) => return Ok(response.body),
-            Ok(response) if response.status.is_server_error() => {}
+            Ok(response) if is_temporary(response.status) => {}
             Ok(response) => {
                 let rejection = ErrorResponse::read(&context.endpoint, response).await;
                 return Err(if rejection.is_unknown_session() { McpError::SessionLost } else { McpError::StreamEnded });
