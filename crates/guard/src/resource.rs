@@ -86,7 +86,7 @@ impl ProtectedResource {
         let mut metadata = settings.metadata;
         metadata.bearer_methods_supported = Some(vec!["header".to_owned()]);
         if matches!(settings.authentication, Authentication::Off) {
-            tracing::warn!(resource = settings.resource.as_str(), "authentication is off: every request is admitted");
+            tracing::warn!(resource = settings.resource.as_str(), "authentication is off: requests need no token");
         }
         Ok(Arc::new(Self {
             document: Document::new(&metadata, metadata_url.path(), settings.root_metadata),

@@ -1,4 +1,4 @@
-//! Without authentication, every request is admitted, and the other checks remain.
+//! Without authentication, no token is needed, and the other checks remain.
 
 use http::{Method, StatusCode};
 
@@ -14,7 +14,7 @@ fn off() -> Setup {
 
 /// F7: tokens and scopes are not checked, the caller has no principal, and credentials are removed.
 #[tokio::test]
-async fn every_request_is_admitted() {
+async fn no_token_is_needed() {
     let setup = off();
     let incoming = request(Method::POST, "/mcp").bearer("anything").bearer("twice").with("dpop", "proof");
     assert_eq!(setup.send(incoming).await.status, StatusCode::OK);
