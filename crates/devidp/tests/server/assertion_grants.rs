@@ -10,6 +10,7 @@ use crate::support::*;
 
 const PLATFORM: &str = "https://platform.example";
 const BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
+const ID_JAG: &str = "urn:ietf:params:oauth:token-type:id-jag";
 
 fn trusted(issuer: &str, jwks: &Value) -> TrustedIssuer {
     TrustedIssuer { issuer: issuer.to_owned(), keys: JwkSet::parse(jwks.to_string().as_bytes()).unwrap() }
@@ -97,60 +98,68 @@ async fn a_workload_exchanges_the_token_of_its_platform() {
     assert!(metadata["grant_types_supported"].as_array().unwrap().contains(&json!(BEARER)));
 }
 
+/// An enterprise whose users sign in at `PLATFORM`, and the server of a resource, which trusts the enterprise.
+struct Enterprise {
+    login: SigningKey,
+    enterprise: Server,
+    server: Server,
+}
+
+impl Enterprise {
+    async fn start() -> Self {
+        let login = SigningKey::generate(Algorithm::Rs256, "one").unwrap();
+        let enterprise = server(trusted(PLATFORM, &json!({ "keys": [login.public_jwk()] }))).await;
+        let keys = enterprise.get("/jwks").await.json();
+        let server = Server::start(|settings| {
+            settings.trusted_issuers = vec![trusted(&enterprise.issuer, &keys)];
+            settings.clients = vec![client("desktop", GrantType::JwtBearer), client("other", GrantType::JwtBearer)];
+        })
+        .await;
+        Self { login, enterprise, server }
+    }
+
+    /// Returns an ID token for the client `desktop` with one claim changed.
+    fn id_token(&self, typ: &str, claim: &str, value: &str) -> String {
+        let now = self.enterprise.clock.now().as_secs();
+        let mut claims = json!({
+            "iss": PLATFORM, "sub": "zoe@example.com", "aud": "desktop", "exp": now + 600, "iat": now,
+        });
+        claims[claim] = json!(value);
+        self.login.sign(typ, claims.to_string().as_bytes()).unwrap()
+    }
+
+    /// Returns the parameters of a valid exchange of this ID token.
+    fn exchange<'a>(&'a self, id_token: &'a str) -> Vec<(&'a str, &'a str)> {
+        vec![
+            ("grant_type", "urn:ietf:params:oauth:grant-type:token-exchange"),
+            ("client_id", "desktop"),
+            ("requested_token_type", ID_JAG),
+            ("subject_token_type", "urn:ietf:params:oauth:token-type:id_token"),
+            ("subject_token", id_token),
+            ("audience", &self.server.issuer),
+            ("resource", RESOURCE),
+            ("scope", "mcp:tools"),
+        ]
+    }
+}
+
 /// K1: an ID token is exchanged for an identity assertion, which another server exchanges for an access token once.
 #[tokio::test]
 async fn an_id_token_is_exchanged_for_a_token_of_another_server() {
-    let login = SigningKey::generate(Algorithm::Rs256, "one").unwrap();
-    let enterprise = server(trusted(PLATFORM, &json!({ "keys": [login.public_jwk()] }))).await;
-    let keys = enterprise.get("/jwks").await.json();
-    let server = Server::start(|settings| {
-        settings.trusted_issuers = vec![trusted(&enterprise.issuer, &keys)];
-        settings.clients = vec![client("desktop", GrantType::JwtBearer), client("other", GrantType::JwtBearer)];
-    })
-    .await;
-    let now = enterprise.clock.now().as_secs();
-    let id_token = |typ: &str, audience: &str, subject: &str| {
-        let claims = json!({ "iss": PLATFORM, "sub": subject, "aud": audience, "exp": now + 600, "iat": now });
-        login.sign(typ, claims.to_string().as_bytes()).unwrap()
-    };
-    let subject_token = id_token("JWT", "desktop", "zoe@example.com");
-    let exchange = [
-        ("grant_type", "urn:ietf:params:oauth:grant-type:token-exchange"),
-        ("client_id", "desktop"),
-        ("requested_token_type", "urn:ietf:params:oauth:token-type:id-jag"),
-        ("subject_token_type", "urn:ietf:params:oauth:token-type:id_token"),
-        ("subject_token", &*subject_token),
-        ("audience", &*server.issuer),
-        ("resource", RESOURCE),
-        ("scope", "mcp:tools"),
-    ];
+    let fixture = Enterprise::start().await;
+    let Enterprise { enterprise, server, .. } = &fixture;
+    let id_token = fixture.id_token("JWT", "sub", "zoe@example.com");
+    let exchange = fixture.exchange(&id_token);
     let response = enterprise.token(&exchange).await;
     assert_eq!(response.status, StatusCode::OK, "{}", response.body);
     assert_eq!(response.header("cache-control"), Some("no-store"), "{}", response.body);
     assert_eq!(&*response.text("token_type"), "N_A");
-    assert_eq!(&*response.text("issued_token_type"), exchange[2].1);
+    assert_eq!(&*response.text("issued_token_type"), ID_JAG);
 
     let assertion = response.text("access_token");
-    assert!(!is_active(&enterprise, &assertion).await, "it is no access token of its issuer");
-    let others = id_token("JWT", "somebody", "zoe@example.com");
-    let typed = id_token("at+jwt", "desktop", "zoe@example.com");
-    let anonymous = id_token("JWT", "desktop", "");
-    for (name, value, error) in [
-        ("subject_token", Some(&*others), "invalid_grant"),
-        ("subject_token", Some(&*typed), "invalid_grant"),
-        ("subject_token", Some(&*anonymous), "invalid_grant"),
-        ("subject_token", Some(&*assertion), "invalid_grant"),
-        ("subject_token", None, "invalid_request"),
-        ("requested_token_type", Some("urn:ietf:params:oauth:token-type:access_token"), "invalid_request"),
-        ("subject_token_type", Some("urn:ietf:params:oauth:token-type:access_token"), "invalid_request"),
-        ("audience", None, "invalid_request"),
-        ("resource", None, "invalid_request"),
-    ] {
-        assert_eq!(enterprise.token(&changed(&exchange, name, value)).await.error(), error, "{name}");
-    }
-
-    let without_scope = enterprise.token(&changed(&exchange, "scope", None)).await.text("access_token");
+    assert!(!is_active(enterprise, &assertion).await, "it is no access token of its issuer");
     assert_eq!(claims(&assertion)["scope"], "mcp:tools");
+    let without_scope = enterprise.token(&changed(&exchange, "scope", None)).await.text("access_token");
     assert_eq!(claims(&without_scope).get("scope"), None);
 
     let bearer = [("grant_type", BEARER), ("client_id", "desktop"), ("assertion", &*assertion), ("resource", RESOURCE)];
@@ -164,6 +173,37 @@ async fn an_id_token_is_exchanged_for_a_token_of_another_server() {
     assert_eq!(token["aud"], json!(RESOURCE));
     assert_eq!(token["scope"], "mcp:tools");
     assert_eq!(server.token(&bearer).await.error(), "invalid_grant", "it counts once");
+}
+
+/// K1: other tokens than ID tokens for the client are not exchanged, and every parameter except `scope` is required.
+#[tokio::test]
+async fn other_tokens_are_not_exchanged() {
+    let fixture = Enterprise::start().await;
+    let id_token = fixture.id_token("JWT", "sub", "zoe@example.com");
+    let exchange = fixture.exchange(&id_token);
+    let response = fixture.enterprise.token(&exchange).await;
+    assert_eq!(response.status, StatusCode::OK, "{}", response.body);
+    let assertion = response.text("access_token");
+    let of_another_client = fixture.id_token("JWT", "aud", "somebody");
+    let of_another_type = fixture.id_token("at+jwt", "sub", "zoe@example.com");
+    let without_subject = fixture.id_token("JWT", "sub", "");
+    let access_token = "urn:ietf:params:oauth:token-type:access_token";
+    for (name, value, error) in [
+        ("subject_token", Some(&*of_another_client), "invalid_grant"),
+        ("subject_token", Some(&*of_another_type), "invalid_grant"),
+        ("subject_token", Some(&*without_subject), "invalid_grant"),
+        ("subject_token", Some(&*assertion), "invalid_grant"),
+        ("subject_token", None, "invalid_request"),
+        ("requested_token_type", Some(access_token), "invalid_request"),
+        ("requested_token_type", None, "invalid_request"),
+        ("subject_token_type", Some(access_token), "invalid_request"),
+        ("subject_token_type", None, "invalid_request"),
+        ("audience", None, "invalid_request"),
+        ("resource", None, "invalid_request"),
+    ] {
+        let response = fixture.enterprise.token(&changed(&exchange, name, value)).await;
+        assert_eq!(response.error(), error, "{name} {value:?}");
+    }
 }
 
 /// K1: a token has only scopes and the resource that the identity assertion grants.
