@@ -1,7 +1,8 @@
 //! The listener for administrators: it lists and ends sessions, and drops cached tokens.
 //!
 //! It runs on the control runtime, apart from the requests of clients. Each request must have the token, a permitted `Host` and
-//! no `Origin`, and each is logged and audited.
+//! no `Origin`, and each is logged and audited, except successful requests for metrics. An action continues when its client
+//! disconnects.
 
 mod access;
 mod confirmation;
@@ -38,8 +39,9 @@ use crate::plan::AdminPlan;
 
 pub(crate) use self::listener::AdminListener;
 
-/// The maximum number of connections. Further ones wait in the backlog of the socket.
-const MAX_CONNECTIONS: usize = 16;
+/// The maximum number of connections, including those that have ended while their actions continue. Further ones wait in the
+/// backlog of the socket.
+const MAX_CONNECTIONS: u32 = 16;
 /// The pause after a failed accept.
 const ERROR_PAUSE: Duration = Duration::from_millis(100);
 
@@ -81,7 +83,7 @@ impl AdminServer {
     /// Serves until `stop` is true or the task is aborted.
     pub(super) async fn run(mut self, stop: watch::Receiver<bool>) {
         tracing::info!(admin.listen = %self.listener, "listening for administrators");
-        let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+        let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS as usize));
         let mut connections = JoinSet::new();
         let mut certificate_checks = interval(CHECK_PERIOD);
         certificate_checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -92,11 +94,7 @@ impl AdminServer {
                     Ok((accepted, permit)) => {
                         let tls = self.tls.clone();
                         let context = Arc::clone(&self.context);
-                        let stop = stop.clone();
-                        connections.spawn(async move {
-                            let _permit = permit;
-                            serve(accepted, tls, context, stop).await;
-                        });
+                        connections.spawn(serve(accepted, tls, context, permit, stop.clone()));
                     }
                     Err(error) => {
                         tracing::warn!(error = %error, "a connection of an administrator was not accepted");
@@ -108,6 +106,8 @@ impl AdminServer {
             }
         }
         while connections.join_next().await.is_some() {}
+        // Actions whose clients have disconnected hold the remaining permits. An error is impossible: nothing closes the semaphore.
+        let _ = permits.acquire_many(MAX_CONNECTIONS).await;
     }
 }
 
@@ -124,10 +124,16 @@ async fn accept(listener: &Listening, permits: &Arc<Semaphore>) -> std::io::Resu
     }
 }
 
-/// Serves a connection until it ends or `stop` is true.
-async fn serve(accepted: Accepted, tls: Option<Tls>, context: Arc<AdminContext>, stop: watch::Receiver<bool>) {
+/// Serves a connection until it ends or `stop` is true. Its permit is held until its actions have ended, too.
+async fn serve(
+    accepted: Accepted,
+    tls: Option<Tls>,
+    context: Arc<AdminContext>,
+    permit: OwnedSemaphorePermit,
+    stop: watch::Receiver<bool>,
+) {
     let Accepted { stream, peer } = accepted;
-    let handler = AdminHandler { context, peer };
+    let handler = AdminHandler { context, peer, permit: Arc::new(permit) };
     let protocol = connection::protocol(LIMITS);
     // The handler has the client's address.
     let address = SocketAddr::from(([0; 4], 0));
@@ -143,5 +149,97 @@ async fn serve(accepted: Accepted, tls: Option<Tls>, context: Arc<AdminContext>,
             Ok(stream) => connection::serve(stream, address, &protocol, LIMITS, handler, activity, stop).await,
             Err(error) => tracing::debug!(error = %error, "a connection of an administrator failed"),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use portcullis_metadata::SystemClock;
+    use tokio::{
+        io::AsyncWriteExt as _,
+        net::{TcpListener, UnixStream},
+    };
+
+    use super::*;
+    use crate::{
+        audit::{AdminPeer, AuditSettings, AuditTrail, Rotation},
+        config::{AuditTarget, from_text},
+        plan::Plan,
+        serve::{observers::Observers, sessions::kept::KeptSessions, state::Process},
+        telemetry::{AccessLog, LogFormat},
+    };
+
+    const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+
+    /// Returns the plan of a server whose issuer is at this address.
+    fn plan(issuer: SocketAddr, token_file: &std::path::Path) -> Plan {
+        let config = format!(
+            r#"
+            base_url = "http://127.0.0.1:3000"
+            [admin]
+            listen = "unix:/run/portcullis/admin.sock"
+            token = {{ file = "{}" }}
+            [[issuer]]
+            issuer = "http://{issuer}"
+            [[resource]]
+            endpoint = "/mcp"
+            upstream = "demo"
+            "#,
+            token_file.display()
+        );
+        Plan::new(&from_text(&config).unwrap()).unwrap()
+    }
+
+    /// E12: an action is completed and audited although its client disconnects.
+    #[tokio::test]
+    async fn an_action_outlives_its_connection() {
+        let directory = tempfile::tempdir().unwrap();
+        let [token, trail] = ["token", "audit.jsonl"].map(|name| directory.path().join(name));
+        fs::write(&token, TOKEN).unwrap();
+        let issuer = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = issuer.local_addr().unwrap();
+        let plan = plan(address, &token);
+
+        let clock = Arc::new(SystemClock::new());
+        let settings = AuditSettings {
+            target: AuditTarget::File(trail.clone()),
+            queue: 256 << 10,
+            usage_interval: Duration::ZERO,
+            usage_rows: 16,
+            rotation: Rotation::default(),
+            keys: None,
+        };
+        let audit = AuditTrail::start(&settings, None, 1, Arc::clone(&clock) as _).unwrap();
+        let access = Arc::new(AccessLog::without_writer(LogFormat::default()));
+        let observers = Observers { access, audit: Some(audit.audit().clone()), metrics: None, traces: None };
+        let (process, _) = Process::new(&plan, clock, observers, &mut KeptSessions::in_memory(&plan.session));
+        let state = Arc::new(ArcSwap::from_pointee(ServerState::new(&plan, &process, None).unwrap()));
+        let context = Arc::new(AdminContext { state, policy: AccessPolicy::new(plan.admin.as_ref().unwrap()) });
+
+        let permits = Arc::new(Semaphore::new(1));
+        let permit = Arc::clone(&permits).acquire_owned().await.unwrap();
+        let (mut client, server) = UnixStream::pair().unwrap();
+        let accepted = Accepted { stream: AcceptedStream::Unix(server), peer: AdminPeer::User(0) };
+        let (_running, stop) = watch::channel(false);
+        let connection = tokio::spawn(serve(accepted, None, context, permit, stop));
+        let body = format!("{{\"issuer\":\"http://{address}\"}}");
+        let head = format!(
+            "POST /v1/tokens/drop HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\nContent-Type: \
+             application/json\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        );
+        client.write_all([head, body].concat().as_bytes()).await.unwrap();
+        // The action waits for the keys of the issuer.
+        let fetch = issuer.accept().await.unwrap();
+        drop(client);
+        connection.await.unwrap();
+        drop((fetch, issuer));
+        drop(permits.acquire().await.unwrap());
+
+        audit.finish(Duration::from_secs(60)).await;
+        let records = fs::read_to_string(&trail).unwrap();
+        assert!(records.contains("\"tokens.drop\""), "{records}");
     }
 }

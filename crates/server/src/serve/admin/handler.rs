@@ -7,6 +7,7 @@ use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use hyper::body::Incoming;
+use tokio::{sync::OwnedSemaphorePermit, task};
 
 use super::{
     access::{AccessPolicy, Role},
@@ -37,6 +38,8 @@ pub(super) struct AdminContext {
 pub(super) struct AdminHandler {
     pub(super) context: Arc<AdminContext>,
     pub(super) peer: AdminPeer,
+    /// The permit of the connection, which its actions hold, too.
+    pub(super) permit: Arc<OwnedSemaphorePermit>,
 }
 
 impl Handler for AdminHandler {
@@ -44,14 +47,16 @@ impl Handler for AdminHandler {
     type Future = Pin<Box<dyn Future<Output = Response<Full<Bytes>>> + Send>>;
 
     fn handle(&self, request: Request<RequestBody<Incoming>>, _: SocketAddr) -> Self::Future {
-        let context = Arc::clone(&self.context);
-        let peer = self.peer;
-        Box::pin(async move {
+        let Self { context, peer, permit } = self.clone();
+        // A task of its own, so that the action is completed and reported even if the client disconnects.
+        let action = tokio::spawn(async move {
+            let _permit = permit;
             let mut report = Report::new(peer);
             let result = context.respond(request, &mut report).await;
             report.finish(&context.state.load(), result.as_ref().err());
             result.unwrap_or_else(|error| error.response())
-        })
+        });
+        Box::pin(async move { action.await.unwrap_or_else(|_| interrupted().response()) })
     }
 }
 
@@ -80,6 +85,7 @@ impl AdminContext {
             }
             Route::ReadMetrics => {
                 report.is_routine = true;
+                // There are metrics wherever there is this listener.
                 let metrics = in_background(move || state.metrics()).await?;
                 Ok(response::metrics(metrics.unwrap_or_default()))
             }
@@ -122,8 +128,9 @@ async fn read(body: RequestBody<Incoming>) -> Result<Bytes, AdminError> {
 
 /// Runs work that examines all sessions, so that it does not delay the control runtime.
 async fn in_background<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, AdminError> {
-    tokio::task::spawn_blocking(work).await.map_err(|_| {
-        let message = "the action was interrupted";
-        AdminError::new(StatusCode::INTERNAL_SERVER_ERROR, "server.interrupted", message)
-    })
+    task::spawn_blocking(work).await.map_err(|_| interrupted())
+}
+
+fn interrupted() -> AdminError {
+    AdminError::new(StatusCode::INTERNAL_SERVER_ERROR, "server.interrupted", "the action was interrupted")
 }
