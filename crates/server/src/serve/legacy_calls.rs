@@ -14,7 +14,12 @@ use portcullis_endpoint::Admitted;
 use portcullis_gateway::UpstreamFuture;
 use portcullis_mcp::Era;
 use portcullis_session::CapacityPermit;
-use tokio::{runtime::Handle, sync::oneshot, task::AbortHandle, time::timeout};
+use tokio::{
+    runtime::Handle,
+    sync::oneshot,
+    task::AbortHandle,
+    time::{Instant, timeout, timeout_at},
+};
 
 pub(super) use response::{LegacyBody, LegacyFuture};
 
@@ -143,12 +148,13 @@ impl Continuation {
 pub(super) struct Superseded(Vec<Call>);
 
 impl Superseded {
-    /// Ends the requests.
+    /// Ends the requests, and waits for their end, all together at most [`END_TIMEOUT`].
     pub(super) async fn end(self) {
+        let deadline = Instant::now() + END_TIMEOUT;
         self.0.iter().for_each(|call| call.task.abort());
         for call in self.0 {
-            // An error means that the request has ended.
-            let _ = timeout(END_TIMEOUT, call.ended).await;
+            // The sender is never used: an error of the receiver means that the request has ended.
+            let _ = timeout_at(deadline, call.ended).await;
         }
     }
 }
@@ -179,6 +185,22 @@ mod tests {
         assert_eq!(total(&calls), (1, 1));
         tokio::time::sleep(CONTINUE_TIMEOUT).await;
         assert_eq!(total(&calls), (0, 0));
+    }
+
+    /// L4: one time limit applies to all requests that are waited for.
+    #[tokio::test(start_paused = true)]
+    async fn the_wait_for_ended_requests_is_bounded() {
+        let runtime = Handle::current();
+        let (senders, calls): (Vec<_>, Vec<_>) = (0..MAX_PER_SESSION as u64)
+            .map(|number| {
+                let (sender, ended) = oneshot::channel();
+                (sender, Call { number, task: runtime.spawn(async {}).abort_handle(), ended })
+            })
+            .unzip();
+        let started = Instant::now();
+        Superseded(calls).end().await;
+        assert_eq!(started.elapsed(), END_TIMEOUT);
+        drop(senders);
     }
 
     /// L4: the requests that continue are bounded for each session and in total.
