@@ -24,7 +24,8 @@ const RETRY: Duration = Duration::from_millis(100);
 /// The minimum time between two warnings.
 const WARN_EVERY: Duration = Duration::from_secs(10);
 
-/// Accepts until `draining` is true, then drops the listener and the workers' inboxes.
+/// Passes each connection to the worker with the fewest until `draining` is true, then drops the listener and the workers'
+/// inboxes. A connection that is not passed by then is closed.
 pub(super) async fn run(
     listener: TcpListener,
     workers: Vec<Worker>,
@@ -35,26 +36,37 @@ pub(super) async fn run(
     let connections = Arc::new(ConnectionTable::default());
     let mut warned: Option<Instant> = None;
     loop {
-        let accepted = tokio::select! {
+        let passed = tokio::select! {
             biased;
             _ = draining.wait_for(|draining| *draining) => return,
-            accepted = accept(&listener, &permits, &connections) => accepted,
+            passed = pass_one(&listener, &permits, &connections, &workers) => passed,
         };
-        match (accepted, workers.iter().min_by_key(|worker| worker.load())) {
-            (Ok(accepted), Some(worker)) => worker.send(accepted).await,
-            (Err(error), _) => {
-                if warned.is_none_or(|warned| warned.elapsed() >= WARN_EVERY) {
-                    warned = Some(Instant::now());
-                    tracing::warn!(error = %error, "a connection was not accepted");
-                }
-                if is_out_of_files(&error) {
-                    connections.close_idle();
-                }
-                sleep(ERROR_PAUSE).await;
+        if let Err(error) = passed {
+            if warned.is_none_or(|warned| warned.elapsed() >= WARN_EVERY) {
+                warned = Some(Instant::now());
+                tracing::warn!(error = %error, "a connection was not accepted");
             }
-            (Ok(_), None) => return,
+            if is_out_of_files(&error) {
+                connections.close_idle();
+            }
+            sleep(ERROR_PAUSE).await;
         }
     }
+}
+
+/// Accepts one connection and passes it to the worker with the fewest. Waits while the inbox of this worker is full.
+async fn pass_one(
+    listener: &TcpListener,
+    permits: &Arc<Semaphore>,
+    connections: &Arc<ConnectionTable>,
+    workers: &[Worker],
+) -> io::Result<()> {
+    let accepted = accept(listener, permits, connections).await?;
+    // There is at least one worker: the configuration requires it.
+    if let Some(worker) = workers.iter().min_by_key(|worker| worker.load()) {
+        worker.send(accepted).await;
+    }
+    Ok(())
 }
 
 /// Accepts one connection and waits for its permit. At the limit, further connections wait in the kernel's bounded backlog.
