@@ -14,7 +14,7 @@ const EXAMINED: u32 = 1000;
 /// Examines the first requests of a configuration for forwarding headers that are ignored, and warns once.
 pub(super) struct ForwardedHeaders {
     proxies: TrustedProxies,
-    /// The number of requests still to be examined. Requests at the same time can count as one.
+    /// The number of requests still to be examined. 0 after the warning.
     remaining: AtomicU32,
 }
 
@@ -25,15 +25,18 @@ impl ForwardedHeaders {
 
     /// Examines a request, unless enough were examined.
     pub(super) fn examine(&self, peer: SocketAddr, headers: &HeaderMap) {
-        if let Some(remaining) = self.remaining.load(Ordering::Relaxed).checked_sub(1) {
-            self.remaining.store(remaining, Ordering::Relaxed);
-            self.warn(peer, headers);
+        if self.remaining.load(Ordering::Relaxed) > 0 {
+            self.examine_one(peer, headers);
         }
     }
 
     #[cold]
-    fn warn(&self, peer: SocketAddr, headers: &HeaderMap) {
-        let Some(header) = self.proxies.ignored_header(peer, headers) else { return };
+    fn examine_one(&self, peer: SocketAddr, headers: &HeaderMap) {
+        let Some(header) = self.proxies.ignored_header(peer, headers) else {
+            // An error means that another request has ended the examination.
+            let _ = self.remaining.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| count.checked_sub(1));
+            return;
+        };
         // Of requests at the same time, one warns.
         if self.remaining.swap(0, Ordering::Relaxed) == 0 {
             return;
