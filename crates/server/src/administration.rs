@@ -11,6 +11,9 @@ pub(crate) const END_SESSIONS: &str = "/v1/sessions/end";
 /// The path that drops an issuer's cached tokens.
 pub(crate) const DROP_TOKENS: &str = "/v1/tokens/drop";
 
+/// The reason code of a drop of tokens that holds in one process and is not confirmed by all replicas.
+pub(crate) const DROP_NOT_SHARED: &str = "admin.drop_not_shared";
+
 /// The maximum number of sessions on one page.
 pub(crate) const MAX_PAGE: usize = 1000;
 

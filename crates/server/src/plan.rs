@@ -45,6 +45,7 @@ pub(crate) use audit::keys as audit_keys;
 pub(crate) use contents::Contents;
 pub(crate) use errors::all_errors;
 pub(crate) use file_version::FileVersion;
+pub(crate) use files::content as file_content;
 pub(crate) use fingerprint::Fingerprint;
 pub(crate) use issuers::IssuerPlan;
 pub(crate) use rates::RatesPlan;

@@ -10,7 +10,7 @@ Exit codes:
   0  done
   1  rejected, or the server cannot be reached
   2  invalid arguments
-  3  done by this server, but not recorded, or not sent to all replicas; run the command again";
+  3  done by this server, but not recorded, or not confirmed by all replicas; the message names the fix";
 
 #[derive(Args)]
 pub(crate) struct Admin {
@@ -35,7 +35,7 @@ pub(crate) enum AdminCommand {
     DropTokens(AdminDropTokens),
 }
 
-/// The server that a command is sent to, and the credentials and output of the command.
+// The server that a command is sent to, and the credentials and output of the command.
 #[derive(Args)]
 pub(crate) struct AdminTarget {
     /// The configuration file of the server, with its `[admin]` table. Default: portcullis.toml.

@@ -7,6 +7,7 @@ mod transport;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, anyhow};
+use portcullis_session::NotRecorded;
 use serde::{Serialize, de::DeserializeOwned};
 use url::form_urlencoded::Serializer;
 
@@ -14,8 +15,8 @@ use self::target::Target;
 use super::{counted, exchange::Answer};
 use crate::{
     administration::{
-        DROP_TOKENS, DropRequest, DropResult, END_SESSIONS, EndRequest, EndResult, ErrorResponse, MAX_PAGE, SESSIONS,
-        SessionEntry, SessionList,
+        DROP_NOT_SHARED, DROP_TOKENS, DropRequest, DropResult, END_SESSIONS, EndRequest, EndResult, ErrorResponse,
+        MAX_PAGE, SESSIONS, SessionEntry, SessionList,
     },
     cli::{Admin, AdminCommand, AdminDropTokens, AdminEnd, AdminSessions},
 };
@@ -112,9 +113,10 @@ async fn end(arguments: &AdminEnd) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints the error of an action that took effect in one process only, and returns its exit code.
+/// Prints the error of an action that took effect in one process only, and returns its exit code. `None` for other responses.
 fn not_recorded(answer: &Answer) -> Option<ExitCode> {
-    (answer.status == http::StatusCode::SERVICE_UNAVAILABLE).then(|| {
+    let ErrorResponse { error } = serde_json::from_slice(&answer.body).ok()?;
+    [NotRecorded.code(), DROP_NOT_SHARED].contains(&error.code.as_str()).then(|| {
         super::report(&anyhow!(refusal(answer)));
         ExitCode::from(NOT_RECORDED)
     })
@@ -201,6 +203,19 @@ mod tests {
             "sessions --limit 0",
         ] {
             assert!(parse(invalid).is_err(), "{invalid}");
+        }
+    }
+
+    /// E12: only the server's own codes mean that an action took effect; a proxy in front can also respond with 503.
+    #[test]
+    fn other_rejections_took_no_effect() {
+        let answer = |body: String| Answer { status: StatusCode::SERVICE_UNAVAILABLE, body: body.into_bytes() };
+        let coded = |code: &str| answer(format!(r#"{{"error":{{"code":"{code}","message":"m"}}}}"#));
+        for code in ["session.end_not_recorded", "admin.drop_not_shared"] {
+            assert_eq!(not_recorded(&coded(code)), Some(ExitCode::from(NOT_RECORDED)), "{code}");
+        }
+        for other in [coded("shared.unreachable"), answer("busy".to_owned())] {
+            assert_eq!(not_recorded(&other), None);
         }
     }
 

@@ -35,7 +35,7 @@ pub(super) fn read(key: &str, file: &Path) -> anyhow::Result<Vec<u8>> {
 ///
 /// # Errors
 /// Fails when it cannot be read, and with [`io::ErrorKind::FileTooLarge`] when it has more than 4 MiB.
-pub(super) fn content(file: &Path) -> io::Result<Vec<u8>> {
+pub(crate) fn content(file: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     File::open(file)?.take(MAX_SIZE + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > MAX_SIZE { Err(io::ErrorKind::FileTooLarge.into()) } else { Ok(bytes) }

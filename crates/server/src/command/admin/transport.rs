@@ -1,6 +1,6 @@
 //! HTTP requests to the listener for administrators.
 
-use std::{fs, time::Duration};
+use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use bytes::Bytes;
@@ -22,7 +22,10 @@ use url::Url;
 use zeroize::Zeroizing;
 
 use super::target::{Place, Target};
-use crate::command::exchange::{Answer, exchange};
+use crate::{
+    command::exchange::{Answer, exchange},
+    plan::file_content,
+};
 
 /// The time limit of a request.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -65,14 +68,14 @@ impl Target {
     }
 
     async fn send_to(&self, url: &Url, method: &Method, path: &str, body: Bytes) -> anyhow::Result<Answer> {
-        let addresses = url.socket_addrs(|| None)?;
-        let stream = TcpStream::connect(addresses.as_slice()).await?;
+        let host = url.host_str().unwrap_or_default().trim_start_matches('[').trim_end_matches(']').to_owned();
+        let port = url.port_or_known_default().context("the URL has no port")?;
+        let stream = TcpStream::connect((host.as_str(), port)).await?;
         let authority = url.authority();
         let request = self.request(method, path, authority, body)?;
         if url.scheme() != "https" {
             return exchange(stream, request, MAX_RESPONSE).await;
         }
-        let host = url.host_str().unwrap_or_default().trim_start_matches('[').trim_end_matches(']').to_owned();
         let connector = TlsConnector::from(self.trust()?.tls_settings());
         exchange(connector.connect(ServerName::try_from(host)?, stream).await?, request, MAX_RESPONSE).await
     }
@@ -94,7 +97,7 @@ impl Target {
     fn trust(&self) -> anyhow::Result<UpstreamTrust> {
         let Some(file) = &self.ca_file else { return Ok(UpstreamTrust::platform()?) };
         let name = || format!("--ca-file {} cannot be used", file.display());
-        let pem = fs::read(file).with_context(name)?;
+        let pem = file_content(file).with_context(name)?;
         UpstreamTrust::from_pem(&pem).with_context(name)
     }
 }
@@ -105,5 +108,23 @@ impl std::fmt::Display for Place {
             Self::Unix(path) => write!(f, "unix:{}", path.display()),
             Self::Url(url) => f.write_str(url.as_str().trim_end_matches('/')),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use portcullis_metadata::Secret;
+
+    use super::*;
+
+    /// E12: a file without an end is not read to its end.
+    #[test]
+    fn the_file_of_certificates_is_bounded() {
+        let place = Place::Url(Url::parse("https://localhost").unwrap());
+        let ca_file = Some(Path::new("/dev/zero").to_owned());
+        let error = Target { place, token: Secret::new("t"), ca_file }.trust().err().unwrap();
+        assert_eq!(format!("{error:#}"), "--ca-file /dev/zero cannot be used: file too large");
     }
 }

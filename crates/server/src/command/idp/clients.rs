@@ -1,16 +1,16 @@
 //! Preconfigured clients of `portcullis idp`.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use portcullis_devidp::{ClientAuthentication, ClientSettings, GrantType};
 use portcullis_metadata::{JwkSet, Scopes};
 use serde::Deserialize;
 
-use crate::config::{SecretSource, parse_values};
+use crate::{
+    config::{SecretSource, parse_values},
+    plan::file_content,
+};
 
 /// Reads the file of `--clients`, and the files and environment variables that it names.
 ///
@@ -22,7 +22,8 @@ use crate::config::{SecretSource, parse_values};
 /// can be a secret; it names variables, files, keys and clients.
 pub(super) fn read(path: &Path) -> anyhow::Result<Vec<ClientSettings>> {
     let shown = path.display();
-    let text = fs::read_to_string(path).with_context(|| format!("--clients: the file {shown} cannot be read"))?;
+    let bytes = file_content(path).with_context(|| format!("--clients: the file {shown} cannot be read"))?;
+    let text = String::from_utf8(bytes).ok().with_context(|| format!("--clients: the file {shown} is not UTF-8"))?;
     let file: ClientsFile = parse_values(path, &text).context("--clients")?;
     let client = |entry: ClientEntry| {
         let id = entry.id.clone();
@@ -137,7 +138,7 @@ impl ClientEntry {
 /// Reads the public keys of a client.
 fn keys(path: &Path) -> anyhow::Result<JwkSet> {
     let shown = path.display();
-    let text = fs::read(path).with_context(|| format!("the file {shown} cannot be read"))?;
+    let text = file_content(path).with_context(|| format!("the file {shown} cannot be read"))?;
     JwkSet::parse(&text)
         .with_context(|| format!("the file {shown} is not a JWK set, {{\"keys\":[...]}} with public keys"))
 }

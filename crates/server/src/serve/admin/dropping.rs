@@ -11,7 +11,7 @@ use super::{
     response::AdminError,
 };
 use crate::{
-    administration::DropResult,
+    administration::{DROP_NOT_SHARED, DropResult},
     serve::{
         revocations::{self, Dropped},
         state::ServerState,
@@ -64,7 +64,7 @@ impl Dropping {
                  them as soon as redis allows; try again"
             }
         };
-        Err(AdminError::new(StatusCode::SERVICE_UNAVAILABLE, "admin.drop_not_shared", message))
+        Err(AdminError::new(StatusCode::SERVICE_UNAVAILABLE, DROP_NOT_SHARED, message))
     }
 }
 
