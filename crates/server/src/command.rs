@@ -1,4 +1,4 @@
-//! The commands, one file each.
+//! The commands, one file each, and the report of their errors.
 
 pub(crate) mod admin;
 pub(crate) mod audit;
@@ -27,18 +27,16 @@ mod sign_in;
 pub(crate) mod stored;
 mod text;
 
-use std::io;
-
 use owo_colors::{OwoColorize as _, Stream};
 use portcullis_metadata::EscapedText;
 
 use crate::config::ConfigErrors;
-use text::{counted, print, print_json, print_note, print_warning, tell};
+use text::{counted, is_output_closed, print, print_json, print_note, print_warning, tell};
 
-/// Prints an error on one line, with text from other parties escaped. A closed standard output, as with `head`, is not
-/// an error.
+/// Prints an error on one line, or the errors of a configuration on one line each. Text from other parties is escaped. That
+/// standard output is closed, as by `head`, is not printed.
 pub(crate) fn report(error: &anyhow::Error) {
-    if error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe) {
+    if is_output_closed(error) {
         return;
     }
     let label = "error:".if_supports_color(Stream::Stderr, |text| text.red());

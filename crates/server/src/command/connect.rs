@@ -22,7 +22,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use url::Url;
 
 use self::{streams::Streams, token_command::TokenCommand};
-use super::sign_in;
+use super::{sign_in, text::output_error};
 use crate::cli;
 
 pub(crate) fn run(arguments: &cli::Connect) -> anyhow::Result<()> {
@@ -42,11 +42,7 @@ async fn connect(
     settings: BridgeSettings,
     streams: Streams,
 ) -> anyhow::Result<()> {
-    let ca_file = arguments.sign_in.ca_file.clone();
-    let mut fetch_settings = FetchSettings::default();
-    fetch_settings.ca_file = ca_file;
-    let fetch = Arc::new(HttpFetch::new(fetch_settings)?);
-    let token_manager = Arc::new(token_manager(arguments, start, &fetch, &settings)?);
+    // Before anything that takes time: these signals can arrive as soon as the process runs.
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let stop = async {
@@ -55,8 +51,13 @@ async fn connect(
             _ = terminate.recv() => {}
         }
     };
+    let mut fetch_settings = FetchSettings::default();
+    fetch_settings.ca_file = arguments.sign_in.ca_file.clone();
+    let fetch = Arc::new(HttpFetch::new(fetch_settings)?);
+    let token_manager = Arc::new(token_manager(arguments, start, &fetch, &settings)?);
     let bridge = Bridge::new(token_manager, fetch, settings);
-    bridge.run(streams.input, streams.output, stop).await.context("standard input and output")
+    let ran = bridge.run(streams.input, streams.output, stop).await;
+    ran.map_err(output_error).context("standard input and output")
 }
 
 fn settings(arguments: &cli::Connect) -> anyhow::Result<BridgeSettings> {
@@ -99,7 +100,9 @@ fn expanded(text: &str, variable: impl Fn(&str) -> Option<String>) -> anyhow::Re
     while let Some((before, after)) = rest.split_once("${") {
         let Some((name, after)) = after.split_once('}') else { break };
         whole.push_str(before);
-        whole.push_str(&variable(name).with_context(|| format!("the environment variable {name} is not set"))?);
+        whole.push_str(
+            &variable(name).with_context(|| format!("the environment variable {name} is not set, or not UTF-8"))?,
+        );
         rest = after;
     }
     whole.push_str(rest);
@@ -155,7 +158,9 @@ fn token_manager(
 struct Browser {
     wanted: RedirectAddress,
     wanted_uri: Url,
+    /// Whether the user chose the port, so that no other one is used.
     is_fixed: bool,
+    /// The address of all sign-ins of this process, chosen at the first one.
     chosen: OnceLock<(RedirectAddress, Url)>,
     start: StartUrl,
     opener: sign_in::BrowserOpener,
@@ -244,6 +249,9 @@ mod tests {
             let error = header(text).unwrap_err();
             assert!(!error.contains("secret"), "{error}");
         }
-        assert_eq!(header("a: ${NONE}").unwrap_err(), "--header a: the environment variable NONE is not set");
+        assert_eq!(
+            header("a: ${NONE}").unwrap_err(),
+            "--header a: the environment variable NONE is not set, or not UTF-8"
+        );
     }
 }

@@ -17,6 +17,7 @@ use self::{
     arguments::Arguments,
     translation::{Context, Translation},
 };
+use super::text::output_error;
 use crate::cli::{Cli, Command, McpRemote};
 
 /// The exit code for arguments that are invalid or would weaken security.
@@ -78,7 +79,7 @@ fn translated(texts: &[String]) -> anyhow::Result<(crate::cli::Connect, Vec<Stri
 /// Prints what clap prints for these arguments.
 fn answer(arguments: &[&str]) -> anyhow::Result<ExitCode> {
     if let Err(text) = Cli::try_parse_from(["portcullis"].iter().chain(arguments)) {
-        text.print()?;
+        text.print().map_err(output_error)?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -1,7 +1,8 @@
 //! Output of commands: text and escaped JSON.
 
 use std::{
-    fmt::{Display, Write as _},
+    error::Error,
+    fmt::{self, Display, Write as _},
     io::{self, Write as _},
 };
 
@@ -9,9 +10,30 @@ use owo_colors::{OwoColorize as _, Stream};
 use portcullis_metadata::EscapedText;
 use serde::Serialize;
 
+/// The cause in the error of a closed standard output, which distinguishes it from a closed connection.
+#[derive(Debug)]
+struct OutputClosed;
+
 /// Writes a line of the command's result to standard output.
+///
+/// # Errors
+/// Fails when it cannot be written; see [`is_output_closed`].
 pub(super) fn print(line: impl Display) -> io::Result<()> {
-    writeln!(io::stdout().lock(), "{line}")
+    writeln!(io::stdout().lock(), "{line}").map_err(output_error)
+}
+
+/// Returns an error of standard output, which [`is_output_closed`] recognizes if its reader has closed it.
+pub(super) fn output_error(error: io::Error) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::BrokenPipe => io::Error::new(io::ErrorKind::BrokenPipe, OutputClosed),
+        _ => error,
+    }
+}
+
+/// Whether a command failed because the reader of its standard output has closed it, as `head` does.
+pub(super) fn is_output_closed(error: &anyhow::Error) -> bool {
+    let cause = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+    cause.is_some_and(|cause| cause.is::<OutputClosed>())
 }
 
 /// Writes a line for the user to standard error.
@@ -60,8 +82,17 @@ pub(super) fn counted(count: usize, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
+impl Display for OutputClosed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("standard output is closed")
+    }
+}
+
+impl Error for OutputClosed {}
+
 #[cfg(test)]
 mod tests {
+    use anyhow::Context as _;
     use proptest::prelude::*;
     use serde_json::{Value, json};
 
@@ -75,6 +106,17 @@ mod tests {
         let expected = r#"{"a\u202e":"\u001b[2J\u009b\u007f\u2028\udb40\udc41\n","b":"Zoë 🦀"}"#;
         assert_eq!(escaped, expected);
         assert_eq!(serde_json::from_str::<Value>(&escaped).unwrap(), value);
+    }
+
+    /// J9: a closed connection is not a closed standard output.
+    #[test]
+    fn a_closed_output_is_recognized() {
+        let closed = || io::Error::from(io::ErrorKind::BrokenPipe);
+        let of_output: anyhow::Error = output_error(closed()).into();
+        assert!(is_output_closed(&of_output));
+        assert!(is_output_closed(&of_output.context("standard output")));
+        assert!(!is_output_closed(&Err::<(), _>(closed()).context("the server").unwrap_err()));
+        assert!(!is_output_closed(&output_error(io::ErrorKind::StorageFull.into()).into()));
     }
 
     #[test]
