@@ -1,7 +1,8 @@
 //! TLS to a listener of this machine. Any certificate is accepted.
 
 use std::{
-    net::{SocketAddr, TcpStream},
+    io::{Read, Write},
+    net::SocketAddr,
     sync::Arc,
 };
 
@@ -16,10 +17,10 @@ use rustls::{
 ///
 /// # Errors
 /// Fails when TLS cannot be set up.
-pub(super) fn connect(
-    stream: TcpStream,
+pub(super) fn connect<S: Read + Write>(
+    stream: S,
     address: SocketAddr,
-) -> anyhow::Result<StreamOwned<ClientConnection, TcpStream>> {
+) -> anyhow::Result<StreamOwned<ClientConnection, S>> {
     let name = ServerName::IpAddress(address.ip().into());
     Ok(StreamOwned::new(ClientConnection::new(any_certificate()?, name)?, stream))
 }
