@@ -2,7 +2,9 @@
 
 use std::{
     env,
+    ffi::{OsStr, OsString},
     io::{self, IsTerminal as _},
+    path::Path,
     thread,
 };
 
@@ -14,8 +16,10 @@ use url::Url;
 
 use crate::command::tell;
 
-/// Variables of which one is set where a browser can appear on Linux and BSD: on a display, as the user's choice, or in Windows.
-const DISPLAYS: [&str; 4] = ["DISPLAY", "WAYLAND_DISPLAY", "BROWSER", "WSL_INTEROP"];
+/// Variables of which one is set where a browser can appear on Linux and BSD: on a display, or in Windows.
+const DISPLAYS: [&str; 3] = ["DISPLAY", "WAYLAND_DISPLAY", "WSL_INTEROP"];
+/// The variable with the browsers that the user chose, which may need no display: commands that colons separate.
+const BROWSER: &str = "BROWSER";
 
 /// Opens authorization URLs in the browser of this machine or, with `--no-browser`, prints them. Clones share the result.
 #[derive(Clone)]
@@ -37,8 +41,8 @@ impl BrowserOpener {
         if self.prints_only {
             return tell(format_args!("for your consent, visit\n{url}"));
         }
-        if !has_display(|name| env::var_os(name).is_some_and(|value| !value.is_empty())) {
-            tracing::debug!("none of the variables is set: {}", DISPLAYS.join(", "));
+        if !can_appear(|name| env::var_os(name)) {
+            tracing::debug!("none of {} is set, and {BROWSER} names no program", DISPLAYS.join(", "));
             return self.report_failure(url);
         }
         tell(format_args!("opening the browser for your consent; if nothing opens, visit\n{url}"));
@@ -95,9 +99,22 @@ fn has_user() -> bool {
 }
 
 /// Whether a browser can appear somewhere. Without a display, desktop programs still start one, and it ends at once.
-fn has_display(is_set: impl Fn(&str) -> bool) -> bool {
+fn can_appear(variable: impl Fn(&str) -> Option<OsString>) -> bool {
     let needs_display = cfg!(all(unix, not(any(target_os = "macos", target_os = "android"))));
-    !needs_display || DISPLAYS.into_iter().any(is_set)
+    let value = |name: &str| variable(name).filter(|value| !value.is_empty());
+    !needs_display
+        || DISPLAYS.into_iter().any(|name| value(name).is_some())
+        || value(BROWSER).is_some_and(|browsers| names_program(&browsers, &value("PATH").unwrap_or_default()))
+}
+
+/// Whether one of the commands in `BROWSER` names a program that exists.
+fn names_program(browsers: &OsStr, path: &OsStr) -> bool {
+    let browsers = browsers.to_string_lossy();
+    let mut programs = browsers.split(':').filter_map(|command| command.split_ascii_whitespace().next());
+    programs.any(|program| match program.contains('/') {
+        true => Path::new(program).is_file(),
+        false => env::split_paths(path).any(|directory| directory.join(program).is_file()),
+    })
 }
 
 /// What a user can do without a browser on this machine.
@@ -116,14 +133,30 @@ fn advice(url: &Url) -> String {
 mod tests {
     use super::*;
 
-    /// I7: a display, a chosen browser, or Windows below can show a browser.
+    /// I7: a display, a chosen browser that exists, or Windows below can show a browser.
     #[test]
     #[cfg(target_os = "linux")]
     fn a_browser_needs_a_display() {
-        assert!(!has_display(|_| false));
-        assert!(!has_display(|name| name == "PATH"));
+        let with = |set: &[(&str, &str)]| {
+            let value =
+                |name: &str| set.iter().find(|(known, _)| *known == name).map(|(_, value)| OsString::from(value));
+            can_appear(value)
+        };
+        assert!(!with(&[]));
+        assert!(!with(&[("PATH", "/bin")]));
         for name in DISPLAYS {
-            assert!(has_display(|set| set == name), "{name}");
+            assert!(with(&[(name, ":0")]), "{name}");
+            assert!(!with(&[(name, "")]), "{name}");
+        }
+        for (browser, expected) in [
+            ("sh", true),
+            ("/bin/sh", true),
+            ("absent:sh -c %s", true),
+            ("absent", false),
+            ("/nowhere/sh", false),
+            ("", false),
+        ] {
+            assert_eq!(with(&[(BROWSER, browser), ("PATH", "/nowhere:/bin")]), expected, "{browser}");
         }
     }
 
