@@ -202,6 +202,9 @@ impl TokenManager {
         {
             return Ok(true);
         }
+        if used.is_some() {
+            tracing::warn!("the resource rejected the access token, which cannot be refreshed; a new one is requested");
+        }
         let now = authorizer.clock().now();
         let rejected = used.cloned();
         let is_newer = move |token: &ResourceToken| {

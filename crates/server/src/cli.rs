@@ -157,7 +157,8 @@ pub(crate) enum Command {
     Doctor(Doctor),
     /// Check an access token against every rule of a protected resource, and predict the response.
     ///
-    /// The token is read from standard input, so that it stays out of the shell's history. It is not sent anywhere.
+    /// The token is read from standard input, so that it stays out of the shell's history. It is not sent anywhere. Claim rules
+    /// of the resource are not public, so that their rejections cannot be predicted.
     /// Exits with 1 if a guard of this resource would reject the token, and otherwise as `doctor`.
     ExplainToken(Examination),
     /// Print the client ID metadata document of this program for authorization servers.

@@ -41,7 +41,7 @@ pub(super) async fn ask_guard(
 
     step.response = Some(ResponseSummary { status: response.status(), content_type: None, location: None });
     if response.status().is_success() {
-        return step.findings.push(Finding::met(ANSWER, "it accepts the request if it can reach the issuer"));
+        return step.findings.push(Finding::met(ANSWER, "it accepts the request if it can reach the issuer and no claim rule of its configuration rejects the token"));
     }
     let code = reason.0.get().copied().unwrap_or("unknown");
     let text = format!("it responds with {}, and its log has the reason code {code}", response.status());
