@@ -37,8 +37,18 @@ const SCOPES: &str = "required_scopes = [\"mcp:tools\"]";
 const UPSTREAM: &str = "upstream = { http = \"http://127.0.0.1:8000/mcp\" }";
 const TIMEOUT: &str = "idle_timeout = \"30m\"";
 
-/// The text to replace, the mistake, the line, the start of the text, and the fix.
-type Mistake = (&'static str, &'static str, usize, &'static str, &'static str);
+/// A mistake in [`SOUND`], and the error that it has.
+struct Mistake {
+    /// The text of the sound configuration that the mistake replaces.
+    sound: &'static str,
+    mistake: &'static str,
+    /// The line that the error names.
+    line: usize,
+    /// What the error begins with after file and line.
+    start: &'static str,
+    /// What the error contains to correct the mistake.
+    fix: &'static str,
+}
 
 /// J9: every mistake has one line, which names the file, the line, the key and the fix.
 #[test]
@@ -57,16 +67,16 @@ fn every_mistake_has_key_line_and_fix() {
     let mut failures = Vec::new();
     Jail::expect_with(|jail| {
         jail.clear_env();
-        for &&(from, to, line, start, fix) in &mistakes {
-            assert!(SOUND.contains(from), "{from}");
-            let text = SOUND.replacen(from, to, 1);
+        for Mistake { sound, mistake, line, start, fix } in &mistakes {
+            assert!(SOUND.contains(sound), "{sound}");
+            let text = SOUND.replacen(sound, mistake, 1);
             for text in [text.clone(), format!("\u{feff}{}", text.replace('\n', "\r\n")), text.replace("\n", "\n\t")] {
                 jail.create_file("portcullis.toml", &text)?;
                 let lines = lines();
                 let start = format!("portcullis.toml:{line}: {start}");
-                let is_named = |error: &String| error.starts_with(&start) && error.contains(fix);
+                let is_named = |error: &String| error.starts_with(&start) && error.contains(*fix);
                 if lines.len() != 1 || !lines.iter().all(is_named) {
-                    failures.push(format!("{to}\n  {start} … {fix}\n  {lines:#?}"));
+                    failures.push(format!("{mistake}\n  {start} … {fix}\n  {lines:#?}"));
                 }
                 assert!(lines.iter().all(|line| !line.contains("hunter2") && !line.contains('\n')), "{lines:#?}");
             }
