@@ -5,7 +5,7 @@ use std::{
     net::{SocketAddr, TcpListener},
 };
 
-use anyhow::{Context as _, ensure};
+use anyhow::{Context as _, anyhow, ensure};
 use listenfd::ListenFd;
 
 /// Opens the port. `setting` is the option or the key that names it.
@@ -13,8 +13,14 @@ use listenfd::ListenFd;
 /// # Errors
 /// When the address cannot be listened on. The message contains the fix.
 pub(crate) fn bind(address: SocketAddr, setting: &str) -> anyhow::Result<TcpListener> {
-    let listener = TcpListener::bind(address).with_context(|| {
-        format!("cannot listen on {address}; stop the program that uses the port, or choose another with {setting}")
+    let listener = TcpListener::bind(address).map_err(|error| {
+        let fix = match error.kind() {
+            io::ErrorKind::AddrInUse => "stop the program that uses the port, or choose another with",
+            io::ErrorKind::AddrNotAvailable => "name an address of this machine with",
+            io::ErrorKind::PermissionDenied => "allow this process to use the port, or choose one from 1024 on with",
+            _ => "choose another address with",
+        };
+        anyhow!(error).context(format!("cannot listen on {address}; {fix} {setting}"))
     })?;
     listener.set_nonblocking(true)?;
     Ok(listener)
@@ -85,7 +91,7 @@ impl PassedListener {
     }
 }
 
-/// Returns whether a socket listens. macOS does not tell, and a socket that does not listen fails in `accept` there.
+/// Returns whether a socket listens. macOS has no such option; a socket that does not listen fails in `accept` there.
 fn is_listening(socket: &TcpListener) -> io::Result<bool> {
     #[cfg(not(target_vendor = "apple"))]
     return Ok(rustix::net::sockopt::socket_acceptconn(socket)?);
@@ -96,6 +102,21 @@ fn is_listening(socket: &TcpListener) -> io::Result<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// J9: the fix depends on the cause.
+    #[test]
+    fn the_fix_depends_on_the_cause() {
+        let listener = bind(SocketAddr::from(([127, 0, 0, 1], 0)), "--listen").unwrap();
+        // RFC 5737: no machine has this address.
+        let foreign = SocketAddr::from(([192, 0, 2, 1], 0));
+        for (address, fix) in [
+            (listener.local_addr().unwrap(), "stop the program that uses the port, or choose another with --listen"),
+            (foreign, "name an address of this machine with --listen"),
+        ] {
+            let error = bind(address, "--listen").unwrap_err().to_string();
+            assert_eq!(error, format!("cannot listen on {address}; {fix}"));
+        }
+    }
 
     /// The configured address must be that of the passed socket.
     #[test]

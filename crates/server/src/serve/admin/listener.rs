@@ -139,7 +139,8 @@ fn remove_stale(path: &Path) -> anyhow::Result<()> {
     match StdUnixStream::connect(path) {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(fs::remove_file(path)?),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        _ => bail!("another process listens there; stop it or change admin.listen"),
+        Err(error) => Err(error).context("another process may listen there; stop it or change admin.listen"),
+        Ok(_) => bail!("another process listens there; stop it or change admin.listen"),
     }
 }
 
