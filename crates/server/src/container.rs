@@ -14,7 +14,7 @@ pub(crate) fn is_container() -> bool {
 
 /// Whether a directory is on a volume, so that it outlives the container. True if that is unknown.
 pub(crate) fn is_on_volume(directory: &Path) -> bool {
-    fs::read_to_string(MOUNTS).is_ok_and(|mounts| has_mount(&mounts, directory)) || !Path::new(MOUNTS).exists()
+    fs::read_to_string(MOUNTS).map_or(true, |mounts| has_mount(&mounts, directory))
 }
 
 /// Whether a directory, or one that contains it, is a mount other than the root.

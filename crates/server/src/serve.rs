@@ -1,4 +1,4 @@
-//! The running server: one accept loop, one worker thread per core, and a control runtime for everything else.
+//! The running server: an accept loop, the worker threads that serve requests, and a control runtime for everything else.
 
 mod accept;
 mod admin;

@@ -33,7 +33,7 @@ fn commands_keep_their_descriptions() {
     }
 }
 
-/// The guides document every option of `init`, `admin`, the client commands and the development server.
+/// The guides document every option of these commands.
 #[test]
 fn the_guide_names_every_option() {
     let mut cli = Cli::command();

@@ -1,5 +1,7 @@
 //! `portcullis doctor URL` and `portcullis explain-token`.
 
+mod chain;
+
 use std::{
     io::{self, IsTerminal as _, Read as _},
     process::ExitCode,
@@ -17,10 +19,9 @@ use zeroize::Zeroizing;
 use super::counted;
 use crate::cli;
 
-mod chain;
-
 /// The exit code with problems.
 const PROBLEMS: u8 = 1;
+/// The exit code if it cannot run.
 const NOT_RUN: u8 = 2;
 
 /// The maximum length of standard input. The examination rejects shorter tokens already.
@@ -66,7 +67,8 @@ fn read_token() -> anyhow::Result<AccessToken> {
         super::tell("paste the token, then press Enter and Ctrl-D");
     }
     let mut token = Zeroizing::new(String::new());
-    input.lock().take(MAX_TOKEN_BYTES).read_to_string(&mut token).context("no token on standard input")?;
+    input.lock().take(MAX_TOKEN_BYTES + 1).read_to_string(&mut token).context("standard input cannot be read")?;
+    anyhow::ensure!(token.len() as u64 <= MAX_TOKEN_BYTES, "standard input has more than {MAX_TOKEN_BYTES} bytes");
     let token = token.trim();
     let token = token.strip_prefix("Bearer ").unwrap_or(token).trim();
     anyhow::ensure!(!token.is_empty(), "no token on standard input");

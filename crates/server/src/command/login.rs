@@ -4,7 +4,10 @@ use anyhow::{Context as _, bail};
 use portcullis_client::{CredentialStore, ResourceToken, SignOut, StartUrl};
 use portcullis_metadata::{Clock as _, EscapedText, Scopes, SystemClock};
 
-use super::sign_in::{self, LoginOptions, SignIn, TOKEN_VARIABLE};
+use super::{
+    counted,
+    sign_in::{self, LoginOptions, SignIn, TOKEN_VARIABLE},
+};
 use crate::cli;
 
 /// Signs in, even if there is a valid token.
@@ -62,10 +65,10 @@ pub(crate) fn logout(logout: &cli::Logout) -> anyhow::Result<()> {
         // Unreadable files can contain tokens.
         let removed = store.remove_corrupted(None)?;
         if removed > 0 {
-            super::tell(format_args!("removed {removed} unreadable files"));
+            super::tell(format_args!("removed {}", counted(removed, "unreadable file")));
         }
         if failed > 0 {
-            bail!("{failed} sign-outs failed");
+            bail!("{} failed", counted(failed, "sign-out"));
         }
         Ok(())
     })
@@ -81,7 +84,8 @@ async fn sign_out(logout: &cli::Logout, start: StartUrl, store: CredentialStore)
         SignOut::NotSignedIn => "there was no token",
         SignOut::Revoked => "signed out; the authorization server revoked the token",
         SignOut::RefreshTokenRevoked => {
-            "signed out; the authorization server revoked the refresh token. It does not revoke access tokens: the current one is valid until it expires"
+            "signed out; the authorization server revoked the refresh token. It does not revoke access tokens: the current one \
+             is valid until it expires"
         }
         SignOut::ForgottenLocally => {
             "signed out on this machine; the authorization server does not revoke tokens: the token is valid until it expires"

@@ -46,7 +46,7 @@ impl VersionedFile {
 
 #[cfg(test)]
 mod tests {
-    use std::{env, fs};
+    use std::fs;
 
     use super::*;
     use crate::config::from_text;
@@ -54,11 +54,10 @@ mod tests {
     /// J10: a file that is written, replaced, removed or created has another version.
     #[test]
     fn changed_files_have_other_versions() {
-        let directory = env::temp_dir().join(format!("portcullis-versions-{}", std::process::id()));
-        fs::create_dir_all(&directory).unwrap();
-        let file = directory.join("portcullis.toml");
-        let keys = directory.join("keys");
-        let other = directory.join("other");
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("portcullis.toml");
+        let keys = directory.path().join("keys");
+        let other = directory.path().join("other");
         let text = format!(
             "base_url = 'http://127.0.0.1:3000'\n[[issuer]]\nissuer = 'https://a.example'\njwks_file = '{}'\n[[resource]]\n\
              endpoint = '/mcp'\nupstream = 'demo'",
@@ -85,6 +84,5 @@ mod tests {
         let earlier = versions.clone();
         fs::write(&file, "changed").unwrap();
         assert_eq!(FileVersions::of(&file, &config).with_first_of(&earlier), earlier);
-        fs::remove_dir_all(directory).unwrap();
     }
 }

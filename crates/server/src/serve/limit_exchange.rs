@@ -5,9 +5,8 @@ use std::{sync::Arc, time::Duration};
 use arc_swap::ArcSwap;
 use portcullis_session::SessionStore;
 use portcullis_store::{LimitCounts, LimitUse};
-use tokio::time::{MissedTickBehavior, interval};
 
-use super::{sessions::replicas::Replicas, state::ServerState};
+use super::{sessions::replicas::Replicas, state::ServerState, sweep::every};
 
 /// How often the counts are exchanged.
 const INTERVAL: Duration = SessionStore::ANNOUNCE_INTERVAL;
@@ -27,17 +26,15 @@ pub(super) fn start(state: &Arc<ArcSwap<ServerState>>, replicas: &Replicas) {
     tokio::spawn(run(Arc::clone(state), replicas.clone()));
 }
 
-/// Sends the requests that were counted here, and the sessions that were opened, to the other replicas.
+/// Sends the requests that were counted here, and the sessions that were opened, to the other replicas, periodically.
 async fn run(state: Arc<ArcSwap<ServerState>>, replicas: Replicas) {
-    let mut ticks = interval(INTERVAL);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        ticks.tick().await;
+    every(INTERVAL, || {
         let state = state.load();
         state.process().sessions.announce_opened();
         let uses = state.numbered_limits().take_uses();
         if !uses.is_empty() {
             replicas.share_limit_uses(&uses);
         }
-    }
+    })
+    .await
 }

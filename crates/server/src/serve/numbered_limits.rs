@@ -27,8 +27,8 @@ impl NumberedLimits {
 
 /// Returns the number of a limit: the beginning of a hash of its name.
 fn number(name: &str) -> u64 {
-    let digest: [u8; 32] = Sha256::digest(name).into();
-    u64::from_be_bytes(*digest.first_chunk().unwrap_or(&[0; 8]))
+    let [a, b, c, d, e, f, g, h, ..]: [u8; 32] = Sha256::digest(name).into();
+    u64::from_be_bytes([a, b, c, d, e, f, g, h])
 }
 
 impl LimitCounts for NumberedLimits {

@@ -1,4 +1,4 @@
-//! The observers of decisions and streams: access log, audit trail and traces.
+//! [`Observers`]: the access log, the audit trail, the metrics and the traces, which are told of decisions and ended streams.
 
 use std::sync::Arc;
 
@@ -16,6 +16,7 @@ pub(super) struct Observers {
     pub(super) traces: Option<Traces>,
 }
 
+/// Not to the metrics: [`MeasuredRequests`](crate::metrics::MeasuredRequests) counts the decisions of each resource.
 impl DecisionSink for Observers {
     fn decided(&self, decision: &Decision<'_>) {
         self.access.decided(decision);
@@ -28,6 +29,7 @@ impl DecisionSink for Observers {
     }
 }
 
+/// Not to the access log and the traces, which have one entry for each request: that of its decision.
 impl StreamObserver for Observers {
     fn ended(&self, stream: &EndedStream<'_>) {
         if let Some(metrics) = &self.metrics {

@@ -1,4 +1,4 @@
-//! Responses of the server itself: liveness, readiness, and requests that belong to no resource.
+//! Responses of the server itself: liveness, readiness, and rejections of requests that reach no guard.
 
 use std::time::Instant;
 

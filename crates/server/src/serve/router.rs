@@ -42,7 +42,8 @@ impl Handler for Router {
     type Body = Either<StackBody, Full<Bytes>>;
     type Future = RouterFuture;
 
-    /// Calls the stack of the resource, or responds itself. The path is compared byte for byte, without decoding. Only a match reaches a guard.
+    /// Calls the stack of the resource, or responds itself. The path is compared byte for byte, without decoding. Only a match
+    /// reaches a guard.
     fn handle(&self, mut request: Request<RequestBody<Incoming>>, peer: SocketAddr) -> RouterFuture {
         let state = self.state.load();
         // HTTP/1.1 heads were counted when they were parsed, HTTP/2 ones only in bytes.

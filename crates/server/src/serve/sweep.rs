@@ -1,4 +1,4 @@
-//! Periodic tasks: expired sessions and tokens, and event streams whose authorization has ended.
+//! Periodic tasks: [`every`], and the sweeps of expired sessions and tokens and of event streams.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,12 +19,12 @@ pub(super) async fn streams(state: Arc<ArcSwap<ServerState>>) {
     every(StreamRegistry::SWEEP_INTERVAL, || state.load().sweep_streams()).await
 }
 
-/// Calls a function periodically, until the task is aborted.
-pub(super) async fn every(period: Duration, sweep: impl Fn()) {
+/// Calls a function at once and then periodically, until the task is aborted.
+pub(super) async fn every(period: Duration, call: impl Fn()) {
     let mut ticks = interval(period);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        sweep();
+        call();
     }
 }

@@ -8,8 +8,13 @@ use portcullis_doctor::{Finding, Rule, Step};
 use portcullis_metadata::EscapedText;
 use serde_json::{Value, json};
 
-use super::super::sign_in::{self, LoginOptions, SignIn};
-use crate::cli;
+use crate::{
+    cli,
+    command::{
+        counted,
+        sign_in::{self, LoginOptions, SignIn},
+    },
+};
 
 const TOKEN: Rule = Rule::new("login.token", "OAuth 2.1 section 4.1");
 const SCOPES: Rule = Rule::new("login.scopes", "RFC 6749 section 5.1");
@@ -229,5 +234,5 @@ fn names(tools: &[Value]) -> String {
     let names = tools.iter().filter_map(|tool| tool.get("name")?.as_str()).take(MAX_TOOLS);
     let names: Vec<_> = names.map(|name| EscapedText::first(name, MAX_NAME).to_string()).collect();
     let more = if tools.len() > MAX_TOOLS { ", …" } else { "" };
-    format!("{} tools: {}{more}", tools.len(), names.join(", "))
+    format!("{}: {}{more}", counted(tools.len(), "tool"), names.join(", "))
 }

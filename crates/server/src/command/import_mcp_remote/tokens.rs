@@ -105,7 +105,8 @@ impl StoredToken {
     /// end each other's sign-in. Returns whether the token was moved: a token in the store is not replaced.
     ///
     /// # Errors
-    /// Fails when a file cannot be written. mcp-remote then still has the token.
+    /// Fails when a file cannot be written or removed. The token is not lost: either mcp-remote still has it, or the next run
+    /// continues the move.
     pub(super) async fn take(self) -> anyhow::Result<bool> {
         let start = self.token.start.clone();
         let store = CredentialStore::in_directory(&self.store);

@@ -69,7 +69,7 @@ impl Questions {
             bail!("the input ended, and nothing is written; run it again, or give the answers as options (see --help)");
         }
         if !line.ends_with('\n') && read as u64 == MAX_ANSWER {
-            bail!("the answer has more than {MAX_ANSWER} characters; nothing is written");
+            bail!("the answer has more than {MAX_ANSWER} bytes; nothing is written");
         }
         Ok(line)
     }

@@ -181,6 +181,7 @@ mod tests {
             assert_eq!(refused(&[("host", "localhost"), ("origin", origin)]), forbidden("origin.not_allowed"));
         }
     }
+
     /// E12, F3: only the rejection of a host that could be allowed names the setting.
     #[test]
     fn only_a_host_that_is_not_allowed_can_be_added() {

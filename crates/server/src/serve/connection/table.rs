@@ -215,7 +215,7 @@ mod tests {
         let requests: Vec<_> = held.iter().map(|activity| activity.begin()).collect();
         let idle = served.open();
         advance(IDLE_GRACE).await;
-        let searches: Vec<_> = [served.closes_one().await, served.closes_one().await, served.closes_one().await].into();
+        let searches = [served.closes_one().await, served.closes_one().await, served.closes_one().await];
         assert_eq!(searches, [false, false, true]);
         assert!(idle.begin().is_none());
         assert!(requests.iter().all(Option::is_some));

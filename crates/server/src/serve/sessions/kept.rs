@@ -9,12 +9,13 @@ use std::{
 use portcullis_metadata::Clock;
 use portcullis_session::{SessionJournal, SessionObserver, SessionSettings, SessionStore};
 use portcullis_store::{FileJournal, Recovered, Retention, StateDirectory, StateError};
-use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio::time::timeout;
 
 use super::replicas::Replicas;
 use crate::{
     container::{is_container, is_on_volume},
     plan::{ReplicasPlan, SessionPlan},
+    serve::sweep::every,
 };
 
 /// The settings of the session store, and its journal.
@@ -123,12 +124,7 @@ impl KeptSessions {
 
 /// Records last uses until the task is aborted.
 pub(crate) async fn record_last_uses(sessions: SessionStore) {
-    let mut ticks = interval(SessionStore::RECORD_INTERVAL);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        ticks.tick().await;
-        sessions.record_last_uses();
-    }
+    every(SessionStore::RECORD_INTERVAL, || sessions.record_last_uses()).await
 }
 
 /// Waits until everything is written, at most `limit`.

@@ -79,20 +79,24 @@ impl Replicas {
     /// [`CONNECT_TIMEOUT`] for Redis, and at most [`JOIN_TIMEOUT`] for the ends.
     pub(crate) async fn joined(&self) {
         let mut started = Instant::now();
-        let mut is_logged = false;
+        let mut is_joining = false;
         loop {
-            let limit = match self.journal.state() {
-                RedisState::Complete => return,
-                RedisState::Joining => JOIN_TIMEOUT,
-                _ => CONNECT_TIMEOUT,
-            };
+            let state = self.journal.state();
+            if state == RedisState::Complete {
+                return;
+            }
+            // Connected: the second limit begins, once.
+            if state == RedisState::Joining && !is_joining {
+                is_joining = true;
+                started = Instant::now();
+                tracing::info!(
+                    "waiting for the ends of sessions at other replicas, at most {} s",
+                    JOIN_TIMEOUT.as_secs()
+                );
+            }
+            let limit = if state == RedisState::Joining { JOIN_TIMEOUT } else { CONNECT_TIMEOUT };
             if started.elapsed() >= limit {
                 break;
-            }
-            if limit == JOIN_TIMEOUT && !is_logged {
-                is_logged = true;
-                started = Instant::now();
-                tracing::info!("waiting for the ends of sessions at other replicas, at most {} s", limit.as_secs());
             }
             sleep(JOIN_CHECK_INTERVAL).await;
         }

@@ -19,7 +19,8 @@ const BATCH: usize = 256;
 
 /// Ends the sessions that end with the program, audits each end, and returns the sessions. With `keeps_keys`, the next
 /// program or another replica continues the sessions whose identifiers contain the upstream's. If the queue of the audit
-/// trail is full, waits for it until `deadline`. The remaining sessions end with the program, and the log has their number.
+/// trail is full, waits for it until `deadline`. The remaining sessions end with the program and are not audited; the log has
+/// their number.
 pub(crate) async fn end_all(
     sessions: &SessionStore,
     keeps_keys: bool,
@@ -44,13 +45,13 @@ pub(crate) async fn end_all(
         }
         yield_now().await;
     }
-    if !left.is_empty() {
+    if !left.is_empty() && audit.is_some() {
         tracing::error!(
             audit.unwritten = left.len(),
             "the end of these sessions is not audited: there was not enough time"
         );
-        ended.append(&mut left);
     }
+    ended.append(&mut left);
     if !ended.is_empty() {
         tracing::info!(sessions = ended.len(), "sessions ended with the shutdown");
     }

@@ -130,6 +130,7 @@ impl UpstreamEnder {
         let last = loop {
             tokio::select! {
                 Some(_) = requests.join_next() => {}
+                // Without a sender, the runtime is ending.
                 last = &mut shutdown => break last.unwrap_or_default(),
                 Some(session) = self.queued.recv(), if requests.len() < MAX_CONCURRENT => session.end(&mut requests),
             }

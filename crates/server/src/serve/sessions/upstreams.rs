@@ -58,7 +58,7 @@ impl SessionUpstream {
     pub(super) async fn end(self, backend: &[u8]) {
         let Self { header, client } = self;
         let status = client.end_session(header, backend).await;
-        tracing::debug!(status = status.as_u16(), "the session was ended at its upstream");
+        tracing::debug!(status = status.as_u16(), "the upstream responded to the end of a session");
     }
 }
 
@@ -105,7 +105,7 @@ mod tests {
         upstreams = upstreams.followed_by(&configuration(&[2])).followed_by(&configuration(&[3]));
         assert_eq!(
             [1, 2, 3].map(|number| header(&upstreams, number)),
-            [1, 2, 3].map(|number| Some(["", "session-1", "session-2", "session-3"][number]))
+            [Some("session-1"), Some("session-2"), Some("session-3")]
         );
         upstreams = upstreams.followed_by(&configuration(&[1]));
         assert_eq!(upstreams.current.len(), 1);

@@ -10,7 +10,7 @@ use crate::plan::Plan;
 
 /// The limits that all resources share.
 pub(super) struct SharedLimits {
-    /// With which they were created.
+    /// The settings that they were created with.
     settings: Settings,
     pub(super) guard: GuardLimits,
     pub(super) body_budget: Arc<BodyBudget>,
@@ -36,17 +36,6 @@ struct InFlight {
 }
 
 impl SharedLimits {
-    /// Returns the size of the budget of request bodies in bytes.
-    pub(super) fn body_budget_bytes(&self) -> usize {
-        self.settings.body_budget
-    }
-
-    /// Returns the rate limits with their names.
-    pub(super) fn named(&self) -> impl Iterator<Item = (String, &Arc<RateLimiter>)> {
-        let limits = [("per_address", &self.guard.per_address), ("per_principal", &self.guard.per_principal)];
-        limits.into_iter().filter_map(|(name, limit)| Some((name.to_owned(), limit.as_ref()?)))
-    }
-
     /// Returns the limits of a plan. Those whose settings are equal to the previous ones are kept, with their counts.
     pub(super) fn new(plan: &Plan, clock: &Arc<dyn Clock>, previous: Option<&Self>) -> Self {
         let settings = Settings {
@@ -79,5 +68,16 @@ impl SharedLimits {
             None => BodyBudget::new(settings.body_budget),
         };
         Self { settings, guard, body_budget }
+    }
+
+    /// Returns the size of the budget of request bodies in bytes.
+    pub(super) fn body_budget_bytes(&self) -> usize {
+        self.settings.body_budget
+    }
+
+    /// Returns the rate limits with their names.
+    pub(super) fn named(&self) -> impl Iterator<Item = (String, &Arc<RateLimiter>)> {
+        let limits = [("per_address", &self.guard.per_address), ("per_principal", &self.guard.per_principal)];
+        limits.into_iter().filter_map(|(name, limit)| Some((name.to_owned(), limit.as_ref()?)))
     }
 }
