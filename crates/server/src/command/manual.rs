@@ -19,13 +19,12 @@ mod tests {
 
     #[test]
     fn each_listed_command_has_a_page() {
-        let directory = std::env::temp_dir().join(format!("portcullis-man-{}", std::process::id()));
-        run(&directory).unwrap();
-        let page = |name: &str| fs::read_to_string(directory.join(format!("{name}.1"))).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        run(directory.path()).unwrap();
+        let page = |name: &str| fs::read_to_string(directory.path().join(format!("{name}.1"))).unwrap();
         assert!(page("portcullis").contains("portcullis\\-serve(1)"));
         for command in Cli::command().get_subcommands().filter(|command| !command.is_hide_set()) {
             assert!(page(&format!("portcullis-{}", command.get_name())).contains(".SH OPTIONS"), "{command}");
         }
-        fs::remove_dir_all(directory).unwrap();
     }
 }

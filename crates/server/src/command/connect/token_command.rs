@@ -121,17 +121,21 @@ impl AccessTokenSource for TokenCommand {
 mod tests {
     use super::*;
 
-    fn run(command: &str) -> Result<String, String> {
-        let ran = TokenCommand::parse(command).and_then(|command| command.run(Duration::from_secs(1)));
+    fn run(command: &str, limit: Duration) -> Result<String, String> {
+        let ran = TokenCommand::parse(command).and_then(|command| command.run(limit));
         ran.map(|response| response.access_token.secret().to_owned()).map_err(|error| format!("{error:#}"))
     }
 
     /// I10: a token alone or a token response; nothing is expanded by a shell.
     #[test]
     fn a_program_prints_a_token() {
-        assert_eq!(run("printf hush").unwrap(), "hush");
-        assert_eq!(run("echo '$HOME'\"x\"").unwrap(), "$HOMEx");
-        assert_eq!(run(r#"echo '{"access_token":"hush","token_type":"bearer","expires_in":60}'"#).unwrap(), "hush");
+        for (command, token) in [
+            ("printf hush", "hush"),
+            ("echo '$HOME'\"x\"", "$HOMEx"),
+            (r#"echo '{"access_token":"hush","token_type":"bearer","expires_in":60}'"#, "hush"),
+        ] {
+            assert_eq!(run(command, LIMIT).unwrap(), token, "{command}");
+        }
     }
 
     /// I10, J2: each failure has its message, which does not contain the output.
@@ -145,13 +149,22 @@ mod tests {
             ("echo hush hush", "neither"),
             ("true", "neither"),
             ("echo '{\"token\":\"hush\"}'", "token response"),
-            ("sleep 30", "within 1 s"),
-            ("sh -c 'exec >&-; sleep 30'", "within 1 s"),
             ("yes hush", "more than 16384 bytes"),
         ] {
-            let error = run(command).unwrap_err();
+            let error = run(command, LIMIT).unwrap_err();
             assert!(error.contains(cause), "{command}: {error}");
             assert!(!error.contains("hush"), "{command}: {error}");
+        }
+    }
+
+    /// I10: a program that runs for too long is ended, whether or not it has closed its output.
+    #[test]
+    fn the_time_is_bounded() {
+        for command in ["sleep 30", "sh -c 'exec >&-; sleep 30'"] {
+            assert_eq!(
+                run(command, Duration::from_secs(1)).unwrap_err().split(": ").last(),
+                Some("it did not end within 1 s")
+            );
         }
     }
 }

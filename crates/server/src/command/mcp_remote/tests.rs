@@ -123,7 +123,8 @@ fn what_weakens_security_is_refused() {
 /// Every option that is passed on belongs to `connect`.
 #[test]
 fn translated_arguments_are_accepted() {
-    let file = std::env::temp_dir().join(format!("portcullis-headers-{}", std::process::id()));
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("headers");
     std::fs::write(&file, "# a comment\n\nX-Team: blue\nAuthorization: Bearer ${SECRET}\n").unwrap();
     let texts = [
         &[URL, "9696", "--header-file", file.to_str().unwrap(), "--transport", "sse-only"][..],
@@ -134,7 +135,6 @@ fn translated_arguments_are_accepted() {
     ]
     .concat();
     let (connect, notices) = translated(&texts.iter().map(|&text| text.to_owned()).collect::<Vec<_>>()).unwrap();
-    std::fs::remove_file(file).unwrap();
     assert_eq!(connect.headers, ["X-Team: blue", "Authorization: Bearer ${SECRET}"], "{notices:?}");
     assert_eq!(connect.sign_in.client_id.as_deref(), Some("-me"));
     assert_eq!(connect.sign_in.callback_port, Some(9696));

@@ -2,7 +2,7 @@
 
 use std::{
     fmt::Display,
-    io::{self, BufRead as _, IsTerminal as _},
+    io::{self, IsTerminal as _},
 };
 
 use portcullis_client::{
@@ -82,7 +82,7 @@ impl Interaction for TerminalUser {
                 "{issuer} does not support registration by clients. Register one there, with the redirect URI\n{}",
                 self.redirect_uri()
             ));
-            Ok(ask_for_client())
+            Ok(ask_for_client().await)
         })
     }
 
@@ -144,11 +144,9 @@ async fn is_confirmed(question: impl Display) -> bool {
 }
 
 /// Asks for a client. Returns `None` if the user enters no identifier or closes the input.
-fn ask_for_client() -> Option<ClientInformation> {
+async fn ask_for_client() -> Option<ClientInformation> {
     tell("client id:");
-    let mut client_id = String::new();
-    io::stdin().lock().read_line(&mut client_id).ok()?;
-    let client_id = client_id.trim().to_owned();
+    let client_id = line().await?.trim().to_owned();
     if client_id.is_empty() {
         return None;
     }

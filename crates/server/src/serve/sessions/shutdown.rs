@@ -111,7 +111,8 @@ mod tests {
     /// E9, J4: the end of every session is audited, even if the queue of the trail is too small for all of them.
     #[tokio::test]
     async fn each_end_is_audited() {
-        let file = std::env::temp_dir().join(format!("portcullis-last-sessions-{}.jsonl", std::process::id()));
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("audit.jsonl");
         let plan = AuditSettings {
             target: AuditTarget::File(file.clone()),
             queue: 256 << 10,
@@ -128,7 +129,6 @@ mod tests {
 
         audit.finish(Duration::from_secs(60)).await;
         let text = fs::read_to_string(&file).unwrap();
-        fs::remove_file(&file).unwrap();
         assert_eq!(text.matches("\"session.reason\":\"shutdown\"").count(), COUNT);
     }
 
