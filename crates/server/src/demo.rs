@@ -16,7 +16,7 @@ use http_body_util::{BodyExt as _, Empty, Full, combinators::BoxBody};
 use portcullis_endpoint::Admitted;
 use portcullis_mcp::{Era, ErrorCode, error_body};
 use serde::Deserialize;
-use serde_json::{Value, json, value::RawValue};
+use serde_json::{Value, value::RawValue};
 
 use self::{methods::MethodError, silent_body::SilentBody};
 
@@ -72,8 +72,9 @@ fn respond_to_message(request: &Admitted) -> Response<DemoBody> {
     let is_modern = matches!(request.era(), Era::Modern(_));
     match methods::call(&method, &params, request.caller().principal(), is_modern) {
         Ok(result) => {
-            let body = json!({ "jsonrpc": "2.0", "id": id, "result": result });
-            json_response(StatusCode::OK, body.to_string())
+            // The id is copied as text: a number that is parsed can lose precision.
+            let body = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#);
+            json_response(StatusCode::OK, body)
         }
         Err(MethodError { code, message }) => {
             let is_unknown_method = code == ErrorCode::MethodNotFound;

@@ -1,4 +1,4 @@
-//! The check that a configuration can run: everything that its plan needs is built and dropped.
+//! [`runnable_plan`]: the check that a configuration can run, which builds and drops the state of its server.
 
 use std::sync::Arc;
 
@@ -15,7 +15,8 @@ use crate::{
     telemetry::{AccessLog, LogFormat},
 };
 
-/// Returns the plan of a configuration that can run. Accesses no network and opens no port.
+/// Returns the plan of a configuration that can run. Accesses no network and opens no port. Does not check the port and the
+/// state directory.
 ///
 /// # Errors
 /// Fails with all errors of the configuration, or the first reason why its plan cannot run.

@@ -18,10 +18,10 @@ use crate::{
     serve::sweep::every,
 };
 
-/// The settings of the session store, and its journal.
+/// The settings of the session store, and its records outside the process.
 pub(crate) struct KeptSessions {
     settings: SessionSettings,
-    /// The sessions of an earlier process with the same keys continue.
+    /// Whether the next process has the same session keys, so that it can continue the sessions.
     keeps_keys: bool,
     journal: Option<Arc<FileJournal>>,
     replicas: Option<Replicas>,
