@@ -1,4 +1,4 @@
-//! [`Administration`]: a deployment with a listener for administrators at a unix socket, and its requests.
+//! [`Administration`]: the listener for administrators of a deployment, and requests to it.
 
 use std::{fs, os::unix::fs::PermissionsExt as _, path::Path};
 
@@ -29,7 +29,7 @@ impl Administration {
     /// The token.
     pub const TOKEN: &'static str = "admin-token-of-a-scenario-0123456789abcdef";
 
-    /// Adds the listener to a deployment, before other tables.
+    /// Sets the tables of a deployment: the listener, and then these.
     #[must_use]
     pub fn of(&self, builder: DeploymentBuilder, tables: &str) -> DeploymentBuilder {
         builder.tables(format!("{}\n{tables}", self.table()))
@@ -59,7 +59,7 @@ impl Administration {
     /// Sends a request and returns the status and the JSON of the response.
     ///
     /// # Panics
-    /// Panics if the response is not JSON.
+    /// Panics if the response is not JSON, or has a CORS header.
     pub async fn send(&self, request: Request) -> (u16, Value) {
         let (status, head, body) = self.respond(request).await;
         assert!(head.contains("content-type: application/json"), "{head}");
@@ -70,7 +70,7 @@ impl Administration {
     /// Sends a request and returns the status, the head in lower case, and the body of the response.
     ///
     /// # Panics
-    /// Panics if there is no response.
+    /// Panics if there is no response in time.
     pub async fn respond(&self, request: Request) -> (u16, String, String) {
         let exchange = async {
             let mut stream = UnixStream::connect(self.socket()).await.expect("the listener");

@@ -156,5 +156,6 @@ fn parse_chunk(bytes: &[u8]) -> Option<(Vec<u8>, usize)> {
     let size = std::str::from_utf8(&bytes[..line_end]).expect("a chunk size").split(';').next().unwrap_or_default();
     let size = usize::from_str_radix(size.trim(), 16).expect("a chunk size");
     let end = line_end + 2 + size;
-    (bytes.len() >= end + 2).then(|| (bytes[line_end + 2..end].to_vec(), end + 2))
+    let chunk = bytes.get(line_end + 2..end + 2)?.strip_suffix(b"\r\n").expect("the end of a chunk");
+    Some((chunk.to_vec(), end + 2))
 }

@@ -49,14 +49,14 @@ impl DeploymentBuilder {
         self
     }
 
-    /// Adds lines at the top of the configuration.
+    /// Sets further lines at the top of the configuration.
     #[must_use]
     pub fn top(mut self, lines: impl Into<String>) -> Self {
         self.top = lines.into();
         self
     }
 
-    /// Adds lines to the `[[issuer]]`.
+    /// Sets further lines of the `[[issuer]]`.
     #[must_use]
     pub fn issuer(mut self, lines: impl Into<String>) -> Self {
         self.issuer = lines.into();
@@ -70,7 +70,7 @@ impl DeploymentBuilder {
         self
     }
 
-    /// Adds tables at the end of the configuration.
+    /// Sets further tables at the end of the configuration.
     #[must_use]
     pub fn tables(mut self, tables: impl Into<String>) -> Self {
         self.tables = tables.into();
@@ -158,7 +158,8 @@ impl Deployment {
         DeploymentBuilder::default()
     }
 
-    /// Ends the program with a signal and starts it again with the same configuration, issuer and upstream.
+    /// Ends the program with a signal and starts it again with the same configuration, issuer and upstream. Its state continues
+    /// only in a configured `state_dir`. The log format is JSON, and files are not limited.
     ///
     /// # Panics
     /// Panics if it does not end or start.

@@ -20,11 +20,11 @@ impl Http2 {
     /// Connects.
     ///
     /// # Panics
-    /// Panics if the peer does not speak HTTP/2.
+    /// Panics if the server does not accept.
     pub async fn connect(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).await.expect("the server accepts");
         let (sender, connection) =
-            http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.expect("HTTP/2 by prior knowledge");
+            http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.expect("the preface is sent");
         tokio::spawn(connection);
         Self { sender }
     }

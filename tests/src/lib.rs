@@ -1,6 +1,5 @@
-//! Shared code of the tests that run the real program: the program on a free port or in a terminal, a recording upstream, an
-//! authorization server whose keys the test holds, an egress proxy, HTTP/1.1 clients that send arbitrary bytes, an HTTP/2
-//! client, child processes, and packages from npm.
+//! Shared code of the tests that run the real program over sockets: the program, its peers, its clients, and tools for
+//! processes, ports and files.
 //!
 //! All functions that do not return a `Result` panic on misuse.
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "test tools fail the test")]
@@ -30,6 +29,7 @@ mod reason_codes;
 mod recorded_request;
 mod reloadable_server;
 mod request;
+mod reserved_port;
 mod runtime;
 mod scratch;
 mod terminal;
@@ -67,6 +67,7 @@ pub use audit::audit_records;
 pub use full_run::is_full_run;
 pub use npm::npm_install;
 pub use process::{Process, Signal, free_address};
+pub use reserved_port::ReservedPort;
 pub use runtime::block_on;
 pub use scratch::Scratch;
 

@@ -22,10 +22,10 @@ impl Log {
         let (counted, count) = watch::channel(0);
         let written = Arc::clone(&lines);
         tokio::spawn(async move {
-            let mut source = BufReader::new(source).lines();
-            while let Ok(Some(line)) = source.next_line().await {
+            let mut source = BufReader::new(source).split(b'\n');
+            while let Ok(Some(line)) = source.next_segment().await {
                 let mut lines = written.lock().unwrap();
-                lines.push(line);
+                lines.push(String::from_utf8_lossy(&line).into_owned());
                 let _ = counted.send(lines.len());
             }
         });

@@ -70,12 +70,25 @@ impl Portcullis {
         Self::start_logging(arguments, "json", Some(limit)).await
     }
 
-    /// Starts the program in this log format and reads its log until it listens.
+    /// As [`start`](Self::start), with further environment variables.
+    ///
+    /// # Panics
+    /// Panics if it does not listen in time.
+    pub async fn start_with(arguments: &[&str], environment: &[(&str, &str)]) -> Self {
+        let mut command = limited(arguments, None);
+        let state = state_for(&mut command);
+        command.envs(environment.iter().copied());
+        Self::spawn(command, "json", state).await
+    }
+
     async fn start_logging(arguments: &[&str], format: &str, limit: Option<&str>) -> Self {
         let mut command = limited(arguments, limit);
-        // A server without `state_dir` keeps its state here, as under systemd.
-        let state = Scratch::path_for("state");
-        command.env("STATE_DIRECTORY", state.as_str());
+        let state = state_for(&mut command);
+        Self::spawn(command, format, state).await
+    }
+
+    /// Starts the program in this log format and reads its log until it listens.
+    async fn spawn(mut command: Command, format: &str, state: Scratch) -> Self {
         command.args(["--log-format", format]).env("PORTCULLIS_LOG", "trace");
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut process = Process::start("portcullis", &mut command).expect("the program starts");
@@ -101,9 +114,9 @@ impl Portcullis {
     /// # Panics
     /// Panics if it does not end in time.
     pub async fn run_with(arguments: &[&str], environment: &[(&str, &str)]) -> Finished {
-        let mut command = tokio::process::Command::from(limited(arguments, None));
-        let state = Scratch::path_for("state");
-        command.env("STATE_DIRECTORY", state.as_str());
+        let mut command = limited(arguments, None);
+        let _state = state_for(&mut command);
+        let mut command = tokio::process::Command::from(command);
         let output = command.kill_on_drop(true).envs(environment.iter().copied()).output();
         Finished::from(timeout(TIMEOUT, output).await.expect("it ends").expect("it starts"))
     }
@@ -111,15 +124,30 @@ impl Portcullis {
     /// Runs the program to its end, with this standard input.
     ///
     /// # Panics
-    /// Panics if it does not end in time.
+    /// Panics if it does not read the input and end in time.
     pub async fn run_with_input(arguments: &[&str], input: &str) -> Finished {
-        let mut command = tokio::process::Command::from(limited(arguments, None));
+        Self::run_command(limited(arguments, None), input).await
+    }
+
+    /// As [`run_with_input`](Self::run_with_input), with a limit of resources; see [`start_limited`](Self::start_limited).
+    ///
+    /// # Panics
+    /// Panics if it does not read the input and end in time.
+    pub async fn run_limited(arguments: &[&str], limit: &str, input: &str) -> Finished {
+        Self::run_command(limited(arguments, Some(limit)), input).await
+    }
+
+    async fn run_command(command: Command, input: &str) -> Finished {
+        let mut command = tokio::process::Command::from(command);
         command.kill_on_drop(true).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("it starts");
         let mut stdin = child.stdin.take().expect("standard input is piped");
-        stdin.write_all(input.as_bytes()).await.expect("it reads");
-        drop(stdin);
-        Finished::from(timeout(TIMEOUT, child.wait_with_output()).await.expect("it ends").expect("it ran"))
+        let output = async {
+            stdin.write_all(input.as_bytes()).await.expect("it reads");
+            drop(stdin);
+            child.wait_with_output().await.expect("it ran")
+        };
+        Finished::from(timeout(TIMEOUT, output).await.expect("it ends"))
     }
 
     /// Returns the address that it listens on.
@@ -224,6 +252,14 @@ impl Drop for Portcullis {
             panic!("the program panicked:\n{log}");
         }
     }
+}
+
+/// Sets a directory for the state of a server without `state_dir`, as systemd does. The directory is removed when the
+/// returned value is dropped.
+fn state_for(command: &mut Command) -> Scratch {
+    let state = Scratch::path_for("state");
+    command.env("STATE_DIRECTORY", state.as_str());
+    state
 }
 
 /// Returns the command with these arguments, under a limit of resources if there is one.

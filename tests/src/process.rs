@@ -138,7 +138,8 @@ impl Drop for Process {
     }
 }
 
-/// Returns a loopback address whose port is free at this moment.
+/// Returns a loopback address whose port is free at this moment. Another socket may be given the port before a program binds it:
+/// [`ReservedPort`](crate::ReservedPort) prevents that.
 ///
 /// # Errors
 /// Fails when there is no free port.
@@ -153,6 +154,8 @@ mod tests {
         io::{BufRead as _, BufReader},
         process::Stdio,
     };
+
+    use crate::TIMEOUT;
 
     use super::*;
 
@@ -171,10 +174,16 @@ mod tests {
         let mut process = Process::start("sh", &mut command).unwrap();
         let mut line = String::new();
         BufReader::new(process.take_stdout().unwrap()).read_line(&mut line).unwrap();
+        // No process, or a zombie.
+        let is_gone =
+            || fs::read_to_string(format!("/proc/{}/stat", line.trim())).map_or(true, |stat| stat.contains(") Z "));
+        assert!(!is_gone(), "it runs");
         drop(process);
-        let state = || fs::read_to_string(format!("/proc/{}/stat", line.trim())).unwrap_or_default();
-        while !state().is_empty() && !state().contains(") Z ") {
-            sleep(POLL_INTERVAL).await;
-        }
+        let ended = async {
+            while !is_gone() {
+                sleep(POLL_INTERVAL).await;
+            }
+        };
+        timeout(TIMEOUT, ended).await.unwrap();
     }
 }

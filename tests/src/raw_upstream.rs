@@ -12,6 +12,7 @@ use std::{
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpListener, TcpStream},
+    sync::watch,
     time::{sleep, timeout},
 };
 
@@ -21,6 +22,8 @@ use crate::TIMEOUT;
 pub struct RawUpstream {
     address: SocketAddr,
     open: Arc<AtomicUsize>,
+    /// The number of requests so far.
+    requests: watch::Sender<usize>,
 }
 
 /// A request to a scripted [`RawUpstream`].
@@ -40,12 +43,13 @@ impl RawUpstream {
     /// Panics if there is no free port.
     pub async fn start(response: impl Into<Vec<u8>>) -> Self {
         let response = response.into();
-        Self::serve(move |mut stream| {
+        Self::serve(move |mut stream, requests| {
             let response = response.clone();
             async move {
                 if read_request(&mut stream, &mut Vec::new()).await.is_none() {
                     return;
                 }
+                requests.send_modify(|count| *count += 1);
                 // The other side may have closed the connection.
                 let _ = stream.write_all(&response).await;
                 let _ = stream.shutdown().await;
@@ -62,12 +66,13 @@ impl RawUpstream {
     /// Panics if there is no free port.
     pub async fn scripted(script: impl Fn(&RawRequest) -> Option<Vec<u8>> + Send + Sync + 'static) -> Self {
         let script = Arc::new(script);
-        Self::serve(move |mut stream| {
+        Self::serve(move |mut stream, requests| {
             let script = Arc::clone(&script);
             async move {
                 let mut received = Vec::new();
                 for earlier in 0.. {
                     let Some((head, body)) = read_request(&mut stream, &mut received).await else { return };
+                    requests.send_modify(|count| *count += 1);
                     if let Some(response) = script(&RawRequest { head, body, earlier })
                         && stream.write_all(&response).await.is_err()
                     {
@@ -79,8 +84,8 @@ impl RawUpstream {
         .await
     }
 
-    /// Starts one that handles each connection with a function, and counts the open ones.
-    async fn serve<F>(handle: impl Fn(TcpStream) -> F + Send + 'static) -> Self
+    /// Starts one that handles each connection with a function, and counts the open ones. The function counts the requests.
+    async fn serve<F>(handle: impl Fn(TcpStream, watch::Sender<usize>) -> F + Send + 'static) -> Self
     where
         F: Future<Output = ()> + Send + 'static,
     {
@@ -88,10 +93,12 @@ impl RawUpstream {
         let address = listener.local_addr().expect("an address");
         let open = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&open);
+        let requests = watch::Sender::new(0);
+        let counted_requests = requests.clone();
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let open = Arc::clone(&counted);
-                let handled = handle(stream);
+                let handled = handle(stream, counted_requests.clone());
                 open.fetch_add(1, Ordering::SeqCst);
                 tokio::spawn(async move {
                     handled.await;
@@ -99,7 +106,7 @@ impl RawUpstream {
                 });
             }
         });
-        Self { address, open }
+        Self { address, open, requests }
     }
 
     /// Returns the URL of the endpoint.
@@ -115,6 +122,20 @@ impl RawUpstream {
     /// Returns the number of open connections.
     pub fn open(&self) -> usize {
         self.open.load(Ordering::SeqCst)
+    }
+
+    /// Returns the number of requests so far.
+    pub fn count(&self) -> usize {
+        *self.requests.borrow()
+    }
+
+    /// Waits until this number of requests has arrived.
+    ///
+    /// # Panics
+    /// Panics if they do not arrive in time.
+    pub async fn wait_for_requests(&self, wanted: usize) {
+        let mut count = self.requests.subscribe();
+        timeout(TIMEOUT, count.wait_for(|count| *count >= wanted)).await.expect("in time").expect("it counts");
     }
 
     /// Waits until this number of connections is open.

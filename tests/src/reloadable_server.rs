@@ -74,7 +74,7 @@ impl ReloadableServer {
         self
     }
 
-    /// Writes the configuration of the start with replacements.
+    /// Writes the configuration of the start, with each first text replaced once by the second.
     ///
     /// # Panics
     /// Panics if a text to replace is missing, or the file cannot be written.
@@ -111,7 +111,7 @@ impl ReloadableServer {
         request.send(self.portcullis.address()).await
     }
 
-    /// Calls a tool in a session.
+    /// Calls the method `echo` in a session.
     pub async fn call(&self, endpoint: &str, token: &str, session: &str) -> HttpResponse {
         self.send(Request::echo(endpoint, token, session)).await
     }

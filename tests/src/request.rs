@@ -11,7 +11,8 @@ use crate::{Connection, HttpResponse, call_message};
 pub struct Request {
     head: Vec<u8>,
     body: Vec<u8>,
-    has_length: bool,
+    /// No `Content-Length` is added.
+    is_framed: bool,
 }
 
 impl Request {
@@ -22,7 +23,7 @@ impl Request {
 
     /// Creates a request with a request line only.
     pub fn without_host(method: &str, target: &str) -> Self {
-        Self { head: format!("{method} {target} HTTP/1.1\r\n").into_bytes(), body: Vec::new(), has_length: false }
+        Self { head: format!("{method} {target} HTTP/1.1\r\n").into_bytes(), body: Vec::new(), is_framed: false }
     }
 
     /// Creates a POST with the headers of an MCP client, without a token.
@@ -45,8 +46,7 @@ impl Request {
 
     /// Appends a header field.
     pub fn header(mut self, name: &str, value: impl AsRef<[u8]>) -> Self {
-        self.has_length |=
-            name.eq_ignore_ascii_case("content-length") || name.eq_ignore_ascii_case("transfer-encoding");
+        self.is_framed |= name.eq_ignore_ascii_case("content-length") || name.eq_ignore_ascii_case("transfer-encoding");
         self.head.extend_from_slice(name.as_bytes());
         self.head.extend_from_slice(b": ");
         self.head.extend_from_slice(value.as_ref());
@@ -70,16 +70,23 @@ impl Request {
         self
     }
 
-    /// Appends bytes to the head: complete lines with their line ends.
+    /// Appends bytes to the head: complete lines with their line ends. A `Content-Length` in them does not replace the one that is
+    /// added: see [`without_length`](Self::without_length).
     pub fn raw_lines(mut self, lines: impl AsRef<[u8]>) -> Self {
         self.head.extend_from_slice(lines.as_ref());
+        self
+    }
+
+    /// Adds no `Content-Length`.
+    pub fn without_length(mut self) -> Self {
+        self.is_framed = true;
         self
     }
 
     /// Returns the bytes that are sent.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = self.head.clone();
-        if !self.has_length && (!self.body.is_empty() || bytes.starts_with(b"POST")) {
+        if !self.is_framed && (!self.body.is_empty() || bytes.starts_with(b"POST")) {
             bytes.extend_from_slice(format!("Content-Length: {}\r\n", self.body.len()).as_bytes());
         }
         bytes.extend_from_slice(b"\r\n");

@@ -47,6 +47,7 @@ pub fn in_terminal(mut command: Command, answers: &[(&str, &str)], end: Option<&
             let _ = kill_process(pid, Signal::KILL);
         }
     });
+    let mut bytes = Vec::new();
     let mut shown = String::new();
     let mut buffer = [0; 4096];
     let mut seen = 0;
@@ -55,7 +56,9 @@ pub fn in_terminal(mut command: Command, answers: &[(&str, &str)], end: Option<&
 
     // The last read fails because the other side is closed.
     while let Ok(read @ 1..) = terminal.read(&mut buffer) {
-        shown.push_str(&String::from_utf8_lossy(&buffer[..read]));
+        bytes.extend_from_slice(&buffer[..read]);
+        // A read can end within a character.
+        shown = String::from_utf8_lossy(&bytes).into_owned();
         while let Some((question, answer)) = next
             && let Some(at) = shown[seen..].find(question)
         {

@@ -30,8 +30,8 @@ pub type ResponseBody = Either<Full<Bytes>, ChannelBody>;
 /// Responds to a request, or leaves it to the default response.
 type Script = dyn Fn(&RecordedRequest) -> Option<Response<ResponseBody>> + Send + Sync;
 
-/// An MCP server that records its requests. It opens a session for each `initialize` request and responds to every
-/// other request with its parameters.
+/// An MCP server that records its requests. By default, it opens a session for each `initialize` request and responds to other
+/// JSON-RPC requests with their parameters.
 #[derive(Clone)]
 pub struct Upstream {
     address: Address,
@@ -190,7 +190,7 @@ fn serve(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, records: 
     tokio::spawn(http1::Builder::new().max_buf_size(1 << 20).serve_connection(TokioIo::new(stream), service));
 }
 
-/// Records a request and responds by the script.
+/// Records a request and responds by the script. A body that breaks off is recorded as empty.
 async fn response(
     request: http::Request<Incoming>,
     records: Arc<Records>,
@@ -204,13 +204,13 @@ async fn response(
     Ok(script(&recorded).unwrap_or_else(|| default_response(&recorded)))
 }
 
-/// Returns the default response: a session for `initialize`, an empty event stream for GET, and the parameters for
-/// other requests.
+/// Returns the default response: a session for `initialize`, the parameters for other JSON-RPC requests, 202 for other messages, an
+/// event stream with one comment for GET, and 200 for DELETE.
 fn default_response(request: &RecordedRequest) -> Response<ResponseBody> {
+    const JSON: (&str, &str) = ("content-type", "application/json");
     static SESSIONS: AtomicUsize = AtomicUsize::new(1);
     let message: Value = serde_json::from_slice(&request.body).unwrap_or_default();
     let result = |result: &Value| json!({ "jsonrpc": "2.0", "id": message["id"], "result": result }).to_string();
-    const JSON: (&str, &str) = ("content-type", "application/json");
     match (&request.method, message["method"].as_str()) {
         (&Method::DELETE, _) => Upstream::response(200, &[], ""),
         (&Method::GET, _) => Upstream::response(200, &[("content-type", "text/event-stream")], ": open\n\n"),
