@@ -3,6 +3,8 @@
 use portcullis_scenarios::{Deployment, INITIALIZE, Request, call_message};
 use serde_json::{Value, json};
 
+const ISSUER: &str = "https://issuer.example";
+
 /// Starts a deployment whose trail goes to standard output.
 async fn audited_deployment() -> Deployment {
     Deployment::builder().tables("[audit]\ntarget = \"stdout\"").start().await
@@ -91,7 +93,7 @@ fn assert_decision(record: &Value, case: &Case) {
     assert!(record["timestamp"].as_str().unwrap().ends_with('Z'), "{record}");
 
     assert_eq!(record["principal.subject"].as_str(), case.subject, "{record}");
-    assert_eq!(record["principal.issuer"].as_str(), case.subject.map(|_| issuer_name()), "{record}");
+    assert_eq!(record["principal.issuer"].as_str(), case.subject.map(|_| ISSUER), "{record}");
     assert_eq!(record["principal.client"].is_string(), case.subject.is_some(), "{record}");
     if case.subject == Some("alice") {
         assert_eq!(record["principal.client"], "editor", "{record}");
@@ -100,10 +102,6 @@ fn assert_decision(record: &Value, case: &Case) {
     let has_message = method == "POST" && case.subject.is_some();
     assert_eq!(record["mcp.method"].is_string(), has_message, "{record}");
     assert_eq!(record["mcp.tool"] == "add", record["mcp.method"] == "tools/call", "{record}");
-}
-
-fn issuer_name() -> &'static str {
-    "https://issuer.example"
 }
 
 /// J4: the start and the end of each session are recorded with its owner and a hash of its identifier.
@@ -123,7 +121,7 @@ async fn sessions() {
     for record in [opened, ended] {
         assert_eq!(record["principal.subject"], "alice");
         assert_eq!(record["principal.client"], "editor");
-        assert_eq!(record["principal.issuer"], issuer_name());
+        assert_eq!(record["principal.issuer"], ISSUER);
         assert_eq!(record["resource"], Deployment::RESOURCE);
         assert_eq!(record["session"].as_str().unwrap().len(), 16, "{record}");
     }

@@ -73,13 +73,14 @@ async fn a_server_of_2024_11_05() {
     }
 }
 
-/// Two calls without a login register one client and store no token.
+/// Two calls without a login register one client, and store no token.
 #[tokio::test]
 async fn calls_register_once() {
     let listen = ["--listen", "127.0.0.1:0", "--idp-listen", "127.0.0.1:0", "--auto-consent"];
     let demo = Portcullis::start(&[&["demo"][..], &listen].concat()).await;
     let url = format!("http://{}/mcp", demo.address());
     let store = Scratch::path_for("store");
+    let mut stored = Vec::new();
     for _ in 0..2 {
         let options = ["--auto-consent", "--store", store.as_str()];
         let called = Portcullis::run(&[&["call", &url, "tools/list"][..], &options].concat()).await;
@@ -91,7 +92,11 @@ async fn calls_register_once() {
             .collect();
         assert_eq!(names.len(), 1, "{names:?}");
         assert!(names[0].starts_with("client-"), "{names:?}");
+        let client = std::fs::read(store.path().join(&names[0])).unwrap();
+        stored.push(serde_json::from_slice::<Value>(&client).unwrap()["registration"]["client_id"].clone());
     }
+    assert!(stored[0].is_string(), "{stored:?}");
+    assert_eq!(stored[0], stored[1], "the second call uses the same client");
 }
 
 /// I6: with `--scope`, a challenge for other scopes causes an error that names them.

@@ -219,7 +219,7 @@ async fn client() {
         assert!(["state", "code_verifier"].iter().all(|name| seen.contains(name)), "{seen:?}");
         let authorized = server.last();
         assert_eq!(authorized.header("authorization"), Some("Bearer canary-of-the-access-token"));
-        // A client logs little. All of it is searched.
+        assert!(finished.stderr.contains("/token"), "the requests are in the log: {finished:?}");
         canaries.assert_absent("what the client writes", &format!("{}\n{}", finished.stderr, finished.stdout));
     }
 }

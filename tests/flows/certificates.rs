@@ -4,9 +4,14 @@ use portcullis_scenarios::{Administration, Portcullis, Scratch, Signal};
 use rcgen::{CertificateParams, KeyPair, date_time_ymd};
 use serde_json::Value;
 
-/// The year in which the certificates of these tests expire: a past one and a future one.
-const EXPIRED: (i32, &str) = (2021, "1609459200");
-const VALID: (i32, &str) = (2090, "3786912000");
+/// The end of a certificate's validity: the first day of a year, and its Unix time.
+struct Expiry {
+    year: i32,
+    timestamp: &'static str,
+}
+
+const EXPIRED: Expiry = Expiry { year: 2021, timestamp: "1609459200" };
+const VALID: Expiry = Expiry { year: 2090, timestamp: "3786912000" };
 
 /// The files of a certificate for localhost that is valid until the first day of a year.
 struct Certificate {
@@ -43,7 +48,7 @@ impl Certificate {
 /// F8, J9: `check` names an expired certificate with its file, its date and the fix, and with --online it is the first cause.
 #[tokio::test]
 async fn check_names_an_expired_certificate() {
-    let certificate = Certificate::until(EXPIRED.0);
+    let certificate = Certificate::until(EXPIRED.year);
     let file = Scratch::file("portcullis.toml", &certificate.configuration(""));
     let finished = Portcullis::run(&["check", "--config", file.as_str()]).await;
     let expected = format!(
@@ -60,7 +65,7 @@ async fn check_names_an_expired_certificate() {
     assert_eq!(online.code, Some(1), "{report:#}");
     assert_eq!(cause["rule"]["id"], "tls.certificate", "{report:#}");
 
-    certificate.renew(VALID.0);
+    certificate.renew(VALID.year);
     let finished = Portcullis::run(&["check", "--online", "--config", file.as_str()]).await;
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert!(finished.stdout.contains("it is valid until 2090-01-01T00:00:00Z"), "{finished:?}");
@@ -70,7 +75,7 @@ async fn check_names_an_expired_certificate() {
 /// F8, J7, J10: the metrics have the expiry of the certificate in use, the number of tasks, and rejected reloads.
 #[tokio::test]
 async fn the_metrics_show_the_certificate_and_reloads() {
-    let certificate = Certificate::until(EXPIRED.0);
+    let certificate = Certificate::until(EXPIRED.year);
     let administration = Administration::default();
     let configuration = certificate.configuration(&administration.table());
     let file = Scratch::file("portcullis.toml", &configuration);
@@ -92,16 +97,16 @@ async fn the_metrics_show_the_certificate_and_reloads() {
         assert!(tasks.is_some_and(|tasks| tasks > 3), "{text}");
     };
     portcullis.logged("expired on 2021-01-01T00:00:00Z", |line| line["level"] == "WARN").await;
-    assert_samples(samples(EXPIRED.1, 0, 0), true).await;
+    assert_samples(samples(EXPIRED.timestamp, 0, 0), true).await;
 
     std::fs::write(file.path(), configuration.replace("endpoint", "endpoints")).unwrap();
-    certificate.renew(VALID.0);
+    certificate.renew(VALID.year);
     portcullis.signal(Signal::HUP);
     portcullis.logged("config.reload", |line| line["config.reload"] == 1 && line.get("config.reasons").is_some()).await;
-    assert_samples(samples(VALID.1, 0, 1), false).await;
+    assert_samples(samples(VALID.timestamp, 0, 1), false).await;
 
     std::fs::write(file.path(), &configuration).unwrap();
     portcullis.signal(Signal::HUP);
     portcullis.logged("config.reload", |line| line["config.reload"] == 2).await;
-    assert_samples(samples(VALID.1, 1, 1), true).await;
+    assert_samples(samples(VALID.timestamp, 1, 1), true).await;
 }

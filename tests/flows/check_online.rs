@@ -5,7 +5,7 @@ mod issuers;
 mod upstreams;
 
 use http::{Response, header};
-use portcullis_scenarios::{Finished, Peer, PeerRequest, PeerResponse, Portcullis, Scratch, Upstream, free_address};
+use portcullis_scenarios::{Finished, Peer, PeerRequest, PeerResponse, Portcullis, ReservedPort, Scratch, Upstream};
 use portcullis_testkit::TestIssuer;
 use rcgen::generate_simple_self_signed;
 use serde_json::{Value, json};
@@ -180,18 +180,16 @@ async fn a_stateless_upstream_is_recognized() {
 async fn the_port() {
     let server = issuer(|_| None).await;
     let upstream = Upstream::start().await;
-    let holder = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = holder.local_addr().unwrap();
-    let top = |address| format!("listen = \"{address}\"\nbase_url = \"http://{address}\"\n");
-    let setup = |address| Setup::new(&server.url(""), &upstream.setting()).top(&top(address));
-    setup(address).assert_cause("held", "listener.port", &["another program", "choose another port"]).await;
-
-    let elsewhere = "192.0.2.7:3000".parse().unwrap();
-    let setup_elsewhere = setup(elsewhere).top("listen = \"192.0.2.7:3000\"\nbase_url = \"https://mcp.example.com\"\n");
-    setup_elsewhere.assert_cause("another machine", "listener.port", &["192.0.2.7", "address of this machine"]).await;
+    let port = ReservedPort::new();
+    let address = port.address();
+    let setup = |top: &str| Setup::new(&server.url(""), &upstream.setting()).top(top);
+    let running = setup(&format!("listen = \"{address}\"\nbase_url = \"http://{address}\"\n"));
+    let holder = TcpListener::bind(address).await.unwrap();
+    running.assert_cause("held", "listener.port", &["another program", "choose another port"]).await;
     drop(holder);
 
-    let running = setup(address);
+    let elsewhere = setup("listen = \"192.0.2.7:3000\"\nbase_url = \"https://mcp.example.com\"\n");
+    elsewhere.assert_cause("another machine", "listener.port", &["192.0.2.7", "address of this machine"]).await;
     let _server = Portcullis::serve(&running.text()).await;
     running.assert_sound("a running server").await;
 }
@@ -204,7 +202,8 @@ async fn a_running_server_with_tls() {
     let certified = generate_simple_self_signed(["mcp.example.com".to_owned()]).unwrap();
     let certificates = Scratch::file("cert.pem", &certified.cert.pem());
     let key = Scratch::file("key.pem", &certified.signing_key.serialize_pem());
-    let address = free_address().unwrap();
+    let port = ReservedPort::new();
+    let address = port.address();
     let mut setup = Setup::new(&server.url(""), &upstream.setting()).top(&format!(
         "listen = \"{address}\"\nbase_url = \"https://mcp.example.com\"\ntls = {{ certificates = {:?}, key = {:?} }}\n",
         certificates.as_str(),
@@ -227,7 +226,8 @@ async fn a_running_server_with_tls() {
 #[tokio::test]
 async fn a_running_server_with_another_configuration() {
     let (server, upstream) = (issuer(|_| None).await, Upstream::start().await);
-    let address = free_address().unwrap();
+    let port = ReservedPort::new();
+    let address = port.address();
     let mut setup = Setup::new(&server.url(""), &upstream.setting())
         .top(&format!("listen = \"{address}\"\nbase_url = \"http://{address}\"\n"));
     let _server = Portcullis::serve(&setup.text()).await;

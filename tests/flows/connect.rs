@@ -1,8 +1,14 @@
 //! `portcullis connect`, started over pipes as a client starts it.
 
-use std::{process::Stdio, time::Duration};
+use std::{
+    process::Stdio,
+    sync::atomic::{AtomicBool, Ordering},
+};
 
-use portcullis_scenarios::{Portcullis, Process, Scratch, Signal, Upstream, portcullis_command, portcullis_program};
+use portcullis_scenarios::{
+    Finished, Portcullis, Process, ReservedPort, Scratch, Signal, TIMEOUT, Upstream, portcullis_command,
+    portcullis_program,
+};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, Lines},
@@ -12,13 +18,11 @@ use tokio::{
 
 use crate::idp::Idp;
 
-pub(crate) const TIMEOUT: Duration = Duration::from_secs(20);
-
 /// The running bridge. It is killed when dropped.
 pub(crate) struct Bridge {
     process: Process,
-    pub(crate) input: Option<ChildStdin>,
-    pub(crate) output: Lines<BufReader<ChildStdout>>,
+    input: ChildStdin,
+    output: Lines<BufReader<ChildStdout>>,
 }
 
 impl Bridge {
@@ -34,7 +38,7 @@ impl Bridge {
         let mut process = Process::start(name, &mut command).unwrap();
         let input = ChildStdin::from_std(process.take_stdin().unwrap()).unwrap();
         let output = ChildStdout::from_std(process.take_stdout().unwrap()).unwrap();
-        Self { process, input: Some(input), output: BufReader::new(output).lines() }
+        Self { process, input, output: BufReader::new(output).lines() }
     }
 
     pub(crate) async fn send(&mut self, message: Value) {
@@ -42,14 +46,24 @@ impl Bridge {
     }
 
     pub(crate) async fn send_line(&mut self, line: &str) {
-        self.input.as_mut().unwrap().write_all(format!("{line}\n").as_bytes()).await.unwrap();
+        self.input.write_all(format!("{line}\n").as_bytes()).await.unwrap();
+    }
+
+    /// Reads the next line of standard output.
+    pub(crate) async fn line(&mut self) -> String {
+        timeout(TIMEOUT, self.output.next_line()).await.unwrap().unwrap().unwrap()
+    }
+
+    /// Reads the next message.
+    pub(crate) async fn receive(&mut self) -> Value {
+        let line = self.line().await;
+        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
     }
 
     /// Sends a request and returns its response.
     pub(crate) async fn request(&mut self, id: i64, method: &str, params: Value) -> Value {
         self.send(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })).await;
-        let line = timeout(TIMEOUT, self.output.next_line()).await.unwrap().unwrap().unwrap();
-        let response: Value = serde_json::from_str(&line).unwrap();
+        let response = self.receive().await;
         assert_eq!(response["id"], id, "{response}");
         response
     }
@@ -62,21 +76,33 @@ impl Bridge {
         response
     }
 
-    /// Closes the standard input of the program.
-    pub(crate) fn close(&mut self) {
-        drop(self.input.take());
+    /// Closes the standard input of the program and waits for its end. The result has the unread part of standard output.
+    pub(crate) async fn close(self) -> Finished {
+        let Self { process, input, output } = self;
+        drop(input);
+        Self::wait(process, output).await
     }
 
-    /// Waits for the end of the program. Returns the exit code, the unread lines of standard output, and standard error.
-    pub(crate) async fn wait(mut self) -> (Option<i32>, Vec<String>, String) {
-        let mut rest = Vec::new();
-        while let Some(line) = timeout(TIMEOUT, self.output.next_line()).await.unwrap().unwrap() {
-            rest.push(line);
-        }
-        let mut log = String::new();
-        ChildStderr::from_std(self.process.take_stderr().unwrap()).unwrap().read_to_string(&mut log).await.unwrap();
-        assert!(!log.contains("panicked"), "{log}");
-        (timeout(TIMEOUT, self.process.wait()).await.unwrap().unwrap().code(), rest, log)
+    /// Sends a signal and waits for the end of the program. The result has the unread part of standard output.
+    async fn end_by(self, signal: Signal) -> Finished {
+        let Self { process, input: _input, output } = self;
+        process.signal(signal);
+        Self::wait(process, output).await
+    }
+
+    async fn wait(mut process: Process, mut output: Lines<BufReader<ChildStdout>>) -> Finished {
+        let ended = async {
+            let (mut stdout, mut stderr) = (String::new(), String::new());
+            while let Some(line) = output.next_line().await.unwrap() {
+                stdout += &format!("{line}\n");
+            }
+            let mut log = ChildStderr::from_std(process.take_stderr().unwrap()).unwrap();
+            log.read_to_string(&mut stderr).await.unwrap();
+            Finished { code: process.wait().await.unwrap().code(), stdout, stderr }
+        };
+        let finished = timeout(TIMEOUT, ended).await.unwrap();
+        assert!(!finished.stderr.contains("panicked"), "{finished:?}");
+        finished
     }
 }
 
@@ -86,6 +112,12 @@ pub(crate) async fn demo() -> (Portcullis, String) {
     let demo = Portcullis::start(&[&["demo"][..], &listen].concat()).await;
     let url = format!("http://{}/mcp", demo.address());
     (demo, url)
+}
+
+/// Asserts that a bridge ended with 0 and without further output.
+pub(crate) fn assert_silent_success(finished: &Finished) {
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert_eq!(format!("{}{}", finished.stdout, finished.stderr), "", "{finished:?}");
 }
 
 /// Counts the entries of a credential store whose file names have this prefix.
@@ -112,15 +144,10 @@ async fn instances_sign_in_once_and_are_served() {
         let call = bridge.request(1, "tools/call", json!({ "name": "add", "arguments": { "a": 1, "b": 2 } })).await;
         assert_eq!(call["result"]["content"][0]["text"], "3", "{call}");
     }
-    for mut bridge in bridges {
-        drop(bridge.input.take());
-        let (code, rest, log) = bridge.wait().await;
-        assert_eq!(code, Some(0));
-        assert!(rest.is_empty(), "{rest:?}");
-        assert_eq!(log, "");
+    for bridge in bridges {
+        assert_silent_success(&bridge.close().await);
     }
-    demo.signal(Signal::TERM);
-    let log = demo.wait().await.stderr;
+    let log = demo.stop().await.stderr;
     assert_eq!(log.matches(r#""session.reason":"deleted""#).count(), 3, "{log}");
 }
 
@@ -132,12 +159,10 @@ async fn a_signal_ends_the_session() {
         let store = Scratch::path_for("store");
         let mut bridge = Bridge::start(&url, &["--auto-consent", "--store", store.as_str()], &[]);
         bridge.initialize().await;
-        bridge.process.signal(signal);
-        let (code, rest, _) = bridge.wait().await;
-        assert_eq!(code, Some(0));
-        assert!(rest.is_empty(), "{rest:?}");
-        demo.signal(Signal::TERM);
-        assert!(demo.wait().await.stderr.contains(r#""session.reason":"deleted""#));
+        let finished = bridge.end_by(signal).await;
+        assert_eq!(finished.code, Some(0), "{finished:?}");
+        assert_eq!(finished.stdout, "", "{finished:?}");
+        assert!(demo.stop().await.stderr.contains(r#""session.reason":"deleted""#));
     }
 }
 
@@ -154,8 +179,7 @@ async fn a_token_in_the_environment() {
     {
         let mut bridge = Bridge::start(&url, arguments, &environment);
         assert!(bridge.initialize().await["result"].is_object());
-        drop(bridge.input.take());
-        assert!(!bridge.wait().await.2.contains(&token));
+        assert!(!bridge.close().await.stderr.contains(&token));
     }
     for (arguments, environment) in
         [(&[][..], [("PORTCULLIS_TOKEN", "wrong-token")]), (&header[..], [("MY_TOKEN", "wrong-token")])]
@@ -163,8 +187,7 @@ async fn a_token_in_the_environment() {
         let mut bridge = Bridge::start(&url, arguments, &environment);
         let response = bridge.initialize().await;
         assert_eq!(response["error"]["data"]["reason"], "mcp.unauthorized", "{response}");
-        drop(bridge.input.take());
-        let log = bridge.wait().await.2;
+        let log = bridge.close().await.stderr;
         assert!(log.contains("mcp.unauthorized"), "{log}");
         assert!(!log.contains("wrong-token"), "{log}");
     }
@@ -175,16 +198,14 @@ async fn a_token_in_the_environment() {
 async fn failures_are_reported_to_the_client_and_the_user() {
     let mut bridge = Bridge::start("http://127.0.0.1:9/mcp?secret=hush", &["--store", "/nowhere"], &[]);
     bridge.send(json!("garbage")).await;
-    let line = bridge.output.next_line().await.unwrap().unwrap();
-    assert_eq!(serde_json::from_str::<Value>(&line).unwrap()["error"]["code"], -32600);
+    assert_eq!(bridge.receive().await["error"]["code"], -32600);
     let response = bridge.initialize().await;
     assert_eq!(response["error"]["data"]["reason"], "fetch.connect", "{response}");
-    drop(bridge.input.take());
-    let (code, rest, log) = bridge.wait().await;
-    assert_eq!(code, Some(0), "{rest:?}");
-    assert_eq!(rest.len(), 0, "{rest:?}");
-    assert!(log.contains("fetch.connect"), "{log}");
-    assert!(!log.contains("hush"), "{log}");
+    let finished = bridge.close().await;
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert_eq!(finished.stdout, "", "{finished:?}");
+    assert!(finished.stderr.contains("fetch.connect"), "{finished:?}");
+    assert!(!finished.stderr.contains("hush"), "{finished:?}");
 }
 
 /// Each invalid argument causes an error of one line before anything is read.
@@ -213,8 +234,7 @@ async fn a_server_without_authorization() {
     let url = format!("{}/mcp", upstream.origin());
     let mut bridge = Bridge::start(&url, &["-H", "X-Team: blue"], &[]);
     assert!(bridge.initialize().await["result"].is_object());
-    drop(bridge.input.take());
-    bridge.wait().await;
+    bridge.close().await;
     let recorded = upstream.recorded();
     assert!(recorded.iter().all(|request| request.header("x-team") == Some("blue")), "{recorded:?}");
     assert_eq!(recorded.last().unwrap().method, "DELETE");
@@ -227,14 +247,12 @@ async fn a_client_that_has_disconnected() {
     let store = Scratch::path_for("store");
     let mut bridge = Bridge::start(&url, &["--auto-consent", "--store", store.as_str()], &[]);
     bridge.initialize().await;
-    let Bridge { mut process, input, output } = bridge;
+    let Bridge { mut process, mut input, output } = bridge;
     drop(output);
-    let mut input = input.unwrap();
     // The response to this is not read.
     input.write_all(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}\n").await.unwrap();
     assert_eq!(timeout(TIMEOUT, process.wait()).await.unwrap().unwrap().code(), Some(0));
-    demo.signal(Signal::TERM);
-    assert!(demo.wait().await.stderr.contains(r#""session.reason":"deleted""#));
+    assert!(demo.stop().await.stderr.contains(r#""session.reason":"deleted""#));
 }
 
 /// An interrupted stream is resumed, and a session that the server has lost is replaced by a new one.
@@ -242,6 +260,7 @@ async fn a_client_that_has_disconnected() {
 async fn broken_streams_and_lost_sessions() {
     const EVENTS: (&str, &str) = ("content-type", "text/event-stream");
     let progress = r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":1}}"#;
+    let has_first = AtomicBool::new(false);
     let upstream =
         Upstream::scripted(move |request| match (request.method.as_str(), request.header("last-event-id")) {
             ("POST", _) if request.message_method().as_deref() == Some("slow") => {
@@ -257,15 +276,10 @@ async fn broken_streams_and_lost_sessions() {
                 is_first.then(|| Upstream::response(404, &[], "gone"))
             }
             ("POST", _) if request.message_method().as_deref() == Some("initialize") => {
-                static FIRST: std::sync::Once = std::sync::Once::new();
-                let mut response = None;
-                FIRST.call_once(|| {
-                    let body =
-                        r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}"#;
-                    let headers = [("content-type", "application/json"), ("mcp-session-id", "first")];
-                    response = Some(Upstream::response(200, &headers, body));
-                });
-                response
+                let body = r#"{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}"#;
+                let headers = [("content-type", "application/json"), ("mcp-session-id", "first")];
+                let is_first = !has_first.swap(true, Ordering::Relaxed);
+                is_first.then(|| Upstream::response(200, &headers, body))
             }
             ("GET", None) => Some(Upstream::response(405, &[], "")),
             _ => None,
@@ -274,17 +288,12 @@ async fn broken_streams_and_lost_sessions() {
     let mut bridge = Bridge::start(&format!("{}/mcp", upstream.origin()), &["-H", "A: b"], &[]);
     bridge.initialize().await;
     bridge.send(json!({ "jsonrpc": "2.0", "id": 1, "method": "slow" })).await;
-    let mut lines = Vec::new();
-    for _ in 0..2 {
-        lines.push(timeout(TIMEOUT, bridge.output.next_line()).await.unwrap().unwrap().unwrap());
-    }
-    assert_eq!(lines[0], progress);
-    assert!(lines[1].contains(r#""resumed":true"#), "{lines:?}");
+    assert_eq!(bridge.line().await, progress);
+    assert_eq!(bridge.receive().await["result"]["resumed"], true);
 
     let response = bridge.request(2, "lost", json!({ "a": 1 })).await;
     assert_eq!(response["result"]["a"], 1, "{response}");
-    drop(bridge.input.take());
-    bridge.wait().await;
+    bridge.close().await;
     let methods: Vec<_> = upstream.recorded().iter().filter_map(|request| request.message_method()).collect();
     assert_eq!(methods.iter().filter(|method| *method == "initialize").count(), 2, "{methods:?}");
     assert_eq!(methods.iter().filter(|method| *method == "lost").count(), 2, "{methods:?}");
@@ -298,11 +307,12 @@ async fn a_token_of_another_client_opens_another_session() {
         .map(|id| format!("[[client]]\nid = \"{id}\"\nredirect_uris = [\"http://127.0.0.1/callback\"]\n"));
     let clients = Scratch::file("clients.toml", &clients.concat());
     let idp = ["--auto-consent", "--scope", "mcp:tools", "--scope", "mcp:admin", "--clients", clients.as_str()];
-    let idp = timeout(TIMEOUT, Idp::start(&idp)).await.unwrap();
+    let idp = Idp::start(&idp).await;
 
     let upstream = Upstream::start().await;
     // Clients compare the resource with the URL that they requested, so the address must be known before the start.
-    let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let port = ReservedPort::new();
+    let address = port.address();
     let _gateway = Portcullis::serve(&format!(
         r#"
         listen = "{address}"
@@ -339,12 +349,11 @@ async fn a_token_of_another_client_opens_another_session() {
 
     let response = bridge.request(2, "tools/call", json!({ "name": "admin_x", "arguments": {} })).await;
     assert_eq!(response["result"]["name"], "admin_x", "{response}");
-    drop(bridge.input.take());
-    let (code, rest, log) = bridge.wait().await;
-    assert_eq!(code, Some(0), "{log}");
-    assert!(rest.is_empty(), "{log}");
-    assert_eq!(log.lines().count(), 1, "{log}");
-    assert!(log.contains("the session is lost; opening another one"), "{log}");
+    let finished = bridge.close().await;
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert_eq!(finished.stdout, "", "{finished:?}");
+    assert_eq!(finished.stderr.lines().count(), 1, "{finished:?}");
+    assert!(finished.stderr.contains("the session is lost; opening another one"), "{finished:?}");
 
     let methods: Vec<_> = upstream.recorded().iter().filter_map(|request| request.message_method()).collect();
     let expected = ["initialize", "notifications/initialized", "resources/subscribe"];

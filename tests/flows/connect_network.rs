@@ -1,12 +1,12 @@
 //! `portcullis connect` with servers behind load balancers and proxies, and with many and large messages.
 
+use std::{collections::HashSet, io::Write as _};
+
 use flate2::{Compression, write::GzEncoder};
 use portcullis_scenarios::{Portcullis, Upstream};
 use serde_json::{Value, json};
-use std::{collections::HashSet, io::Write as _};
-use tokio::time::timeout;
 
-use crate::connect::{Bridge, TIMEOUT};
+use crate::connect::{Bridge, assert_silent_success};
 
 const JSON: (&str, &str) = ("content-type", "application/json");
 
@@ -40,11 +40,7 @@ async fn a_redirect_a_cookie_and_a_compressed_response() {
     let text = "x".repeat(100_000);
     let response = bridge.request(1, "echo", json!({ "text": text })).await;
     assert_eq!(response["result"]["text"], text);
-    drop(bridge.input.take());
-    let (code, rest, log) = bridge.wait().await;
-    assert_eq!(code, Some(0));
-    assert!(rest.is_empty(), "{rest:?}");
-    assert_eq!(log, "");
+    assert_silent_success(&bridge.close().await);
 
     let followed: Vec<_> = upstream.recorded().into_iter().filter(|request| request.target == "/mcp/").collect();
     assert!(followed.iter().all(|request| request.header("authorization") == Some("Bearer hush")));
@@ -62,8 +58,7 @@ async fn three_hundred_concurrent_calls() {
     }
     let mut received = HashSet::new();
     while received.len() < 300 {
-        let line = timeout(TIMEOUT, bridge.output.next_line()).await.unwrap().unwrap().unwrap();
-        let response: Value = serde_json::from_str(&line).unwrap();
+        let response = bridge.receive().await;
         assert_eq!(response["result"]["n"], response["id"], "{response}");
         received.insert(response["id"].as_i64().unwrap());
     }
@@ -80,14 +75,12 @@ async fn large_messages() {
     let text = "x".repeat(20_000_000);
     let response = bridge.request(1, "echo", json!({ "text": text })).await;
     assert_eq!(response["result"]["text"].as_str().unwrap().len(), text.len());
-
     drop(bridge);
 
     let mut bridge = Bridge::start(&url, &["--max-message", "1"], &[]);
     bridge.initialize().await;
     bridge.send_line(&format!(r#"{{"method":"echo","params":{{"text":"{text}"}},"jsonrpc":"2.0","id":"late"}}"#)).await;
-    let line = timeout(TIMEOUT, bridge.output.next_line()).await.unwrap().unwrap().unwrap();
-    let response: Value = serde_json::from_str(&line).unwrap();
+    let response = bridge.receive().await;
     assert_eq!(response["id"], "late");
     assert_eq!(response["error"]["data"]["reason"], "bridge.too_large");
     assert!(response["error"]["message"].as_str().unwrap().contains("--max-message"), "{response}");

@@ -1,7 +1,7 @@
-//! `portcullis status`, `list` and `token --scope`, error messages, and the debug log.
+//! `portcullis status`, `list`, `logout` and `token --scope`, error messages, and the debug log.
 
 use http::{Response, header};
-use portcullis_scenarios::{Peer, Portcullis, Scratch, portcullis_command, portcullis_program};
+use portcullis_scenarios::{Peer, Portcullis, Scratch};
 use serde_json::{Value, json};
 
 /// I7: `status` and `list` show the state of stored tokens, but not the tokens.
@@ -136,17 +136,30 @@ async fn errors_say_when_to_try_again() {
     }
 }
 
+/// G6: `SSL_CERT_FILE` that is empty or names a missing file is an error that names the variable and the fix.
+#[tokio::test]
+async fn an_unusable_certificate_variable() {
+    for (value, reason) in
+        [("", "SSL_CERT_FILE is empty"), ("/no/such/file.pem", "/no/such/file.pem, which cannot be read")]
+    {
+        let arguments = ["login", "https://127.0.0.1:1/mcp", "--auto-consent"];
+        let login = Portcullis::run_with(&arguments, &[("SSL_CERT_FILE", value)]).await;
+        assert_eq!(login.code, Some(1), "{login:?}");
+        assert!(login.stderr.contains(reason), "{login:?}");
+        assert!(login.stderr.contains("unset SSL_CERT_FILE"), "{login:?}");
+    }
+}
+
 /// J2: the debug log has every request of the sign-in, and no secret.
 #[tokio::test]
 async fn the_debug_log_has_every_request() {
     let server = Peer::start(|_| None).await;
     let url = server.url("/mcp?key=hidden");
     let store = Scratch::path_for("store");
-    let mut process = portcullis_command(portcullis_program());
-    process.args(["login", &url, "--auto-consent", "--store", store.as_str()]).env("PORTCULLIS_LOG", "debug");
-    let output = tokio::process::Command::from(process).output().await.unwrap();
-    let log = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.success(), "{log}");
+    let arguments = ["login", &url, "--auto-consent", "--store", store.as_str()];
+    let login = Portcullis::run_with(&arguments, &[("PORTCULLIS_LOG", "debug")]).await;
+    let log = login.stderr;
+    assert_eq!(login.code, Some(0), "{log}");
 
     for path in ["/mcp", "/.well-known/oauth-authorization-server", "/register", "/authorize", "/token"] {
         let line = log.lines().find(|line| line.contains(&format!("url=\"{}\"", server.url(path))));

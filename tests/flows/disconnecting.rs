@@ -5,8 +5,8 @@ use std::time::Duration;
 use portcullis_scenarios::{
     Connection, Deployment, EventStreams, RawRequest, RawUpstream, Request, call_message, modern_request,
 };
-use serde_json::json;
-use tokio::time::{sleep, timeout};
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep, timeout};
 
 /// Longer than it takes to detect that a client has disconnected.
 const DETECTION_TIME: Duration = Duration::from_millis(1500);
@@ -16,7 +16,7 @@ fn legacy(token: &str, session: &str) -> Request {
     Request::post(Deployment::ENDPOINT, body).bearer(token).session(session)
 }
 
-fn modern(token: &str, method: &str, params: &serde_json::Value) -> Request {
+fn modern(token: &str, method: &str, params: &Value) -> Request {
     let request = modern_request(Deployment::ENDPOINT, method, params).bearer(token);
     if method == "tools/call" { request.header("Mcp-Name", "slow") } else { request }
 }
@@ -37,21 +37,22 @@ async fn before_the_response() {
     let session = deployment.open_session(&token).await;
     let mut client = Connection::open(deployment.portcullis.address()).await;
     client.write(&legacy(&token, &session).to_bytes()).await;
+    raw.wait_for_requests(2).await;
 
     // The connection of `initialize` is either idle or used again, depending on the worker.
-    sleep(Duration::from_millis(300)).await;
     let with_legacy = raw.open();
     drop(client);
+    sleep(DETECTION_TIME).await;
+    assert_eq!(raw.open(), with_legacy, "the legacy request has ended");
+
     let mut client = Connection::open(deployment.portcullis.address()).await;
     client.write(&modern(&token, "tools/call", &json!({ "name": "slow" })).to_bytes()).await;
-    sleep(DETECTION_TIME).await;
+    raw.wait_for_requests(3).await;
     let with_modern = raw.open();
-    assert!(with_modern >= with_legacy, "the legacy request has ended");
-
     drop(client);
+    let disconnected = Instant::now();
     raw.wait_for_open(with_modern - 1).await;
-    sleep(DETECTION_TIME).await;
-    assert_eq!(raw.open(), with_modern - 1, "the legacy request has ended");
+    assert!(disconnected.elapsed() < DETECTION_TIME, "{:?}", disconnected.elapsed());
 }
 
 /// L4: the same applies during the response. In every revision, a stream of server messages ends with its client.

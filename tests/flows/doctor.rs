@@ -1,8 +1,6 @@
-//! `portcullis doctor`: exit codes and reports.
+//! `portcullis doctor` and `explain-token`: exit codes and reports.
 
-use std::net::TcpListener;
-
-use portcullis_scenarios::{Peer, Portcullis, Scratch};
+use portcullis_scenarios::{Peer, Portcullis, ReservedPort, Scratch};
 use portcullis_testkit::TestIssuer;
 use serde_json::Value;
 
@@ -13,6 +11,7 @@ async fn demo() -> (Portcullis, String) {
     (demo, url)
 }
 
+/// A report without a problem, as text and as JSON.
 #[tokio::test]
 async fn the_demo_has_no_problem() {
     let (_demo, url) = demo().await;
@@ -84,10 +83,11 @@ async fn tls_to_an_http_port_is_recognized() {
     assert!(finished.stdout.contains("does not speak TLS on this port"), "{finished:?}");
 }
 
+/// For a closed port and for a wrong path, the report names the problem, and the exit code is 1.
 #[tokio::test]
 async fn problems_are_reported_with_the_fix() {
-    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let finished = Portcullis::run(&["doctor", &format!("http://{free}/mcp")]).await;
+    let closed = ReservedPort::new();
+    let finished = Portcullis::run(&["doctor", &format!("http://{}/mcp", closed.address())]).await;
     assert_eq!(finished.code, Some(1), "{finished:?}");
     assert!(finished.stdout.contains("problem cannot connect"), "{finished:?}");
     assert!(finished.stdout.contains("fix:  start the server"), "{finished:?}");
@@ -98,6 +98,7 @@ async fn problems_are_reported_with_the_fix() {
     assert!(finished.stdout.contains("not with 401"), "{finished:?}");
 }
 
+/// Invalid arguments cause an error of one line, and the exit code is 2.
 #[tokio::test]
 async fn invalid_arguments_have_another_exit_code() {
     for arguments in [
@@ -112,6 +113,7 @@ async fn invalid_arguments_have_another_exit_code() {
     }
 }
 
+/// `explain-token` and `doctor --token` name the cause of a rejection. Neither the report nor the server's log has the token.
 #[tokio::test]
 async fn a_token_is_explained() {
     let (demo, url) = demo().await;

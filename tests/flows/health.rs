@@ -1,6 +1,6 @@
 //! `portcullis health`, the health check of the container image.
 
-use portcullis_scenarios::{Deployment, Finished, Portcullis, Scratch};
+use portcullis_scenarios::{Deployment, Finished, Portcullis, ReservedPort, Scratch};
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 
 /// Returns a configuration with these lines at the top, whose issuer cannot be reached.
@@ -21,7 +21,7 @@ fn configuration(base_url: &str, top: &str) -> String {
     )
 }
 
-/// Asks the server at the configured address, which comes from the environment.
+/// Runs `portcullis health` for this server, whose address is in the environment.
 async fn health(file: &Scratch, portcullis: &Portcullis, more: &[&str]) -> Finished {
     let arguments = [&["health", "--config", file.as_str()], more].concat();
     Portcullis::run_with(&arguments, &[("PORTCULLIS_LISTEN", &portcullis.address().to_string())]).await
@@ -40,8 +40,8 @@ async fn a_running_server_is_healthy() {
     assert_eq!(ready.code, Some(0), "{ready:?}");
     assert!(ready.stdout.contains("/readyz answered 200"), "{ready:?}");
 
-    let address = portcullis.address().to_string();
-    portcullis.stop().await;
+    let closed = ReservedPort::new();
+    let address = closed.address().to_string();
     let stopped = Portcullis::run(&["health", "--config", file.as_str(), "--listen", &address]).await;
     assert_eq!(stopped.code, Some(1), "{stopped:?}");
     assert!(stopped.stderr.contains("is the server running?"), "{stopped:?}");
@@ -60,9 +60,9 @@ async fn a_server_without_keys_is_not_ready() {
     assert!(ready.stderr.contains("/readyz answered 503"), "{ready:?}");
 }
 
-/// F8: a listener with TLS is asked over TLS. Its certificate is for another name than the address.
+/// F8: the health check of a listener with TLS uses TLS. The certificate is for another name than the address.
 #[tokio::test]
-async fn a_listener_with_tls_is_asked_over_tls() {
+async fn a_listener_with_tls_is_checked_over_tls() {
     let CertifiedKey { cert, signing_key } = generate_simple_self_signed(["mcp.example.com".to_owned()]).unwrap();
     let certificates = Scratch::file("cert.pem", &cert.pem());
     let key = Scratch::file("key.pem", &signing_key.serialize_pem());

@@ -23,6 +23,7 @@ async fn headers_at_the_upstream() {
         .header("X-Real-IP", "mallory")
         .header("X-Request-Id", "mallory")
         .header("traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
+        .header("Expect", "100-continue")
         .header("X-Custom", "kept");
     let response = deployment.send(request).await;
     assert_eq!(response.status, 200, "{response:?}");

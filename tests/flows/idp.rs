@@ -4,14 +4,15 @@ use std::process::Stdio;
 
 use portcullis_metadata::{PkceVerifier, authorization_server_urls};
 use portcullis_scenarios::{
-    HttpResponse, Portcullis, Process, Request, Scratch, portcullis_command, portcullis_program,
+    HttpResponse, Portcullis, Process, Request, Scratch, TIMEOUT, portcullis_command, portcullis_program,
 };
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader},
     process::ChildStdout,
+    time::timeout,
 };
 
-const REDIRECT: &str = "http%3A%2F%2F127.0.0.1%3A4321%2Fcallback";
+pub(crate) const REDIRECT: &str = "http%3A%2F%2F127.0.0.1%3A4321%2Fcallback";
 
 /// The running program. It is killed when dropped.
 pub(crate) struct Idp {
@@ -27,18 +28,35 @@ impl Idp {
         let mut process = Process::start("idp", &mut command).unwrap();
         let stdout = ChildStdout::from_std(process.take_stdout().unwrap()).unwrap();
         let mut lines = BufReader::new(stdout).lines();
-        let line = lines.next_line().await.unwrap().unwrap();
+        let line = timeout(TIMEOUT, lines.next_line()).await.unwrap().unwrap().unwrap();
         let issuer = line.strip_prefix("development authorization server: ").unwrap().to_owned();
         Self { _process: process, issuer }
     }
 
-    async fn send(&self, request: Request) -> HttpResponse {
-        let authority = self.issuer.strip_prefix("http://").unwrap();
-        request.send(authority.parse().unwrap()).await
+    /// Returns the authority and the path of the issuer.
+    fn parts(&self) -> (&str, &str) {
+        let rest = self.issuer.strip_prefix("http://").unwrap();
+        rest.split_at(rest.find('/').unwrap_or(rest.len()))
     }
 
-    async fn post(&self, path: &str, form: String) -> HttpResponse {
-        let request = Request::new("POST", path).header("Content-Type", "application/x-www-form-urlencoded");
+    /// Returns the path of the issuer.
+    pub(crate) fn issuer_path(&self) -> &str {
+        self.parts().1
+    }
+
+    /// Returns the path of an endpoint below the issuer.
+    pub(crate) fn path(&self, name: &str) -> String {
+        format!("{}/{name}", self.issuer_path().trim_end_matches('/'))
+    }
+
+    pub(crate) async fn send(&self, request: Request) -> HttpResponse {
+        request.send(self.parts().0.parse().unwrap()).await
+    }
+
+    /// Sends a form to an endpoint below the issuer.
+    pub(crate) async fn post(&self, name: &str, form: String) -> HttpResponse {
+        let request =
+            Request::new("POST", &self.path(name)).header("Content-Type", "application/x-www-form-urlencoded");
         self.send(request.body(form)).await
     }
 }
@@ -85,7 +103,7 @@ async fn metadata_and_code_grant_for_the_conformance_scenarios() {
         returned("code"),
         verifier.secret()
     );
-    let response = idp.post("/token", form).await;
+    let response = idp.post("token", form).await;
     assert_eq!(response.status, 200);
     assert_eq!(response.header("content-type"), Some("application/json"));
     assert_eq!(response.header("cache-control"), Some("no-store"));
@@ -110,10 +128,10 @@ async fn clients_and_tokens_come_from_files() {
     let idp = Idp::start(&arguments).await;
     let machine =
         "grant_type=client_credentials&client_id=machine&client_secret=hush&resource=http%3A%2F%2F127.0.0.1%2Fmcp";
-    let token = idp.post("/token", machine.to_owned()).await.json()["access_token"].as_str().unwrap().to_owned();
+    let token = idp.post("token", machine.to_owned()).await.json()["access_token"].as_str().unwrap().to_owned();
     let introspect = async || {
         let form = format!("client_id=resource&client_secret=hush&token={token}");
-        idp.post("/introspect", form).await.json()["active"].clone()
+        idp.post("introspect", form).await.json()["active"].clone()
     };
     assert_eq!(introspect().await, true);
 

@@ -5,27 +5,7 @@ use portcullis_metadata::PkceVerifier;
 use portcullis_scenarios::{HttpResponse, Portcullis, Request, Scratch};
 use serde_json::{Value, json};
 
-use crate::idp::Idp;
-
-const REDIRECT: &str = "http%3A%2F%2F127.0.0.1%3A4321%2Fcallback";
-
-/// Returns the path of an endpoint below the issuer.
-fn path(idp: &Idp, name: &str) -> String {
-    let (_, rest) = idp.issuer.split_once("://").unwrap();
-    let issuer_path = rest.find('/').map_or("", |start| &rest[start..]);
-    format!("{}/{name}", issuer_path.trim_end_matches('/'))
-}
-
-async fn send(idp: &Idp, request: Request) -> HttpResponse {
-    let (_, rest) = idp.issuer.split_once("://").unwrap();
-    let authority = rest.split('/').next().unwrap();
-    request.send(authority.parse().unwrap()).await
-}
-
-async fn post(idp: &Idp, name: &str, form: String) -> HttpResponse {
-    let request = Request::new("POST", &path(idp, name)).header("Content-Type", "application/x-www-form-urlencoded");
-    send(idp, request.body(form)).await
-}
+use crate::idp::{Idp, REDIRECT};
 
 /// Returns a parameter of the redirect of an authorization response.
 fn redirect_parameter(response: &HttpResponse, name: &str) -> Option<String> {
@@ -37,10 +17,10 @@ fn redirect_parameter(response: &HttpResponse, name: &str) -> Option<String> {
 async fn authorize(idp: &Idp, verifier: &PkceVerifier, parameters: &str) -> HttpResponse {
     let target = format!(
         "{}?response_type=code&state=s&redirect_uri={REDIRECT}&code_challenge={}&code_challenge_method=S256&{parameters}",
-        path(idp, "authorize"),
+        idp.path("authorize"),
         verifier.challenge().as_str()
     );
-    send(idp, Request::new("GET", &target)).await
+    idp.send(Request::new("GET", &target)).await
 }
 
 fn claims(token: &str) -> Value {
@@ -75,7 +55,7 @@ async fn like_entra() {
         "team=core",
     ];
     let idp = Idp::start(&arguments).await;
-    let metadata = send(&idp, Request::new("GET", &path(&idp, ".well-known/openid-configuration"))).await.json();
+    let metadata = idp.send(Request::new("GET", &idp.path(".well-known/openid-configuration"))).await.json();
     assert!(metadata["code_challenge_methods_supported"].is_null());
     assert!(metadata["registration_endpoint"].is_null());
 
@@ -90,7 +70,7 @@ async fn like_entra() {
         "grant_type=authorization_code&client_id=web&client_secret=hush&code={code}&code_verifier={}&redirect_uri={REDIRECT}",
         verifier.secret()
     );
-    let tokens = post(&idp, "token", form).await.json();
+    let tokens = idp.post("token", form).await.json();
     let payload = claims(tokens["access_token"].as_str().unwrap());
     assert_eq!(payload["aud"], "00001111-aaaa-2222-bbbb-3333cccc4444");
     assert_eq!(payload["scp"], "mcp:tools");
@@ -107,7 +87,7 @@ async fn like_authentik() {
         let common = ["--like", "authentik", "--auto-consent", "--clients", clients.as_str()];
         let idp = Idp::start(&[&common[..], options].concat()).await;
         assert!(idp.issuer.ends_with("/application/o/mcp/"), "{}", idp.issuer);
-        let metadata = send(&idp, Request::new("GET", &path(&idp, ".well-known/openid-configuration"))).await.json();
+        let metadata = idp.send(Request::new("GET", &idp.path(".well-known/openid-configuration"))).await.json();
         assert_eq!(metadata["issuer"], *idp.issuer);
         assert!(metadata["registration_endpoint"].is_null());
 
@@ -120,7 +100,7 @@ async fn like_authentik() {
             "grant_type=authorization_code&client_id=web&client_secret=hush&code={code}&code_verifier={}&redirect_uri={REDIRECT}",
             verifier.secret()
         );
-        let tokens = post(&idp, "token", form).await.json();
+        let tokens = idp.post("token", form).await.json();
         let payload = claims(tokens["access_token"].as_str().unwrap());
         assert_eq!(payload["aud"], audience);
         assert_eq!(payload["azp"], "web");
@@ -129,11 +109,10 @@ async fn like_authentik() {
     }
 }
 
-/// K1: `--like` accepts every provider that the help names.
+/// K1: each provider that `--like` accepts has its own form of issuers.
 #[tokio::test]
 async fn every_provider_starts() {
-    let help = Portcullis::run(&["idp", "--help"]).await;
-    for (provider, issuer_path) in [
+    let providers = [
         ("entra", "/aaaabbbb-0000-cccc-1111-dddd2222eeee/v2.0"),
         ("entra-v1", "/aaaabbbb-0000-cccc-1111-dddd2222eeee/v2.0"),
         ("google", ""),
@@ -142,15 +121,15 @@ async fn every_provider_starts() {
         ("auth0", "/"),
         ("keycloak", "/realms/mcp"),
         ("authentik", "/application/o/mcp/"),
-    ] {
-        assert!(help.stdout.contains(provider), "{provider}: {help:?}");
+    ];
+    for (provider, issuer_path) in providers {
         let idp = Idp::start(&["--like", provider]).await;
-        let (_, rest) = idp.issuer.split_once("://").unwrap();
-        assert_eq!(rest.find('/').map_or("", |start| &rest[start..]), issuer_path);
+        assert_eq!(idp.issuer_path(), issuer_path, "{provider}");
     }
     let unknown = Portcullis::run(&["idp", "--like", "azure"]).await;
     assert_eq!(unknown.code, Some(2), "{unknown:?}");
-    assert!(unknown.stderr.contains("entra"), "{unknown:?}");
+    let names = providers.map(|(provider, _)| provider).join(", ");
+    assert!(unknown.stderr.contains(&format!("[possible values: {names}]")), "{unknown:?}");
 }
 
 /// K1: the admin API approves the device flow.
@@ -159,25 +138,25 @@ async fn a_device_is_approved_by_the_admin_api() {
     let idp = Idp::start(&["--admin"]).await;
     let device = "urn:ietf:params:oauth:grant-type:device_code";
     let body = json!({ "token_endpoint_auth_method": "none", "grant_types": [device] }).to_string();
-    let client = send(&idp, Request::post(&path(&idp, "register"), body)).await.json();
+    let client = idp.send(Request::post(&idp.path("register"), body)).await.json();
     let id = client["client_id"].as_str().unwrap();
     let target = format!("client_id={id}&resource=http%3A%2F%2F127.0.0.1%3A3000%2Fmcp");
-    let started = post(&idp, "device_authorization", target).await.json();
+    let started = idp.post("device_authorization", target).await.json();
     let poll = format!(
         "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Adevice_code&client_id={id}&device_code={}",
         started["device_code"].as_str().unwrap()
     );
-    assert_eq!(post(&idp, "token", poll.clone()).await.json()["error"], "authorization_pending");
-    assert_eq!(post(&idp, "token", poll).await.json()["error"], "slow_down");
+    assert_eq!(idp.post("token", poll.clone()).await.json()["error"], "authorization_pending");
+    assert_eq!(idp.post("token", poll).await.json()["error"], "slow_down");
 
     let page = started["verification_uri_complete"].as_str().unwrap().strip_prefix(&*idp.issuer).unwrap();
-    let page = send(&idp, Request::new("GET", page)).await;
+    let page = idp.send(Request::new("GET", page)).await;
     assert_eq!(page.status, 200);
     assert!(page.text().contains(started["user_code"].as_str().unwrap()));
 
     let decision = json!({ "user_code": started["user_code"], "decision": "allow", "user": "zoe" }).to_string();
-    assert_eq!(send(&idp, Request::post("/admin/device", decision.as_str())).await.status, 204);
-    assert_eq!(send(&idp, Request::post("/admin/device", decision.as_str())).await.status, 404);
+    assert_eq!(idp.send(Request::post("/admin/device", decision.as_str())).await.status, 204);
+    assert_eq!(idp.send(Request::post("/admin/device", decision.as_str())).await.status, 404);
 }
 
 /// K1: a client manages its registration, and a forgotten one gets an error page without a redirect.
@@ -185,31 +164,31 @@ async fn a_device_is_approved_by_the_admin_api() {
 async fn a_forgotten_client_gets_an_error_page() {
     let idp = Idp::start(&["--admin", "--auto-consent", "--default-resource", "http://127.0.0.1:3000/mcp"]).await;
     let body = r#"{"redirect_uris":["http://127.0.0.1/callback"],"token_endpoint_auth_method":"none"}"#;
-    let client = send(&idp, Request::post("/register", body)).await.json();
+    let client = idp.send(Request::post("/register", body)).await.json();
     let id = client["client_id"].as_str().unwrap();
     let uri = client["registration_client_uri"].as_str().unwrap().strip_prefix(&*idp.issuer).unwrap();
     let token = client["registration_access_token"].as_str().unwrap();
-    assert_eq!(send(&idp, Request::new("GET", uri).bearer(token)).await.json(), client);
+    assert_eq!(idp.send(Request::new("GET", uri).bearer(token)).await.json(), client);
 
     let verifier = PkceVerifier::generate().unwrap();
     let parameters = format!("client_id={id}");
     assert!(redirect_parameter(&authorize(&idp, &verifier, &parameters).await, "code").is_some());
 
-    assert_eq!(send(&idp, Request::post("/admin/forget", json!({ "client_id": id }).to_string())).await.status, 204);
+    assert_eq!(idp.send(Request::post("/admin/forget", json!({ "client_id": id }).to_string())).await.status, 204);
     let page = authorize(&idp, &verifier, &parameters).await;
     assert_eq!(page.status, 400);
     assert_eq!(page.header("location"), None);
-    assert_eq!(send(&idp, Request::new("GET", uri).bearer(token)).await.status, 401);
+    assert_eq!(idp.send(Request::new("GET", uri).bearer(token)).await.status, 401);
 }
 
 /// K1: `--client-auth python-sdk` lists and registers `client_secret_post`.
 #[tokio::test]
 async fn client_authentication_like_the_python_sdk() {
     let idp = Idp::start(&["--client-auth", "python-sdk"]).await;
-    let metadata = send(&idp, Request::new("GET", "/.well-known/oauth-authorization-server")).await.json();
+    let metadata = idp.send(Request::new("GET", "/.well-known/oauth-authorization-server")).await.json();
     assert_eq!(metadata["token_endpoint_auth_methods_supported"], json!(["client_secret_post", "client_secret_basic"]));
     let body = r#"{"redirect_uris":["http://127.0.0.1/callback"],"token_endpoint_auth_method":"client_secret_basic"}"#;
-    let client = send(&idp, Request::post("/register", body)).await.json();
+    let client = idp.send(Request::post("/register", body)).await.json();
     assert_eq!(client["token_endpoint_auth_method"], "client_secret_post");
 }
 

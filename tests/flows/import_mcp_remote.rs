@@ -45,6 +45,7 @@ impl Home {
     }
 }
 
+/// The configuration files of clients, and the member with the servers.
 const CLIENTS: [(&str, &str); 5] = [
     (".config/Claude/claude_desktop_config.json", "mcpServers"),
     (".cursor/mcp.json", "mcpServers"),
@@ -98,7 +99,9 @@ async fn all_clients_are_rewritten_once() {
     let again = home.run(&["import-mcp-remote", "--write"]).await;
     assert_eq!(again.code, Some(0), "{again:?}");
     assert!(again.stderr.contains("nothing to change"), "{again:?}");
-    assert!(!home.0.path().join(".cursor/mcp.json.backup-2").exists());
+    for (path, _) in CLIENTS {
+        assert!(!home.0.path().join(format!("{path}.backup-2")).exists(), "{path}");
+    }
 }
 
 /// I9, H3: the tokens of mcp-remote move with their client registration and are refreshed at their issuer. The files of

@@ -4,7 +4,7 @@ use std::{fs, os::unix::fs::PermissionsExt as _, path::PathBuf};
 
 use http::{Response, header};
 use portcullis_scenarios::{
-    Finished, Peer, Portcullis, Scratch, Terminal, Upstream, free_address, in_terminal, portcullis_command,
+    Finished, Peer, Portcullis, ReservedPort, Scratch, Terminal, Upstream, in_terminal, portcullis_command,
     portcullis_program,
 };
 use serde_json::json;
@@ -18,13 +18,15 @@ struct Setup {
     upstream: Upstream,
     base_url: String,
     folder: Scratch,
+    _port: ReservedPort,
 }
 
 impl Setup {
     async fn start() -> Self {
         let idp = Idp::start(&["--issuer-path", "/realms/dev"]).await;
-        let base_url = format!("http://{}", free_address().unwrap());
-        Self { idp, upstream: Upstream::start().await, base_url, folder: Scratch::folder("init") }
+        let port = ReservedPort::new();
+        let base_url = format!("http://{}", port.address());
+        Self { idp, upstream: Upstream::start().await, base_url, folder: Scratch::folder("init"), _port: port }
     }
 
     fn file(&self) -> PathBuf {
@@ -39,7 +41,7 @@ impl Setup {
         fs::read_to_string(self.file()).unwrap()
     }
 
-    /// Runs it with all required options.
+    /// Runs `init` with all required options.
     async fn run(&self, issuer: &str, more: &[&str]) -> Finished {
         let config = self.config();
         let upstream = format!("{}/mcp", self.upstream.origin());
@@ -63,7 +65,8 @@ async fn a_local_proxy_has_the_address_of_the_base_url() {
     assert_eq!(without.code, Some(1), "{without:?}");
     assert!(without.stdout.contains("another program listens"), "{without:?}");
 
-    let listen = free_address().unwrap().to_string();
+    let port = ReservedPort::new();
+    let listen = port.address().to_string();
     let finished = setup.run(&setup.idp.issuer, &["--listen", &listen]).await;
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert!(
@@ -184,11 +187,12 @@ async fn an_existing_file_is_kept() {
 #[tokio::test]
 async fn problems_need_force() {
     let setup = Setup::start().await;
-    let dead = format!("http://{}/mcp", free_address().unwrap());
+    let port = ReservedPort::new();
+    let closed = format!("http://{}/mcp", port.address());
     let config = setup.config();
     let issuer = setup.idp.issuer.clone();
     let arguments =
-        ["init", "--config", &config, "--base-url", &setup.base_url, "--upstream", &dead, "--issuer", &issuer];
+        ["init", "--config", &config, "--base-url", &setup.base_url, "--upstream", &closed, "--issuer", &issuer];
     let rejected = Portcullis::run(&arguments).await;
     assert_eq!(rejected.code, Some(1), "{rejected:?}");
     assert!(!setup.file().exists(), "{rejected:?}");
@@ -206,12 +210,14 @@ async fn offline_makes_no_requests() {
     let mut setup = Setup::start().await;
     let occupied = TcpListener::bind("127.0.0.1:0").await.unwrap();
     setup.base_url = format!("http://{}", occupied.local_addr().unwrap());
-    let nowhere = format!("http://{}", free_address().unwrap());
+    let port = ReservedPort::new();
+    let nowhere = format!("http://{}", port.address());
     let rejected = setup.run(&nowhere, &[]).await;
     assert_eq!(rejected.code, Some(1), "{rejected:?}");
     assert!(rejected.stderr.contains("2 problems;"), "{rejected:?}");
 
     let requests = setup.upstream.count();
+    assert!(requests > 0, "the upstream was tested");
     let written = setup.run(&nowhere, &["--offline"]).await;
     assert_eq!(written.code, Some(0), "{written:?}");
     assert_eq!(setup.upstream.count(), requests, "{written:?}");

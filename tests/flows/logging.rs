@@ -1,6 +1,6 @@
 //! The log lines of requests, sessions and failures.
 
-use portcullis_scenarios::{Deployment, INITIALIZE, Request, call_message, free_address};
+use portcullis_scenarios::{Deployment, INITIALIZE, Request, ReservedPort, call_message};
 use serde_json::{Value, json};
 
 /// J1, J2: every request has one access line with the status and the caller, without the query.
@@ -8,23 +8,25 @@ use serde_json::{Value, json};
 async fn access_lines() {
     let deployment = Deployment::start().await;
     let token = deployment.token().subject("alice").client_id("editor").sign();
-    for (request, path, status, subject) in [
-        (Request::post("/mcp?a=b", INITIALIZE).bearer(&token), "/mcp", 200, Some("alice")),
-        (Request::post("/mcp", "{").bearer(&token), "/mcp", 400, Some("alice")),
-        (Request::post("/mcp", INITIALIZE), "/mcp", 401, None),
-        (Request::post("/mcp", INITIALIZE).bearer(&deployment.test_issuer.token().sign()), "/mcp", 403, Some("alice")),
-        (Request::new("GET", "/nowhere?a=b"), "/nowhere", 404, None),
-        (Request::new("GET", "/healthz"), "/healthz", 200, None),
-        (Request::new("GET", "/readyz"), "/readyz", 200, None),
-        (Request::new("GET", Deployment::METADATA_PATH), Deployment::METADATA_PATH, 200, None),
-        (Request::new("GET", "/mcp").header("Origin", "http://attacker.example"), "/mcp", 403, None),
+    for (request, status, subject) in [
+        (Request::post("/mcp?a=b", INITIALIZE).bearer(&token), 200, Some("alice")),
+        (Request::post("/mcp", "{").bearer(&token), 400, Some("alice")),
+        (Request::post("/mcp", INITIALIZE), 401, None),
+        (Request::post("/mcp", INITIALIZE).bearer(&deployment.test_issuer.token().sign()), 403, Some("alice")),
+        (Request::new("GET", "/nowhere?a=b"), 404, None),
+        (Request::new("GET", "/healthz"), 200, None),
+        (Request::new("GET", "/readyz"), 200, None),
+        (Request::new("GET", Deployment::METADATA_PATH), 200, None),
+        (Request::new("GET", "/mcp").header("Origin", "http://attacker.example"), 403, None),
     ] {
-        let method = String::from_utf8(request.to_bytes()).unwrap().split(' ').next().unwrap().to_owned();
+        let head = String::from_utf8(request.to_bytes()).unwrap();
+        let [method, target] = [0, 1].map(|word| head.split(' ').nth(word).unwrap());
+        let path = target.split('?').next().unwrap();
         let response = deployment.send(request).await;
         assert_eq!(response.status, status, "{response:?}");
         let line = deployment.portcullis.access_line(&response).await;
         assert_eq!(line["level"], "INFO", "{line}");
-        assert_eq!(line["http.method"], method.as_str(), "{line}");
+        assert_eq!(line["http.method"], method, "{line}");
         assert_eq!(line["http.path"], path, "{line}");
         assert_eq!(line["http.status"], status, "{line}");
         assert_eq!(line["principal.subject"].as_str(), subject, "{line}");
@@ -125,7 +127,8 @@ async fn rejections_are_explained() {
 /// J1, L1: the failure of an upstream is logged with the resource and the address.
 #[tokio::test]
 async fn failures_name_the_upstream() {
-    let address = free_address().unwrap();
+    let closed = ReservedPort::new();
+    let address = closed.address();
     let deployment = Deployment::builder()
         .upstream_setting(format!("{{ http = \"http://{address}/mcp?key=canary\" }}"))
         .start()

@@ -81,23 +81,17 @@ async fn a_token_in_the_environment() {
     let fixture = Fixture::start().await;
     fixture.run("login", &["--auto-consent"]).await;
     let token = fixture.run("token", &[]).await.stdout.trim().to_owned();
-    let with = |command: &'static str, token: &str| {
-        let arguments = [command, &fixture.url, "tools/list"].map(str::to_owned);
-        let token = token.to_owned();
-        async move {
-            let arguments: Vec<_> =
-                arguments.iter().map(String::as_str).take(if command == "call" { 3 } else { 2 }).collect();
-            Portcullis::run_with(&arguments, &[("PORTCULLIS_TOKEN", &token)]).await
-        }
-    };
-    assert_eq!(with("call", &token).await.code, Some(0));
-    assert_eq!(with("token", &token).await.stdout.trim(), token);
+    let with =
+        async |token: &str, arguments: &[&str]| Portcullis::run_with(arguments, &[("PORTCULLIS_TOKEN", token)]).await;
+    let url = fixture.url.as_str();
+    assert_eq!(with(&token, &["call", url, "tools/list"]).await.code, Some(0));
+    assert_eq!(with(&token, &["token", url]).await.stdout.trim(), token);
 
-    let rejected = with("call", "wrong").await;
+    let rejected = with("wrong", &["call", url, "tools/list"]).await;
     assert_eq!(rejected.code, Some(1), "{rejected:?}");
     assert_eq!(rejected.stderr.lines().count(), 1, "{rejected:?}");
-    assert_eq!(with("login", &token).await.code, Some(1));
-    assert!(with("token", "").await.stderr.contains("PORTCULLIS_TOKEN is empty"));
+    assert_eq!(with(&token, &["login", url]).await.code, Some(1));
+    assert!(with("", &["token", url]).await.stderr.contains("PORTCULLIS_TOKEN is empty"));
 }
 
 /// H3: an authorization server that the resource does not list is not used. Each invalid setting causes an error of one

@@ -5,7 +5,8 @@ use serde_json::json;
 
 const ROOT: &str = "/.well-known/oauth-protected-resource";
 
-/// A1, A2, A3: the document is served without authentication at the path form and at the root form, with any `Host`.
+/// A1, A2, A3: the document is served without authentication at the path form and at the root form, and does not depend on the
+/// `Host`.
 #[tokio::test]
 async fn the_document() {
     let settings = "scopes_supported = [\"mcp:tools\"]\nresource_name = \"Tools\"\nresource_documentation = \"https://docs.example/\"";

@@ -1,6 +1,6 @@
 //! Metrics over the listener for administrators.
 
-use portcullis_scenarios::{Administration, Deployment, Request, Upstream, call_message};
+use portcullis_scenarios::{Administration, Deployment, RecordedRequest, Request, Scratch, Upstream, call_message};
 use serde_json::json;
 
 /// Returns the value of a sample.
@@ -66,11 +66,11 @@ async fn the_demo_server_is_measured() {
     assert_eq!(value(&text, &count), Some(1.0), "{text}");
 }
 
-/// J7: failures of the upstream, ended sessions and ended streams have their reason codes.
+/// J7: failures of the upstream and ended sessions have their reason codes.
 #[tokio::test]
 async fn failures_are_counted() {
     let administration = Administration::default();
-    let script = |request: &portcullis_scenarios::RecordedRequest| {
+    let script = |request: &RecordedRequest| {
         (request.message_method().as_deref() == Some("broken")).then(|| Upstream::response(401, &[], ""))
     };
     let builder = Deployment::builder().upstream(Upstream::scripted(script).await);
@@ -92,10 +92,10 @@ async fn failures_are_counted() {
 #[tokio::test]
 async fn metrics_have_a_token_of_their_own() {
     let administration = Administration::default();
-    let metrics_token = portcullis_scenarios::Scratch::file("metrics-token", "metrics-token-of-a-scenario-0123456789");
+    let reader = "metrics-token-of-a-scenario-0123456789";
+    let metrics_token = Scratch::file("metrics-token", reader);
     let tables = format!("{}\nmetrics_token = {{ file = \"{}\" }}", administration.table(), metrics_token.as_str());
     let deployment = Deployment::builder().tables(tables).start().await;
-    let reader = "metrics-token-of-a-scenario-0123456789";
     assert!(administration.metrics(reader).await.contains("portcullis_build_info"));
     assert!(administration.metrics(Administration::TOKEN).await.contains("portcullis_build_info"));
 

@@ -1,9 +1,10 @@
 //! Tokens that are revoked at the development authorization server.
 
+use std::net::SocketAddr;
+
 use portcullis_devidp::{ClientSettings, DevIdp, DevIdpSettings};
 use portcullis_metadata::{PkceVerifier, Secret};
 use portcullis_scenarios::{Deployment, HttpResponse, Request, Scratch};
-use std::net::SocketAddr;
 
 const SECRET: &str = "hush-hush";
 const REDIRECT: &str = "http://127.0.0.1:4321/callback";

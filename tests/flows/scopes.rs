@@ -1,4 +1,4 @@
-//! Scopes: required, by route, and by method and name.
+//! Scopes that requests need, by resource, route, method and name, and the claims and forms of names in which tokens have them.
 
 use portcullis_scenarios::{Deployment, INITIALIZE, Request, call_message, modern_request};
 use serde_json::json;
@@ -135,4 +135,23 @@ async fn scopes_of_other_claims() {
         assert_eq!(response.status, 403, "{case}: {response:?}");
         deployment.portcullis.assert_denied(&response, "scope.insufficient").await;
     }
+}
+
+/// B3: `serve` challenges with the form of a scope that clients must request, and accepts tokens with the short form.
+#[tokio::test]
+async fn a_challenge_names_the_listed_form() {
+    const LISTED: &str = "api://11112222-bbbb/mcp:tools";
+    let lines = format!("scopes_supported = [\"{LISTED}\"]\nrequired_scopes = [\"mcp:tools\"]");
+    let deployment = Deployment::builder().resource(lines).start().await;
+    for (token, status) in [(None, 401), (Some(deployment.token().scope("other").sign()), 403)] {
+        let mut post = Request::post(Deployment::ENDPOINT, INITIALIZE);
+        if let Some(token) = &token {
+            post = post.bearer(token);
+        }
+        let answer = deployment.send(post).await;
+        assert_eq!(answer.status, status, "{answer:?}");
+        let challenge = answer.header("www-authenticate").unwrap();
+        assert!(challenge.contains(&format!("scope=\"{LISTED}\"")), "{challenge}");
+    }
+    deployment.open_session(&deployment.good_token()).await;
 }

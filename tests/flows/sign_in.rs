@@ -7,16 +7,17 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
-    time::Duration,
 };
 
 use portcullis_scenarios::{
-    Peer, PeerRequest, PeerResponse, Portcullis, Process, Scratch, portcullis_command, portcullis_program,
+    Peer, PeerRequest, PeerResponse, Portcullis, Process, ReservedPort, Scratch, TIMEOUT, portcullis_command,
+    portcullis_program,
 };
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
-    process::{ChildStdin, ChildStdout},
+    net::TcpStream,
+    process::ChildStderr,
     time::timeout,
 };
 
@@ -204,9 +205,9 @@ async fn connect_on_another_device() {
         let url = peer.url("/mcp");
         let mut bridge = Bridge::start_command(command, &[&url, option], &[("XDG_STATE_HOME", state.as_str())]);
         assert!(bridge.initialize().await["result"].is_object());
-        bridge.close();
-        let (code, _, log) = bridge.wait().await;
-        assert_eq!(code, Some(0), "{log}");
+        let finished = bridge.close().await;
+        assert_eq!(finished.code, Some(0), "{finished:?}");
+        let log = finished.stderr;
         assert!(log.contains(&peer.url("/device")), "{log}");
         assert!(log.contains("BCDF-GHJK"), "{log}");
         assert!(!log.contains("the-device"), "{log}");
@@ -258,9 +259,9 @@ async fn forgotten_registrations_are_replaced() {
     let store = Scratch::path_for("store");
     let run = async |arguments: &[&str]| Portcullis::run(&[arguments, &["--store", store.as_str()]].concat()).await;
     let registrations = || peer.requests("/register").len();
-    for expected in [1, 1] {
+    for _ in 0..2 {
         assert_eq!(run(&["login", &url, "--auto-consent"]).await.code, Some(0));
-        assert_eq!(registrations(), expected);
+        assert_eq!(registrations(), 1);
     }
     known.fetch_add(1, Ordering::Relaxed);
     let login = run(&["login", &url, "--auto-consent"]).await;
@@ -286,24 +287,14 @@ async fn forgotten_registrations_are_replaced() {
     }
     for wrong in [&["logout"][..], &["logout", &url, "--all"]] {
         let rejected = run(wrong).await;
-        assert!(rejected.code.is_some_and(|code| code != 0), "{rejected:?}");
+        assert_eq!(rejected.code, Some(1), "{rejected:?}");
+        assert!(rejected.stderr.contains("--all"), "{rejected:?}");
     }
 }
 
 /// Sends `initialize` through `connect` and returns the response.
 async fn initialize_through_connect(url: &str, arguments: &[&str]) -> Value {
-    let mut command = portcullis_command(portcullis_program());
-    command.args(["connect", url]).args(arguments);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let mut process = Process::start("connect", &mut command).unwrap();
-    let mut input = ChildStdin::from_std(process.take_stdin().unwrap()).unwrap();
-    let mut lines = BufReader::new(ChildStdout::from_std(process.take_stdout().unwrap()).unwrap()).lines();
-    let client = json!({ "name": "t", "version": "1" });
-    let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client });
-    let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params });
-    input.write_all(format!("{message}\n").as_bytes()).await.unwrap();
-    let line = timeout(Duration::from_secs(20), lines.next_line()).await.unwrap().unwrap().unwrap();
-    serde_json::from_str(&line).unwrap()
+    Bridge::start(url, arguments, &[]).initialize().await
 }
 
 /// I8, I10: `connect` uses the client credentials grant, or the token that a program prints. No browser is needed.
@@ -340,17 +331,18 @@ async fn connect_without_a_user() {
 async fn a_preregistered_redirect_uri() {
     let peer = Peer::start(|_| None).await;
     let url = peer.url("/mcp");
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
+    let reserved = ReservedPort::new();
+    let port = reserved.port().to_string();
     let redirect = ["--callback-host", "localhost", "--callback-path", "/oauth/callback", "--callback-port", &port];
     let mut command = portcullis_command(portcullis_program());
     let store = Scratch::path_for("store");
     command.args(["login", &url, "--no-browser", "--client-id", "me", "--store", store.as_str()]).args(redirect);
     command.stdin(Stdio::null()).stderr(Stdio::piped());
     let mut process = Process::start("login", &mut command).unwrap();
-    let stderr = tokio::process::ChildStderr::from_std(process.take_stderr().unwrap()).unwrap();
+    let stderr = ChildStderr::from_std(process.take_stderr().unwrap()).unwrap();
     let mut lines = BufReader::new(stderr).lines();
     let page = loop {
-        let line = timeout(Duration::from_secs(20), lines.next_line()).await.unwrap().unwrap().unwrap();
+        let line = timeout(TIMEOUT, lines.next_line()).await.unwrap().unwrap().unwrap();
         if let Ok(page) = url::Url::parse(&line) {
             break page;
         }
@@ -362,13 +354,14 @@ async fn a_preregistered_redirect_uri() {
     redirected.query_pairs_mut().append_pair("code", "c").append_pair("state", &query["state"]);
     redirected.query_pairs_mut().append_pair("iss", &peer.url(""));
     let target = format!("{}?{}", redirected.path(), redirected.query().unwrap());
-    let mut stream = tokio::net::TcpStream::connect(("127.0.0.1", port.parse::<u16>().unwrap())).await.unwrap();
+    let mut stream = TcpStream::connect(reserved.address()).await.unwrap();
     stream.write_all(format!("GET {target} HTTP/1.1\r\n\r\n").as_bytes()).await.unwrap();
-    let status = timeout(Duration::from_secs(20), process.wait()).await.unwrap().unwrap();
+    let status = timeout(TIMEOUT, process.wait()).await.unwrap().unwrap();
     assert!(status.success());
 
-    for wrong in [["--callback-host", "0.0.0.0"], ["--callback-path", "/a?b"]] {
-        let rejected = Portcullis::run(&[&["login", &url][..], &wrong].concat()).await;
-        assert!(rejected.code.is_some_and(|code| code != 0), "{rejected:?}");
+    for (option, value, code) in [("--callback-host", "0.0.0.0", 2), ("--callback-path", "/a?b", 1)] {
+        let rejected = Portcullis::run(&["login", &url, option, value]).await;
+        assert_eq!(rejected.code, Some(code), "{rejected:?}");
+        assert!(rejected.stderr.contains(option), "{rejected:?}");
     }
 }

@@ -1,20 +1,20 @@
 //! Response bodies are streamed; incomplete ones stay incomplete.
 
-use portcullis_scenarios::{ChannelBody, Connection, Deployment, Request, Upstream, call_message};
+use bytes::Bytes;
+use http::Response;
+use portcullis_scenarios::{
+    ChannelBody, Connection, Deployment, RawUpstream, RecordedRequest, Request, ResponseBody, Upstream, call_message,
+    modern_request,
+};
 use serde_json::json;
 use tokio::sync::mpsc::UnboundedSender;
 
 /// Returns an upstream script whose response to `tools/call` or GET has a body that the test sends through the sender.
-fn script() -> (
-    UnboundedSender<bytes::Bytes>,
-    impl Fn(&portcullis_scenarios::RecordedRequest) -> Option<http::Response<portcullis_scenarios::ResponseBody>>
-    + Send
-    + Sync
-    + 'static,
-) {
+fn script()
+-> (UnboundedSender<Bytes>, impl Fn(&RecordedRequest) -> Option<Response<ResponseBody>> + Send + Sync + 'static) {
     let (sender, body) = ChannelBody::new();
     let body = std::sync::Mutex::new(Some(body));
-    let script = move |request: &portcullis_scenarios::RecordedRequest| {
+    let script = move |request: &RecordedRequest| {
         if request.method != http::Method::GET && request.message_method().as_deref() != Some("tools/call") {
             return None;
         }
@@ -25,7 +25,7 @@ fn script() -> (
 }
 
 /// Asserts that each event of a response arrives before the next one is sent.
-async fn assert_streamed(deployment: Deployment, request: Request, events: UnboundedSender<bytes::Bytes>) {
+async fn assert_streamed(deployment: Deployment, request: Request, events: UnboundedSender<Bytes>) {
     let mut connection = Connection::open(deployment.portcullis.address()).await;
     connection.write(&request.to_bytes()).await;
     let head = connection.head().await.unwrap();
@@ -36,7 +36,6 @@ async fn assert_streamed(deployment: Deployment, request: Request, events: Unbou
     for number in 0..3 {
         let event = format!("data: {{\"number\":{number}}}\n\n");
         events.send(event.clone().into()).unwrap();
-        // Each event is read before the next one is sent.
         assert_eq!(connection.chunk().await.as_deref(), Some(event.as_bytes()));
     }
     drop(events);
@@ -71,14 +70,14 @@ async fn a_get_over_a_unix_socket() {
 /// L1: if an upstream fails within a body, the response ends as incomplete.
 #[tokio::test]
 async fn an_incomplete_response_of_the_upstream() {
-    let raw = portcullis_scenarios::RawUpstream::start(
+    let raw = RawUpstream::start(
         "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{\"half\":",
     )
     .await;
-    let deployment = Deployment::builder().upstream_setting(format!("{{ http = \"{}\" }}", raw.url())).start().await;
+    let deployment = Deployment::builder().upstream_setting(raw.setting()).start().await;
     let token = deployment.good_token();
     let mut connection = Connection::open(deployment.portcullis.address()).await;
-    let list = portcullis_scenarios::modern_request(Deployment::ENDPOINT, "tools/list", &json!({}));
+    let list = modern_request(Deployment::ENDPOINT, "tools/list", &json!({}));
     connection.write(&list.bearer(&token).to_bytes()).await;
 
     // Whether the head is sent before the failure is detected depends on timing. The response is never complete.
@@ -92,12 +91,12 @@ async fn an_incomplete_response_of_the_upstream() {
 /// E2, L1: an `initialize` with an incomplete response opens no session and is reported as a failure of the upstream.
 #[tokio::test]
 async fn an_incomplete_initialize_response() {
-    let raw = portcullis_scenarios::RawUpstream::start(
+    let raw = RawUpstream::start(
         "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nMcp-Session-Id: theirs\r\nContent-Length: 100\r\n\r\n{\"half\":",
     )
     .await;
-    let setting = format!("{{ http = \"{}\" }}", raw.url());
-    let deployment = Deployment::builder().upstream_setting(setting).tables("[session]\nmax_total = 1").start().await;
+    let deployment =
+        Deployment::builder().upstream_setting(raw.setting()).tables("[session]\nmax_total = 1").start().await;
     let token = deployment.good_token();
     for _ in 0..2 {
         let response = deployment.try_token(&token).await;

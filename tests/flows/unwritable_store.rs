@@ -1,10 +1,7 @@
 //! Signing in and refreshing with a credential store that cannot be written.
 
-use std::process::Stdio;
-
-use portcullis_scenarios::{Finished, Peer, Portcullis, Scratch, portcullis_command, portcullis_program};
+use portcullis_scenarios::{Finished, Peer, Portcullis, Scratch};
 use serde_json::json;
-use tokio::io::AsyncWriteExt as _;
 
 /// Starts a server whose tokens expire after a second and whose refresh tokens can be used once.
 async fn server() -> Peer {
@@ -23,16 +20,7 @@ async fn server() -> Peer {
 
 /// Runs the program with a file size limit of zero, which has the same effect as a full disk.
 async fn run_on_full_disk(arguments: &[&str], input: &str) -> Finished {
-    let mut shell = portcullis_command("sh".as_ref());
-    shell.args(["-c", "trap '' XFSZ; ulimit -f 0; exec \"$0\" \"$@\""]).arg(portcullis_program()).args(arguments);
-    let mut shell = tokio::process::Command::from(shell);
-    shell.kill_on_drop(true).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = shell.spawn().unwrap();
-    let mut stdin = child.stdin.take().unwrap();
-    stdin.write_all(input.as_bytes()).await.unwrap();
-    drop(stdin);
-    let ended = child.wait_with_output();
-    tokio::time::timeout(std::time::Duration::from_secs(20), ended).await.unwrap().unwrap().into()
+    Portcullis::run_limited(arguments, "-f 0", input).await
 }
 
 /// I5: on a full disk, the refresh token is not used. It works when there is space again.
@@ -69,12 +57,9 @@ async fn a_sign_in_without_a_writable_store() {
     let url = server.url("/mcp");
 
     // Even root cannot create a directory there.
-    for (full, directory) in [(true, store.as_str()), (false, "/proc/portcullis/store")] {
+    for (is_full, directory) in [(true, store.as_str()), (false, "/proc/portcullis/store")] {
         let arguments = ["login", &url, "--auto-consent", "--store", directory];
-        let login = match full {
-            true => run_on_full_disk(&arguments, "").await,
-            false => Portcullis::run(&arguments).await,
-        };
+        let login = if is_full { run_on_full_disk(&arguments, "").await } else { Portcullis::run(&arguments).await };
         assert_eq!(login.code, Some(1), "{login:?}");
         assert_eq!(server.requests("/authorize").len(), 0, "{login:?}");
         assert!(login.stderr.contains("--store"), "{login:?}");

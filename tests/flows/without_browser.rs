@@ -42,8 +42,7 @@ async fn connect_fails_at_once() {
         let error = &response["error"];
         assert_eq!(error["data"]["reason"], Value::from("interaction.no_browser"), "{response}");
         assert!(error["message"].as_str().unwrap().contains("portcullis login"), "{response}");
-        bridge.close();
-        bridge.wait().await;
+        bridge.close().await;
     }
 }
 

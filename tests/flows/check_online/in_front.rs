@@ -1,4 +1,4 @@
-//! Firewalls, proxies and login pages in front of issuers.
+//! Firewalls, logins and redirects in front of issuers, and an issuer that is a template for all tenants.
 
 use http::{Response, header};
 use portcullis_scenarios::{PeerResponse, Upstream};

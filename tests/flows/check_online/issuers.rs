@@ -1,9 +1,8 @@
 //! Broken issuers: the first cause is named, with the fix.
 
 use http::header;
-use portcullis_scenarios::Upstream;
+use portcullis_scenarios::{ReservedPort, Upstream};
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
 
 use super::{INTROSPECTION, Setup, issuer, status, with_member};
 
@@ -36,8 +35,8 @@ async fn unreachable_and_renamed_issuers() {
     let upstream = Upstream::start().await;
     let sound = issuer(|_| None).await;
 
-    let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-    let setup = Setup::new(&format!("http://{closed}"), &upstream.setting());
+    let closed = ReservedPort::new();
+    let setup = Setup::new(&format!("http://{}", closed.address()), &upstream.setting());
     setup.assert_cause("a closed port", "connection.reachable", &["cannot connect", "start"]).await;
     let setup = Setup::new("https://issuer.invalid", &upstream.setting());
     setup.assert_cause("an unknown host", "connection.reachable", &["resolved", "issuer.invalid"]).await;

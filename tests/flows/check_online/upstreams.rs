@@ -1,7 +1,6 @@
 //! Broken upstreams: the first cause is named, with the fix.
 
-use portcullis_scenarios::{Peer, RawUpstream, Upstream};
-use tokio::net::TcpListener;
+use portcullis_scenarios::{Peer, RawUpstream, ReservedPort, Upstream};
 
 use super::{Setup, issuer};
 
@@ -16,8 +15,8 @@ fn with_upstream(issuer: &Peer, url: &str) -> Setup {
 #[tokio::test]
 async fn unreachable_upstreams() {
     let issuer = issuer(|_| None).await;
-    let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-    let setup = with_upstream(&issuer, &format!("http://{closed}/mcp"));
+    let closed = ReservedPort::new();
+    let setup = with_upstream(&issuer, &format!("http://{}/mcp", closed.address()));
     setup.assert_cause("a closed port", "upstream.reachable", &["cannot connect", "start"]).await;
     let setup = with_upstream(&issuer, "http://mcp.invalid/mcp");
     setup.assert_cause("an unknown host", "upstream.reachable", &["mcp.invalid", "resolved"]).await;
