@@ -2,7 +2,7 @@
 
 use std::{
     fs::{self, File},
-    io::{BufRead as _, BufReader},
+    io::{BufRead as _, BufReader, read_to_string},
     os::unix::fs::PermissionsExt as _,
     path::Path,
     process::Command,
@@ -124,17 +124,19 @@ async fn rotation() {
     assert!(more[2].contains("\"audit.bytes\":13"), "{more:?}");
 }
 
-/// J4: if the folder of the file was removed, the open file stays in use.
+/// J4: if the folder of the file was removed, records are still written to the open file.
 #[tokio::test]
 async fn a_removed_folder() {
-    let folder = Scratch::path_for("audit");
-    fs::create_dir(folder.path()).unwrap();
+    let folder = Scratch::folder("audit");
     let file = folder.path().join("audit.jsonl");
     let deployment = deployment(file.to_str().unwrap()).await;
+    let open = File::open(file).unwrap();
     fs::remove_dir_all(folder.path()).unwrap();
     deployment.portcullis.signal(Signal::HUP);
     deployment.portcullis.logged("cannot be reopened", |line| line["level"] == "ERROR").await;
     deployment.send(unauthorized()).await.assert_unauthorized();
     let finished = deployment.portcullis.stop().await;
     assert!(finished.stderr.contains("the audit trail is complete"), "{}", finished.stderr);
+    let records = read_to_string(open).unwrap();
+    assert_eq!(records.matches("\"event\":\"decision\"").count(), 1, "{records}");
 }

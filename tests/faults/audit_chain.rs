@@ -15,9 +15,7 @@ struct Trail {
 
 impl Trail {
     fn new() -> Self {
-        let folder = Scratch::path_for("audit");
-        fs::create_dir(folder.path()).unwrap();
-        Self { folder, key: Scratch::file("audit-key", KEY) }
+        Self { folder: Scratch::folder("audit"), key: Scratch::file("audit-key", KEY) }
     }
 
     fn file(&self) -> String {
@@ -84,6 +82,7 @@ async fn continues() {
     send(&deployment, 1).await;
     fs::rename(trail.file(), format!("{}.1", trail.file())).unwrap();
     deployment.portcullis.signal(Signal::HUP);
+    audit_records(trail.file().into(), |record| record["event"] == "audit.continued").await;
     send(&deployment, 1).await;
     decided(&trail.file()).await;
     let finished = deployment.portcullis.stop().await;
@@ -118,13 +117,13 @@ async fn shows_manipulation() {
 
     let changed = lines[2].replace("401", "200");
     for (code, line, changed) in [
-        ("altered", Some(3), [&lines[..2], &[&changed], &lines[3..]].concat()),
-        ("missing", Some(3), [&lines[..2], &lines[3..]].concat()),
-        ("not_chained", Some(2), [&lines[..1], &["{\"event\":\"decision\"}\n"], &lines[1..]].concat()),
-        ("missing", Some(2), [&lines[..1], &lines[2..3], &lines[1..2], &lines[3..]].concat()),
-        ("order", Some(4), [&lines[..3], &lines[2..]].concat()),
-        ("start_missing", Some(1), lines[1..].to_vec()),
-        ("truncated", Some(lines.len() - 1), lines[..lines.len() - 1].to_vec()),
+        ("altered", 3, [&lines[..2], &[&changed], &lines[3..]].concat()),
+        ("missing", 3, [&lines[..2], &lines[3..]].concat()),
+        ("not_chained", 2, [&lines[..1], &["{\"event\":\"decision\"}\n"], &lines[1..]].concat()),
+        ("missing", 2, [&lines[..1], &lines[2..3], &lines[1..2], &lines[3..]].concat()),
+        ("order", 4, [&lines[..3], &lines[2..]].concat()),
+        ("start_missing", 1, lines[1..].to_vec()),
+        ("truncated", lines.len() - 1, lines[..lines.len() - 1].to_vec()),
     ] {
         fs::write(trail.file(), changed.concat()).unwrap();
         let (exit, report) = trail.verify(&["--head", &head]).await;

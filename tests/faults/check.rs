@@ -1,4 +1,4 @@
-//! `portcullis check`: every value with its source, and warnings.
+//! `portcullis check`: every value with its source, warnings, and notes.
 
 use portcullis_scenarios::{Portcullis, Scratch};
 use serde_json::Value;
@@ -39,7 +39,7 @@ async fn as_text() {
     assert!(checked.stdout.trim_end().ends_with("the configuration is valid"));
 }
 
-/// `--json` lists the values with their origin, including the environment.
+/// `--json` lists the values with their origin, including the environment. The variables of client commands are no settings.
 #[tokio::test]
 async fn as_json() {
     let file = Scratch::file("portcullis.toml", CONFIGURATION);
@@ -64,6 +64,7 @@ async fn as_json() {
         assert_eq!(row(key)["value"], value, "{key}");
         assert_eq!(row(key)["origin"].as_str(), Some(origin), "{key}");
     }
+    assert!(report["values"].as_array().unwrap().iter().all(|row| row["key"] != "token"), "{report}");
     assert_eq!(report["warnings"].as_array().map(Vec::len), Some(1), "{report}");
 }
 

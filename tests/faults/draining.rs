@@ -78,10 +78,8 @@ async fn busy_streams_are_completed() {
     incomplete.assert_ended().await;
     response.assert_forwarded("data: {\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{}}\n\n").await;
 
-    let mut connection = response.connection;
-    let events = response.events;
-    drop(events);
-    assert_eq!(connection.chunk().await, None);
+    drop(response.events);
+    assert_eq!(response.connection.chunk().await, None);
 
     let Deployment { portcullis, .. } = deployment;
     assert_ends_within(portcullis, Duration::from_secs(3)).await;

@@ -1,13 +1,22 @@
 //! Signals that arrive while the server starts.
 
 use std::{
-    fs::{self, File},
-    io::Write as _,
+    fs,
+    path::Path,
     process::{Command, Stdio},
+    time::Duration,
 };
 
-use portcullis_scenarios::{Scratch, Signal, portcullis_command, portcullis_program};
-use rustix::process::{Pid, kill_process};
+use portcullis_scenarios::{Scratch, Signal, TIMEOUT, portcullis_command, portcullis_program};
+use rustix::{
+    io::Errno,
+    process::{Pid, kill_process},
+};
+use tokio::{
+    io::AsyncWriteExt as _,
+    net::unix::pipe,
+    time::{sleep, timeout},
+};
 
 const CONFIGURATION: &str = r#"
     listen = "127.0.0.1:0"
@@ -36,21 +45,18 @@ async fn signals_during_the_start() {
         command.kill_on_drop(true).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = command.spawn().unwrap();
 
-        // The pipe opens when the server begins to read it, which then waits for its text.
-        let path = file.path().to_owned();
-        let mut pipe =
-            tokio::task::spawn_blocking(move || File::options().write(true).open(path)).await.unwrap().unwrap();
+        // The server waits for its configuration. A reload reads a file, which does not block.
+        let mut pipe = timeout(TIMEOUT, open_when_read(file.path())).await.unwrap();
         let replacement = Scratch::file("replacement.toml", CONFIGURATION);
         fs::rename(replacement.path(), file.path()).unwrap();
         let process = Pid::from_raw(child.id().unwrap().cast_signed()).unwrap();
         for signal in signals {
             kill_process(process, *signal).unwrap();
         }
-        pipe.write_all(CONFIGURATION.as_bytes()).unwrap();
+        pipe.write_all(CONFIGURATION.as_bytes()).await.unwrap();
         drop(pipe);
 
-        let output =
-            tokio::time::timeout(portcullis_scenarios::TIMEOUT, child.wait_with_output()).await.unwrap().unwrap();
+        let output = timeout(TIMEOUT, child.wait_with_output()).await.unwrap().unwrap();
         let log = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(0), "{signals:?}: {log}");
         let records = String::from_utf8_lossy(&output.stdout);
@@ -62,5 +68,15 @@ async fn signals_during_the_start() {
             records.lines().last().is_some_and(|record| record.contains("audit.stopped")),
             "{signals:?}: {records}"
         );
+    }
+}
+
+/// Opens a named pipe for writing when a process has opened it for reading.
+async fn open_when_read(path: &Path) -> pipe::Sender {
+    loop {
+        match pipe::OpenOptions::new().open_sender(path) {
+            Err(error) if Errno::from_io_error(&error) == Some(Errno::NXIO) => sleep(Duration::from_millis(5)).await,
+            opened => return opened.unwrap(),
+        }
     }
 }

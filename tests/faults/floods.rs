@@ -9,6 +9,11 @@ use std::{
 
 use bytes::Bytes;
 use portcullis_scenarios::{ChannelBody, Connection, Deployment, Portcullis, RecordedRequest, Request, Upstream};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+    time::{sleep, timeout},
+};
 
 const MIB: usize = 1 << 20;
 
@@ -52,7 +57,7 @@ async fn connections() {
     // while.
     let mut third = Connection::open(address).await;
     third.write(&Request::new("GET", "/healthz").to_bytes()).await;
-    tokio::time::sleep(Duration::from_millis(1500)).await;
+    sleep(Duration::from_millis(1500)).await;
     assert!(!deployment.portcullis.log().contains("/healthz"), "the third is not served");
 
     for sender in senders.lock().unwrap().iter() {
@@ -79,7 +84,7 @@ async fn idle_connections_are_replaced() {
     let mut used = Connection::open(address).await;
     silent.write(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ").await;
     // Long enough for both workers to accept their connections.
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    sleep(Duration::from_secs(1)).await;
     assert_eq!(used.send(&healthy).await.status, 200);
     let mut third = Connection::open(address).await;
     assert_eq!(third.send(&healthy).await.status, 200);
@@ -91,21 +96,23 @@ async fn idle_connections_are_replaced() {
 #[tokio::test]
 async fn heads_that_never_end() {
     let deployment = limited("header_timeout = \"1s\"").await;
-    let mut slow = Connection::open(deployment.portcullis.address()).await;
-    slow.write(b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\n").await;
-    let mut written = 0;
-    let ended = tokio::select! {
-        rest = async { slow.rest().await } => rest,
-        () = async {
-            // The other connection is still served.
-            loop {
-                assert_eq!(deployment.send(Request::new("GET", "/healthz")).await.status, 200);
-                written += 1;
-            }
-        } => unreachable!(),
-    };
-    assert!(ended.is_empty() || ended.starts_with(b"HTTP/1.1 4"), "{}", String::from_utf8_lossy(&ended));
-    assert!(written > 0);
+    let (mut reader, mut writer) = TcpStream::connect(deployment.portcullis.address()).await.unwrap().into_split();
+    let writing = tokio::spawn(async move {
+        writer.write_all(b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\n").await.unwrap();
+        let mut lines = 0;
+        while writer.write_all(b"X-Slow: 1\r\n").await.is_ok() {
+            lines += 1;
+            sleep(Duration::from_millis(100)).await;
+        }
+        lines
+    });
+    assert_eq!(deployment.send(Request::new("GET", "/healthz")).await.status, 200, "others are served");
+
+    let mut received = Vec::new();
+    // A reset ends the connection, too.
+    let _ = timeout(Duration::from_secs(5), reader.read_to_end(&mut received)).await.expect("the connection is closed");
+    assert!(received.is_empty() || received.starts_with(b"HTTP/1.1 4"), "{}", String::from_utf8_lossy(&received));
+    assert!(writing.await.unwrap() > 3, "bytes kept arriving");
 }
 
 /// F4: a body that pauses for too long is rejected, and its connection is closed.
@@ -176,28 +183,35 @@ async fn unread_responses() {
     assert!(grown < CLIENTS * 2 * MIB, "{} KiB a client, of 64 MiB each", grown / CLIENTS / 1024);
 }
 
-/// A frame of HTTP/2 (RFC 9113 section 4.1).
+const HEADERS: u8 = 1;
+const RST_STREAM: u8 = 3;
+const SETTINGS: u8 = 4;
+const GOAWAY: u8 = 7;
+
+/// A received frame of HTTP/2.
+#[derive(Debug)]
+struct Frame<'a> {
+    frame_type: u8,
+    payload: &'a [u8],
+}
+
+/// Returns the bytes of a frame (RFC 9113 section 4.1).
 fn frame(frame_type: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
     [&length[1..], &[frame_type, flags], &stream.to_be_bytes(), payload].concat()
 }
 
-/// Returns the type, stream and payload of each frame in these bytes.
-fn frames(mut bytes: &[u8]) -> Vec<(u8, u32, &[u8])> {
+/// Returns the complete frames in these bytes.
+fn frames(mut bytes: &[u8]) -> Vec<Frame<'_>> {
     let mut frames = Vec::new();
     while let Some((head, rest)) = bytes.split_first_chunk::<9>() {
         let length = u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;
         let Some((payload, rest)) = rest.split_at_checked(length) else { break };
-        frames.push((head[3], u32::from_be_bytes([head[5], head[6], head[7], head[8]]), payload));
+        frames.push(Frame { frame_type: head[3], payload });
         bytes = rest;
     }
     frames
 }
-
-const HEADERS: u8 = 1;
-const RST_STREAM: u8 = 3;
-const SETTINGS: u8 = 4;
-const GOAWAY: u8 = 7;
 
 /// Returns a client's preface and this number of requests, each of which is immediately reset if `reset` is set.
 fn requests(count: u32, reset: bool) -> Vec<u8> {
@@ -224,8 +238,8 @@ async fn rapid_resets() {
     let rest = client.rest().await;
     let frames = frames(&rest);
     let goaway =
-        frames.iter().find(|(frame_type, ..)| *frame_type == GOAWAY).unwrap_or_else(|| panic!("no GOAWAY: {frames:?}"));
-    assert_eq!(goaway.2[4..8], 11_u32.to_be_bytes(), "ENHANCE_YOUR_CALM");
+        frames.iter().find(|frame| frame.frame_type == GOAWAY).unwrap_or_else(|| panic!("no GOAWAY: {frames:?}"));
+    assert_eq!(goaway.payload[4..8], 11_u32.to_be_bytes(), "ENHANCE_YOUR_CALM");
     assert_eq!(deployment.send(Request::new("GET", "/healthz")).await.status, 200);
 }
 
@@ -237,17 +251,15 @@ async fn streams() {
     client.write(&requests(20, false)).await;
     let rest = client.rest().await;
     let frames = frames(&rest);
-    let settings = frames
-        .iter()
-        .find(|(frame_type, _, payload)| *frame_type == SETTINGS && !payload.is_empty())
-        .expect("settings");
-    let streams = settings.2.chunks_exact(6).find(|setting| setting[..2] == [0, 3]).expect("a number of streams");
+    let of_type = |frame_type: u8| frames.iter().filter(move |frame| frame.frame_type == frame_type);
+    let settings = of_type(SETTINGS).find(|frame| !frame.payload.is_empty()).expect("settings");
+    let streams = settings.payload.chunks_exact(6).find(|setting| setting[..2] == [0, 3]).expect("a number of streams");
     assert_eq!(streams[2..], 7_u32.to_be_bytes());
 
-    let refused: Vec<_> = frames.iter().filter(|(frame_type, ..)| *frame_type == RST_STREAM).collect();
+    let refused: Vec<_> = of_type(RST_STREAM).collect();
     assert!(!refused.is_empty(), "{refused:?}");
-    assert!(refused.iter().all(|(.., code)| **code == 7_u32.to_be_bytes()), "{refused:?}");
-    let with_response = frames.iter().filter(|(frame_type, ..)| *frame_type == HEADERS).count();
+    assert!(refused.iter().all(|frame| frame.payload == 7_u32.to_be_bytes()), "{refused:?}");
+    let with_response = of_type(HEADERS).count();
     assert!(with_response >= 7, "{with_response} with a response, {} refused", refused.len());
     assert_eq!(with_response + refused.len(), 20, "{with_response} with a response, {} refused", refused.len());
 }

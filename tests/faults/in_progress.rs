@@ -8,15 +8,15 @@ use std::{
 use bytes::Bytes;
 use http::Response;
 use portcullis_scenarios::{
-    ChannelBody, Connection, Deployment, Http2, RecordedRequest, Request, ResponseBody, Upstream, call_message,
-    modern_call_message,
+    ChannelBody, Connection, Deployment, Http2, RecordedRequest, Request, ResponseBody, TIMEOUT, Upstream,
+    call_message, modern_call_message,
 };
 use serde_json::json;
 use tokio::{
     net::TcpListener,
     sync::{mpsc::UnboundedSender, watch},
     task::JoinSet,
-    time::sleep,
+    time::{sleep, timeout},
 };
 
 /// The senders of the bodies that an upstream has started.
@@ -123,13 +123,16 @@ async fn requests_without_a_response() {
             assert_eq!(response.status, 429, "{response:?}");
             assert_eq!(response.header("retry-after"), Some("1"), "{response:?}");
         }
-        reached.wait_for(|count| *count == 3 * round).await.unwrap();
+        timeout(TIMEOUT, reached.wait_for(|count| *count == 3 * round)).await.unwrap().unwrap();
         assert!(hanging.try_join_next().is_none());
         hanging.shutdown().await;
         drop(client);
-        while deployment.portcullis.log().matches("client.gone").count() < 3 * round {
-            sleep(Duration::from_millis(20)).await;
-        }
+        let all_gone = async {
+            while deployment.portcullis.log().matches("client.gone").count() < 3 * round {
+                sleep(Duration::from_millis(20)).await;
+            }
+        };
+        timeout(TIMEOUT, all_gone).await.unwrap();
     }
 }
 

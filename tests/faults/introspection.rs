@@ -5,11 +5,9 @@ use std::{
     time::Duration,
 };
 
-use portcullis_scenarios::{Deployment, DeploymentBuilder, Request, Scratch, Upstream};
+use portcullis_scenarios::{Deployment, DeploymentBuilder, Request, Scratch, TIMEOUT, Upstream};
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
-
-const LIMIT: Duration = Duration::from_secs(20);
 
 /// An introspection endpoint with the same response to every request.
 struct Endpoint {
@@ -67,7 +65,7 @@ async fn readiness(deployment: &Deployment, status: u16) -> Value {
             sleep(Duration::from_millis(50)).await;
         }
     };
-    timeout(LIMIT, reached)
+    timeout(TIMEOUT, reached)
         .await
         .unwrap_or_else(|_| panic!("/readyz does not return {status}:\n{}", deployment.portcullis.log()))
 }

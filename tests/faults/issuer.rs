@@ -73,7 +73,7 @@ async fn rotated_keys() {
     assert_eq!(issuer.key_requests(), 2);
     deployment.assert_rejected([("the old key", old, "token.key_unknown")]).await;
 
-    // Unknown keys cause no further fetch within the cooldown.
+    // Unknown keys cause at most one fetch per cooldown of 1 s.
     let unknown = (0..20).map(|number| {
         (number.to_string(), issuer.test_issuer().token().kid(&format!("k{number}")).sign(), "token.key_unknown")
     });

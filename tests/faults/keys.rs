@@ -9,7 +9,9 @@ use std::sync::{
 use bytes::Bytes;
 use http::Response;
 use portcullis_metadata::SystemClock;
-use portcullis_scenarios::{ChannelBody, Deployment, INITIALIZE, RecordedRequest, Request, ResponseBody, Upstream};
+use portcullis_scenarios::{
+    ChannelBody, Deployment, INITIALIZE, RecordedRequest, Request, ResponseBody, TIMEOUT, Upstream,
+};
 use portcullis_testkit::TestIssuer;
 use tokio::{sync::mpsc::UnboundedSender, task::JoinSet, time::timeout};
 
@@ -40,7 +42,6 @@ struct FaultyIssuer {
     test_issuer: Arc<TestIssuer>,
     keys: Arc<Mutex<Keys>>,
     hits: Arc<AtomicUsize>,
-    _server: Upstream,
 }
 
 impl FaultyIssuer {
@@ -66,15 +67,15 @@ impl FaultyIssuer {
                 ));
             }
             counted.fetch_add(1, Ordering::SeqCst);
-            Some(publish(test_issuer, *published.lock().unwrap(), &senders))
+            Some(response(test_issuer, *published.lock().unwrap(), &senders))
         };
         let server = Upstream::scripted(script).await;
         let made = TestIssuer::new(&server.origin()).with_resource(Deployment::RESOURCE).with_clock(SystemClock::new());
         let test_issuer = Arc::clone(test_issuer.get_or_init(|| Arc::new(made)));
-        Self { test_issuer, keys, hits, _server: server }
+        Self { test_issuer, keys, hits }
     }
 
-    /// Returns the response to a request for the keys.
+    /// Publishes the keys in this way from now on.
     fn publish(&self, keys: Keys) {
         *self.keys.lock().unwrap() = keys;
     }
@@ -90,7 +91,8 @@ impl FaultyIssuer {
     }
 }
 
-fn publish(
+/// Returns the response to a request for the keys. A body that does not end is kept open by its sender.
+fn response(
     test_issuer: &TestIssuer,
     keys: Keys,
     senders: &Mutex<Vec<UnboundedSender<Bytes>>>,
@@ -107,7 +109,6 @@ fn publish(
             for _ in 0..if keys == Keys::Endless { 64 } else { 0 } {
                 sender.send(vec![b' '; 8 << 10].into()).unwrap();
             }
-            // These two responses do not end.
             senders.lock().unwrap().push(sender);
             Upstream::streaming(200, &[JSON], body)
         }
@@ -151,9 +152,7 @@ async fn until_accepted(deployment: &Deployment, token: &str, case: &str) {
             tokio::task::yield_now().await;
         }
     };
-    timeout(std::time::Duration::from_secs(20), tried)
-        .await
-        .unwrap_or_else(|_| panic!("{case}: the token is not accepted"));
+    timeout(TIMEOUT, tried).await.unwrap_or_else(|_| panic!("{case}: the token is not accepted"));
 }
 
 /// Runs a scenario for each fault concurrently.

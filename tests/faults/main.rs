@@ -1,4 +1,4 @@
-//! Faults, one per file: of issuers, upstreams, clients, configurations and the machine.
+//! Faults of issuers, upstreams, clients, configurations and the machine, one kind per file.
 #![allow(clippy::unwrap_used, reason = "a scenario fails where something is missing")]
 
 mod audit;

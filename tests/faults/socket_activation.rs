@@ -4,19 +4,16 @@ use std::{
     net::{SocketAddr, TcpListener, TcpStream},
     os::{fd::OwnedFd, unix::net::UnixListener},
     process::Stdio,
-    time::Duration,
 };
 
 use portcullis_scenarios::{
-    Connection, Finished, Request, Scratch, listen_address, portcullis_command, portcullis_program,
+    Connection, Finished, Request, Scratch, TIMEOUT, listen_address, portcullis_command, portcullis_program,
 };
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader, Lines},
     process::{Child, ChildStderr, Command},
     time::timeout,
 };
-
-const LIMIT: Duration = Duration::from_secs(20);
 
 /// Returns a configuration with these lines at the top and without authorization.
 fn configuration(listen: &str) -> Scratch {
@@ -54,7 +51,7 @@ impl Server {
     async fn start(mut command: Command) -> Self {
         let mut child = command.spawn().unwrap();
         let mut log = BufReader::new(child.stderr.take().unwrap()).lines();
-        let address = timeout(LIMIT, async {
+        let address = timeout(TIMEOUT, async {
             loop {
                 let line = log.next_line().await.unwrap().unwrap();
                 if let Some(address) = listen_address(&line) {
@@ -69,12 +66,12 @@ impl Server {
     async fn stop(mut self) {
         let id = self.child.id().unwrap().to_string();
         assert!(Command::new("kill").arg(id).status().await.unwrap().success());
-        assert_eq!(timeout(LIMIT, self.child.wait()).await.unwrap().unwrap().code(), Some(0));
+        assert_eq!(timeout(TIMEOUT, self.child.wait()).await.unwrap().unwrap().code(), Some(0));
     }
 }
 
 async fn error_of(mut command: Command) -> String {
-    let finished = Finished::from(timeout(LIMIT, command.output()).await.unwrap().unwrap());
+    let finished = Finished::from(timeout(TIMEOUT, command.output()).await.unwrap().unwrap());
     assert_eq!(finished.code, Some(1), "{}", finished.stderr);
     assert_eq!(finished.stderr.trim_end().lines().count(), 1, "{}", finished.stderr);
     finished.stderr

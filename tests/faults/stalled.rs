@@ -13,9 +13,11 @@ use hyper::{
 };
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use portcullis_scenarios::{ChannelBody, Deployment, Http2, RecordedRequest, Request, Upstream};
+use serde_json::Value;
 use tokio::{
     net::TcpStream,
     sync::mpsc::UnboundedSender,
+    task::JoinSet,
     time::{Instant, sleep, timeout},
 };
 
@@ -39,15 +41,17 @@ async fn send(sender: &mut SendRequest<Empty<Bytes>>, request: http::request::Bu
 #[tokio::test]
 async fn windows_of_zero_at_the_limit() {
     let deployment = Deployment::builder().tables("[limits]\nmax_connections = 20").start().await;
-    let mut connections = Vec::new();
-    for number in 0..25 {
+    let mut unread = Vec::new();
+    for _ in 0..20 {
         let mut sender = with_window(&deployment, 0).await;
-        let request = async move {
-            let response = sender.send_request(Http2::request("GET", "/healthz").body(Empty::new()).unwrap()).await;
-            (sender, response)
-        };
-        let request = tokio::spawn(request);
-        connections.push(if number < 20 { Ok(request.await.unwrap()) } else { Err(request) });
+        let response = send(&mut sender, Http2::request("GET", "/healthz")).await;
+        unread.push((sender, response));
+    }
+    let mut waiting = JoinSet::new();
+    for _ in 0..5 {
+        let mut sender = with_window(&deployment, 0).await;
+        let request = Http2::request("GET", "/healthz").body(Empty::new()).unwrap();
+        waiting.spawn(async move { sender.send_request(request).await });
     }
     let started = Instant::now();
     for _ in 0..3 {
@@ -71,13 +75,18 @@ async fn streaming() -> (Upstream, Arc<Mutex<Vec<UnboundedSender<Bytes>>>>) {
     (Upstream::scripted(script).await, senders)
 }
 
-/// Opens an event stream with a window of this size and a token that expires after this number of seconds. Returns the
-/// deployment, the client, the response and the sender of its events.
-async fn listening(
-    limits: &str,
-    window: u32,
-    token_seconds: i64,
-) -> (Deployment, SendRequest<Empty<Bytes>>, http::Response<Incoming>, UnboundedSender<Bytes>) {
+/// An open event stream.
+struct Listening {
+    deployment: Deployment,
+    /// The client's connection, which closes when this is dropped.
+    _client: SendRequest<Empty<Bytes>>,
+    response: http::Response<Incoming>,
+    /// The sender of the upstream's events.
+    events: UnboundedSender<Bytes>,
+}
+
+/// Opens an event stream with a window of this size and a token that expires after this number of seconds.
+async fn listening(limits: &str, window: u32, token_seconds: i64) -> Listening {
     let (upstream, senders) = streaming().await;
     let deployment = Deployment::builder().issuer("leeway = \"0s\"").upstream(upstream).tables(limits).start().await;
     let token = deployment.token().expires_in(token_seconds).sign();
@@ -90,29 +99,30 @@ async fn listening(
     let response = send(&mut client, request).await;
     assert_eq!(response.status(), 200);
     let events = senders.lock().unwrap().pop().unwrap();
-    (deployment, client, response, events)
+    Listening { deployment, _client: client, response, events }
 }
 
 /// L3, L9: a stream with an expired token ends at its upstream even if its client reads nothing.
 #[tokio::test]
 async fn an_event_stream_without_a_window() {
-    let (deployment, _client, _response, events) = listening("[limits]\nbody_pause = \"6s\"", 0, 4).await;
-    events.send(": event\n\n".into()).unwrap();
-    deployment.portcullis.logged("stream.token_expired", |line| line["stream.code"] == "stream.token_expired").await;
-    timeout(Duration::from_secs(15), events.closed()).await.expect("the upstream's stream ends");
+    let stream = listening("[limits]\nbody_pause = \"6s\"", 0, 4).await;
+    stream.events.send(": event\n\n".into()).unwrap();
+    let is_expired = |line: &Value| line["stream.code"] == "stream.token_expired";
+    stream.deployment.portcullis.logged("stream.token_expired", is_expired).await;
+    timeout(Duration::from_secs(15), stream.events.closed()).await.expect("the upstream's stream ends");
 }
 
 /// A client that reads slowly gets everything, and a stream without events is not closed.
 #[tokio::test]
 async fn a_slow_client_is_served() {
     const LENGTH: usize = 256 << 10;
-    let (_deployment, _client, response, events) = listening("[limits]\nbody_pause = \"1s\"", 16 << 10, 300).await;
+    let stream = listening("[limits]\nbody_pause = \"1s\"", 16 << 10, 300).await;
     sleep(Duration::from_millis(2500)).await;
     let mut event = vec![b'x'; LENGTH];
     event[..6].copy_from_slice(b"data: ");
     event[LENGTH - 2..].copy_from_slice(b"\n\n");
-    events.send(event.into()).unwrap();
-    let mut body = response.into_body();
+    stream.events.send(event.into()).unwrap();
+    let mut body = stream.response.into_body();
     let mut received = 0;
     let started = Instant::now();
     while received < LENGTH {

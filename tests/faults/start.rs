@@ -132,7 +132,7 @@ async fn auth_none_on_the_network() {
 #[tokio::test]
 async fn literal_secrets() {
     let literal = with("", "client_secret = \"hunter2\"", "");
-    assert_neither_serves_nor_checks("literal", &literal, &["client_secret", "{ env = \"NAME\" }"]).await;
+    assert_neither_serves_nor_checks("literal", &literal, &["client_secret", "{ env = \"NAME\" }", "{ file = "]).await;
     let keys = with("", "", "[session]\nkeys = \"hunter2\"");
     assert_neither_serves_nor_checks("in the place of a list", &keys, &["session.keys", "an array"]).await;
     let elsewhere = with("", "client_secret = { value = \"hunter2\" }", "");

@@ -1,6 +1,6 @@
 //! Upstreams that are unavailable or send invalid responses.
 
-use portcullis_scenarios::{Deployment, INITIALIZE, RawUpstream, Request};
+use portcullis_scenarios::{Deployment, INITIALIZE, RawUpstream, Request, ReservedPort};
 
 /// Asserts that a request gets a generic 502, and that the log has this reason.
 async fn assert_bad_gateway(deployment: &Deployment, code: &str) {
@@ -20,11 +20,9 @@ async fn assert_bad_gateway(deployment: &Deployment, code: &str) {
 /// L1: with an unavailable upstream the client gets 502, over TCP and Unix sockets. Tokens are verified first.
 #[tokio::test]
 async fn unavailable() {
-    // A bound socket that does not listen refuses connections and keeps its port.
-    let socket = tokio::net::TcpSocket::new_v4().unwrap();
-    socket.bind(([127, 0, 0, 1], 0).into()).unwrap();
-    let address = socket.local_addr().unwrap();
-    for setting in [format!("{{ http = \"http://{address}/mcp\" }}"), "{ unix = \"/nowhere/socket\" }".to_owned()] {
+    let closed = ReservedPort::new();
+    let http = format!("{{ http = \"http://{}/mcp\" }}", closed.address());
+    for setting in [http, "{ unix = \"/nowhere/socket\" }".to_owned()] {
         let deployment = Deployment::builder().upstream_setting(setting).start().await;
         assert_bad_gateway(&deployment, "upstream.unreachable").await;
         assert_eq!(deployment.send(Request::post(Deployment::ENDPOINT, INITIALIZE)).await.assert_unauthorized(), None);
@@ -38,8 +36,7 @@ async fn unavailable() {
 async fn no_valid_response() {
     for response in ["", "SSH-2.0-OpenSSH_9.6\r\n", "HTTP/1.1 abc\r\n\r\n", "<html></html>"] {
         let raw = RawUpstream::start(response).await;
-        let deployment =
-            Deployment::builder().upstream_setting(format!("{{ http = \"{}\" }}", raw.url())).start().await;
+        let deployment = Deployment::builder().upstream_setting(raw.setting()).start().await;
         assert_bad_gateway(&deployment, "upstream.no_answer").await;
     }
 }
