@@ -1,4 +1,4 @@
-//! The end of sessions: by DELETE, by the upstream and by a restart.
+//! The end of sessions, by DELETE and by the upstream, and identifiers of another server.
 
 use portcullis_scenarios::{Deployment, RecordedRequest, Request, Upstream, call_message};
 use serde_json::json;
@@ -98,13 +98,13 @@ async fn by_the_upstream() {
     assert_eq!(deployment.send(get()).await.status, 400);
 }
 
-/// E5: identifiers from before a restart are unknown.
+/// E5: an identifier of another server is unknown.
 #[tokio::test]
-async fn by_a_restart() {
+async fn not_at_another_server() {
     let deployment = Deployment::start().await;
     let token = deployment.good_token();
     let session = deployment.open_session(&token).await;
-    let restarted = Deployment::start().await;
-    restarted.echo(&restarted.good_token(), &session).await.assert_no_session();
+    let other = Deployment::start().await;
+    other.echo(&other.good_token(), &session).await.assert_no_session();
     assert_eq!(deployment.echo(&token, &session).await.status, 200);
 }

@@ -15,10 +15,10 @@ use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpListener, TcpStream},
     sync::mpsc::{self, UnboundedSender},
-    time::{sleep, timeout},
+    time::sleep,
 };
 
-use crate::leftovers::head;
+use crate::leftovers::{head, next};
 
 fn limited(max_per_owner: usize) -> String {
     format!("[session]\nmax_per_owner = {max_per_owner}")
@@ -231,11 +231,6 @@ async fn concurrent_initializes() {
         deployment.portcullis.assert_denied(&response, "session.owner_full").await;
         assert_eq!(next(&mut deletions).await, format!("mcp-session-id: {name}"));
     }
-}
-
-/// Receives the next event of the upstream.
-async fn next<T>(events: &mut mpsc::Receiver<T>) -> T {
-    timeout(Duration::from_secs(20), events.recv()).await.unwrap().unwrap()
 }
 
 /// Responds to an `initialize`.

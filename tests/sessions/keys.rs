@@ -101,7 +101,7 @@ async fn unusable_keys() {
         let environment = [("A_SHORT_KEY", "hunter2"), ("A_KEY", OLD)];
         let ended = Portcullis::run_with(&["check", "--config", file.as_str()], &environment).await;
         let output = format!("{}{}", ended.stdout, ended.stderr);
-        assert_ne!(ended.code, Some(0), "{setting}: {output}");
+        assert_eq!(ended.code, Some(1), "{setting}: {output}");
         assert!(output.contains(named), "{setting}: {output}");
         assert!(!output.contains("hunter2"), "{setting}: {output}");
         assert!(!output.contains(OLD), "{setting}: {output}");

@@ -2,11 +2,12 @@
 
 use std::collections::HashSet;
 
-use portcullis_scenarios::{Connection, Deployment, INITIALIZE, Request};
+use portcullis_scenarios::{Connection, Deployment, INITIALIZE, Request, TIMEOUT};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpListener, TcpStream},
     sync::mpsc,
+    time::timeout,
 };
 
 /// E2, E9: a session that the upstream opens for a disconnected client is ended there. Its capacity is reserved until
@@ -39,7 +40,7 @@ async fn before_the_response_begins() {
     let token = deployment.good_token();
     let mut leaving = Connection::open(deployment.portcullis.address()).await;
     leaving.write(&Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&token).to_bytes()).await;
-    assert!(recorded.recv().await.unwrap().starts_with("post /backend "));
+    assert!(next(&mut recorded).await.starts_with("post /backend "));
 
     drop(leaving);
     deployment.portcullis.logged("a client disconnected before its session was opened", |_| true).await;
@@ -48,7 +49,7 @@ async fn before_the_response_begins() {
     deployment.portcullis.assert_denied(&response, "session.store_full").await;
 
     respond.send(()).await.unwrap();
-    let ended = recorded.recv().await.unwrap();
+    let ended = next(&mut recorded).await;
     assert!(ended.starts_with("delete /backend "), "{ended}");
     assert!(ended.contains("\r\nmcp-session-id: theirs\r\n"), "{ended}");
 
@@ -98,7 +99,7 @@ async fn while_the_upstream_is_slow() {
         let delete = Request::new("DELETE", Deployment::ENDPOINT).bearer(&token).session(&session);
         assert_eq!(deployment.send(delete).await.status, 204);
         for _ in 0..2 {
-            assert_eq!(recorded.recv().await.unwrap(), format!("mcp-session-id: theirs-{number}"));
+            assert_eq!(next(&mut recorded).await, format!("mcp-session-id: theirs-{number}"));
         }
     }
 }
@@ -110,4 +111,9 @@ pub(crate) async fn head(stream: &mut TcpStream) -> String {
         assert!(stream.read_buf(&mut head).await.is_ok_and(|read| read > 0), "the connection ended");
     }
     String::from_utf8_lossy(&head).to_lowercase()
+}
+
+/// Receives the next event of an upstream.
+pub(crate) async fn next<T>(events: &mut mpsc::Receiver<T>) -> T {
+    timeout(TIMEOUT, events.recv()).await.unwrap().unwrap()
 }

@@ -29,7 +29,7 @@ async fn sessions_continue_and_end_on_all() {
     }
 }
 
-/// E13: a killed replica delays the confirmation of ends by at most its lease.
+/// E13: a killed replica delays the confirmation of ends, but does not prevent it.
 #[tokio::test]
 async fn killed_replicas() {
     let Some(redis) = Redis::start().await else { return };

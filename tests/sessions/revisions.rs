@@ -6,7 +6,7 @@ use portcullis_scenarios::{
 };
 use serde_json::{Value, json};
 
-/// Starts an upstream that negotiates this revision for every request.
+/// Starts an upstream that negotiates this revision for every `initialize`.
 async fn negotiating(revision: &'static str, content_type: &'static str) -> Upstream {
     Upstream::scripted(move |request| {
         (request.message_method().as_deref() == Some("initialize")).then(|| {
@@ -73,7 +73,7 @@ async fn one_that_is_not_served() {
             deployment.portcullis.assert_denied(&response, "era.version_negotiated").await;
             deployment.upstream.wait_for_requests(2 * attempt).await;
             let deleted = deployment.upstream.recorded().into_iter().filter(|request| request.method == "DELETE");
-            assert!(deleted.clone().count() == attempt);
+            assert_eq!(deleted.clone().count(), attempt);
             assert_eq!(deleted.last().unwrap().header("mcp-session-id"), Some("theirs"));
         }
     }

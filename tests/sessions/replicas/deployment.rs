@@ -7,8 +7,8 @@ use std::{
 };
 
 use portcullis_scenarios::{
-    Administration, Deployment, DeploymentBuilder, HttpResponse, INITIALIZE, Portcullis, Process, Request, Scratch,
-    TIMEOUT, free_address,
+    Administration, Deployment, DeploymentBuilder, HttpResponse, INITIALIZE, Portcullis, Process, Request,
+    ReservedPort, Scratch, TIMEOUT, is_full_run,
 };
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -22,24 +22,28 @@ const JOIN_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A `redis-server` without persistence.
 pub(super) struct Redis {
-    address: SocketAddr,
+    port: ReservedPort,
     process: Process,
     folder: Scratch,
 }
 
 impl Redis {
-    /// Starts a server. If the program is not installed, prints a note and returns `None`.
+    /// Starts a server. If the program is not installed, prints a note and returns `None`, except in a full run.
+    ///
+    /// # Panics
+    /// Panics if the program is not installed in a full run.
     #[expect(clippy::print_stderr, reason = "a skipped scenario prints a note")]
     pub(super) async fn start() -> Option<Self> {
         let is_installed = Command::new("redis-server").arg("--version").stdout(Stdio::null()).status().is_ok();
         if !is_installed {
+            assert!(!is_full_run(), "redis-server is not installed");
             eprintln!("SKIPPED: redis-server is not installed");
             return None;
         }
-        let address = free_address().unwrap();
+        let port = ReservedPort::new();
         let folder = Scratch::folder("redis");
-        let process = Self::run(address, &folder).await;
-        Some(Self { address, process, folder })
+        let process = Self::run(port.address(), &folder).await;
+        Some(Self { port, process, folder })
     }
 
     /// Starts `redis-server` and waits until it listens.
@@ -59,7 +63,7 @@ impl Redis {
 
     /// Sends a command and returns its response.
     pub(super) async fn command(&self, command: &str) -> String {
-        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        let mut stream = TcpStream::connect(self.port.address()).await.unwrap();
         stream.write_all(format!("{command}\r\nQUIT\r\n").as_bytes()).await.unwrap();
         let mut response = String::new();
         stream.read_to_string(&mut response).await.unwrap();
@@ -71,7 +75,7 @@ impl Redis {
     }
 
     pub(super) async fn restart_empty(&mut self) {
-        self.process = Self::run(self.address, &self.folder).await;
+        self.process = Self::run(self.port.address(), &self.folder).await;
     }
 }
 
@@ -105,7 +109,7 @@ impl Replicas {
             "[session]\nended_status = 404\nkeys = [{{ file = \"{}\" }}]\n{session}\n{}\n[shared]\nredis = \"redis://{}\"\n{more}",
             keys.as_str(),
             administration.table(),
-            redis.address
+            redis.port.address()
         );
         let deployment = builder.tables(tables).start().await;
         let token = deployment.good_token();
