@@ -1,10 +1,9 @@
 //! The listener for administrators on all addresses of the machine, with TLS.
-#![allow(clippy::unwrap_used, reason = "a scenario fails where something is missing")]
 
-use std::{net::SocketAddr, sync::Arc};
+use std::sync::Arc;
 
 use portcullis_scenarios::{
-    Administration, Deployment, Finished, Portcullis, PrivateAuthority, Request, Scratch, free_address,
+    Administration, Deployment, Finished, Portcullis, PrivateAuthority, Request, ReservedPort, Scratch, TIMEOUT,
 };
 use rustls::{
     ClientConfig, RootCertStore,
@@ -14,13 +13,14 @@ use rustls::{
 use tokio::{
     io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _},
     net::TcpStream,
+    time::timeout,
 };
 use tokio_rustls::TlsConnector;
 
 /// A deployment whose listener for administrators has a certificate of a private authority for localhost.
 struct Listener {
     authority: PrivateAuthority,
-    address: SocketAddr,
+    port: ReservedPort,
     token: Scratch,
     _deployment: Deployment,
     _files: [Scratch; 2],
@@ -33,23 +33,23 @@ impl Listener {
         let token = Scratch::file("admin-token", Administration::TOKEN);
         let (certificate, key) = authority.issue("localhost");
         let files = [Scratch::file("cert.pem", &certificate.pem()), Scratch::file("key.pem", &key.serialize_pem())];
-        let address = free_address().unwrap();
+        let port = ReservedPort::new();
         let table = format!(
             "[admin]\nlisten = \"0.0.0.0:{}\"\ntoken = {{ file = \"{}\" }}\nallowed_hosts = [\"localhost\"]\n\
              [admin.tls]\ncertificates = \"{}\"\nkey = \"{}\"",
-            address.port(),
+            port.port(),
             token.as_str(),
             files[0].as_str(),
             files[1].as_str()
         );
         let deployment = Deployment::builder().tables(table).start().await;
         deployment.open_session(&deployment.token().subject("alice").sign()).await;
-        Self { authority, address, token, _deployment: deployment, _files: files }
+        Self { authority, port, token, _deployment: deployment, _files: files }
     }
 
     /// Runs `portcullis admin` over HTTPS.
     async fn run(&self, arguments: &[&str], more: &[&str]) -> Finished {
-        let url = format!("https://localhost:{}", self.address.port());
+        let url = format!("https://localhost:{}", self.port.port());
         let server = ["--url", &url, "--token-file", self.token.as_str()];
         Portcullis::run(&[&["admin"], arguments, &server, more].concat()).await
     }
@@ -63,7 +63,7 @@ impl Listener {
             .unwrap()
             .with_root_certificates(roots)
             .with_no_client_auth();
-        let stream = TcpStream::connect(self.address).await.unwrap();
+        let stream = TcpStream::connect(self.port.address()).await.unwrap();
         let server = ServerName::try_from("localhost").unwrap();
         exchange(TlsConnector::from(Arc::new(config)).connect(server, stream).await.unwrap(), &request).await
     }
@@ -73,7 +73,7 @@ async fn exchange(mut stream: impl AsyncRead + AsyncWrite + Unpin, request: &Req
     stream.write_all(&request.to_bytes()).await.unwrap();
     let mut answer = Vec::new();
     // An error ends the answer, too.
-    let _ = stream.read_to_end(&mut answer).await;
+    let _ = timeout(TIMEOUT, stream.read_to_end(&mut answer)).await.unwrap();
     String::from_utf8_lossy(&answer).into_owned()
 }
 
@@ -90,7 +90,7 @@ fn list_with(host: &str, token: &str) -> Request {
 #[tokio::test]
 async fn only_https_is_served() {
     let listener = Listener::start().await;
-    let plain = exchange(TcpStream::connect(listener.address).await.unwrap(), &list("localhost")).await;
+    let plain = exchange(TcpStream::connect(listener.port.address()).await.unwrap(), &list("localhost")).await;
     assert!(!plain.contains("HTTP/"), "{plain:?}");
     assert!(!plain.contains("alice"), "{plain:?}");
     let listed = listener.run(&["sessions"], &["--ca-file", listener.authority.file()]).await;

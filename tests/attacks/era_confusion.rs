@@ -113,11 +113,11 @@ async fn modern_requests_have_no_session() {
         assert_eq!(deployment.upstream.last().header("mcp-session-id"), None);
     }
     let request = modern_request(Deployment::ENDPOINT, "initialize", &json!({})).bearer(&token);
-    let before = deployment.upstream.recorded().len();
+    let before = deployment.upstream.count();
     let response = deployment.send(request).await;
     response.assert_rpc_error(404, -32601);
     assert_eq!(response.count("mcp-session-id"), 0, "a modern initialize opens no session: {response:?}");
-    assert_eq!(deployment.upstream.recorded().len(), before, "a modern initialize reached the upstream");
+    assert_eq!(deployment.upstream.count(), before, "a modern initialize reached the upstream");
 }
 
 /// F5: without legacy revisions, GET and DELETE get 405 after the bearer check, and the error for `initialize` lists
@@ -188,7 +188,7 @@ async fn unchecked_mirrored_headers() {
     ];
     for request in legacy {
         assert_eq!(deployment.send(mismatched(request)).await.status, 200);
-        let forwarded = deployment.upstream.recorded().pop().unwrap();
+        let forwarded = deployment.upstream.last();
         assert_eq!(forwarded.header("mcp-method"), None, "{forwarded:?}");
         assert_eq!(forwarded.header("mcp-name"), None, "{forwarded:?}");
     }
@@ -196,7 +196,7 @@ async fn unchecked_mirrored_headers() {
         modern_request(Deployment::ENDPOINT, "tools/list", &json!({})).bearer(&token).header("Mcp-Name", "admin_wipe");
     assert_eq!(deployment.send(list).await.status, 200);
 
-    let forwarded = deployment.upstream.recorded().pop().unwrap();
+    let forwarded = deployment.upstream.last();
     assert_eq!(forwarded.header("mcp-method"), Some("tools/list"), "{forwarded:?}");
     assert_eq!(forwarded.header("mcp-name"), None, "{forwarded:?}");
 }

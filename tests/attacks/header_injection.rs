@@ -154,7 +154,7 @@ async fn response_splitting() {
         ("bytes after the end", b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}HTTP/1.1 200 OK\r\nX-Evil: 1\r\nContent-Length: 0\r\n\r\n", 200),
     ] {
         let raw = RawUpstream::start(response).await;
-        let deployment = Deployment::builder().upstream_setting(format!("{{ http = \"{}\" }}", raw.url())).start().await;
+        let deployment = Deployment::builder().upstream_setting(raw.setting()).start().await;
         let good = deployment.good_token();
         for round in 0..2 {
             let response = deployment.try_token(&good).await;

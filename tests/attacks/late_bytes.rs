@@ -56,6 +56,17 @@ async fn late_bytes_reach_no_other_client() {
     }
 }
 
+/// After a response with one plain length, the connection is reused: its late bytes are the response to the next request.
+#[tokio::test]
+async fn other_connections_are_reused() {
+    let upstream = upstream("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}").await;
+    let deployment = start(&upstream).await;
+    let token = deployment.good_token();
+    let mut client = Connection::open(deployment.portcullis.address()).await;
+    assert_eq!(client.send(&request(&token).header("X-First", "1")).await.status, 200);
+    assert_eq!(client.send(&request(&token)).await.json()["result"], "late");
+}
+
 /// L10: the client gets one plain number as the length, for every form of the upstream's header.
 #[tokio::test]
 async fn lengths_are_plain_numbers() {

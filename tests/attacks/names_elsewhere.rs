@@ -1,6 +1,6 @@
 //! Protected names in members other than `params.name` and `params.uri`.
 
-use portcullis_scenarios::{Deployment, Request, call_message, modern_call_message};
+use portcullis_scenarios::{Deployment, Request, call_message, modern_request};
 use serde_json::{Value, json};
 
 const RULES: &str = r#"
@@ -17,11 +17,8 @@ name = "file:///secret/*"
 scopes = ["mcp:admin"]
 "#;
 
-/// A request of 2026-07-28.
 fn modern(method: &str, params: &Value) -> Request {
-    Request::post(Deployment::ENDPOINT, modern_call_message(7, method, params))
-        .header("MCP-Protocol-Version", "2026-07-28")
-        .header("Mcp-Method", method)
+    modern_request(Deployment::ENDPOINT, method, params)
 }
 
 /// The parameters of `subscriptions/listen` for these resources.
@@ -105,7 +102,7 @@ async fn among_too_many_names() {
     let request = modern("subscriptions/listen", &listen_to(&uris)).bearer(&deployment.good_token());
     let response = deployment.send(request).await;
     response.assert_rpc_error(400, -32602);
-    assert_eq!(response.json()["id"], 7, "{response:?}");
+    assert_eq!(response.json()["id"], 1, "{response:?}");
     assert_eq!(deployment.upstream.count(), 0, "the request reached the upstream");
     deployment.portcullis.assert_all_denied(&[(response, "message.too_many_names")]).await;
 }

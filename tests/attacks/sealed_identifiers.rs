@@ -64,7 +64,7 @@ async fn spliced() {
     let session = first.open_session(&alice).await;
     let open = async |deployment: &Deployment, path: &str, token: &str| {
         let response = deployment.send(Request::post(path, portcullis_scenarios::INITIALIZE).bearer(token)).await;
-        response.header("mcp-session-id").map(str::to_owned)
+        response.header("mcp-session-id").expect("a session identifier").to_owned()
     };
     let wide = first.token().scope("mcp:tools mcp:admin").sign();
     let successor = post(&first, Deployment::ENDPOINT, &wide, &session).await;
@@ -77,7 +77,7 @@ async fn spliced() {
     let setting = first.upstream.setting();
     let second = Deployment::builder().upstream_setting(setting).tables(tables(&keys)).start().await;
     others.push(second.open_session(&second.good_token()).await);
-    others.extend(open(&first, "/other", &first.token().audience(other_audience()).sign()).await);
+    others.push(open(&first, "/other", &first.token().audience(other_audience()).sign()).await);
 
     let before = first.upstream.count();
     for other in &others {

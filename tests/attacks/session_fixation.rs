@@ -19,7 +19,7 @@ async fn a_chosen_identifier() {
     deployment.portcullis.assert_all_denied(&denied).await;
 }
 
-/// E3: the client never gets the upstream's identifier. Each session has a new one with at least 128 random bits.
+/// E3: the client never gets the upstream's identifier. Each session has a new one, which is long enough for 128 random bits.
 #[tokio::test]
 async fn identifiers_are_generated_by_the_gateway() {
     let deployment = Deployment::start().await;
@@ -108,7 +108,7 @@ async fn no_session_without_success() {
             Some(Upstream::response(status, &headers, r#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"no"}}"#))
         })
         .await;
-        let deployment = Deployment::builder().upstream(upstream).top("").start().await;
+        let deployment = Deployment::builder().upstream(upstream).start().await;
         let response = deployment.try_token(&deployment.good_token()).await;
         assert_eq!(response.status, status, "{response:?}");
         assert_eq!(response.count("mcp-session-id"), 0, "{response:?}");

@@ -52,9 +52,9 @@ const ASSERTED: &[&str] = &[
     "Tailscale-User-Login",
 ];
 
-fn spoofed(deployment: &Deployment) -> Request {
-    let request =
-        Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&deployment.good_token()).header("X-Custom", "kept");
+/// Returns a request with all of these headers and another one.
+fn spoofed(token: &str) -> Request {
+    let request = Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(token).header("X-Custom", "kept");
     ASSERTED.iter().fold(request, |request, name| request.header(name, "203.0.113.66"))
 }
 
@@ -68,7 +68,7 @@ async fn forwarded(deployment: &Deployment, request: Request) -> (HttpResponse, 
 #[tokio::test]
 async fn asserted_headers_are_removed() {
     let deployment = Deployment::start().await;
-    let (_, seen) = forwarded(&deployment, spoofed(&deployment)).await;
+    let (_, seen) = forwarded(&deployment, spoofed(&deployment.good_token())).await;
     assert!(!format!("{seen:?}").contains("203.0.113.66"), "{seen:?}");
     assert_eq!(seen.header("x-custom"), Some("kept"));
     assert_eq!(seen.header("x-forwarded-for"), Some("127.0.0.1"));
@@ -81,11 +81,7 @@ async fn configured_headers() {
                     forward_headers = [\"X-Real-IP\", \"CF-Connecting-IP\"]";
     let deployment = Deployment::builder().resource(settings).start().await;
     let token = deployment.token().subject("alice").sign();
-    let request =
-        ASSERTED.iter().fold(Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&token), |request, name| {
-            request.header(name, "203.0.113.66")
-        });
-    let (_, seen) = forwarded(&deployment, request).await;
+    let (_, seen) = forwarded(&deployment, spoofed(&token)).await;
     for name in ["x-user", "x-forwarded-user"] {
         let values: Vec<_> = seen.headers.get_all(name).iter().collect();
         assert_eq!(values, ["alice"], "{name}");

@@ -1,5 +1,4 @@
 //! Servers that try to get a stored token of another path of their origin.
-#![allow(clippy::unwrap_used, reason = "a scenario fails where something is missing")]
 
 use std::sync::{
     Arc,
@@ -96,11 +95,9 @@ async fn an_accepted_path_has_its_own_token() {
     assert_eq!(login.code, Some(0), "{login:?}");
     assert_eq!(host.peer.requests("/authorize")[1].query["resource"], host.peer.url("/"));
     assert_eq!(host.run("call", EVIL, &["tools/list"]).await.code, Some(0));
-    assert!(
-        host.received_by_attacker().iter().all(|token| token == "Bearer token-2"),
-        "{:?}",
-        host.received_by_attacker()
-    );
+    let received = host.received_by_attacker();
+    assert!(!received.is_empty(), "the call has a token");
+    assert!(received.iter().all(|token| token == "Bearer token-2"), "{received:?}");
     assert_eq!(host.token(EVIL).await.as_deref(), Some("token-2"));
     assert_eq!(host.token("/").await.as_deref(), Some("token-1"));
     assert_eq!(host.token("/evil/mcp/below").await, None);

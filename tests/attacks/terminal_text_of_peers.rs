@@ -1,5 +1,4 @@
 //! Deceptive text from peers that the client prints on a terminal.
-#![allow(clippy::unwrap_used, reason = "a scenario fails where something is missing")]
 
 use http::{Response, StatusCode, header};
 use portcullis_metadata::EscapedText;

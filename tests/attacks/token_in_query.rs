@@ -2,7 +2,16 @@
 
 use portcullis_scenarios::{Deployment, INITIALIZE, Request};
 
-const SPELLINGS: &[&str] = &["access_token", "Access_Token", "access%5Ftoken", "%61ccess_token", "%61%63cess%5ftoken"];
+/// Spellings of the name, of which the last two are read as the name only by lenient upstreams.
+const SPELLINGS: &[&str] = &[
+    "access_token",
+    "Access_Token",
+    "access%5Ftoken",
+    "%61ccess_token",
+    "%61%63cess%5ftoken",
+    "+access_token",
+    "%20access_token",
+];
 
 /// F9: a token in the query is never used. Without a valid bearer token, the response is 401 with `invalid_request`.
 #[tokio::test]
@@ -48,28 +57,15 @@ async fn beside_a_valid_bearer() {
     deployment.portcullis.assert_all_denied(&denied).await;
 }
 
-/// F9: spellings that only a lenient upstream reads as the name are removed. Other parameters are unchanged.
+/// F9: parameters with other names are forwarded unchanged.
 #[tokio::test]
 async fn forwarded_queries() {
     let deployment = Deployment::start().await;
     let good = deployment.good_token();
-    for (query, forwarded) in [
-        ("a=1&b=%20", "?a=1&b=%20".to_owned()),
-        ("my_access_token=1", "?my_access_token=1".to_owned()),
-        ("access_token_hint=1", "?access_token_hint=1".to_owned()),
-        (&format!("+access_token={good}&a=1"), "?a=1".to_owned()),
-        (&format!("a=1&%20access_token={good}"), "?a=1".to_owned()),
-    ] {
+    for query in ["a=1&b=%20", "my_access_token=1", "access_token_hint=1"] {
         let target = format!("{}?{query}", Deployment::ENDPOINT);
         let response = deployment.send(Request::post(&target, INITIALIZE).bearer(&good)).await;
-        assert!(matches!(response.status, 200 | 400), "{query}: {response:?}");
-        if response.status == 200 {
-            assert_eq!(deployment.upstream.last().target, format!("/backend{forwarded}"), "{query}");
-        }
+        assert_eq!(response.status, 200, "{query}: {response:?}");
+        assert_eq!(deployment.upstream.last().target, format!("/backend?{query}"), "{query}");
     }
-    assert!(deployment.upstream.count() >= 3);
-    assert!(
-        deployment.upstream.recorded().iter().all(|request| !request.target.contains(&good)),
-        "the token was forwarded"
-    );
 }
