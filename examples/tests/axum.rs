@@ -1,4 +1,4 @@
-//! The axum example: one request denied, and one allowed.
+//! The axum example: the challenge, the metadata, a public path, and scopes by method.
 
 use portcullis_discovery::{FetchRequest, UrlPolicy};
 
@@ -8,7 +8,7 @@ mod support;
 #[path = "../axum.rs"]
 mod example;
 
-/// B1, B9: the REST API answers with a challenge, with 403, and with the caller's name.
+/// B1, B9: the REST API responds with a challenge, with 403, or with the caller's name.
 #[tokio::test]
 async fn a_rest_api_behind_the_guard() {
     let (listener, base) = support::listener().await;

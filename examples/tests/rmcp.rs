@@ -1,4 +1,4 @@
-//! The rmcp example: one request denied, and a tool called in a session.
+//! The rmcp example: the challenge, a tool called in a session, and a session of another caller.
 
 use portcullis_discovery::{FetchRequest, UrlPolicy};
 use serde_json::{Value, json};
@@ -9,7 +9,8 @@ mod support;
 #[path = "../rmcp.rs"]
 mod example;
 
-/// B1, E2, E4: without a token a challenge; with one a session is opened, and its tool knows the caller.
+/// B1, E2, E4: without a token, the response is a challenge. With one, a session is opened, and its tool knows the caller. Another
+/// caller cannot use the session.
 #[tokio::test]
 async fn rmcp_behind_guard_and_endpoint() {
     let (listener, base) = support::listener().await;
@@ -48,8 +49,8 @@ async fn rmcp_behind_guard_and_endpoint() {
     assert_eq!(called.status, 200);
     assert!(String::from_utf8_lossy(&called.body).contains(r#""text":"alice""#), "{:?}", called.body);
 
-    let somebody_else = issuer.token().subject("mallory").sign();
-    let foreign = support::send(post(&call, Some(session)), Some(&somebody_else)).await;
+    let mallory = issuer.token().subject("mallory").sign();
+    let foreign = support::send(post(&call, Some(session)), Some(&mallory)).await;
     assert_eq!(foreign.status, 400);
 }
 

@@ -1,6 +1,6 @@
 //! `cargo xtask fuzz-smoke`: replays the committed corpora, and mutations of them, through every fuzz target's body.
 //!
-//! It folder shallow bugs in seconds and with the pinned compiler. `fuzz/` has the targets for longer runs.
+//! It finds shallow bugs in seconds with the pinned compiler. `fuzz/` has the targets for longer runs.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool")]
 
 mod corpus;
