@@ -99,17 +99,17 @@ async fn a_token_in_the_environment() {
 #[tokio::test]
 async fn invalid_settings_cause_one_line() {
     let fixture = Fixture::start().await;
-    let cases: [&[&str]; 5] = [
-        &["--auto-consent", "--client-id", "unknown"],
-        &["--auto-consent", "--client-id", "x", "--client-secret-file", "/nowhere"],
-        &["--auto-consent", "--authorization-server", "https://other.example"],
-        &["--auto-consent", "--scope", "a\"b"],
-        &["--auto-consent", "--client-metadata-url", "http://example.com/"],
-    ];
-    for more in cases {
-        let login = fixture.run("login", more).await;
-        assert_eq!(login.code, Some(1), "{more:?} {login:?}");
-        assert_eq!(login.stderr.lines().count(), 1, "{more:?} {login:?}");
+    for (settings, words) in [
+        (&["--client-id", "unknown"][..], "status 400"),
+        (&["--client-id", "x", "--client-secret-file", "/nowhere"], "the file /nowhere cannot be read"),
+        (&["--authorization-server", "https://other.example"], "does not list the authorization server"),
+        (&["--scope", "a\"b"], "--scope"),
+        (&["--client-metadata-url", "http://example.com/"], "not an https URL"),
+    ] {
+        let login = fixture.run("login", &[settings, &["--auto-consent"]].concat()).await;
+        assert_eq!(login.code, Some(1), "{settings:?} {login:?}");
+        assert_eq!(login.stderr.lines().count(), 1, "{settings:?} {login:?}");
+        assert!(login.stderr.contains(words), "{settings:?} {login:?}");
     }
 }
 
