@@ -7,7 +7,6 @@ use serde_json::{Map, Value};
 use crate::{
     json::{DocumentError, Members, ObjectBuilder},
     secret::Secret,
-    time::numeric_date,
 };
 
 /// A device authorization response (RFC 8628 section 3.2). `Debug` does not print the device code.
@@ -33,21 +32,18 @@ impl DeviceAuthorizationResponse {
     ///
     /// # Errors
     /// Fails if the body is not a JSON object without duplicate members, a code, the URL or `expires_in` is missing or
-    /// empty, a number is negative, or has a fraction and is above 253402300799, or a known member has the wrong type.
+    /// empty, a number is negative, or a known member has the wrong type.
     pub fn parse(body: &[u8]) -> Result<Self, DocumentError> {
         let mut members = Members::parse(body)?;
-        let uri = if members.contains("verification_uri") { "verification_uri" } else { "verification_url" };
-        let verification_uri = match members.string(uri)? {
-            Some(uri) if !uri.is_empty() => uri,
-            _ => return Err(DocumentError::Missing { member: "verification_uri" }),
-        };
+        let is_of_google = members.contains("verification_url") && !members.contains("verification_uri");
+        let verification_uri = if is_of_google { "verification_url" } else { "verification_uri" };
         Ok(Self {
             device_code: Secret::new(members.required_string("device_code")?),
             user_code: members.required_string("user_code")?,
-            verification_uri,
+            verification_uri: members.required_string(verification_uri)?,
             verification_uri_complete: members.string("verification_uri_complete")?,
-            expires_in: seconds(&mut members, "expires_in")?.ok_or(DocumentError::Missing { member: "expires_in" })?,
-            interval: seconds(&mut members, "interval")?,
+            expires_in: members.seconds("expires_in")?.ok_or(DocumentError::Missing { member: "expires_in" })?,
+            interval: members.seconds("interval")?,
         })
     }
 
@@ -63,13 +59,6 @@ impl DeviceAuthorizationResponse {
         object.value("interval", interval.map(Value::from));
         object.into_json()
     }
-}
-
-/// Takes a number of seconds. Unlike a date, a duration can be any unsigned integer: the caller limits it.
-fn seconds(members: &mut Members, member: &'static str) -> Result<Option<u64>, DocumentError> {
-    let Some(value) = members.value(member) else { return Ok(None) };
-    let parsed = value.as_u64().or_else(|| numeric_date::parse(&value).map(|seconds| seconds.as_secs()));
-    parsed.map(Some).ok_or(DocumentError::Date { member })
 }
 
 impl fmt::Debug for DeviceAuthorizationResponse {
@@ -117,7 +106,9 @@ mod tests {
 
     #[test]
     fn durations_of_any_length_are_parsed() {
-        for (value, expected) in [(json!(u64::MAX), u64::MAX), (json!(59.9), 59), (json!(0), 0)] {
+        for (value, expected) in
+            [(json!(u64::MAX), u64::MAX), (json!(1e30), u64::MAX), (json!(59.9), 59), (json!(0), 0)]
+        {
             let mut body = response();
             body["expires_in"] = value;
             assert_eq!(parse(&body).unwrap().expires_in, expected);
@@ -126,20 +117,23 @@ mod tests {
 
     #[test]
     fn malformed_responses_are_rejected() {
-        for (member, value) in [
-            ("device_code", json!(null)),
-            ("device_code", json!("")),
-            ("user_code", json!(1)),
-            ("verification_uri", json!("")),
-            ("expires_in", json!(null)),
-            ("expires_in", json!(-1)),
-            ("interval", json!("5")),
+        for (member, value, error) in [
+            ("device_code", json!(null), "`device_code` is missing"),
+            ("device_code", json!(""), "`device_code` is empty"),
+            ("user_code", json!(1), "`user_code` is not a string"),
+            ("verification_uri", json!(null), "`verification_uri` is missing"),
+            ("verification_uri", json!(""), "`verification_uri` is empty"),
+            ("expires_in", json!(null), "`expires_in` is missing"),
+            ("expires_in", json!(-1), "`expires_in` is not a non-negative number"),
+            ("interval", json!("5"), "`interval` is not a non-negative number"),
         ] {
             let mut body = response();
             body[member] = value;
-            assert!(parse(&body).is_err(), "{body}");
+            assert_eq!(parse(&body).unwrap_err().to_string(), error, "{body}");
         }
-        assert!(DeviceAuthorizationResponse::parse(b"user_code=a").is_err());
+        let without_uri = parse(&json!({"device_code": "a", "user_code": "b", "expires_in": 1}));
+        assert_eq!(without_uri, Err(DocumentError::Missing { member: "verification_uri" }));
+        assert_eq!(DeviceAuthorizationResponse::parse(b"user_code=a"), Err(DocumentError::NotJson));
     }
 
     proptest! {

@@ -51,17 +51,17 @@ impl TokenResponse {
     ///
     /// # Errors
     /// Fails if the body is not a JSON object without duplicate members, `access_token` or `token_type` is missing or
-    /// empty, a token has characters other than visible ASCII (RFC 6749 appendix A.12 and A.17), `expires_in` is not a
-    /// number from 0 to 253402300799, or a known member has the wrong type.
+    /// empty, the access or refresh token has characters other than printable ASCII (RFC 6749 appendix A.12 and A.17),
+    /// `expires_in` is negative, or a known member has the wrong type.
     pub fn parse(body: &[u8]) -> Result<Self, DocumentError> {
         let mut members = Members::parse(body)?;
         Ok(Self {
-            access_token: AccessToken::new(visible("access_token", members.required_string("access_token")?)?),
+            access_token: AccessToken::new(check_printable("access_token", members.required_string("access_token")?)?),
             token_type: members.required_string("token_type")?,
-            expires_in: members.numeric_date("expires_in")?.map(|lifetime| lifetime.as_secs()),
+            expires_in: members.seconds("expires_in")?,
             refresh_token: members
                 .string("refresh_token")?
-                .map(|token| visible("refresh_token", token))
+                .map(|token| check_printable("refresh_token", token))
                 .transpose()?
                 .map(Secret::new),
             scope: members.string("scope")?,
@@ -98,11 +98,11 @@ impl fmt::Debug for TokenResponse {
     }
 }
 
-/// Checks that a token is visible ASCII. Tokens are sent in headers and printed for scripts, so they must not end a
+/// Returns a token if it is printable ASCII. Tokens are sent in headers and printed for scripts, so they must not end a
 /// line or control a terminal.
-fn visible(member: &'static str, token: String) -> Result<String, DocumentError> {
-    let is_visible = token.bytes().all(|byte| matches!(byte, b' '..=b'~'));
-    if is_visible { Ok(token) } else { Err(DocumentError::Malformed { member }) }
+fn check_printable(member: &'static str, token: String) -> Result<String, DocumentError> {
+    let is_printable = token.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+    if is_printable { Ok(token) } else { Err(DocumentError::Malformed { member }) }
 }
 
 #[cfg(test)]

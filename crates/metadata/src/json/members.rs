@@ -91,6 +91,15 @@ impl Members {
         self.value(member).map(|value| numeric_date::parse(&value).ok_or(DocumentError::Date { member })).transpose()
     }
 
+    /// Takes a duration in seconds, rounded down. A longer one than [`u64`] holds counts as [`u64::MAX`].
+    pub(crate) fn seconds(&mut self, member: &'static str) -> Result<Option<u64>, DocumentError> {
+        let Some(value) = self.value(member) else { return Ok(None) };
+        // The cast saturates.
+        let fraction = || value.as_f64().filter(|seconds| *seconds >= 0.0).map(|seconds| seconds as u64);
+        let seconds = value.as_u64().or_else(fraction);
+        seconds.map(Some).ok_or(DocumentError::WrongType { member, expected: "a non-negative number" })
+    }
+
     /// Returns the members that were not taken.
     pub(crate) fn remaining(self) -> Map<String, Value> {
         self.0
