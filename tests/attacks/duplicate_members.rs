@@ -44,8 +44,7 @@ async fn in_the_claims() {
         r#","cnf":null,"cnf":{"jkt":"x"}"#,
     ] {
         let token = token.clone().raw_payload(claims(more)).sign();
-        let code = if more.contains("ss\"") { "claims.type" } else { "claims.not_an_object" };
-        deployment.assert_rejected([(more, token, code)]).await;
+        deployment.assert_rejected([(more, token, "claims.not_an_object")]).await;
     }
 }
 

@@ -141,8 +141,12 @@ fn the_unverified_issuer_is_found() {
     assert_eq!(unverified_issuer(br#" {"a":[{"iss":"b"}],"iss":"c"}"#), Ok(Some("c".to_owned())));
     assert_eq!(unverified_issuer(br#"{"\u0069ss":"\u0063"}"#), Ok(Some("c".to_owned())));
     assert_eq!(unverified_issuer(b"{}"), Ok(None));
-    for payload in [r#"{"iss":"a","iss":"a"}"#, r#"{"iss":5}"#, r#"["a"]"#, "", "{", r#"{"iss":"a"}x"#] {
-        assert!(unverified_issuer(payload.as_bytes()).is_err(), "{payload}");
+    assert_eq!(unverified_issuer(br#"{"iss":null}"#), Ok(None));
+    for payload in [r#"{"iss":"a","iss":"a"}"#, r#"["a"]"#, "", "{", r#"{"iss":"a"}x"#] {
+        assert_eq!(unverified_issuer(payload.as_bytes()), Err(ClaimsError::NotAnObject), "{payload}");
+    }
+    for payload in [r#"{"iss":5}"#, r#"{"iss":["a"]}"#] {
+        assert_eq!(unverified_issuer(payload.as_bytes()), Err(ClaimsError::WrongType { claim: "iss" }), "{payload}");
     }
 }
 
