@@ -103,19 +103,20 @@ impl Scopes {
     }
 
     /// Returns the scopes as they are requested. Microsoft Entra ID accepts only `api://ID/NAME` in requests and writes `NAME` into
-    /// tokens: a name that `listed` does not have, but that is the end of exactly one URI there, is replaced by this URI.
+    /// tokens: a name that `listed` does not have, but that is the end of exactly one URI there, is replaced by this URI. Entries
+    /// of `listed` that are not scope names are ignored.
     ///
     /// `listed` is `scopes_supported` of a protected resource (RFC 9728 section 2), which is for requests.
     pub fn in_listed_form(&self, listed: &[String]) -> Self {
         let long_form = |name: &str| {
-            let mut long = listed.iter().filter(|listed| Self::is_long_form(listed, name));
+            let mut long = listed.iter().filter(|listed| is_scope_name(listed) && Self::is_long_form(listed, name));
             long.next().filter(|_| long.next().is_none())
         };
         let names = self.iter().map(|name| {
             let long = if listed.iter().any(|listed| listed == name) { None } else { long_form(name) };
             long.map_or(name, String::as_str)
         });
-        Self::from_names(names).unwrap_or_else(|_| self.clone())
+        Self::from_valid_names(&mut names.collect::<Vec<_>>())
     }
 
     /// Returns whether `long` is the form `api://ID/NAME` of the scope `name`, with any scheme.
@@ -202,6 +203,7 @@ mod tests {
         };
         assert_eq!(requested("tools", &[LONG]), LONG);
         assert_eq!(requested("offline_access tools", &["other", LONG]), format!("{LONG} offline_access"));
+        assert_eq!(requested("read tools", &["api://\"/read", "api://\"/tools", LONG]), format!("{LONG} read"));
 
         for (listed, why) in [
             (&["tools", LONG][..], "it is listed as it is"),
