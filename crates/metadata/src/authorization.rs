@@ -1,4 +1,4 @@
-//! The authorization code flow as the client sees it: PKCE, the response's issuer, token and error responses.
+//! Messages of authorization servers: PKCE, the issuer of a response, token and device authorization responses, and errors.
 
 mod device_authorization;
 mod oauth_error;

@@ -9,9 +9,9 @@ pub const QUERY_SEPARATORS: [char; 2] = ['&', ';'];
 
 /// Returns the name of one query parameter: percent-decoded, with `+` as a space, and without surrounding whitespace.
 pub fn query_parameter_name(parameter: &str) -> Cow<'_, [u8]> {
-    let name = parameter.split('=').next().unwrap_or_default();
-    if !name.contains(['%', '+', ' ']) {
-        return name.as_bytes().into();
+    let name = parameter.split_once('=').map_or(parameter, |(name, _)| name);
+    if !name.contains(['%', '+']) {
+        return name.trim_ascii().as_bytes().into();
     }
     let spaced = name.replace('+', " ");
     percent_decode(spaced.as_bytes()).collect::<Vec<_>>().trim_ascii().to_vec().into()
@@ -46,6 +46,7 @@ mod tests {
             "access_token=a=b",
             "+access_token=a",
             "access_token%20=a",
+            "\taccess_token =a",
         ] {
             assert!(has_access_token_parameter(query), "{query}");
         }

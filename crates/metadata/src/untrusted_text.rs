@@ -70,8 +70,7 @@ fn is_separator(character: char) -> bool {
 }
 
 /// Returns whether the character has the property `Default_Ignorable_Code_Point` in Unicode 17 or is an interlinear
-/// annotation character. The property includes every control of the writing direction except U+061C, which is listed
-/// separately.
+/// annotation character. The property includes every control of the writing direction.
 fn is_ignorable(character: char) -> bool {
     matches!(
         character,

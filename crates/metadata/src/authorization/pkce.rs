@@ -115,6 +115,8 @@ mod tests {
     // The example in RFC 7636 appendix B.
     const VERIFIER: &str = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
     const CHALLENGE: &str = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
+    // The last character has bits beyond the 32 bytes.
+    const NON_CANONICAL_CHALLENGE: &str = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cN";
 
     /// I1: the example in RFC 7636 appendix B matches.
     #[test]
@@ -151,9 +153,6 @@ mod tests {
             assert_eq!(PkceChallenge::parse(text), Err(PkceError::MalformedChallenge), "{text:?}");
         }
     }
-
-    // The last character has bits beyond the 32 bytes.
-    const NON_CANONICAL_CHALLENGE: &str = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cN";
 
     /// J3: `Debug` does not print the verifier.
     #[test]

@@ -7,13 +7,13 @@ pub enum ClaimsError {
     /// The payload is not a JSON object without duplicate claims.
     #[error("the payload is not a JSON object without duplicate claims")]
     NotAnObject,
-    /// A claim has the wrong JSON type. `null` is wrong for every claim.
+    /// A claim has the wrong JSON type. `null` is one, too.
     #[error("the claim `{claim}` has the wrong type")]
     WrongType {
         /// The name of the claim.
         claim: &'static str,
     },
-    /// A date is negative, not finite or later than the year 9999.
+    /// A date is not a number, is negative or is later than the year 9999.
     #[error("the claim `{claim}` is not a date")]
     Date {
         /// The name of the claim.

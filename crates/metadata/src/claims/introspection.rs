@@ -52,7 +52,8 @@ impl IntrospectionResponse {
     ///
     /// # Errors
     /// Fails if the body is not a JSON object without duplicate members, `active` is missing or not a boolean, or, in an
-    /// active response, a known member has the wrong type. `null` has the wrong type for `active` and `scope`.
+    /// active response, a known member has the wrong type, is not a valid date, or contains a malformed scope name. `null`
+    /// has the wrong type for `active` and the scope.
     pub fn parse(body: &[u8]) -> Result<Self, DocumentError> {
         let mut members = Members::parse(body)?;
         let active = members.boolean("active")?.ok_or(DocumentError::Missing { member: "active" })?;
@@ -89,7 +90,7 @@ impl IntrospectionResponse {
         object.boolean("active", Some(true));
         object.value("aud", aud.as_ref().map(Audience::to_value));
         object.string("client_id", client_id.as_deref());
-        object.string("scope", scope.as_ref().map(Scopes::to_string).as_deref());
+        object.string("scope", scope.as_ref().map(Scopes::as_str));
         object.numeric_date("exp", *exp);
         object.numeric_date("nbf", *nbf);
         object.numeric_date("iat", *iat);

@@ -33,7 +33,7 @@ pub struct ClientIdMetadataDocument {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientDocumentError {
-    /// The identifier is not an absolute URL in printable ASCII.
+    /// The identifier is not an absolute URL in visible ASCII.
     #[error("the client identifier is not an absolute URL")]
     NotAUrl,
     /// The identifier is not an `https` URL.
@@ -137,7 +137,8 @@ impl fmt::Display for ClientIdUrl {
 }
 
 impl ClientIdMetadataDocument {
-    /// Parses the document that was fetched from `client_id`. Does not check the redirect URIs.
+    /// Parses the document that was fetched from `client_id`. Does not check the redirect URIs. Accepts a document without
+    /// `token_endpoint_auth_method`, which RFC 7591 reads as `client_secret_basic`: such a client has no secret.
     ///
     /// # Errors
     /// Fails if the document is not a JSON object without duplicate members, a known member has the wrong type,

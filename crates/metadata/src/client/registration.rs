@@ -90,7 +90,7 @@ impl ClientRegistrationResponse {
     ///
     /// # Errors
     /// Fails if the body is not a JSON object without duplicate members, `client_id` is missing or empty, or a known
-    /// member has the wrong type.
+    /// member has the wrong type or is not a valid date.
     pub fn parse(body: &[u8]) -> Result<Self, DocumentError> {
         let mut members = Members::parse(body)?;
         Ok(Self {
@@ -164,7 +164,8 @@ impl RegistrationError {
         OAuthError::parse(body).map(Self)
     }
 
-    /// Explains the error code. Returns `None` for codes that neither RFC 7591 nor RFC 6750 defines.
+    /// Explains the error codes of RFC 7591, and `invalid_token` and `insufficient_scope` of RFC 6750. Returns `None` for any
+    /// other code.
     pub fn explanation(&self) -> Option<&'static str> {
         match self.0.error.as_str() {
             "invalid_redirect_uri" => Some("the authorization server does not accept a redirect URI of this client"),
@@ -278,7 +279,7 @@ mod tests {
         }
     }
 
-    /// The codes of RFC 7591 are explained.
+    /// Known codes are explained.
     #[test]
     fn errors_are_explained() {
         let shown = |body: &str| RegistrationError::parse(body.as_bytes()).unwrap().to_string();

@@ -14,8 +14,9 @@ use crate::{
 /// draft that clients and resources need. All other members, including those of OpenID Connect, are in
 /// [`extra`](Self::extra).
 ///
-/// Parsing and serializing preserves every member, with two exceptions: members with an empty array are omitted
-/// (section 3.2), and so are the two flags when they are `false`, their default.
+/// Parsing and serializing preserves every member, known or not, with these exceptions. A known member that is `null` counts
+/// as missing. Members with an empty array are omitted (section 3.2), and so are the two flags when they are `false`, their
+/// default. Endpoints are written as [`Url`] normalizes them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuthorizationServerMetadata {
     /// The server's issuer identifier.
@@ -160,7 +161,8 @@ impl AuthorizationServerMetadata {
         })
     }
 
-    /// Serializes the document. The members are in alphabetical order.
+    /// Serializes the document. The members are in alphabetical order, unless the feature `preserve_order` of `serde_json` is
+    /// on in the build.
     pub fn to_json(&self) -> Vec<u8> {
         let Self {
             issuer,

@@ -33,7 +33,7 @@ pub fn protected_resource_urls(resource: &Url) -> Vec<Url> {
 /// Returns the URLs where an authorization server's metadata may be, in the order to try.
 ///
 /// An issuer with a path has three: the RFC 8414 URL, the OpenID URL with the path inserted after the well-known part,
-/// and the OpenID URL with the path before it. An issuer without a path has two. A trailing slash of the issuer is
+/// and the OpenID URL with the path before it. An issuer without a path has two. Slashes at the end of the issuer are
 /// ignored (RFC 8414 section 3.1, OpenID Connect Discovery 1.0 section 4.1).
 pub fn authorization_server_urls(issuer: &Issuer) -> Vec<Url> {
     let path = issuer.url().path().trim_end_matches('/');
@@ -97,7 +97,7 @@ mod tests {
         assert_eq!(resource_urls("https://h.example/?k=v"), [format!("{root}?k=v"), root.to_owned()]);
     }
 
-    /// G3: an issuer with a path has three URLs in order. Its trailing slash is ignored.
+    /// G3: an issuer with a path has three URLs in order. Slashes at its end are ignored.
     #[test]
     fn an_issuer_with_a_path_has_three_urls() {
         let expected = [
@@ -107,6 +107,7 @@ mod tests {
         ];
         assert_eq!(server_urls("https://as.example/realms/a"), expected);
         assert_eq!(server_urls("https://as.example/realms/a/"), expected);
+        assert_eq!(server_urls("https://as.example/realms/a//"), expected);
     }
 
     /// G3: an issuer without a path has two URLs in order.

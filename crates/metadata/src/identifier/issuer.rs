@@ -25,9 +25,8 @@ pub enum IssuerError {
     /// It does not parse as an absolute URL.
     #[error("an issuer must be an absolute URL: {0}")]
     NotAUrl(url::ParseError),
-    /// It does not follow RFC 3986: it has a character outside printable ASCII, a backslash, or no `//` before the
-    /// host.
-    #[error("an issuer must be printable ASCII, with `//` before the host and without backslashes")]
+    /// It does not follow RFC 3986: it has a character outside visible ASCII, a backslash, or no `//` before the host.
+    #[error("an issuer must be visible ASCII, with `//` before the host and without backslashes")]
     Irregular,
     /// The scheme is not `https`, and not `http` with a loopback host.
     #[error("an issuer must be an https URL, or http on a loopback host")]

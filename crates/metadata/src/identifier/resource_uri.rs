@@ -24,9 +24,8 @@ pub enum ResourceUriError {
     /// It does not parse as an absolute URL.
     #[error("a resource must be an absolute URL: {0}")]
     NotAUrl(url::ParseError),
-    /// It does not follow RFC 3986: it has a character outside printable ASCII, a backslash, or no `//` before the
-    /// host.
-    #[error("a resource must be printable ASCII, with `//` before the host and without backslashes")]
+    /// It does not follow RFC 3986: it has a character outside visible ASCII, a backslash, or no `//` before the host.
+    #[error("a resource must be visible ASCII, with `//` before the host and without backslashes")]
     Irregular,
     /// The scheme is neither `https` nor `http`, or the host is missing.
     #[error("a resource must be an https or http URL with a host")]

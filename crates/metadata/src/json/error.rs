@@ -8,7 +8,7 @@ use crate::identifier::{IssuerError, ResourceUriError};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DocumentError {
-    /// The document is not JSON in UTF-8, is nested deeper than 128 levels, or has trailing data.
+    /// The document is not JSON in UTF-8, is nested deeper than 127 levels, or has trailing data.
     #[error("the document is not JSON")]
     NotJson,
     /// The JSON value is not an object.
@@ -37,7 +37,7 @@ pub enum DocumentError {
         /// The expected type.
         expected: &'static str,
     },
-    /// A numeric date is negative, not finite, or later than the year 9999.
+    /// A numeric date is not a number, is negative or is later than the year 9999.
     #[error("`{member}` is not a date")]
     Date {
         /// The name of the member.

@@ -1,4 +1,4 @@
-//! [`Clock`] and [`UnixTime`].
+//! [`Clock`], [`SystemClock`] and [`UnixTime`].
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -58,7 +58,7 @@ pub trait Clock: Send + Sync + 'static {
     fn monotonic(&self) -> Duration;
 }
 
-/// The operating system's clocks.
+/// The operating system's clocks. A wall clock that is set before 1970 counts as 1970.
 #[derive(Clone, Copy, Debug)]
 pub struct SystemClock {
     started: Instant,
