@@ -1,18 +1,26 @@
 //! Loading of the configuration from file, environment and flags.
 
-use std::{fs, io, net::SocketAddr, path::Path};
+use std::{
+    fs::File,
+    io::{self, Read as _},
+    net::SocketAddr,
+    path::Path,
+};
 
 use anyhow::anyhow;
 use figment::{
-    Figment,
+    Error, Figment, Metadata, Profile, Provider,
     providers::{Env, Format, Serialized, Toml},
-    value::Value,
+    value::{Dict, Map, Value},
 };
 
 use super::{
     Config, ConfigErrors, Diagnostic, KeyPath, Places, TomlLines, syntax,
     type_errors::{self, TypeErrors},
 };
+
+/// The maximum size of the file, in bytes.
+const MAX_FILE: u64 = 1 << 20;
 
 /// The start of the names of environment variables.
 pub(super) const PREFIX: &str = "PORTCULLIS_";
@@ -71,22 +79,21 @@ impl Loaded {
 /// Reads the configuration.
 ///
 /// # Errors
-/// Fails when the file is missing or not TOML, or a key or value is invalid. There is an error for each.
+/// Fails when the file cannot be read, has more than 1 MiB or is not TOML, and when a key is unknown or missing or a value has
+/// the wrong type: with an error for each key. Does not check what the values mean.
 pub(crate) fn load(file: &Path, overrides: Overrides) -> Result<Loaded, Unusable> {
-    let text = read(file).map_err(|text| {
-        Unusable::File(ConfigErrors::of_file(file, None, Diagnostic { key: KeyPath::default(), text }))
-    })?;
+    let unusable =
+        |text: String| Unusable::File(ConfigErrors::of_file(file, None, Diagnostic { key: KeyPath::default(), text }));
+    let text = read(file).map_err(unusable)?;
     let lines = TomlLines::parse(&text).map_err(|error| {
         let (line, diagnostic) = syntax::diagnostic(&text, &error);
         Unusable::File(ConfigErrors::of_file(file, Some(line), diagnostic))
     })?;
-    let sources = sources(file, overrides);
-    // The file may have changed since it was read.
-    let unread = |error: figment::Error| {
-        let text = format!("it cannot be read: {}", error.kind.to_string().lines().next().unwrap_or_default());
-        Unusable::File(ConfigErrors::of_file(file, None, Diagnostic { key: KeyPath::default(), text }))
-    };
-    let written: Value = sources.extract().map_err(unread)?;
+    let sources = sources(file, &text, overrides);
+    // Figment has a TOML parser of its own. The first line of its error has no part of the file.
+    let written: Value = sources.extract().map_err(|error| {
+        unusable(format!("it cannot be parsed: {}", error.kind.to_string().lines().next().unwrap_or_default()))
+    })?;
     let config = written.deserialize();
     let places = Places::new(file, lines, written.clone(), sources.clone());
     match config {
@@ -103,7 +110,9 @@ fn read(file: &Path) -> Result<String, String> {
     if file.is_dir() {
         return Err("it is a directory; name the configuration file in it with --config".to_owned());
     }
-    let bytes = fs::read(file).map_err(|error| match error.kind() {
+    let mut bytes = Vec::new();
+    let read = File::open(file).and_then(|file| file.take(MAX_FILE + 1).read_to_end(&mut bytes));
+    read.map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => {
             "the configuration file does not exist; name one with --config, or write one with `portcullis init`"
                 .to_owned()
@@ -112,6 +121,9 @@ fn read(file: &Path) -> Result<String, String> {
             "the configuration file cannot be read ({error}); make it readable for the user that runs portcullis"
         ),
     })?;
+    if bytes.len() as u64 > MAX_FILE {
+        return Err(format!("the configuration file has more than {MAX_FILE} bytes; name another file with --config"));
+    }
     String::from_utf8(bytes).map_err(|error| {
         let is_utf16 = error.as_bytes().starts_with(&[0xff, 0xfe]) || error.as_bytes().starts_with(&[0xfe, 0xff]);
         let encoding = if is_utf16 { "UTF-16" } else { "not UTF-8" };
@@ -119,29 +131,42 @@ fn read(file: &Path) -> Result<String, String> {
     })
 }
 
-fn sources(file: &Path, overrides: Overrides) -> Figment {
+fn sources(file: &Path, text: &str, overrides: Overrides) -> Figment {
     let mut sources =
-        Figment::from(Toml::file_exact(file)).merge(Env::prefixed(PREFIX).ignore(NOT_CONFIGURATION).split("__"));
+        Figment::from(FileText { file, text }).merge(Env::prefixed(PREFIX).ignore(NOT_CONFIGURATION).split("__"));
     if let Some(listen) = overrides.listen {
         sources = sources.merge(Serialized::default("listen", listen));
     }
     sources
 }
 
-/// Reads a configuration that this program generated.
+/// The text that was read from the file: unlike figment's provider of files, it does not read the file again.
+struct FileText<'a> {
+    file: &'a Path,
+    text: &'a str,
+}
+
+impl Provider for FileText<'_> {
+    fn metadata(&self) -> Metadata {
+        Metadata::from("TOML file", self.file)
+    }
+
+    fn data(&self) -> Result<Map<Profile, Dict>, Error> {
+        Toml::string(self.text).data()
+    }
+}
+
+/// Reads a configuration that this program generated, without environment and flags.
 ///
 /// # Errors
-/// As [`load`].
+/// Fails when the text is not TOML, a key is unknown or missing, or a value has the wrong type: with the first error.
 pub(crate) fn from_text(text: &str) -> anyhow::Result<Config> {
     let lines = TomlLines::parse(text).map_err(|error| anyhow!(syntax::diagnostic(text, &error).1))?;
-    let sources = Figment::from(Toml::string(text));
-    let written: Value = sources.extract().map_err(|_| anyhow!("the configuration cannot be read"))?;
-    let TypeErrors { mut errors, repaired, .. } = type_errors::find(written, &lines);
-    match repaired {
-        Some(config) if errors.is_empty() => Ok(config),
-        _ if errors.is_empty() => Err(anyhow!("the configuration cannot be read")),
-        _ => Err(anyhow!(errors.swap_remove(0))),
-    }
+    let written: Value = Figment::from(Toml::string(text)).extract()?;
+    written.deserialize().map_err(|error| {
+        let TypeErrors { errors, .. } = type_errors::find(written, &lines);
+        errors.into_iter().next().map_or_else(|| anyhow!(error), anyhow::Error::new)
+    })
 }
 
 #[cfg(test)]
@@ -263,12 +288,26 @@ mod tests {
         }
     }
 
+    /// J9: a file without an end is not read to its end.
+    #[test]
+    fn the_size_is_bounded() {
+        let limit = MAX_FILE as usize;
+        let text = format!("{MINIMAL}\n#");
+        with_config(&format!("{text}{}", "x".repeat(limit - text.len())), |_, load| assert!(load().is_ok()));
+        let expected = "portcullis.toml: the configuration file has more than 1048576 bytes; name another file";
+        let error = error_of(&format!("{text}{}", "x".repeat(limit - text.len() + 1)));
+        assert!(error.starts_with(expected), "{error}");
+        let endless = load(Path::new("/dev/zero"), Overrides::default()).err().unwrap().located().to_string();
+        assert!(endless.contains("has more than 1048576 bytes"), "{endless}");
+    }
+
     #[test]
     fn errors_of_the_file_have_one_line() {
         let error =
             load(Path::new("/nowhere/portcullis.toml"), Overrides::default()).err().unwrap().located().to_string();
-        assert!(error.contains("/nowhere/portcullis.toml"), "{error}");
-        assert!(error_of("base_url = ").contains("portcullis.toml"));
+        assert_eq!(error.lines().count(), 1, "{error}");
+        assert!(error.starts_with("/nowhere/portcullis.toml: the configuration file does not exist; "), "{error}");
+        assert!(error_of("base_url = ").starts_with("portcullis.toml:1: base_url: "));
         let error = error_of("client_secret = \"hunter2");
         assert!(error.starts_with("portcullis.toml:1: client_secret: ") && !error.contains("hunter2"), "{error}");
     }

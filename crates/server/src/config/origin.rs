@@ -19,7 +19,7 @@ pub(crate) struct Effective {
 /// Returns every value of the configuration, in the order of the keys.
 ///
 /// # Errors
-/// Fails when a source no longer has the loaded values.
+/// Fails when the configuration cannot be serialized.
 pub(crate) fn effective(loaded: &Loaded) -> anyhow::Result<Vec<Effective>> {
     let written: Value = loaded.sources.extract()?;
     let mut rows = Vec::new();
