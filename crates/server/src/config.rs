@@ -35,7 +35,7 @@ pub(crate) use load::{Loaded, Overrides, Unusable, from_text, load};
 pub(crate) use located::{ConfigErrors, Located, Places};
 pub(crate) use origin::{Effective, effective};
 pub(crate) use restart::keep_until_restart;
-pub(crate) use schema::{has as is_known, schema};
+pub(crate) use schema::{is_known, schema};
 pub(crate) use secret::SecretSource;
 pub(crate) use shown_url::shown_url;
 pub(crate) use similar::nearest;

@@ -26,7 +26,7 @@ impl Diagnostic {
         let mut around = Some(key.clone());
         while let Some(table) = around {
             let about = table.join(&named);
-            let is_key = schema::names(&about) || (named.segments().len() > 1 && schema::has(&about));
+            let is_key = schema::has_fixed_name(&about) || (named.segments().len() > 1 && schema::is_known(&about));
             if about.starts_with(key) && is_key {
                 return Self { text: format!("{about}{rest}"), key: about };
             }

@@ -23,32 +23,32 @@ pub(crate) fn schema() -> &'static Value {
 }
 
 /// Returns whether a file can have this key.
-pub(crate) fn has(key: &KeyPath) -> bool {
+pub(crate) fn is_known(key: &KeyPath) -> bool {
     node(key).is_some()
 }
 
-/// Returns whether this is a key with a fixed name, and not one of a table whose names the operator chooses.
-pub(super) fn names(key: &KeyPath) -> bool {
+/// Returns whether this is a known key with a fixed name, and not one of a table whose names the operator chooses.
+pub(super) fn has_fixed_name(key: &KeyPath) -> bool {
     let (Some(table), Some(Segment::Name(name))) = (key.parent(), key.segments().last()) else { return false };
     keys_of(&table).contains(&name.as_str())
 }
 
 /// Returns the names of the keys that the table `key` can have. Empty if it is not a table with fixed keys.
-pub(crate) fn keys_of(table: &KeyPath) -> Vec<&'static str> {
+pub(super) fn keys_of(table: &KeyPath) -> Vec<&'static str> {
     let node = node(table);
     let properties = node.into_iter().flat_map(variants).filter_map(|node| node.get("properties")?.as_object());
     properties.flat_map(Map::keys).map(String::as_str).collect()
 }
 
 /// Returns the headers of the tables that can have a key with this name, such as `[limits]` and `[[issuer]]`.
-pub(crate) fn tables_with(name: &str) -> Vec<String> {
+pub(super) fn tables_with(name: &str) -> Vec<String> {
     let mut found = Vec::new();
     find_tables(&SCHEMA, name, String::new(), false, &mut found);
     found
 }
 
 /// Returns an example of the value of a key: the one of the schema, or the default.
-pub(crate) fn example(key: &KeyPath) -> Option<&'static Value> {
+pub(super) fn example(key: &KeyPath) -> Option<&'static Value> {
     let node = node(key)?;
     let of = |node: &'static Value| {
         let default = node.get("default").filter(|value| !value.is_null() && !is_empty(value));
@@ -57,8 +57,8 @@ pub(crate) fn example(key: &KeyPath) -> Option<&'static Value> {
     of(node).or_else(|| variants(node).into_iter().find_map(of))
 }
 
-/// Returns what the schema says about the type of a key: `array`, `object`, `string`, `integer` or `boolean`.
-pub(crate) fn type_name(key: &KeyPath) -> Option<&'static str> {
+/// Returns the type of a key as in JSON Schema, such as `integer`; the first one if the key has several.
+pub(super) fn type_name(key: &KeyPath) -> Option<&'static str> {
     variants(node(key)?).into_iter().find_map(|node| match node.get("type")? {
         Value::String(name) => Some(name.as_str()),
         Value::Array(names) => names.first()?.as_str(),
@@ -135,30 +135,39 @@ mod tests {
             "audit.target.file",
             "tls.key",
         ] {
-            assert!(has(&at(key)), "{key}");
+            assert!(is_known(&at(key)), "{key}");
         }
-        assert!(names(&at("resource[0].identity_headers")));
-        assert!(!names(&at("resource[0].identity_headers.the")));
+        assert!(has_fixed_name(&at("resource[0].identity_headers")));
+        assert!(!has_fixed_name(&at("resource[0].identity_headers.the")));
 
         for key in ["lisen", "issuer.issuer", "issuer[0].cooldown", "resource[0].upstream.htp", "limits[0]"] {
-            assert!(!has(&at(key)), "{key}");
+            assert!(!is_known(&at(key)), "{key}");
         }
         assert!(keys_of(&at("session")).contains(&"idle_timeout"));
         assert!(keys_of(&KeyPath::default()).contains(&"base_url"));
     }
 
-    /// J9: every key has a description, and an example or a default that is valid.
+    /// J9: every key has a description, and every value an example or a default.
     #[test]
     fn keys_are_described() {
+        fn is_table(node: &'static Value) -> bool {
+            let is_one = |node: &Value| node.get("properties").is_some();
+            variants(node).into_iter().any(|node| is_one(node) || node.get("items").is_some_and(is_table))
+        }
+
         fn walk(node: &'static Value, path: &str) {
             for node in variants(node) {
-                for (key, below) in node.get("properties").and_then(Value::as_object).into_iter().flatten() {
+                let members = node.get("properties").and_then(Value::as_object);
+                for (key, below) in members.into_iter().flatten() {
                     let path = format!("{path}/{key}");
                     let describes = |node: &&Value| node.get("description").is_some();
-                    // The description of a form, such as `{ file = "…" }`, is that of its only key.
-                    let is_form = node["required"] == Value::from(vec![key.as_str()]) && describes(&node);
-                    let is_described = variants(below).iter().any(describes) || is_form;
+                    // The description and the example of a form, such as `{ file = "…" }`, are those of its only key.
+                    let is_form = members.is_some_and(|members| members.len() == 1);
+                    let is_described = variants(below).iter().any(describes) || (is_form && describes(&node));
                     assert!(is_described, "{path} has no description");
+                    let has_value = |node: &&Value| node.get("examples").is_some() || node.get("default").is_some();
+                    let has_value = variants(below).iter().any(has_value) || is_form || is_table(below);
+                    assert!(has_value, "{path} has no example and no default");
                     walk(below, &path);
                 }
                 if let Some(items) = node.get("items") {

@@ -16,6 +16,7 @@ pub(crate) const ADMIN_TOKEN_VARIABLE: &str = "PORTCULLIS_ADMIN_TOKEN";
 #[serde(deny_unknown_fields)]
 pub(crate) struct Admin {
     /// Where the listener for administrators is.
+    #[schemars(example = "127.0.0.1:9900")]
     pub(crate) listen: AdminListen,
     /// The token of administrators. Default: the environment variable `PORTCULLIS_ADMIN_TOKEN`.
     #[serde(default = "default_token")]

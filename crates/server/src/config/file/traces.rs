@@ -25,9 +25,11 @@ pub(crate) struct Traces {
     pub(crate) client: TracesClient,
     /// Headers for the receiver, such as `authorization`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(example = BTreeMap::from([("authorization", SecretSource::File("/run/secrets/otlp-authorization".into()))]))]
     pub(crate) headers: BTreeMap<String, SecretSource>,
     /// A PEM file of certificates that are trusted in addition for the receiver.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(example = "/etc/portcullis/otlp-ca.pem")]
     pub(crate) ca_file: Option<PathBuf>,
 }
 
