@@ -22,7 +22,7 @@ use context::Context;
 use endpoint_path::check_endpoint;
 use issuers::{check_application_audiences, issuers_of};
 use origins::check_origins;
-use requirements::{all, claim, implications, required, route, rule};
+use requirements::{claim, convert_each, implications, resource_scopes, route, rule};
 
 /// One protected endpoint.
 pub(crate) struct ResourcePlan {
@@ -80,10 +80,7 @@ pub(super) fn plan(
     }
     together::check(config, errors);
     let context = Context { config, base_url, issuers, limits };
-    let plans = config.resource.iter().enumerate().map(|(position, resource)| {
-        resource_plan(resource, &context, &mut errors.table(&format!("resource[{position}]")))
-    });
-    plans.collect::<Vec<_>>().into_iter().collect()
+    convert_each(&config.resource, "resource", errors, |resource, errors| resource_plan(resource, &context, errors))
 }
 
 /// Validates one resource. Adds an error for each invalid value, and returns `None` if there is one.
@@ -95,14 +92,15 @@ fn resource_plan(resource: &Resource, context: &Context<'_>, errors: &mut Diagno
     let endpoint = errors.take("endpoint", check_endpoint(&resource.endpoint));
     let issuers = issuers_of(resource, context, errors);
     let metadata = endpoint.and_then(|()| errors.take("endpoint", metadata(resource, base_url)));
-    let required_scopes = required(&resource.required_scopes, "required_scopes", errors);
-    let supported_scopes = required(&resource.scopes_supported, "scopes_supported", errors);
+    let required_scopes = resource_scopes(&resource.required_scopes, "required_scopes", errors);
+    let supported_scopes = resource_scopes(&resource.scopes_supported, "scopes_supported", errors);
     let implications = implications(&resource.scope_implies, errors);
-    let claims = all(&resource.claim, "claim", errors, claim);
-    let routes = all(&resource.route, "route", errors, route);
-    let rules = all(&resource.rule, "rule", errors, rule);
-    let rates =
-        all(&resource.rule, "rule", errors, |rule, errors| errors.take("limit", rates::rate(rule.limit.as_ref())));
+    let claims = convert_each(&resource.claim, "claim", errors, claim);
+    let routes = convert_each(&resource.route, "route", errors, route);
+    let rules = convert_each(&resource.rule, "rule", errors, rule);
+    let rates = convert_each(&resource.rule, "rule", errors, |rule, errors| {
+        errors.take("limit", rates::rate(rule.limit.as_ref()))
+    });
     let revisions = revisions(resource.revisions.as_deref(), errors);
     let session_header = errors.take("proto", session_header(&resource.proto));
     let origins_checked = check_origins(resource, base_url, errors);

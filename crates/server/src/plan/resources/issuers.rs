@@ -8,8 +8,8 @@ use crate::{
     plan::IssuerPlan,
 };
 
-/// Returns the issuers of a resource with their positions in the configuration, and adds an error for each that is unknown.
-/// Returns `None` if one is invalid, or there is none and tokens are required.
+/// Returns the issuers of a resource with their positions in the configuration, and adds an error for each that is unknown
+/// or listed twice. Returns `None` if one is invalid, or there is none and tokens are required.
 pub(super) fn issuers_of<'a>(
     resource: &Resource,
     context: &Context<'a>,
@@ -23,6 +23,10 @@ pub(super) fn issuers_of<'a>(
         Some(names) => {
             for name in names {
                 match configured.iter().position(|issuer| issuer.issuer == *name) {
+                    Some(position) if positions.contains(&position) => {
+                        is_valid = false;
+                        errors.add("issuers", format!("issuers has {:?} twice; remove one", shown_url(name)));
+                    }
                     Some(position) => positions.push(position),
                     None => {
                         is_valid = false;

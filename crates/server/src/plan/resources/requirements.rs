@@ -17,7 +17,7 @@ use crate::config::{self, Diagnostics};
 pub(super) fn route(route: &config::Route, errors: &mut Diagnostics<'_>) -> Option<RouteRule> {
     let methods = errors.take_all("methods", route.methods.iter().map(|method| parse_http_method(method)));
     let path = errors.take("path", PathGlob::parse(&route.path).with_context(|| format!("path = {:?}", route.path)));
-    let scopes = required(&route.scopes, "scopes", errors);
+    let scopes = resource_scopes(&route.scopes, "scopes", errors);
     Some(RouteRule::new(path?, scopes?).methods(methods?))
 }
 
@@ -32,8 +32,8 @@ pub(super) fn rule(rule: &config::Rule, errors: &mut Diagnostics<'_>) -> Option<
         errors.add("", format!("the rule for {:?} requires nothing; add scopes, claims or a limit", rule.method));
     }
     let name = errors.take("name", rule.name.as_deref().map(glob).transpose());
-    let scopes = required(&rule.scopes, "scopes", errors);
-    let claims = all(&rule.claims, "claims", errors, claim);
+    let scopes = resource_scopes(&rule.scopes, "scopes", errors);
+    let claims = convert_each(&rule.claims, "claims", errors, claim);
     let mut message_rule = MessageRule::for_method(method?);
     message_rule.name = name?;
     message_rule.scopes = scopes?;
@@ -54,24 +54,24 @@ pub(super) fn implications(
 ) -> Option<ScopeImplications> {
     const KEY: &str = "scope_implies";
     let pairs = implies.iter().map(|(broad, narrow)| {
-        let valid = required(slice::from_ref(broad), KEY, errors);
-        let narrow = required(narrow, KEY, errors);
-        valid.and(narrow).map(|narrow| (broad.as_str(), narrow))
+        let broad_scope = resource_scopes(slice::from_ref(broad), KEY, errors);
+        let narrow = resource_scopes(narrow, KEY, errors);
+        broad_scope.and(narrow).map(|narrow| (broad.as_str(), narrow))
     });
     let pairs: Vec<Option<_>> = pairs.collect();
     errors.take(KEY, ScopeImplications::new(pairs.into_iter().collect::<Option<Vec<_>>>()?))
 }
 
-/// Parses scopes that a resource requires or lists, as the guard does, so that the errors have a key.
+/// Parses the scopes that `key` lists: those that a resource requires or publishes.
 ///
 /// Adds an error for each name that is not a scope or is `offline_access`, and returns `None` if there is one.
-pub(super) fn required(names: &[String], key: &str, errors: &mut Diagnostics<'_>) -> Option<Scopes> {
+pub(super) fn resource_scopes(names: &[String], key: &str, errors: &mut Diagnostics<'_>) -> Option<Scopes> {
     let scopes = errors.take_all(key, names.iter().map(|name| scope(name)))?;
     Some(scopes.iter().fold(Scopes::empty(), |all, scope| all.union(scope)))
 }
 
 /// Converts each entry of the list `key`. Returns `None` if `convert` returns `None` for one.
-pub(super) fn all<T, U>(
+pub(super) fn convert_each<T, U>(
     entries: &[T],
     key: &str,
     errors: &mut Diagnostics<'_>,
@@ -155,7 +155,7 @@ mod tests {
         let wrong = names(&["a", "b c", "offline_access", ""]);
         let expected = ["\"b c\" is not a scope", "`offline_access` is not a scope", "\"\" is not a scope"];
         for key in ["required_scopes", "scopes_supported"] {
-            assert_errors(key, &expected, |errors| required(&wrong, key, errors));
+            assert_errors(key, &expected, |errors| resource_scopes(&wrong, key, errors));
         }
         for (implies, expected) in [
             (("a", names(&["offline_access"])), &["`offline_access` is not a scope of a resource"][..]),

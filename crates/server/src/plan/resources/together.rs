@@ -33,21 +33,23 @@ pub(super) fn check(config: &Config, errors: &mut Diagnostics<'_>) {
             );
         }
     }
-    let with_audiences = config.issuer.iter().position(|issuer| !issuer.audiences.is_empty());
-    if let Some(position) = with_audiences.filter(|_| config.resource.len() > 1) {
+    let resources = config.resource.len();
+    let with_audiences = config.issuer.iter().enumerate().filter(|(_, issuer)| !issuer.audiences.is_empty());
+    for (position, _) in with_audiences.filter(|_| resources > 1) {
         let text = format!(
-            "there are {} resources, and each audience would count for all of them; remove audiences, or serve one resource",
-            config.resource.len()
+            "there are {resources} resources, and each audience would count for all of them; remove audiences, or serve one \
+             resource"
         );
         errors.add(&format!("issuer[{position}].audiences"), text);
     }
-    let resources = config.resource.iter().enumerate();
-    let defaults: Vec<usize> =
-        resources.filter(|(_, resource)| resource.default).map(|(position, _)| position).collect();
-    if let [first, .., last] = defaults[..] {
-        let text = format!(
-            "default = true is also set for resource[{first}]; remove one, because one resource is served at the root metadata path"
-        );
-        errors.add(&format!("resource[{last}].default"), text);
+    let mut defaults = config.resource.iter().enumerate().filter(|(_, resource)| resource.default);
+    if let Some((first, _)) = defaults.next() {
+        for (position, _) in defaults {
+            let text = format!(
+                "default = true is also set for resource[{first}]; remove one, because one resource is served at the root \
+                 metadata path"
+            );
+            errors.add(&format!("resource[{position}].default"), text);
+        }
     }
 }

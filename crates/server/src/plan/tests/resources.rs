@@ -11,6 +11,9 @@ fn a_resource_needs_an_issuer() {
     let message = error("required_scopes", "issuers = [\"https://auth.example.com/realms/prod/\"]\nrequired_scopes");
     assert!(message.contains("exactly this identifier"), "{message}");
     assert!(error("required_scopes", "issuers = []\nrequired_scopes").contains("no issuer"));
+    let issuer = "\"https://auth.example.com/realms/prod\"";
+    let message = error("required_scopes", &format!("issuers = [{issuer}, {issuer}]\nrequired_scopes"));
+    assert!(message.starts_with(&format!("resource[0].issuers has {issuer} twice; remove one")), "{message}");
 }
 
 /// A3: endpoints that differ only in letter case or a trailing slash are rejected. At most one resource is the default.
@@ -27,8 +30,12 @@ fn similar_endpoints_are_rejected() {
     let two = second("/other").replace("required_scopes", "default = true\nrequired_scopes");
     let plan = check(&two).unwrap();
     assert_eq!(plan.resources.iter().map(|resource| resource.root_metadata).collect::<Vec<_>>(), [true, false]);
-    let both = two.replace("upstream = \"demo\"", "default = true\nupstream = \"demo\"");
-    assert!(check(&both).is_err());
+    let three =
+        format!("{two}\ndefault = true\n[[resource]]\nendpoint = \"/third\"\nupstream = \"demo\"\ndefault = true");
+    let message = format!("{:#}", check(&three).err().expect("an error"));
+    let expected = [1, 2].map(|position| format!("resource[{position}].default = true is also set for resource[0]; "));
+    assert!(message.lines().zip(&expected).all(|(line, expected)| line.starts_with(expected)), "{message}");
+    assert_eq!(message.lines().count(), 2, "{message}");
 }
 
 /// The realm follows the rule of the guard, and an error names its key.
