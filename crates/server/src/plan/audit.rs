@@ -15,10 +15,10 @@ const QUEUE: RangeInclusive<usize> = 64 << 10..=1 << 30;
 const USAGE_ROWS: RangeInclusive<usize> = 16..=1_000_000;
 /// The range of the size of a file, in bytes.
 const FILE_SIZE: RangeInclusive<u64> = 64 << 10..=1 << 40;
-/// The shortest age of a file.
-const SHORTEST_AGE: Span = Span::secs(60);
-/// The longest age of a file.
-const LONGEST_AGE: Span = Span::secs(30 * 24 * 60 * 60);
+/// The range of the age of a file.
+const FILE_AGE: RangeInclusive<Span> = Span::secs(60)..=Span::secs(30 * 24 * 60 * 60);
+/// The range of the interval of usage records. Zero is allowed, too.
+const USAGE_INTERVAL: RangeInclusive<Span> = Span::secs(1)..=Span::secs(24 * 60 * 60);
 /// The range of the number of rotated files that are kept.
 const FILES: RangeInclusive<usize> = 1..=100_000;
 
@@ -90,19 +90,16 @@ fn check_range<T: PartialOrd + Display>(name: &str, value: T, range: &RangeInclu
 }
 
 fn check_usage_interval(interval: Span) -> anyhow::Result<()> {
-    let seconds = interval.0.as_secs();
     ensure!(
-        interval.0.is_zero() || (1..=24 * 60 * 60).contains(&seconds),
+        interval.0.is_zero() || USAGE_INTERVAL.contains(&interval),
         "audit.usage_interval = \"{interval}\" is neither within 1s to 24h nor 0s, which reports usage at the end only"
     );
     Ok(())
 }
 
 fn check_age(age: Span) -> anyhow::Result<()> {
-    ensure!(
-        (SHORTEST_AGE..=LONGEST_AGE).contains(&age),
-        "audit.rotate_age = \"{age}\" is outside {SHORTEST_AGE} to {LONGEST_AGE}"
-    );
+    let (shortest, longest) = (FILE_AGE.start(), FILE_AGE.end());
+    ensure!(FILE_AGE.contains(&age), "audit.rotate_age = \"{age}\" is outside {shortest} to {longest}");
     Ok(())
 }
 
@@ -134,6 +131,7 @@ mod tests {
         for (audit, message) in [
             (&*format!("{FILE}rotate_size = 65535"), "audit.rotate_size = 65535 is outside 65536 to 1099511627776"),
             (&format!("{FILE}rotate_age = \"59s\""), "audit.rotate_age = \"59s\" is outside 1m to 30days"),
+            (&format!("{FILE}rotate_age = \"30days 1ns\""), "is outside 1m to 30days"),
             (&format!("{FILE}rotate_age = \"24h\"\nkeep = 0"), "audit.keep = 0 is outside 1 to 100000"),
             (&format!("{FILE}keep = 2"), "set audit.rotate_size or audit.rotate_age, too"),
             ("target = \"stdout\"\nrotate_size = 65536", "need a file"),
@@ -141,6 +139,18 @@ mod tests {
         ] {
             let error = planned(audit).unwrap_err();
             assert!(error.contains(message), "{error}");
+        }
+    }
+
+    /// J4: the interval of usage records has an exact range, and can be zero.
+    #[test]
+    fn the_usage_interval_has_a_range() {
+        let interval = |text: &str| planned(&format!("target = \"stdout\"\nusage_interval = \"{text}\""));
+        for inside in ["0s", "1s", "24h"] {
+            assert!(interval(inside).is_ok(), "{inside}");
+        }
+        for outside in ["1ns", "999ms", "24h 1ns"] {
+            assert!(interval(outside).unwrap_err().contains("is neither within 1s to 24h nor 0s"), "{outside}");
         }
     }
 

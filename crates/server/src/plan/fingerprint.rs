@@ -32,17 +32,19 @@ impl Fingerprint {
 
     /// Returns the fingerprint of a part as it is configured.
     fn of<T: Serialize>(part: &T) -> Self {
-        // Every part was read from such text, so it can be written. One that cannot differs from all others.
-        let text = serde_json::to_string(part).unwrap_or_else(|error| error.to_string());
-        Self(KEY.hash_one(text))
+        // Every part was read from such text, so it can be written. The fingerprint of one that cannot is a new random number,
+        // so that it counts as changed.
+        let hash =
+            serde_json::to_string(part).map_or_else(|_| RandomState::new().hash_one(()), |text| KEY.hash_one(text));
+        Self(hash)
     }
 
     fn and(self, more: impl Hash) -> Self {
         Self(KEY.hash_one((self.0, more)))
     }
 
-    /// Adds the content of a file. A file that cannot be read counts as one without content, and so does a pipe, which can be
-    /// read only once.
+    /// Adds the content of a file. A file that cannot be read counts as no file, and so does a pipe, which can be read only
+    /// once.
     fn and_file(self, file: Option<&Path>) -> Self {
         self.and(file.filter(|file| file.is_file()).and_then(|file| files::content(file).ok()))
     }
@@ -161,10 +163,10 @@ mod tests {
     /// J10: a part has another fingerprint if its settings or the content of its files differ, and only then.
     #[test]
     fn fingerprints_follow_settings_and_files() {
-        let file = std::env::temp_dir().join(format!("portcullis-fingerprint-{}", std::process::id()));
-        fs::write(&file, "one").unwrap();
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), "one").unwrap();
         let config = |from: &str, to: &str| {
-            from_text(&CONFIG.replace("KEYS", file.to_str().unwrap()).replace(from, to)).unwrap()
+            from_text(&CONFIG.replace("KEYS", file.path().to_str().unwrap()).replace(from, to)).unwrap()
         };
         let old = parts(&config("", ""));
         let changed = |config: &Config| -> Vec<&str> {
@@ -184,9 +186,7 @@ mod tests {
         ] {
             assert_eq!(changed(&config(from, to)), expected, "{to}");
         }
-        fs::write(&file, "two").unwrap();
-        let after_the_change = changed(&config("", ""));
-        fs::remove_file(&file).unwrap();
-        assert_eq!(after_the_change, ["issuer"]);
+        fs::write(file.path(), "two").unwrap();
+        assert_eq!(changed(&config("", "")), ["issuer"]);
     }
 }

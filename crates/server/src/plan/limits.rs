@@ -2,6 +2,9 @@
 
 use crate::config::{Diagnostics, Limits, Span};
 
+/// The largest `max_body`, in bytes.
+const MAX_BODY: usize = 1 << 30;
+
 /// Adds an error for each limit that is out of its range. Returns whether there is none.
 pub(super) fn check(limits: &Limits, errors: &mut Diagnostics<'_>) -> bool {
     // Without `..`: a new limit does not compile until it has a range.
@@ -26,8 +29,9 @@ pub(super) fn check(limits: &Limits, errors: &mut Diagnostics<'_>) -> bool {
         rate_entries: _,
     } = *limits;
     let counts = [
-        ("max_body", max_body, 1 << 10..=1 << 30),
-        ("body_budget", body_budget, max_body..=1 << 36),
+        ("max_body", max_body, 1 << 10..=MAX_BODY),
+        // With an invalid `max_body`, the range is not empty, so that a valid budget has no error.
+        ("body_budget", body_budget, max_body.min(MAX_BODY)..=1 << 36),
         ("max_depth", max_depth, 8..=127),
         ("max_token", max_token, 1 << 10..=64 << 10),
         ("max_connections", max_connections, 1..=1_000_000),

@@ -1,6 +1,9 @@
 //! The directory of the state that outlives the process.
 
-use std::path::{Path, PathBuf};
+use std::{
+    env,
+    path::{Path, PathBuf},
+};
 
 use anyhow::ensure;
 use portcullis_client::CredentialStore;
@@ -26,10 +29,9 @@ pub(super) fn plan(configured: Option<&Path>, base_url: &Url) -> anyhow::Result<
         );
         return Ok((directory != Path::new(OFF)).then(|| directory.to_owned()));
     }
-    let of_systemd = std::env::var(SYSTEMD_VARIABLE).ok();
-    let of_systemd = of_systemd.as_deref().and_then(|list| list.split(':').find(|path| !path.is_empty()));
-    if let Some(directory) = of_systemd {
-        return Ok(Some(directory.into()));
+    let of_systemd = env::var_os(SYSTEMD_VARIABLE).unwrap_or_default();
+    if let Some(directory) = env::split_paths(&of_systemd).find(|path| !path.as_os_str().is_empty()) {
+        return Ok(Some(directory));
     }
     Ok(CredentialStore::user_directory().map(|directory| directory.join("server").join(name_of_server(base_url))))
 }
@@ -64,6 +66,8 @@ mod tests {
             assert!(plan(None, url).unwrap().starts_with("/state/portcullis/server"));
             jail.set_env(SYSTEMD_VARIABLE, "/var/lib/portcullis:/var/lib/other");
             assert_eq!(plan(None, url).as_deref(), Some(Path::new("/var/lib/portcullis")));
+            jail.set_env(SYSTEMD_VARIABLE, ":/var/lib/other");
+            assert_eq!(plan(None, url).as_deref(), Some(Path::new("/var/lib/other")));
             assert_eq!(plan(Some("/configured"), url).as_deref(), Some(Path::new("/configured")));
             assert_eq!(plan(Some(OFF), url), None);
             Ok(())
