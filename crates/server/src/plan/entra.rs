@@ -11,11 +11,18 @@ use url::Url;
 
 use crate::config::Issuer;
 
-/// Issuer hosts of version 2.0.
-const HOSTS_V2: &[&str] =
-    &["login.microsoftonline.com", "login.microsoftonline.us", "login.partner.microsoftonline.cn"];
-/// Issuer hosts of version 1.0.
-const HOSTS_V1: &[&str] = &["sts.windows.net", "sts.chinacloudapi.cn"];
+/// The issuer hosts of a cloud.
+struct Cloud {
+    host_v1: &'static str,
+    host_v2: &'static str,
+}
+
+const GLOBAL: Cloud = Cloud { host_v1: "sts.windows.net", host_v2: "login.microsoftonline.com" };
+const US_GOVERNMENT: Cloud = Cloud { host_v1: GLOBAL.host_v1, host_v2: "login.microsoftonline.us" };
+const CHINA: Cloud = Cloud { host_v1: "sts.chinacloudapi.cn", host_v2: "login.partner.microsoftonline.cn" };
+/// All clouds, the global one first: another one shares its host of version 1.0.
+const CLOUDS: [&Cloud; 3] = [&GLOBAL, &US_GOVERNMENT, &CHINA];
+
 /// The placeholder for an unknown tenant.
 const TENANT: &str = "<tenant ID>";
 
@@ -25,7 +32,7 @@ pub(super) fn check_template(issuer: &str) -> anyhow::Result<()> {
         !issuer.to_ascii_lowercase().contains("{tenant"),
         "the issuer is the template in Entra's metadata, and no token has it as `iss`; write the ID of your tenant: issuer \
          = {:?}",
-        issuer_v2(HOSTS_V2[0], TENANT)
+        issuer_v2(GLOBAL.host_v2, TENANT)
     );
     Ok(())
 }
@@ -53,9 +60,7 @@ enum Version {
 
 /// The tenant that an Entra issuer names.
 struct Tenant {
-    /// The issuer host of version 2.0 in the same cloud.
-    host_v2: &'static str,
-    host_v1: &'static str,
+    cloud: &'static Cloud,
     version: Version,
     id: String,
 }
@@ -64,19 +69,12 @@ impl Tenant {
     fn of(issuer: &Issuer) -> Option<Self> {
         let url = Url::parse(&issuer.issuer).ok()?;
         let host = url.host_str()?;
-        let (version, host_v1, host_v2) = match HOSTS_V2.iter().find(|known| **known == host) {
-            Some(&host_v2) => {
-                let host_v1 = if host_v2.ends_with(".cn") { HOSTS_V1[1] } else { HOSTS_V1[0] };
-                (Version::V2, host_v1, host_v2)
-            }
-            None => {
-                let host_v1 = *HOSTS_V1.iter().find(|known| **known == host)?;
-                let host_v2 = if host_v1.ends_with(".cn") { HOSTS_V2[2] } else { HOSTS_V2[0] };
-                (Version::V1, host_v1, host_v2)
-            }
-        };
+        let (cloud, version) = CLOUDS.into_iter().find_map(|cloud| {
+            let versions = [(cloud.host_v1, Version::V1), (cloud.host_v2, Version::V2)];
+            versions.into_iter().find(|(known, _)| *known == host).map(|(_, version)| (cloud, version))
+        })?;
         let id = url.path_segments()?.next().unwrap_or_default().to_ascii_lowercase();
-        Some(Self { host_v2, host_v1, version, id })
+        Some(Self { cloud, version, id })
     }
 
     /// Returns the issuer's tenant ID. Tokens never have a domain name or a name such as `common` in its place.
@@ -85,11 +83,11 @@ impl Tenant {
     }
 
     fn issuer_v1(&self) -> String {
-        format!("https://{}/{}/", self.host_v1, self.tenant_id())
+        format!("https://{}/{}/", self.cloud.host_v1, self.tenant_id())
     }
 
     fn issuer_v2(&self) -> String {
-        issuer_v2(self.host_v2, self.tenant_id())
+        issuer_v2(self.cloud.host_v2, self.tenant_id())
     }
 
     /// Returns a note for an issuer that no token has.
@@ -199,8 +197,11 @@ mod tests {
     fn clouds_are_kept_apart() {
         let note = notes_of(&format!("https://login.microsoftonline.us/{ID}"));
         assert!(note.contains(&format!("https://login.microsoftonline.us/{ID}/v2.0")), "{note}");
+        assert!(note.contains(&format!("https://sts.windows.net/{ID}/")), "{note}");
         let note = notes_of(&format!("https://login.partner.microsoftonline.cn/{ID}"));
         assert!(note.contains(&format!("https://sts.chinacloudapi.cn/{ID}/")), "{note}");
+        let note = notes_of(&format!("https://sts.chinacloudapi.cn/{ID}/"));
+        assert!(note.contains(&format!("https://login.partner.microsoftonline.cn/{ID}/v2.0")), "{note}");
     }
 
     /// C6: without the application's name in `audiences`, the line to write is shown.
