@@ -266,7 +266,7 @@ async fn audit_trails() {
             &["audit.target", "/nowhere/audit.jsonl", "folder that exists"],
         ),
         ("no file", "target = { file = \"\" }", &["audit.target", "has an empty path"]),
-        ("a folder", "target = { file = \"/\" }", &["audit.target", "/ cannot be written to"]),
+        ("a folder", "target = { file = \"/\" }", &["audit.target", "/ cannot be opened"]),
         ("too small a queue", "target = \"stdout\"\nqueue = 1", &["audit.queue = 1", "65536"]),
         ("no rows", "target = \"stdout\"\nusage_rows = 0", &["audit.usage_rows = 0"]),
         ("an interval", "target = \"stdout\"\nusage_interval = \"48h\"", &["audit.usage_interval", "24h"]),

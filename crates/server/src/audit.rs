@@ -1,4 +1,4 @@
-//! The audit trail: JSON lines for decisions, the start and end of sessions, ended event streams, and usage.
+//! The audit trail: JSON lines for decisions, sessions, ended event streams, requests of administrators, and usage.
 //!
 //! Requests never wait for it. Records are queued in bounded memory, and a thread writes them. When the queue is full, records
 //! are lost and counted. The count is written as a record as soon as the sink accepts more.
@@ -128,22 +128,28 @@ impl AuditTrail {
 
     /// Waits for at most `within` until everything is written, and logs how many records were written and lost.
     pub(crate) async fn finish(self, within: Duration) {
-        self.audit.0.finishing.store(true, Ordering::Release);
-        self.writer.unpark();
-        let in_time = timeout(within, self.done).await.is_ok();
-        let written = self.audit.written();
-        let lost = self.audit.lost();
-        if in_time {
-            tracing::info!(audit.records = written, audit.lost = lost, "the audit trail is complete");
+        let audit = self.audit.clone();
+        let is_complete = self.completed(within).await;
+        let (records, lost) = (audit.written(), audit.lost());
+        if is_complete {
+            tracing::info!(audit.records = records, audit.lost = lost, "the audit trail is complete");
         } else {
-            let unwritten = self.audit.0.queue.unwritten() + self.audit.0.in_hand.load(Ordering::Acquire);
+            let unwritten = audit.0.queue.unwritten() + audit.0.in_hand.load(Ordering::Acquire);
             tracing::error!(
-                audit.records = written,
+                audit.records = records,
                 audit.lost = lost,
                 audit.unwritten = unwritten,
-                "audit records are left unwritten: the sink does not accept them"
+                "audit records are left unwritten: the sink does not accept them, or the writer has failed"
             );
         }
+    }
+
+    /// Waits for at most `within` until everything is written. Returns whether it is.
+    async fn completed(self, within: Duration) -> bool {
+        self.audit.0.finishing.store(true, Ordering::Release);
+        self.writer.unpark();
+        // A writer that panics drops its sender.
+        matches!(timeout(within, self.done).await, Ok(Ok(())))
     }
 }
 

@@ -61,7 +61,7 @@ fn add_action(record: &mut JsonObject<'_>, action: &AdminAction<'_>) {
     if let Some(session) = action.session {
         record.display("session", session);
     }
-    PrincipalMembers::named(action.issuer, action.subject, action.client, record);
+    PrincipalMembers::add_given(action.issuer, action.subject, action.client, record);
     record.optional_text("admin.note", action.note.map(|note| truncated(note, MAX_TEXT)).as_deref());
     let counts = [
         ("sessions.ended", action.sessions_ended),

@@ -7,9 +7,10 @@ use portcullis_verifier::Principal;
 
 use crate::telemetry::{MAX_TEXT, json::JsonObject, truncated};
 
-/// The maximum size of an identifier in bytes. It is larger, because truncated identifiers of two principals could be
-/// equal.
+/// The maximum size of an identifier in bytes. It is larger than [`MAX_TEXT`], because truncated identifiers of two principals
+/// could be equal.
 const MAX_NAME: usize = 1024;
+
 /// The resource, the principal and the tool of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct UsageKey<'a> {
@@ -37,8 +38,8 @@ impl<'a> PrincipalMembers<'a> {
         Self { issuer: name(issuer), subject: subject.map(name), client: client.map(name) }
     }
 
-    /// Adds those members of a principal that are named.
-    pub(super) fn named(
+    /// Adds the members that are given: a request of an administrator need not name all of them.
+    pub(super) fn add_given(
         issuer: Option<&str>,
         subject: Option<&str>,
         client: Option<&str>,

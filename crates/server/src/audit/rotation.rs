@@ -62,7 +62,10 @@ impl Rotation {
     /// Removes the oldest rotated files beyond `keep`. Failures are logged.
     pub(super) fn remove_old(&self, path: &Path) {
         let Some(keep) = self.keep else { return };
-        let rotated = rotated_files(path);
+        let rotated = rotated_files(path).unwrap_or_else(|error| {
+            tracing::error!(audit.file = %path.display(), error = %error, "old audit files cannot be found");
+            Vec::new()
+        });
         for old in rotated.iter().take(rotated.len().saturating_sub(keep)) {
             match fs::remove_file(old) {
                 Ok(()) => tracing::info!(audit.file = %old.display(), "an old audit file was removed"),
@@ -75,20 +78,26 @@ impl Rotation {
 }
 
 /// Returns the rotated file of the latest time.
-pub(super) fn newest_rotated(path: &Path) -> Option<PathBuf> {
-    rotated_files(path).pop()
+///
+/// # Errors
+/// Fails when the directory cannot be read.
+pub(super) fn newest_rotated(path: &Path) -> io::Result<Option<PathBuf>> {
+    Ok(rotated_files(path)?.pop())
 }
 
 /// Returns the rotated files of a file, the oldest first.
-fn rotated_files(path: &Path) -> Vec<PathBuf> {
-    let Some(name) = path.file_name() else { return Vec::new() };
+fn rotated_files(path: &Path) -> io::Result<Vec<PathBuf>> {
+    let Some(name) = path.file_name() else { return Ok(Vec::new()) };
     let directory = directory_of(path);
-    let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };
-    let names = entries.filter_map(|entry| Some(entry.ok()?.file_name()));
-    let mut rotated: Vec<_> =
-        names.filter(|other| is_rotated(other.as_encoded_bytes(), name.as_encoded_bytes())).collect();
+    let mut rotated = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        let other = entry?.file_name();
+        if is_rotated(other.as_encoded_bytes(), name.as_encoded_bytes()) {
+            rotated.push(directory.join(other));
+        }
+    }
     rotated.sort_unstable();
-    rotated.into_iter().map(|name| directory.join(name)).collect()
+    Ok(rotated)
 }
 
 fn is_rotated(other: &[u8], name: &[u8]) -> bool {
@@ -141,11 +150,13 @@ mod tests {
             })
             .collect();
         assert_eq!(names[0], folder.path().join("audit.jsonl.20270115T080000.000Z"));
-        assert_eq!(rotated_files(&path), names);
+        assert_eq!(rotated_files(&path).unwrap(), names);
 
         rotation.remove_old(&path);
-        assert_eq!(rotated_files(&path), names[2..]);
-        assert_eq!(fs::read_to_string(newest_rotated(&path).unwrap()).unwrap(), "3");
+        assert_eq!(rotated_files(&path).unwrap(), names[2..]);
+        assert_eq!(newest_rotated(&path).unwrap(), Some(names[3].clone()));
+        assert_eq!(fs::read_to_string(&names[3]).unwrap(), "3");
+        assert!(newest_rotated(Path::new("/nowhere/audit.jsonl")).is_err(), "not the same as no file");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 5);
     }
 }

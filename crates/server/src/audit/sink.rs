@@ -101,7 +101,7 @@ impl Target {
             Err(error) => {
                 return Err(error).with_context(|| {
                     format!(
-                        "{} cannot be written to; make its folder writable for this process, or name another file",
+                        "{} cannot be opened; let this process read and write it and its folder, or name another file",
                         path.display()
                     )
                 });
@@ -115,8 +115,11 @@ impl Target {
         }
         // The process ended between the rotation and the first record of the new file.
         if !opening.has_records && file.as_ref().is_some_and(Opened::is_regular) {
-            let newest = newest_rotated(&path).and_then(|newest| Tail::read(&newest).ok());
-            opening.head = newest.and_then(|tail| tail.head);
+            opening.head = head_of_newest_rotated(&path).unwrap_or_else(|error| {
+                let path = path.display();
+                tracing::error!(audit.file = %path, error = %error, "the rotated audit files cannot be read; a new chain begins");
+                None
+            });
         }
         Ok((Self::File { path, rotation, file }, opening))
     }
@@ -175,13 +178,14 @@ impl Sink for Target {
 }
 
 impl Opened {
-    /// Opens a file for appending. A new file is readable only by its owner. It never waits: a named pipe without a
-    /// reader is an error.
+    /// Opens a file for appending, and reads its end. A new file is readable only by its owner. It never waits: a named pipe
+    /// without a reader is an error.
     fn new(path: &Path) -> io::Result<(Self, Opening)> {
         let no_wait = OFlags::NONBLOCK.bits().cast_signed();
         let file = OpenOptions::new().append(true).create(true).mode(0o600).custom_flags(no_wait).open(path)?;
-        let length = file.metadata().ok().filter(fs::Metadata::is_file).map_or(0, |metadata| metadata.len());
-        let Tail { head, torn, needs_newline } = Tail::read(path).unwrap_or_default();
+        let metadata = file.metadata()?;
+        let length = if metadata.is_file() { metadata.len() } else { 0 };
+        let Tail { head, torn, needs_newline } = Tail::read(path)?;
         let begun = if length > 0 { first_time(path) } else { None };
         Ok((Self { file, needs_newline, length, begun }, Opening { has_records: length > 0, torn, head }))
     }
@@ -209,16 +213,27 @@ impl Opened {
     }
 }
 
+/// Returns the head of the chain that the last rotated file ends with.
+fn head_of_newest_rotated(path: &Path) -> io::Result<Option<Head>> {
+    let newest = newest_rotated(path)?;
+    newest.map_or(Ok(None), |newest| Tail::read(&newest).map(|tail| tail.head))
+}
+
 fn has_no_reader(error: &io::Error) -> bool {
     error.raw_os_error() == Some(Errno::NXIO.raw_os_error())
 }
 
-/// Checks that a file can be opened, as far as possible without creating it, and rotated if `must_rotate` is true.
+/// Checks that a file can be read and written, as far as possible without creating it, and rotated if `must_rotate` is true.
 ///
 /// # Errors
 /// Fails when the file cannot be opened, or is not a regular file that can be rotated.
 pub(crate) fn dry_run(path: &Path, must_rotate: bool) -> anyhow::Result<()> {
-    let fix = || format!("{} cannot be written to; name a file in a folder that exists", path.display());
+    let fix = || {
+        format!(
+            "{} cannot be opened; name a file that this user can read and write, in a folder that exists",
+            path.display()
+        )
+    };
     match fs::metadata(path) {
         Ok(metadata) => {
             anyhow::ensure!(
@@ -229,7 +244,8 @@ pub(crate) fn dry_run(path: &Path, must_rotate: bool) -> anyhow::Result<()> {
             if metadata.file_type().is_fifo() {
                 return Ok(());
             }
-            OpenOptions::new().append(true).open(path).map(drop).with_context(fix)
+            // A file is read, too, because its chain continues. A device may allow only writing.
+            OpenOptions::new().append(true).read(metadata.is_file()).open(path).map(drop).with_context(fix)
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             fs::read_dir(directory_of(path)).map(drop).with_context(fix)

@@ -115,7 +115,8 @@ impl<S: Sink> Writer<S> {
         }
     }
 
-    /// Takes the next batch: the slots in order, then usage, then the end. The previous batch must be written.
+    /// Takes the next batch: the slots in order, then usage, then the end. The previous batch must be written. Returns whether
+    /// there is a next one.
     fn take_next(&mut self, finishing: bool) -> bool {
         if self.has_stopped {
             return false;
@@ -161,7 +162,7 @@ impl<S: Sink> Writer<S> {
         self.usage_due = self.state.clock.monotonic() + self.usage_interval;
     }
 
-    /// Writes the batch.
+    /// Writes the batch. Fails when the sink does not accept all of it now; the next call continues.
     fn write(&mut self) -> Result<(), ()> {
         loop {
             self.write_chunk()?;

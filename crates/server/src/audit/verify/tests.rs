@@ -77,10 +77,8 @@ impl Trail {
         verify(&self.files, &keys(SECRET), &[]).unwrap()
     }
 
-    fn broken(&self) -> (BreakCode, Option<(usize, u64)>, String) {
-        let cause = self.verify().first_break.expect("a break");
-        let file = cause.file.map(|file| self.files.iter().position(|other| *other == file).unwrap());
-        (cause.code, file.zip(cause.line), cause.message)
+    fn broken(&self) -> Break {
+        self.verify().first_break.expect("a break")
     }
 }
 
@@ -105,43 +103,42 @@ fn an_intact_trail() {
     assert_eq!(last.first.unwrap().seq, 4);
 }
 
+/// Asserts the first break after an edit of one of the two files, at a line of one of them.
+#[track_caller]
+fn assert_broken(
+    edit: (usize, fn(&mut Vec<String>)),
+    (file, line): (usize, u64),
+    expected: BreakCode,
+    expected_message: &str,
+) {
+    let trail = Trail::of_two_files();
+    let (edited, edit) = edit;
+    trail.edit(edited, edit);
+    let Break { code, message, file: found_file, line: found_line } = trail.broken();
+    assert_eq!(code, expected, "{message}");
+    assert_eq!(found_file.as_ref(), Some(&trail.files[file]), "{message}");
+    assert_eq!(found_line, Some(line), "{message}");
+    assert!(message.contains(expected_message), "{message}");
+}
+
 /// J4: the first break is named with file and line.
 #[test]
 fn manipulations_are_found() {
-    type Edit = fn(&mut Vec<String>);
-    /// The file to edit, the edit, and the expected code, position and message.
-    type Case = (usize, Edit, BreakCode, (usize, u64), &'static str);
-    let cases: [Case; 9] = [
-        (
-            0,
-            |lines| lines[1] = lines[1].replace("\"n\":2", "\"n\":7"),
-            BreakCode::Altered,
-            (0, 2),
-            "record 2 was altered",
-        ),
-        (0, |lines| drop(lines.remove(1)), BreakCode::Missing, (0, 2), "record 2 is missing"),
-        (0, |lines| lines.truncate(1), BreakCode::Missing, (1, 1), "the records 2 to 3 are missing"),
-        (0, |lines| lines.swap(1, 2), BreakCode::Missing, (0, 2), "record 2 is missing"),
-        (0, |lines| lines.push(lines[1].clone()), BreakCode::Order, (0, 4), "record 2 follows record 3"),
-        (
-            0,
-            |lines| lines.insert(1, "{\"event\":\"decision\"}".to_owned()),
-            BreakCode::NotChained,
-            (0, 2),
-            "not a record",
-        ),
-        (0, |lines| lines[2].truncate(20), BreakCode::NotChained, (0, 3), "not a record"),
-        (0, |lines| lines.insert(0, String::new()), BreakCode::NotChained, (0, 1), "not a record"),
-        (1, |lines| drop(lines.remove(0)), BreakCode::Missing, (1, 1), "record 4 is missing"),
-    ];
-    for (file, edit, code, place, message) in cases {
-        let trail = Trail::of_two_files();
-        trail.edit(file, edit);
-        let (found, found_place, text) = trail.broken();
-        assert_eq!(found, code, "{text}");
-        assert_eq!(found_place, Some(place), "{text}");
-        assert!(text.contains(message), "{text}");
-    }
+    use BreakCode::{Altered, Missing, NotChained, Order};
+
+    let change: fn(&mut Vec<String>) = |lines| lines[1] = lines[1].replace("\"n\":2", "\"n\":7");
+    assert_broken((0, change), (0, 2), Altered, "record 2 was altered");
+
+    assert_broken((0, |lines| drop(lines.remove(1))), (0, 2), Missing, "record 2 is missing");
+    assert_broken((0, |lines| lines.truncate(1)), (1, 1), Missing, "the records 2 to 3 are missing");
+    assert_broken((1, |lines| drop(lines.remove(0))), (1, 1), Missing, "record 4 is missing");
+    assert_broken((0, |lines| lines.swap(1, 2)), (0, 2), Missing, "record 2 is missing");
+    assert_broken((0, |lines| lines.push(lines[1].clone())), (0, 4), Order, "record 2 follows record 3");
+
+    let insert: fn(&mut Vec<String>) = |lines| lines.insert(1, "{\"event\":\"decision\"}".to_owned());
+    assert_broken((0, insert), (0, 2), NotChained, "not a record");
+    assert_broken((0, |lines| lines[2].truncate(20)), (0, 3), NotChained, "not a record");
+    assert_broken((0, |lines| lines.insert(0, String::new())), (0, 1), NotChained, "not a record");
 }
 
 /// J4: a missing file is found, and so is a file without its beginning.
@@ -151,7 +148,7 @@ fn missing_files_are_found() {
     let continued = trail.continued();
     trail.file("c", &[continued, record("decision", 8)]);
     trail.files.remove(1);
-    assert_eq!(trail.broken().0, BreakCode::Missing);
+    assert_eq!(trail.broken().code, BreakCode::Missing);
     let trail = Trail::of_two_files();
     trail.edit(1, |lines| drop(lines.remove(0)));
     let report = verify(&trail.files[1..], &keys(SECRET), &[]).unwrap();
@@ -191,8 +188,8 @@ fn torn_lines_are_explained() {
 
     for text in [format!("{first}{{\"timestam\n{rest}"), format!("{first}{{\"tim\n{{\"tim\n{rest}")] {
         trail.write("a", &text);
-        assert_eq!(trail.broken().0, BreakCode::NotChained);
-        assert_eq!(trail.broken().1.unwrap().1, 2);
+        assert_eq!(trail.broken().code, BreakCode::NotChained);
+        assert_eq!(trail.broken().line, Some(2));
     }
     trail.write("a", &format!("{first}{{\"tim"));
     let report = trail.verify();
@@ -202,8 +199,8 @@ fn torn_lines_are_explained() {
     let mut trail = Trail::new();
     let decisions: Vec<_> = (1..4).map(|number| record("decision", number)).collect();
     trail.file("a", &[&decisions[..], &[torn(5)]].concat());
-    assert_eq!(trail.broken().0, BreakCode::Missing, "the torn line was removed");
-    assert_eq!(trail.broken().1.unwrap().1, 3, "the torn line was removed");
+    assert_eq!(trail.broken().code, BreakCode::Missing, "the torn line was removed");
+    assert_eq!(trail.broken().line, Some(3), "the torn line was removed");
 
     // A file that was rotated by another program ends within a line.
     let mut trail = Trail::new();

@@ -40,7 +40,7 @@ struct Unexplained<'a> {
     has_newline: bool,
 }
 
-/// The members of a record that verification needs. Missing ones are empty.
+/// The members of a record that verification needs. Missing ones are empty, and so are all of a line that is no such object.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Members {
     #[serde(default)]
