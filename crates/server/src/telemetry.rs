@@ -51,14 +51,18 @@ pub(crate) enum LogFormat {
 /// # Errors
 /// Fails when `PORTCULLIS_LOG` is not a filter.
 pub(crate) fn start(format: LogFormat, level: &str) -> anyhow::Result<()> {
-    let directives = std::env::var(FILTER_VARIABLE).unwrap_or_else(|_| level.to_owned());
-    let filter = directives
-        .parse::<Targets>()
-        .with_context(|| format!("{FILTER_VARIABLE} is not a log filter; try `info` or `portcullis=debug`"))?;
+    let filter = filter(std::env::var_os(FILTER_VARIABLE).as_deref(), level)?;
     let layer =
         lines(format, io::stderr, is_coloured(io::stderr().is_terminal(), std::env::var_os("NO_COLOR").as_deref()));
     tracing_subscriber::registry().with(layer.with_filter(filter).with_filter(filter_fn(is_allowed))).init();
     Ok(())
+}
+
+/// Parses the value of `PORTCULLIS_LOG`; the default is `level`.
+fn filter(configured: Option<&OsStr>, level: &str) -> anyhow::Result<Targets> {
+    let fix = || format!("{FILTER_VARIABLE} is not a log filter; try `info` or `portcullis=debug`");
+    let directives = configured.map_or(Some(level), OsStr::to_str).with_context(fix)?;
+    directives.parse::<Targets>().with_context(fix)
 }
 
 /// Whether log lines have colours: on a terminal, unless `NO_COLOR` is set and not empty (<https://no-color.org>).

@@ -4,6 +4,7 @@
 
 use std::{
     io::Write,
+    os::unix::ffi::OsStrExt as _,
     sync::{Arc, Mutex},
 };
 
@@ -112,6 +113,21 @@ fn lines_for_people_are_escaped() {
 fn visible_text_is_unchanged() {
     for format in [LogFormat::Human, LogFormat::Json] {
         assert!(line_of(format, false, "Zoë, 日本語, العربية").contains("message: Zoë, 日本語, العربية"));
+    }
+}
+
+/// A variable that is set and is not a filter is an error, also if it is not UTF-8.
+#[test]
+fn the_filter_is_parsed() {
+    let parse = |configured: Option<&[u8]>| filter(configured.map(OsStr::from_bytes), "warn");
+    let enables = |filter: &Targets, level| filter.would_enable("portcullis_guard", &level);
+    let default = parse(None).unwrap();
+    assert!(enables(&default, Level::WARN) && !enables(&default, Level::INFO));
+    let configured = parse(Some(b"portcullis=debug")).unwrap();
+    assert!(enables(&configured, Level::DEBUG) && !enables(&configured, Level::TRACE));
+    for invalid in [b"portcullis=loud".as_slice(), b"debug\xff"] {
+        let error = parse(Some(invalid)).unwrap_err().to_string();
+        assert_eq!(error, "PORTCULLIS_LOG is not a log filter; try `info` or `portcullis=debug`");
     }
 }
 
