@@ -105,7 +105,7 @@ fn hosts(listen: &AdminListen, allowed: &[String], errors: &mut Diagnostics<'_>)
     allowed.iter().try_fold(hosts, |hosts, host| hosts.allow_host(host)).ok()
 }
 
-/// Returns a warning if users of this machine can read the file of a token.
+/// Returns a warning for each file of a token that every user of this machine can read.
 pub(super) fn warnings(config: &Config) -> Vec<String> {
     let sources = config.admin.iter().flat_map(|admin| {
         let metrics_token = admin.metrics_token.as_ref().map(|source| ("admin.metrics_token", source));

@@ -42,7 +42,7 @@ impl Contents {
 
 #[cfg(test)]
 mod tests {
-    use std::{env, fs};
+    use std::fs;
 
     use super::*;
     use crate::config::from_text;
@@ -50,9 +50,8 @@ mod tests {
     /// J10: a file or a secret with another content is a change of its key.
     #[test]
     fn changed_contents_are_named() {
-        let directory = env::temp_dir().join(format!("portcullis-contents-{}", std::process::id()));
-        fs::create_dir_all(&directory).unwrap();
-        let place = |name: &str| directory.join(name).display().to_string();
+        let folder = tempfile::tempdir().unwrap();
+        let place = |name: &str| folder.path().join(name).display().to_string();
         let text = format!(
             "base_url = 'http://127.0.0.1:3000'\n[[issuer]]\nissuer = 'https://a.example'\njwks_file = '{}'\nca_file = '{}'\n\
              client_secret = {{ file = '{}' }}\n[[resource]]\nendpoint = '/mcp'\nupstream = 'demo'\nupstream_ca_file = '{}'",
@@ -75,6 +74,5 @@ mod tests {
             let changes = Contents::of(&config).changed_since(&former);
             assert_eq!(changes.iter().map(|change| change.key.as_str()).collect::<Vec<_>>(), [key]);
         }
-        fs::remove_dir_all(directory).unwrap();
     }
 }

@@ -204,7 +204,8 @@ pub(super) fn fetch_error(error: FetchError) -> anyhow::Error {
 
 fn algorithm(name: &str) -> anyhow::Result<Algorithm> {
     name.parse().with_context(|| {
-        format!("algorithms has {name:?}; known are RS256/384/512, PS256/384/512, ES256/384/512, EdDSA")
+        let known = Algorithm::ALL.map(Algorithm::as_str).join(", ");
+        format!("algorithms has {name:?}; known are {known}")
     })
 }
 

@@ -26,7 +26,7 @@ pub(super) fn plan(
     sessions: &Session,
     errors: &mut Diagnostics<'_>,
 ) -> Option<ReplicasPlan> {
-    let url = errors.take("redis", check(&configured.redis));
+    let url = errors.take("redis", parse_url(&configured.redis));
     let password = errors.take("password", configured.password.as_ref().map(SecretSource::read).transpose());
     let is_tls = url.as_ref().is_none_or(|url| url.scheme() == "rediss");
     let certificates = configured.ca_file.as_deref().map(|file| read_certificates(file, is_tls));
@@ -47,8 +47,8 @@ fn read_certificates(file: &Path, is_tls: bool) -> anyhow::Result<Vec<u8>> {
     files::read("ca_file", file)
 }
 
-/// Checks the URL. The messages do not repeat it: it may contain a password.
-fn check(text: &str) -> anyhow::Result<Url> {
+/// Parses the URL. The messages do not repeat it: it may contain a password.
+fn parse_url(text: &str) -> anyhow::Result<Url> {
     let scheme = text.split_once(':').map_or("", |(scheme, _)| scheme);
     ensure!(
         !scheme.contains("sentinel"),
@@ -103,7 +103,7 @@ pub(super) fn warnings(configured: &SharedStore, sessions: &SessionPlan) -> Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Diagnostic;
+    use crate::{config::Diagnostic, plan::sessions};
 
     fn shared(redis: &str) -> SharedStore {
         SharedStore { redis: redis.to_owned(), password: None, ca_file: None, strict: false }
@@ -132,7 +132,7 @@ mod tests {
             ("", "is not a URL"),
             ("http://redis.example.com", "has the scheme \"http\""),
             ("rediss://:hunter2@redis.example.com", "shared.password = { env"),
-            ("rediss:///0", "shared.redis"),
+            ("rediss:///0", "has no host"),
             ("redis+sentinel://a:26379,b:26379/primary", "address of Sentinel"),
             ("redis+cluster://a:6379", "names a cluster"),
             ("rediss://a:6379,b:6379", "several servers"),
@@ -172,8 +172,7 @@ mod tests {
     /// E13: replicas without common keys, and a password that the network can read, cause warnings.
     #[test]
     fn questionable_values_cause_warnings() {
-        let sessions =
-            Diagnostics::collect(|errors| super::super::sessions::plan(&Session::default(), errors)).unwrap();
+        let sessions = Diagnostics::collect(|errors| sessions::plan(&Session::default(), errors)).unwrap();
         let warned = |url: &str| warnings(&shared(url), &sessions);
         assert_eq!(warned("redis://127.0.0.1").len(), 1);
         assert!(warned("rediss://redis.example.com")[0].contains("session.keys"));

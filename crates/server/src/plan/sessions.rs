@@ -104,8 +104,6 @@ fn ended_status(status: u16) -> anyhow::Result<EndedSessionStatus> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     fn planned(change: impl FnOnce(&mut Session)) -> Result<SessionPlan, Vec<String>> {
@@ -115,25 +113,19 @@ mod tests {
             .map_err(|errors| errors.iter().map(ToString::to_string).collect())
     }
 
-    fn span(seconds: u64) -> Span {
-        Span(Duration::from_secs(seconds))
-    }
-
     /// E9: every value has a range, and every value outside has its error.
     #[test]
     fn values_have_ranges() {
-        for seconds in [1, 30 * 24 * 60 * 60] {
-            assert!(
-                planned(|session| (session.idle_timeout, session.lifetime) = (span(seconds), span(seconds))).is_ok()
-            );
+        for span in [SHORTEST_TIMEOUT, LONGEST_TIMEOUT] {
+            assert!(planned(|session| (session.idle_timeout, session.lifetime) = (span, span)).is_ok());
         }
         assert!(planned(|session| (session.max_total, session.max_per_owner) = (10_000_000, 1_000_000)).is_ok());
         for (status, expected) in [(400, EndedSessionStatus::BadRequest), (404, EndedSessionStatus::NotFound)] {
             assert_eq!(planned(|session| session.ended_status = status).ok().unwrap().ended_status, expected);
         }
         let errors = planned(|session| {
-            session.idle_timeout = span(0);
-            session.lifetime = span(30 * 24 * 60 * 60 + 1);
+            session.idle_timeout = Span::secs(0);
+            session.lifetime = Span::secs(30 * 24 * 60 * 60 + 1);
             session.max_total = 10_000_001;
             session.max_per_owner = 0;
             session.ended_status = 410;

@@ -29,8 +29,8 @@ fn introspection_is_configured() {
     assert!(settings.authentication.is_none());
     assert_eq!(settings.cache_lifetime, Duration::from_secs(30));
 
-    let secret = std::env::temp_dir().join(format!("portcullis-plan-{}", std::process::id()));
-    std::fs::write(&secret, "hush\n").unwrap();
+    let secret = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(secret.path(), "hush\n").unwrap();
     let validation = plan_of(&format!(
         r#"
         validate = "jwt+introspection"
@@ -41,9 +41,8 @@ fn introspection_is_configured() {
         introspection_in_flight = 8
         introspection_cache = "5s"
         "#,
-        secret.display()
+        secret.path().display()
     ));
-    std::fs::remove_file(&secret).unwrap();
     let Validation::JwtAndIntrospection(settings) = validation else { panic!("jwt+introspection") };
     assert_eq!(settings.client_secret.unwrap().secret(), "hush");
     assert_eq!(settings.endpoint.unwrap().as_str(), "http://127.0.0.1:9/introspect");

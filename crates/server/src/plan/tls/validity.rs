@@ -30,7 +30,7 @@ pub(crate) struct Invalidity {
 }
 
 impl Validity {
-    /// Reads the validity. `None` if it is malformed or ends before 1970.
+    /// Reads the validity. `None` if the certificate is malformed, or valid from a time before 1970.
     pub(super) fn of(certificate: &CertificateDer<'_>) -> Option<Self> {
         let certificate = X509::from_der(certificate).ok()?;
         Some(Self { from: unix_time(certificate.not_before())?, until: unix_time(certificate.not_after())? })
@@ -94,8 +94,7 @@ mod tests {
     fn invalid_times_are_named() {
         let validity = Validity { from: UnixTime::from_secs(1_767_225_600), until: UnixTime::from_secs(1_798_761_600) };
         let at = |seconds: u64| validity.at(UnixTime::from_secs(seconds), "tls.certificates = /cert.pem");
-        let start = 1_767_225_600;
-        let end = 1_798_761_600;
+        let (start, end) = (validity.from.as_secs(), validity.until.as_secs());
         assert_eq!(at(start), None);
         assert_eq!(at(end - 14 * DAY), None);
 

@@ -132,7 +132,30 @@ mod tests {
     use super::*;
     use crate::config::from_text;
 
-    fn warned(listen: &str, base_url: &str, upstream: &str, more: &str) -> Vec<String> {
+    /// The settings of one configuration.
+    #[derive(Clone, Copy, Debug)]
+    struct Setup {
+        listen: &'static str,
+        base_url: &'static str,
+        upstream: &'static str,
+        /// A further line at the top of the file.
+        more: &'static str,
+    }
+
+    /// A server behind a proxy on the same machine, without a warning.
+    const BEHIND_PROXY: Setup = Setup {
+        listen: "127.0.0.1:3000",
+        base_url: "https://mcp.example.com",
+        upstream: "http://127.0.0.1:8000/mcp",
+        more: "",
+    };
+    /// A server on loopback, without a warning.
+    const LOCAL: Setup = Setup { base_url: "http://127.0.0.1:3000", ..BEHIND_PROXY };
+    const TLS: &str = "tls = { certificates = \"c\", key = \"k\" }";
+    const PROXY: &str = "trusted_proxies = [\"10.0.0.0/8\"]";
+
+    fn warned(setup: Setup) -> Vec<String> {
+        let Setup { listen, base_url, upstream, more } = setup;
         let config = from_text(&format!(
             "listen = \"{listen}\"\nbase_url = \"{base_url}\"\n{more}\n[[resource]]\nendpoint = \"/mcp\"\nupstream = {{ http \
              = \"{upstream}\" }}"
@@ -142,29 +165,25 @@ mod tests {
         warnings
     }
 
-    const UPSTREAM: &str = "http://127.0.0.1:8000/mcp";
-    const TLS: &str = "tls = { certificates = \"c\", key = \"k\" }";
-    const PROXY: &str = "trusted_proxies = [\"10.0.0.0/8\"]";
-
     /// J9: addresses that fit cause no warning.
     #[test]
     fn sound_addresses_cause_no_warning() {
-        for (listen, base_url, upstream, more) in [
-            ("127.0.0.1:3000", "https://mcp.example.com", UPSTREAM, ""),
-            ("127.0.0.1:3000", "http://127.0.0.1:3000", UPSTREAM, ""),
-            ("127.0.0.1:3000", "http://localhost:3000", UPSTREAM, ""),
-            ("[::1]:3000", "http://[::1]:3000", UPSTREAM, ""),
-            ("127.0.0.1:0", "http://127.0.0.1:3000", UPSTREAM, ""),
-            ("10.0.0.5:3000", "https://mcp.example.com", "http://10.0.0.6:3000/mcp", ""),
-            ("0.0.0.0:3000", "https://mcp.example.com", "http://mcp:3000/mcp", PROXY),
-            ("0.0.0.0:443", "https://mcp.example.com", "https://[fd00::1]/mcp", TLS),
-            ("0.0.0.0:8443", "https://mcp.example.com", "https://tools.internal/mcp", TLS),
-            ("0.0.0.0:3000", "http://localhost:8080", "http://172.17.0.1:8000/mcp", ""),
-            ("127.0.0.1:3000", "https://mcp.example.com", "https://mcp.example.com/backend", ""),
-            ("127.0.0.1:3000", "http://127.0.0.1:8080", UPSTREAM, PROXY),
+        for setup in [
+            BEHIND_PROXY,
+            LOCAL,
+            Setup { base_url: "http://localhost:3000", ..LOCAL },
+            Setup { listen: "[::1]:3000", base_url: "http://[::1]:3000", ..LOCAL },
+            Setup { listen: "127.0.0.1:0", ..LOCAL },
+            Setup { base_url: "http://127.0.0.1:8080", more: PROXY, ..LOCAL },
+            Setup { listen: "0.0.0.0:3000", base_url: "http://localhost:8080", ..LOCAL },
+            Setup { listen: "10.0.0.5:3000", upstream: "http://10.0.0.6:3000/mcp", ..BEHIND_PROXY },
+            Setup { listen: "0.0.0.0:3000", upstream: "http://mcp:3000/mcp", more: PROXY, ..BEHIND_PROXY },
+            Setup { listen: "0.0.0.0:443", upstream: "https://[fd00::1]/mcp", more: TLS, ..BEHIND_PROXY },
+            Setup { listen: "0.0.0.0:8443", upstream: "https://tools.internal/mcp", more: TLS, ..BEHIND_PROXY },
+            Setup { upstream: "http://172.17.0.1:8000/mcp", ..BEHIND_PROXY },
+            Setup { upstream: "https://mcp.example.com/backend", ..BEHIND_PROXY },
         ] {
-            let none: Vec<String> = Vec::new();
-            assert_eq!(warned(listen, base_url, upstream, more), none, "{listen} {base_url} {upstream}");
+            assert_eq!(warned(setup), Vec::<String>::new(), "{setup:?}");
         }
     }
 
@@ -172,22 +191,26 @@ mod tests {
     #[test]
     fn unsound_addresses_cause_a_warning() {
         const OF_UPSTREAM: &str = "resource[0].upstream.http = ";
-        for (listen, base_url, upstream, more, start, words) in [
-            ("0.0.0.0:3000", "https://mcp.example.com", UPSTREAM, "", "listen = ", "set [tls]"),
-            ("[::]:3000", "https://mcp.example.com", UPSTREAM, "", "listen = ", "trusted_proxies"),
-            ("127.0.0.1:3000", "http://127.0.0.1:4000", UPSTREAM, "", "base_url = ", "another port"),
-            ("127.0.0.1:3000", "http://[::1]:3000", UPSTREAM, "", "base_url = ", "another address"),
-            ("10.0.0.5:443", "https://mcp.example.com", UPSTREAM, "", "base_url = ", "plain http"),
-            ("127.0.0.1:3000", "https://localhost:3000", UPSTREAM, "", "base_url = ", "plain http"),
-            ("127.0.0.1:3000", "https://mcp.example.com", UPSTREAM, TLS, "base_url = ", "\"0.0.0.0:443\""),
-            ("127.0.0.1:3000", "https://a.example", "http://localhost:3000/mcp", "", OF_UPSTREAM, "itself"),
-            ("0.0.0.0:80", "https://a.example", "http://127.0.0.1/mcp", PROXY, OF_UPSTREAM, "itself"),
-            ("127.0.0.1:3000", "https://a.example", "https://a.example/mcp", "", OF_UPSTREAM, "itself"),
-            ("127.0.0.1:3000", "https://a.example", "http://203.0.113.9/mcp", "", OF_UPSTREAM, "public"),
-            ("127.0.0.1:3000", "https://a.example", "https://[2620:fe::fe]/mcp", "", OF_UPSTREAM, "public"),
+        for (setup, start, words) in [
+            (Setup { listen: "0.0.0.0:3000", ..BEHIND_PROXY }, "listen = ", "set [tls]"),
+            (Setup { listen: "[::]:3000", ..BEHIND_PROXY }, "listen = ", "trusted_proxies"),
+            (Setup { base_url: "http://127.0.0.1:4000", ..LOCAL }, "base_url = ", "another port"),
+            (Setup { base_url: "http://[::1]:3000", ..LOCAL }, "base_url = ", "another address"),
+            (Setup { listen: "10.0.0.5:443", ..BEHIND_PROXY }, "base_url = ", "plain http"),
+            (Setup { base_url: "https://localhost:3000", ..LOCAL }, "base_url = ", "plain http"),
+            (Setup { more: TLS, ..BEHIND_PROXY }, "base_url = ", "\"0.0.0.0:443\""),
+            (Setup { upstream: "http://localhost:3000/mcp", ..BEHIND_PROXY }, OF_UPSTREAM, "itself"),
+            (Setup { upstream: "https://mcp.example.com/mcp", ..BEHIND_PROXY }, OF_UPSTREAM, "itself"),
+            (Setup { upstream: "http://203.0.113.9/mcp", ..BEHIND_PROXY }, OF_UPSTREAM, "public"),
+            (Setup { upstream: "https://[2620:fe::fe]/mcp", ..BEHIND_PROXY }, OF_UPSTREAM, "public"),
+            (
+                Setup { listen: "0.0.0.0:80", upstream: "http://127.0.0.1/mcp", more: PROXY, ..BEHIND_PROXY },
+                OF_UPSTREAM,
+                "itself",
+            ),
         ] {
-            let warnings = warned(listen, base_url, upstream, more);
-            assert_eq!(warnings.len(), 1, "{listen} {base_url} {upstream}: {warnings:?}");
+            let warnings = warned(setup);
+            assert_eq!(warnings.len(), 1, "{setup:?}: {warnings:?}");
             assert!(warnings[0].starts_with(start), "{warnings:?}");
             assert!(warnings[0].contains(words), "{warnings:?}");
         }

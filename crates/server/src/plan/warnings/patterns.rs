@@ -1,5 +1,5 @@
-//! Values that are valid, and that probably mean something else: patterns where texts are compared exactly, URLs of metadata in place
-//! of issuers, and paths into objects with dots.
+//! Values that are valid, and that probably mean something else: patterns where texts are compared exactly, URLs of metadata in
+//! place of issuers, paths into objects with dots, and documentation that is not a URL.
 
 use url::Url;
 
@@ -36,6 +36,11 @@ pub(super) fn warn(config: &Config, warnings: &mut Vec<String>) {
         }
         for (number, rule) in resource.claim.iter().enumerate() {
             warnings.extend(dotted(&format!("{key}.claim[{number}].claim"), &rule.claim));
+        }
+        for (number, rule) in resource.rule.iter().enumerate() {
+            for (position, claim) in rule.claims.iter().enumerate() {
+                warnings.extend(dotted(&format!("{key}.rule[{number}].claims[{position}].claim"), &claim.claim));
+            }
         }
     }
 }
@@ -101,6 +106,13 @@ mod tests {
                 ISSUER,
                 &format!("{ENDPOINT}\n[[resource.claim]]\nclaim = \"resource_access.mcp\""),
                 "\"/resource_access/mcp\"",
+            ),
+            (
+                ISSUER,
+                &format!(
+                    "{ENDPOINT}\n[[resource.rule]]\nmethod = \"*\"\nclaims = [{{ claim = \"app_metadata.mcp\" }}]"
+                ),
+                "rule[0].claims[0].claim has \"app_metadata.mcp\"",
             ),
         ] {
             let warnings = warnings(issuer, resource);
