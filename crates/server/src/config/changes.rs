@@ -15,7 +15,7 @@ const MAX_SHOWN: usize = 300;
 pub(crate) struct Change {
     /// The key, such as `resource["/mcp"].realm`. Issuers and resources are named by their identifier and endpoint.
     pub(crate) key: String,
-    /// The old value as JSON; `unset`, or `absent` for an issuer or a resource that is new.
+    /// The old value: JSON of at most 300 characters, `unset`, or, for a whole issuer or resource, `present` or `absent`.
     pub(crate) old: String,
     /// The new value in the same form.
     pub(crate) new: String,
@@ -110,7 +110,9 @@ fn shown(key: &str, row: Option<&Row>, is_table: bool) -> String {
 /// the URL of a store (`#insecure`); a URL without these parts stays as it is written.
 fn without_secrets(key: &str, value: &Value) -> Value {
     match value {
-        Value::String(text) if key.ends_with(".unix") => text.split('?').next().unwrap_or_default().into(),
+        Value::String(text) if key.ends_with(".unix") => {
+            text.split_once('?').map_or(text.as_str(), |(place, _)| place).into()
+        }
         Value::String(text) => match Url::parse(text) {
             Ok(mut url) if !url.username().is_empty() || url.password().is_some() || url.query().is_some() => {
                 url.set_query(None);

@@ -8,7 +8,7 @@ use std::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Span, secret::SecretSource};
+use super::{SecretSource, Span};
 
 mod admin;
 mod audit;
@@ -98,8 +98,7 @@ pub(crate) struct Config {
 }
 
 impl Config {
-    /// Returns the files that issuers and resources name, apart from certificates and session keys, which have checks of
-    /// their own.
+    /// Returns the files that issuers and resources name. Those of `[tls]` and `session.keys` have checks of their own.
     pub(crate) fn files(&self) -> Vec<&Path> {
         let of_issuers = self.issuer.iter().flat_map(|issuer| {
             let secret = issuer.client_secret.as_ref().and_then(SecretSource::file);

@@ -18,7 +18,7 @@ pub(crate) enum Segment {
 }
 
 impl KeyPath {
-    /// Reads a path as it is written in messages: names, dots, and positions in brackets.
+    /// Reads a path as it is written in messages: names without quotes, dots, and positions in brackets.
     pub(crate) fn parse(text: &str) -> Self {
         let parts = text.split(['.', '[']).map(|part| part.trim_end_matches(']')).filter(|part| !part.is_empty());
         Self::from_names(parts)

@@ -20,7 +20,7 @@ const MAX_ERRORS: usize = 100;
 pub(super) struct TypeErrors {
     /// One for each key. Empty if all values have their types.
     pub(super) errors: Vec<Diagnostic>,
-    /// With other values in place of the invalid ones; `None` if there are too many errors.
+    /// With other values in place of the invalid ones; `None` if one cannot be replaced, or there are too many.
     pub(super) repaired: Option<Config>,
     /// The keys whose values were replaced or removed.
     pub(super) replaced: Vec<KeyPath>,

@@ -6,7 +6,7 @@ use portcullis_verifier::IssuerSettings;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::config::{Span, secret::SecretSource};
+use crate::config::{SecretSource, Span};
 
 /// `[[issuer]]`: an authorization server whose tokens are accepted.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]

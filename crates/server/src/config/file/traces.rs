@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::config::secret::SecretSource;
+use crate::config::SecretSource;
 
 /// `[traces]`: where spans are sent.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]

@@ -132,42 +132,26 @@ mod tests {
 
     #[test]
     fn each_unknown_key_has_its_fix() {
-        for (file, key, known, fix) in [
-            (
-                "port = 1",
-                "port",
-                &["listen"][..],
-                KeyFix::Synonym("write address and port in listen = \"127.0.0.1:3000\""),
-            ),
-            (
-                "[session]\nworkers = 1",
-                "session.workers",
-                &["keys"],
-                KeyFix::MoveAbove(Some((1, "[session]".to_owned()))),
-            ),
-            (
-                "[session]\nmax_body = 1",
-                "session.max_body",
-                &["max_total"],
-                KeyFix::MoveTo(vec!["[limits]".to_owned()]),
-            ),
-            ("lisen = 1", "lisen", &["listen"], KeyFix::Rename("listen")),
-            // Another table has this key, but here it is a misspelling.
-            (
-                "[[resource]]\nrequired_scope = 1",
-                "resource[0].required_scope",
-                RESOURCE,
-                KeyFix::Rename("required_scopes"),
-            ),
-            // At the top level, a similar key wins over the same key of a table.
-            ("endpoints = 1", "endpoints", &["endpoint"], KeyFix::Rename("endpoint")),
-            ("[server]\nlisten = 1", "server", &["listen"], KeyFix::RemoveHeader),
-            ("nothing = 1", "nothing", &["listen", "workers"], KeyFix::Remove(&["listen", "workers"])),
-        ] {
+        let fix = |file: &str, key: &str, known: &'static [&'static str]| {
             let root: Value = Figment::from(Toml::string(file)).extract().unwrap();
             let (path, lines) = (KeyPath::parse(key), TomlLines::parse(file).unwrap());
-            assert_eq!(KeyFix::of(&path, last_name(&path), known, &root, &lines), fix, "{file}");
-        }
+            KeyFix::of(&path, last_name(&path), known, &root, &lines)
+        };
+        let synonym = KeyFix::Synonym("write address and port in listen = \"127.0.0.1:3000\"");
+        assert_eq!(fix("port = 1", "port", &["listen"]), synonym);
+        let move_above = KeyFix::MoveAbove(Some((1, "[session]".to_owned())));
+        assert_eq!(fix("[session]\nworkers = 1", "session.workers", &["keys"]), move_above);
+        let move_to_limits = KeyFix::MoveTo(vec!["[limits]".to_owned()]);
+        assert_eq!(fix("[session]\nmax_body = 1", "session.max_body", &["max_total"]), move_to_limits);
+        assert_eq!(fix("lisen = 1", "lisen", &["listen"]), KeyFix::Rename("listen"));
+
+        // Another table has this key, but here it is a misspelling.
+        let required_scope = fix("[[resource]]\nrequired_scope = 1", "resource[0].required_scope", RESOURCE);
+        assert_eq!(required_scope, KeyFix::Rename("required_scopes"));
+        // At the top level, a similar key wins over the same key of a table.
+        assert_eq!(fix("endpoints = 1", "endpoints", &["endpoint"]), KeyFix::Rename("endpoint"));
+        assert_eq!(fix("[server]\nlisten = 1", "server", &["listen"]), KeyFix::RemoveHeader);
+        assert_eq!(fix("nothing = 1", "nothing", &["listen", "workers"]), KeyFix::Remove(&["listen", "workers"]));
     }
 
     /// Below an array of tables, too.
