@@ -1,4 +1,4 @@
-//! Metrics: counters and histograms of requests, in the text format of Prometheus.
+//! Metrics of requests, sessions, event streams, reloads, certificates and the process, in the text format of Prometheus.
 //!
 //! They exist only with a listener for administrators. A request changes a few counters of its worker, without a lock and without
 //! an allocation. Label values are configured names and reason codes of the program, so the number of series is bounded.

@@ -46,12 +46,12 @@ impl TraceExport {
 
     /// Sends what is queued, for at most `within`.
     pub(crate) async fn finish(self, within: Duration) {
-        let Self { traces, stop, mut task } = self;
+        let Self { stop, mut task, .. } = self;
         // The task ends only after this.
         let _ = stop.send(());
         if timeout(within, &mut task).await.is_err() {
             task.abort();
-            tracing::warn!(traces.lost = traces.lost(), "spans are left unsent: the receiver is too slow");
+            tracing::warn!("spans are left unsent: the receiver is too slow");
         }
     }
 }

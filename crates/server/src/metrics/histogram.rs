@@ -43,6 +43,7 @@ pub(crate) struct Counted {
 }
 
 impl Histogram {
+    /// Counts a duration.
     pub(crate) fn observe(&self, duration: Duration) {
         let micros = microseconds(duration);
         let bucket = BOUNDS.partition_point(|(bound, _)| *bound < micros);
@@ -53,6 +54,7 @@ impl Histogram {
         self.sum_micros.fetch_add(micros, Ordering::Relaxed);
     }
 
+    /// Adds the counts to those of `counted`.
     pub(super) fn add_to(&self, counted: &mut Counted) {
         for (sum, bucket) in counted.buckets.iter_mut().zip(&self.buckets) {
             *sum += bucket.load(Ordering::Relaxed);
