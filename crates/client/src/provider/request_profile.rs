@@ -109,9 +109,7 @@ pub(crate) fn refresh_scopes(asked: &Scopes, granted: Option<&Scopes>) -> Scopes
     if asked.intersection(granted).is_empty() {
         return asked.clone();
     }
-    // They are names of a set already.
-    Scopes::from_names(asked.iter().filter(|name| *name == OFFLINE_ACCESS || granted.contains(name)))
-        .unwrap_or_default()
+    asked.filter(|name| name == OFFLINE_ACCESS || granted.contains(name))
 }
 
 #[cfg(test)]

@@ -78,8 +78,7 @@ impl Registered {
         }
         let named = self.response.metadata.scope.as_deref().unwrap_or_default();
         let is_named = |scope: &str| self.asked.contains(scope) || named.split(' ').any(|named| named == scope);
-        // They are names of a set already.
-        Scopes::from_names(scopes.iter().filter(|scope| !is_named(scope))).unwrap_or_default()
+        scopes.filter(|scope| !is_named(scope))
     }
 }
 

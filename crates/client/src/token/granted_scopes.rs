@@ -11,9 +11,8 @@ impl ResourceToken {
     pub fn ungranted_scopes(&self) -> Scopes {
         let Some(granted) = self.scopes() else { return Scopes::empty() };
         let is_granted =
-            |scope: &&str| granted.contains(scope) || (*scope == OFFLINE_ACCESS && self.refresh_token().is_some());
-        // They are names of a set already.
-        Scopes::from_names(self.asked().iter().filter(|scope| !is_granted(scope))).unwrap_or_default()
+            |scope: &str| granted.contains(scope) || (scope == OFFLINE_ACCESS && self.refresh_token().is_some());
+        self.asked().filter(|scope| !is_granted(scope))
     }
 
     /// Returns the scopes of `wanted` that the token lacks: all of them if the server did not confirm its scopes. A grant of
@@ -22,8 +21,6 @@ impl ResourceToken {
     pub fn missing_scopes(&self, wanted: &Scopes) -> Scopes {
         let Some(granted) = self.scopes() else { return wanted.clone() };
         let has_long_form = |name: &str| granted.iter().any(|granted| Scopes::is_long_form(granted, name));
-        let missing = wanted.iter().filter(|name| !(granted.contains(name) || has_long_form(name)));
-        // They are names of a set already.
-        Scopes::from_names(missing).unwrap_or_default()
+        wanted.filter(|name| !granted.contains(name) && !has_long_form(name))
     }
 }

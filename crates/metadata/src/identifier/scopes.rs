@@ -132,12 +132,18 @@ impl Scopes {
 
     /// Returns the names that are in both sets.
     pub fn intersection(&self, other: &Self) -> Self {
-        Self::from_valid_names(&mut self.iter().filter(|name| other.contains(name)).collect::<Vec<_>>())
+        self.filter(|name| other.contains(name))
     }
 
     /// Returns the names that are in this set and not in the other.
     pub fn difference(&self, other: &Self) -> Self {
-        Self::from_valid_names(&mut self.iter().filter(|name| !other.contains(name)).collect::<Vec<_>>())
+        self.filter(|name| !other.contains(name))
+    }
+
+    /// Returns the names for which `keep` is true.
+    #[must_use]
+    pub fn filter(&self, keep: impl Fn(&str) -> bool) -> Self {
+        Self::from_valid_names(&mut self.iter().filter(|name| keep(name)).collect::<Vec<_>>())
     }
 
     /// Sorts and deduplicates names that are known to be valid.
@@ -254,6 +260,7 @@ mod tests {
         assert_eq!(scopes("a").intersection(&scopes("b")), Scopes::empty());
         assert_eq!(scopes("a b").difference(&scopes("b c")), scopes("a"));
         assert_eq!(scopes("a").difference(&scopes("a")), Scopes::empty());
+        assert_eq!(scopes("a bc d").filter(|name| name.len() == 1), scopes("a d"));
     }
 
     /// B4: characters that could end a quoted parameter are not allowed in names.
