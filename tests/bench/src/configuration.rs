@@ -56,7 +56,7 @@ impl Configuration {
         )
     }
 
-    /// The keys or endpoint of the issuer.
+    /// The settings of the issuer.
     fn issuer(self, folder: &Path) -> String {
         match self {
             Self::Standard | Self::AllOn | Self::Metrics | Self::Traces { .. } => {

@@ -41,9 +41,12 @@ const MANIFEST: &str = include_str!("connect/package.json");
 const OURS: &str = "portcullis connect";
 const THEIRS: &str = "mcp-remote";
 
-/// Goals: see `docs/use/connect.md`.
+// The goals: see `docs/use/connect.md`.
+/// The most resident memory, in MB.
 const MEMORY_GOAL: f64 = 12.0;
+/// The longest time to the first response, in milliseconds.
 const FIRST_GOAL: f64 = 100.0;
+/// The longest time of a call, divided by that of `mcp-remote`.
 const CALL_GOAL: f64 = 0.25;
 
 const MB: f64 = 1e6;
@@ -116,7 +119,10 @@ fn measure(
         ],
     });
     let samples: Vec<Sample> = driver::run("driver.mjs", &plan, folder)?;
-    ensure!(samples.len() == 2 * usize::from(options.rounds), "the driver returned {} samples", samples.len());
+    for bridge in [OURS, THEIRS] {
+        let count = samples.iter().filter(|sample| sample.bridge == bridge).count();
+        ensure!(count == usize::from(options.rounds), "the driver returned {count} samples of {bridge}");
+    }
     Ok(samples)
 }
 

@@ -74,7 +74,9 @@ impl Spread {
     pub(super) fn of(mut numbers: Vec<f64>) -> Self {
         numbers.sort_by(f64::total_cmp);
         let at = |position: usize| numbers.get(position).copied().unwrap_or(f64::NAN);
-        Self { median: at(numbers.len() / 2), min: at(0), max: at(numbers.len().saturating_sub(1)) }
+        let last = numbers.len().saturating_sub(1);
+        // An even number of numbers has two in the middle.
+        Self { median: (at(last / 2) + at(numbers.len() / 2)) / 2.0, min: at(0), max: at(last) }
     }
 }
 
@@ -88,6 +90,16 @@ impl Starts {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_median_is_in_the_middle() {
+        for (numbers, median) in
+            [(&[7.0][..], 7.0), (&[3.0, 1.0], 2.0), (&[9.0, 1.0, 2.0], 2.0), (&[4.0, 1.0, 2.0, 9.0], 3.0)]
+        {
+            assert_eq!(Spread::of(numbers.to_vec()).median, median, "{numbers:?}");
+        }
+        assert!(Spread::of(Vec::new()).median.is_nan());
+    }
 
     #[test]
     fn ratios_are_paired_by_round() {

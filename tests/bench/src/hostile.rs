@@ -1,5 +1,6 @@
 //! The rate of valid requests while other connections send invalid ones.
 
+use anyhow::Context as _;
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde::Serialize;
 
@@ -22,7 +23,7 @@ pub(super) struct RateRatios(pub(super) [Spread; HOSTILE_REQUESTS.len()]);
 
 /// Measures in rounds of one run with valid requests and one with each type of hostile requests.
 pub(super) async fn measure(servers: &Servers<'_>, rounds: usize, times: usize) -> anyhow::Result<RateRatios> {
-    let hostile_requests = hostile_requests(servers.token());
+    let hostile_requests = hostile_requests(servers.token())?;
     let mut ratios = [const { Vec::new() }; HOSTILE_REQUESTS.len()];
     let rounds = rounds.min(MAX_ROUNDS);
     for round in 0..rounds {
@@ -39,18 +40,19 @@ pub(super) async fn measure(servers: &Servers<'_>, rounds: usize, times: usize) 
 }
 
 /// Returns hostile requests that are derived from a valid token.
-fn hostile_requests(token: &str) -> [RequestTemplate; HOSTILE_REQUESTS.len()] {
-    let (signed, signature) = token.rsplit_once('.').unwrap_or((token, ""));
-    let (_, payload) = signed.split_once('.').unwrap_or((signed, ""));
+fn hostile_requests(token: &str) -> anyhow::Result<[RequestTemplate; HOSTILE_REQUESTS.len()]> {
+    let mut segments = token.split('.').skip(1);
+    let payload = segments.next().context("the token has no payload")?;
+    let signature = segments.next().context("the token has no signature")?;
     let header = unknown_kid(0);
     let garbage = "x".repeat(token.len());
     let call = |token: &str| portcullis::tool_call(token, "none");
-    [
+    Ok([
         // Not at the start, because a number that exceeds the modulus is rejected without any computation.
-        RequestTemplate::new(call(token), signature, signature.len() / 2, token_letters),
-        RequestTemplate::new(call(&format!("{header}.{payload}.{signature}")), &header, 0, unknown_kid),
-        RequestTemplate::new(call(&garbage), &garbage, 0, token_letters),
-    ]
+        RequestTemplate::new(call(token), signature, signature.len() / 2, token_letters)?,
+        RequestTemplate::new(call(&format!("{header}.{payload}.{signature}")), &header, 0, unknown_kid)?,
+        RequestTemplate::new(call(&garbage), &garbage, 0, token_letters)?,
+    ])
 }
 
 /// Returns a token's header with a key identifier that no key has.
@@ -66,7 +68,7 @@ mod tests {
     fn all_requests_are_different() {
         let token = format!("eyJhbGciOiJSUzI1NiJ9.{}.{}", "p".repeat(90), "A".repeat(342));
         let length = portcullis::tool_call(&token, "none").len();
-        for mut hostile in hostile_requests(&token) {
+        for mut hostile in hostile_requests(&token).unwrap() {
             let [one, other] = [1 << 40, 7].map(|number| String::from_utf8(hostile.number(number).to_vec()).unwrap());
             assert!(!one.contains(&token));
             assert!(one != other);

@@ -23,6 +23,7 @@ pub(super) struct Connection {
 pub(super) struct Response<'a> {
     pub(super) status: u16,
     head: &'a str,
+    /// The body as received: a chunked one with its framing.
     pub(super) body: &'a [u8],
 }
 
@@ -105,7 +106,7 @@ fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
     fields.filter(|(held, _)| held.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim()).next()
 }
 
-/// Returns the position of the first occurrence.
-fn find(text: &[u8], wanted: &[u8]) -> Option<usize> {
+/// Returns the position of the first occurrence. `wanted` must not be empty.
+pub(super) fn find(text: &[u8], wanted: &[u8]) -> Option<usize> {
     text.windows(wanted.len()).position(|window| window == wanted)
 }

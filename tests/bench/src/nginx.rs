@@ -14,7 +14,7 @@ const MISSING: &str = "nginx is not on PATH; install it (Debian: apt install ngi
 pub(super) fn version() -> anyhow::Result<String> {
     let output = Command::new("nginx").arg("-v").output().context(MISSING)?;
     let text = String::from_utf8_lossy(&output.stderr);
-    Ok(text.trim().rsplit(' ').next().unwrap_or_default().to_owned())
+    Ok(text.trim().trim_start_matches("nginx version: ").to_owned())
 }
 
 /// Starts nginx in front of the upstream.

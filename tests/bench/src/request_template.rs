@@ -2,7 +2,10 @@
 
 use std::ops::Range;
 
+use anyhow::{Context as _, ensure};
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+
+use super::http::find;
 
 /// A request of which one part is generated from a number.
 #[derive(Clone)]
@@ -21,10 +24,14 @@ impl RequestTemplate {
 
     /// Creates a template. The text replaces the bytes of the request that start `offset` bytes after the start of
     /// `part`.
-    pub(super) fn new(request: Vec<u8>, part: &str, offset: usize, text: fn(u64) -> String) -> Self {
-        let found = request.windows(part.len()).position(|bytes| bytes == part.as_bytes()).unwrap_or_default();
-        let start = found + offset;
-        Self { request, place: start..start + text(0).len(), text }
+    ///
+    /// # Errors
+    /// Fails if the request does not contain the part, or ends before the end of the text.
+    pub(super) fn new(request: Vec<u8>, part: &str, offset: usize, text: fn(u64) -> String) -> anyhow::Result<Self> {
+        let found = find(&request, part.as_bytes()).context("the request does not contain the part")?;
+        let place = found + offset..found + offset + text(0).len();
+        ensure!(place.end <= request.len(), "the request ends before the end of the text");
+        Ok(Self { request, place, text })
     }
 
     /// Returns the request with this number.
@@ -53,10 +60,20 @@ mod tests {
     #[test]
     fn requests_differ_in_one_place() {
         let mut template =
-            RequestTemplate::new(b"GET /0000/0000".to_vec(), "/0000", 1, |number| format!("{number:04}"));
+            RequestTemplate::new(b"GET /0000/0000".to_vec(), "/0000", 1, |number| format!("{number:04}")).unwrap();
         assert_eq!(template.number(7), b"GET /0007/0000");
         assert_eq!(template.number(12), b"GET /0012/0000");
         assert_eq!(template.len(), 14);
+    }
+
+    #[test]
+    fn a_part_must_be_in_the_request() {
+        for (part, offset) in [("/1111", 0), ("/0000", 2)] {
+            assert!(
+                RequestTemplate::new(b"GET /0000".to_vec(), part, offset, |_| "1234".to_owned()).is_err(),
+                "{part}"
+            );
+        }
     }
 
     #[test]

@@ -114,7 +114,7 @@ impl<'a> Servers<'a> {
         let introspecting =
             Server::start(prepare(portcullis, "introspecting", configuration, OPAQUE.to_owned())?).await?;
         let known_token = introspecting.request.clone().number(0).to_vec();
-        let unknown_token = RequestTemplate::new(known_token, OPAQUE, LETTERS_AT, token_letters);
+        let unknown_token = RequestTemplate::new(known_token, OPAQUE, LETTERS_AT, token_letters)?;
         let _others = [issuer, receiver];
         let _folder = folder;
         Ok(Self {

@@ -36,6 +36,7 @@ pub(super) fn run() -> anyhow::Result<()> {
     let output = command.stderr(Stdio::inherit()).output().context("cargo does not start")?;
     ensure!(output.status.success(), "the benchmark of sessions failed");
     let rows: Vec<Row> = serde_json::Deserializer::from_slice(&output.stdout).into_iter().collect::<Result<_, _>>()?;
+    ensure!(!rows.is_empty(), "the benchmark of sessions has no figures");
     print_table(&rows);
     let fits = |row: &Row| row.allocated_bytes.max(row.resident_bytes) <= MAX_BYTES && row.allocations == 0;
     ensure!(rows.iter().all(fits), "a session needs more than {MAX_BYTES} B, or a lookup allocates");

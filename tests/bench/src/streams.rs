@@ -6,6 +6,7 @@ mod upstream;
 
 use std::{
     fs,
+    net::SocketAddr,
     path::{Path, PathBuf},
     process::{Command, Stdio},
     time::Duration,
@@ -88,17 +89,7 @@ async fn measure(options: &Options, portcullis: &Path) -> anyhow::Result<Report>
     fs::write(folder.path().join("jwks.json"), test_issuer.jwks_json())?;
     let listen = free_address()?;
     let configuration = folder.path().join("streams.toml");
-    fs::write(
-        &configuration,
-        format!(
-            "listen = \"{listen}\"\nbase_url = \"{BASE_URL}\"\nworkers = 2\n\n[limits]\nmax_connections = 30000\n\n\
-             [[issuer]]\nissuer = \"{ISSUER}\"\njwks_file = \"{folder}/jwks.json\"\n\n\
-             [[resource]]\nendpoint = \"{PATH}\"\nrequired_scopes = [\"mcp:tools\"]\n\
-             upstream = {{ http = \"http://{upstream}/mcp\" }}\n",
-            folder = folder.as_str(),
-            upstream = upstream.address,
-        ),
-    )?;
+    fs::write(&configuration, configuration_text(listen, upstream.address, &folder))?;
     let mut server = portcullis_command(portcullis);
     server.args(["serve", "--config"]).arg(&configuration).stdout(Stdio::null());
     server.stderr(fs::File::create(folder.path().join("server.log"))?);
@@ -133,6 +124,29 @@ async fn measure(options: &Options, portcullis: &Path) -> anyhow::Result<Report>
         rounds.push(Round { open: while_open, closed: server.memory()? });
     }
     Report::new(streams, start, rounds)
+}
+
+/// Returns the configuration of the server. The key set is in the folder.
+fn configuration_text(listen: SocketAddr, upstream: SocketAddr, folder: &Scratch) -> String {
+    let folder = folder.as_str();
+    format!(
+        r#"listen = "{listen}"
+base_url = "{BASE_URL}"
+workers = 2
+
+[limits]
+max_connections = 30000
+
+[[issuer]]
+issuer = "{ISSUER}"
+jwks_file = "{folder}/jwks.json"
+
+[[resource]]
+endpoint = "{PATH}"
+required_scopes = ["mcp:tools"]
+upstream = {{ http = "http://{upstream}/mcp" }}
+"#
+    )
 }
 
 /// Returns the streams that the hard limit of open files permits. The server has two descriptors for each. Raises the

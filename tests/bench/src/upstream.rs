@@ -23,7 +23,8 @@ use tokio::net::TcpListener;
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 /// 90 bytes of JSON-RPC.
-const RESPONSE: &[u8] = br#"{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"0123456789abcdef"}]}}"#;
+const RESPONSE: &[u8] =
+    br#"{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"0123456789abcdefg"}]}}"#;
 
 /// Serves until the process is killed. Prints its address first. The response to GET is the number of POST requests.
 pub(super) fn run() -> anyhow::Result<()> {

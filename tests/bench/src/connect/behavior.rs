@@ -1,7 +1,8 @@
-//! Behaviour rows: what `connect` and `mcp-remote` do in difficult situations.
+//! [`Behavior`]: what `connect` and `mcp-remote` do in difficult situations.
 
 use std::{fmt, path::Path};
 
+use anyhow::ensure;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -31,6 +32,9 @@ pub(super) struct Behavior(Vec<SituationResult>);
 
 impl Behavior {
     /// Tries all situations.
+    ///
+    /// # Errors
+    /// Fails if the script fails, or does not report each situation with both bridges.
     pub(super) fn observe(portcullis: &Path, packages: &Path, folder: &Path) -> anyhow::Result<Self> {
         let plan = json!({
             "folder": folder,
@@ -39,7 +43,13 @@ impl Behavior {
                 { "name": THEIRS, "command": "node", "args": [packages.join("mcp-remote/dist/proxy.js")] },
             ],
         });
-        driver::run("behavior.mjs", &plan, folder).map(Self)
+        let behavior = Self(driver::run("behavior.mjs", &plan, folder)?);
+        let results = behavior.0.len();
+        ensure!(
+            results > 0 && 2 * behavior.pairs().count() == results,
+            "{results} results are not pairs of both bridges"
+        );
+        Ok(behavior)
     }
 
     /// Returns the situations in which `connect` does less than `mcp-remote`, or fails.
