@@ -2,166 +2,23 @@
 #![cfg(feature = "redis")]
 #![allow(clippy::unwrap_used, reason = "a test fails where something is missing")]
 
-use std::{
-    io::{self, ErrorKind},
-    net::TcpListener,
-    process::{Child, Command, Stdio},
-    sync::{Arc, Mutex},
-    time::{Duration, Instant},
-};
+mod replica;
+mod server;
 
-use portcullis_metadata::{ResourceUri, Scopes, SystemClock};
+use std::time::{Duration, Instant};
+
+use portcullis_metadata::{ResourceUri, Scopes};
 use portcullis_session::{
-    EndReason, EndScope, Owner, ResolveError, ScopeId, SessionJournal as _, SessionKey, SessionSettings, SessionStore,
-    SessionTarget,
+    EndReason, EndScope, Owner, ResolveError, SessionJournal as _, SessionSettings, SessionTarget,
 };
-use portcullis_store::{RedisJournal, RedisSettings, RedisState, Retention, Revocations};
-use tokio::{
-    task::JoinHandle,
-    time::{sleep, timeout},
-};
+use portcullis_store::{RedisJournal, RedisState};
+use tokio::time::{sleep, timeout};
+
+use self::{replica::Replica, server::Redis};
 
 /// The maximum time for which a test waits for what must happen.
 const TIMEOUT: Duration = Duration::from_secs(30);
 const OWNER: Owner<'_> = Owner::Subject { issuer: "https://issuer", subject: "alice", client: None };
-
-/// A `redis-server` without persistence. It is killed when this is dropped.
-struct Redis {
-    port: u16,
-    process: Child,
-}
-
-impl Redis {
-    #[expect(clippy::print_stderr, reason = "a skipped test says so")]
-    fn start() -> Option<Self> {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        match Self::run(port) {
-            Ok(process) => Some(Self { port, process }),
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                eprintln!("SKIPPED: redis-server is not installed");
-                None
-            }
-            Err(error) => panic!("redis-server cannot be started: {error}"),
-        }
-    }
-
-    /// Starts `redis-server` and waits until it answers.
-    fn run(port: u16) -> io::Result<Child> {
-        let mut command = Command::new("redis-server");
-        command.args(["--bind", "127.0.0.1", "--port", &port.to_string(), "--save", "", "--appendonly", "no"]);
-        let process = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
-        // Another process may have taken the port: only the answer of this one counts.
-        let own_id = format!("process_id:{}\r\n", process.id());
-        let started = Instant::now();
-        while !run_command(port, &["INFO", "server"]).contains(&own_id) {
-            assert!(started.elapsed() < TIMEOUT, "redis-server does not answer on port {port}");
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        Ok(process)
-    }
-
-    fn kill(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-
-    /// Executes a command and returns its output.
-    fn command(&self, arguments: &[&str]) -> String {
-        run_command(self.port, arguments).trim().to_owned()
-    }
-
-    fn restart_empty(&mut self) {
-        self.process = Self::run(self.port).unwrap();
-    }
-}
-
-/// Executes a command with `redis-cli` and returns its output.
-fn run_command(port: u16, arguments: &[&str]) -> String {
-    let output = Command::new("redis-cli").args(["-p", &port.to_string()]).args(arguments).output().unwrap();
-    String::from_utf8(output.stdout).unwrap()
-}
-
-impl Drop for Redis {
-    fn drop(&mut self) {
-        self.kill();
-    }
-}
-
-/// What other replicas have found out about tokens.
-#[derive(Default)]
-struct ReceivedRevocations {
-    dropped: Mutex<Vec<ScopeId>>,
-    inactive: Mutex<Vec<[u8; 16]>>,
-    connections: Mutex<usize>,
-}
-
-impl Revocations for ReceivedRevocations {
-    fn drop_issuer(&self, issuer: ScopeId) {
-        self.dropped.lock().unwrap().push(issuer);
-    }
-
-    fn drop_tokens(&self, tokens: &[[u8; 16]]) {
-        self.inactive.lock().unwrap().extend(tokens);
-    }
-
-    fn drop_introspected(&self) {
-        *self.connections.lock().unwrap() += 1;
-    }
-}
-
-struct Replica {
-    sessions: SessionStore,
-    received: Arc<ReceivedRevocations>,
-    journal: Arc<RedisJournal>,
-    task: JoinHandle<()>,
-}
-
-impl Replica {
-    fn start(redis: &Redis) -> Self {
-        Self::start_as(redis, "default")
-    }
-
-    /// Starts a replica with this user of Redis.
-    fn start_as(redis: &Redis, user: &str) -> Self {
-        let mut settings = SessionSettings::new(SessionKey::new(0, &[7; 32]));
-        settings.idle_timeout = Duration::from_secs(600);
-        let retention = Retention { lifetime: settings.lifetime, idle_timeout: settings.idle_timeout };
-        let redis = RedisSettings::new(format!("redis://{user}@127.0.0.1:{}", redis.port), "test", retention);
-        let clock = Arc::new(SystemClock::new());
-        let journal = Arc::new(RedisJournal::new(&redis, clock.clone()).unwrap());
-        let sessions = SessionStore::with_journal(settings, clock, Arc::new(()), Arc::clone(&journal) as _);
-        let received = Arc::<ReceivedRevocations>::default();
-        let task = tokio::spawn(journal.run(sessions.clone(), Arc::new(()), received.clone()));
-        Self { sessions, received, journal, task }
-    }
-
-    async fn reaches(&self, state: RedisState) {
-        eventually(&format!("the state is {state:?}"), || self.journal.state() == state).await;
-    }
-
-    /// Opens a session and returns its identifier.
-    fn open(&self) -> String {
-        let reservation = self.sessions.reserve(&target(), OWNER, &Scopes::empty()).unwrap();
-        reservation.open(Box::from(*b"backend"), None).unwrap().identifier().to_string()
-    }
-
-    fn check(&self, identifier: &str) -> Result<(), ResolveError> {
-        self.sessions.resolve(&target(), OWNER, &Scopes::empty(), identifier.as_bytes()).map(drop)
-    }
-
-    /// Ends a session and returns whether the end was confirmed.
-    async fn end(&self, identifier: &str) -> bool {
-        let session = self.sessions.resolve(&target(), OWNER, &Scopes::empty(), identifier.as_bytes()).unwrap();
-        let ticket = self.sessions.end(&session, EndReason::Deleted).unwrap();
-        drop(session);
-        ticket.await.is_ok()
-    }
-
-    /// Ends without leaving the others.
-    fn crash(self) {
-        self.task.abort();
-    }
-}
 
 /// Waits until a condition is met, and fails if it is not met in time.
 async fn eventually(name: &str, is_met: impl Fn() -> bool) {
@@ -309,7 +166,7 @@ async fn unreadable_data_is_left_out() {
 #[tokio::test]
 async fn the_documented_permissions_suffice() {
     let Some(redis) = Redis::start() else { return };
-    let page = include_str!("../../../docs/use/replicas.md");
+    let page = include_str!("../../../../docs/use/replicas.md");
     let (_, list) = page.split_once("The user needs").unwrap();
     let (list, _) = list.split_once("Redis holds hashes").unwrap();
     let commands: Vec<_> = list.split('`').skip(1).step_by(2).map(|command| format!("+{command}")).collect();
