@@ -18,7 +18,7 @@ use crate::{
         transport::event_stream::EventReader,
     },
     error::McpError,
-    response::{is_event_stream, is_temporary},
+    response::{RetryAfter, is_event_stream, is_temporary},
     resumption::{ResumeAttempts, ResumePosition, backoff},
 };
 
@@ -70,13 +70,14 @@ async fn read_stream(context: &Arc<Context>, session: &Session) -> StreamEnd {
     }
 }
 
-/// Reads the server's stream until it cannot be resumed. A stream that ends is requested again after its last event.
-/// This does not prompt the user for a sign-in.
+/// Reads the server's stream until it cannot be resumed. A stream that ends is requested again after its last event, and not
+/// before the time that a busy server sets. This does not prompt the user for a sign-in.
 async fn listen(context: &Arc<Context>, session: &Session) -> StreamEnd {
     let mut position = ResumePosition::default();
     let mut attempts = ResumeAttempts::default();
     let mut was_open = false;
     loop {
+        let mut retry_after = RetryAfter::default();
         match open(context, session, &position).await {
             Ok(mut events) => {
                 was_open = true;
@@ -84,7 +85,7 @@ async fn listen(context: &Arc<Context>, session: &Session) -> StreamEnd {
                 forward_events(context, &mut events, &mut attempts).await;
                 position = events.position;
             }
-            Err(OpenFailure::Temporary) => {}
+            Err(OpenFailure::Temporary(wanted)) => retry_after = wanted,
             Err(OpenFailure::Unauthorized) => return StreamEnd::TokenRejected,
             Err(OpenFailure::Rejected(status)) => {
                 // After a stream was open, these mean that the server does not know the session or the event.
@@ -97,7 +98,7 @@ async fn listen(context: &Arc<Context>, session: &Session) -> StreamEnd {
                 }
             }
         }
-        sleep(attempts.next_delay(&position)).await;
+        sleep(attempts.next_delay(&position).max(retry_after.delay().unwrap_or_default())).await;
     }
 }
 
@@ -124,8 +125,8 @@ async fn forward_events(context: &Context, events: &mut EventReader, attempts: &
 
 /// Why the stream was not opened.
 enum OpenFailure {
-    /// The server could not be reached, has failed, or is busy.
-    Temporary,
+    /// The server could not be reached, has failed, or is busy. It may have sent `Retry-After`.
+    Temporary(RetryAfter),
     /// No token could be obtained without the user.
     Unauthorized,
     /// The server responded with this status, or with a body that is not an event stream.
@@ -145,13 +146,13 @@ async fn open(
     match context.endpoint.send(context.endpoint.get(headers), TokenRenewal::Disabled).await {
         Ok(response) if is_event_stream(&response) => Ok(EventReader::new(context, response.body)),
         Ok(response) if is_temporary(response.status) && response.status != StatusCode::NOT_IMPLEMENTED => {
-            Err(OpenFailure::Temporary)
+            Err(OpenFailure::Temporary(RetryAfter::of(&response.headers)))
         }
         Ok(response) => {
             tracing::debug!(status = response.status.as_u16(), "the server offers no stream for its own messages");
             Err(OpenFailure::Rejected(response.status))
         }
-        Err(McpError::Fetch(_)) => Err(OpenFailure::Temporary),
+        Err(McpError::Fetch(_)) => Err(OpenFailure::Temporary(RetryAfter::default())),
         Err(error) => {
             tracing::debug!(reason = error.code(), "the stream for the server's own messages cannot be opened for now");
             Err(OpenFailure::Unauthorized)

@@ -314,21 +314,27 @@ async fn an_unsupported_get_stream_is_requested_once() {
     assert_eq!(server.named("GET").len(), 1);
 }
 
-/// A GET stream is requested again from a server that was busy or had failed.
+/// A GET stream is requested again from a server that was busy or had failed, and not before the time that it sets.
 #[tokio::test(start_paused = true)]
 async fn a_get_stream_of_a_busy_server_is_requested_again() {
-    let mut statuses = vec![503, 429];
+    let mut failures = vec![
+        ServerResponse::status(429).header("retry-after", "3600"),
+        ServerResponse::status(503),
+        ServerResponse::status(429),
+    ];
     let server = Server::new(move |request| match request.name() {
         "initialize" => {
             let result = request.result(json!({ "protocolVersion": "2025-11-25" }));
             ServerResponse::json(200, &result).header("mcp-session-id", "s")
         }
-        "GET" => statuses.pop().map_or(ServerResponse::Never, ServerResponse::status),
+        "GET" => failures.pop().unwrap_or(ServerResponse::Never),
         _ => ServerResponse::status(202),
     });
     let _client = Client::initialized(&server).await;
-    tokio::time::sleep(Duration::from_secs(60)).await;
+    tokio::time::sleep(Duration::from_secs(3600)).await;
     assert_eq!(server.named("GET").len(), 3);
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(server.named("GET").len(), 4);
 }
 
 /// After the end of the input, requests in progress have a short time to complete. The others get an error.
