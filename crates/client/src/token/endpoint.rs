@@ -46,6 +46,20 @@ struct Attempt {
 const SECRET_FIELDS: [&str; 8] =
     ["code", "code_verifier", "refresh_token", "token", "device_code", "assertion", "subject_token", "actor_token"];
 
+/// The error codes that this crate distinguishes. They are never changed, although a short secret can be a part of one.
+const DISTINGUISHED_CODES: [&str; 10] = [
+    "access_denied",
+    "authorization_pending",
+    "expired_token",
+    "invalid_client",
+    "invalid_grant",
+    "invalid_scope",
+    "slow_down",
+    "unauthorized_client",
+    "unsupported_token_type",
+    dpop::USE_DPOP_NONCE,
+];
+
 /// What replaces a secret of the request in an error.
 const REMOVED: &str = "[removed]";
 
@@ -172,8 +186,9 @@ impl<'a> TokenEndpoint<'a> {
             let secrets: Vec<_> = secrets.filter(|secret| !secret.is_empty()).collect();
             let without_secrets =
                 |text: String| secrets.iter().fold(text, |text, secret| text.replace(secret, REMOVED));
+            let is_distinguished = DISTINGUISHED_CODES.contains(&error.as_str());
             return ClientError::TokenRequest(OAuthError {
-                error: without_secrets(error),
+                error: if is_distinguished { error } else { without_secrets(error) },
                 error_description: error_description.map(without_secrets),
                 error_uri: error_uri.map(without_secrets),
             });

@@ -1,6 +1,10 @@
 //! The errors for unusable responses show the response.
 
+use portcullis_metadata::Secret;
+use serde_json::json;
+
 use super::*;
+use crate::{ClientAuthentication, ClientCredentials};
 
 async fn error_text(url: &'static str, reply: impl Fn(&FetchRequest) -> Reply + Send + Sync + 'static) -> String {
     let network = network_with(move |request| (request.url.as_str() == url).then(|| reply(request)));
@@ -43,12 +47,30 @@ async fn errors_show_no_secrets() {
     assert!(text.contains("body: failed for [removed] and [removed]"), "{text}");
     let text = error_text(TOKEN_URL, |request| {
         let description = format!("the code {} is unknown", form(request)["code"]);
-        Reply::json(400, serde_json::json!({ "error": "invalid_grant", "error_description": description }))
+        Reply::json(400, json!({ "error": "invalid_grant", "error_description": description }))
     })
     .await;
     assert!(text.ends_with("invalid_grant: the code [removed] is unknown"), "{text}");
     for status in [200, 201] {
         let text = error_text(TOKEN_URL, move |_| Reply::json(status, "access_token=hush&token_type=bearer")).await;
         assert!(!text.contains("hush"), "{text}");
+    }
+}
+
+/// J2: a secret that is a part of an error code does not change the codes that decide what happens next.
+#[tokio::test]
+async fn a_short_secret_changes_no_known_code() {
+    for (code, shown) in [("invalid_grant", "invalid_grant: a [removed]"), ("no_grant", "no_[removed]: a [removed]")] {
+        let network = network_with(move |request| {
+            let error = json!({ "error": code, "error_description": "a grant" });
+            (request.url.as_str() == TOKEN_URL).then(|| Reply::json(400, error))
+        });
+        let authentication = ClientAuthentication::Secret(Secret::new("grant"));
+        let issuer = Issuer::parse(ISSUER).unwrap();
+        let credentials = vec![ClientCredentials { issuer, client_id: "mine".into(), authentication }];
+        let settings = AuthorizerSettings { credentials, ..AuthorizerSettings::default() };
+        let authorizer = authorizer(&network, &ScriptedUser::consents(), settings);
+        let error = authorizer.authorize(&StartUrl::parse(RESOURCE).unwrap()).await.unwrap_err().to_string();
+        assert!(error.ends_with(shown), "{error}");
     }
 }
