@@ -79,7 +79,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     for run in runs.iter().filter(|run| program.is_none() || run.revision != OLDEST) {
         verdicts.extend(run.all(&suite, arguments, program.as_deref())?);
     }
-    ensure!(!verdicts.is_empty(), "no scenario has this name");
+    ensure!(!verdicts.is_empty(), "no scenario is selected");
     let faulty = count_faulty(&verdicts);
     ensure!(faulty == 0, "{faulty} scenarios did not pass");
     Ok(())
