@@ -14,7 +14,7 @@ use http::{
 use http_body::Body;
 use http_body_util::{BodyExt as _, Empty, Full, combinators::BoxBody};
 use portcullis_endpoint::Admitted;
-use portcullis_mcp::{Era, ErrorCode, error_body};
+use portcullis_mcp::{Era, ErrorCode, Revisions, error_body};
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 
@@ -22,7 +22,10 @@ use self::{methods::MethodError, silent_body::SilentBody};
 
 /// An MCP server with three tools. It keeps no sessions, because those of the endpoint suffice.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct DemoServer(());
+pub(crate) struct DemoServer {
+    /// The revisions that the resource serves.
+    served: Revisions,
+}
 
 type DemoBody = BoxBody<Bytes, Infallible>;
 
@@ -37,18 +40,18 @@ struct Message<'a> {
 }
 
 impl DemoServer {
-    /// Returns the demo server.
+    /// Returns the demo server of a resource that serves these revisions.
     ///
     /// # Errors
     /// Never here. A package without the feature `dev` has no demo server.
-    pub(crate) fn new() -> anyhow::Result<Self> {
-        Ok(Self(()))
+    pub(crate) fn new(served: Revisions) -> anyhow::Result<Self> {
+        Ok(Self { served })
     }
 
     /// Responds to a request. GET opens an event stream without events, which the endpoint keeps alive and ends.
     pub(crate) fn respond(self, request: &Admitted) -> Response<BoxBody<Bytes, Infallible>> {
         match *request.method() {
-            Method::POST => respond_to_message(request),
+            Method::POST => respond_to_message(request, self.served),
             Method::GET => with_type("text/event-stream", SilentBody),
             _ => {
                 let mut response = empty(StatusCode::METHOD_NOT_ALLOWED);
@@ -59,7 +62,7 @@ impl DemoServer {
     }
 }
 
-fn respond_to_message(request: &Admitted) -> Response<DemoBody> {
+fn respond_to_message(request: &Admitted, served: Revisions) -> Response<DemoBody> {
     let message = match serde_json::from_slice(request.body()) {
         Ok(Message { id: Some(id), method: Some(method), params }) => (id, method, params),
         Ok(_) => return empty(StatusCode::ACCEPTED),
@@ -70,7 +73,7 @@ fn respond_to_message(request: &Admitted) -> Response<DemoBody> {
     };
     let (id, method, params) = message;
     let is_modern = matches!(request.era(), Era::Modern(_));
-    match methods::call(&method, &params, request.caller().principal(), is_modern) {
+    match methods::call(&method, &params, request.caller().principal(), is_modern, served) {
         Ok(result) => {
             // The id is copied as text: a number that is parsed can lose precision.
             let body = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#);

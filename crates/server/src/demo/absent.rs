@@ -6,6 +6,7 @@ use bytes::Bytes;
 use http::Response;
 use http_body_util::combinators::BoxBody;
 use portcullis_endpoint::Admitted;
+use portcullis_mcp::Revisions;
 
 /// The demo server, which this program does not have.
 #[derive(Clone, Copy, Debug)]
@@ -16,7 +17,7 @@ impl DemoServer {
     ///
     /// # Errors
     /// Always: this package has no demo server.
-    pub(crate) fn new() -> anyhow::Result<Self> {
+    pub(crate) fn new(_: Revisions) -> anyhow::Result<Self> {
         Err(absent("upstream = \"demo\""))
     }
 

@@ -13,7 +13,8 @@ pub(super) struct MethodError {
     pub(super) message: String,
 }
 
-/// Calls a method. `principal` is that of the request; `None` if authorization is off.
+/// Calls a method. `principal` is that of the request; `None` if authorization is off. The resource serves the revisions in
+/// `served`.
 ///
 /// # Errors
 /// Fails if the era of the request does not have the method, or a parameter is missing or invalid.
@@ -22,21 +23,23 @@ pub(super) fn call(
     params: &Value,
     principal: Option<&Principal>,
     is_modern: bool,
+    served: Revisions,
 ) -> Result<Value, MethodError> {
     let (mut result, is_cacheable) = match (method, is_modern) {
-        ("initialize", false) => (initialize(params), false),
+        ("initialize", false) => (initialize(params, served), false),
         ("ping", false) => (json!({}), false),
-        ("server/discover", true) => (discover(), true),
-        ("tools/list", _) => (tools::list(), true),
+        ("server/discover", true) => (discover(served), true),
+        ("tools/list", _) => (tools::list(params)?, true),
         ("tools/call", _) => (tools::call(params, principal)?, false),
         _ => {
             let message = format!("the demo server has no method {method:?}");
             return Err(MethodError { code: ErrorCode::MethodNotFound, message });
         }
     };
-    // What 2026-07-28 requires of all results, and of cacheable ones.
+    // What 2026-07-28 defines for all results, and for cacheable ones.
     if is_modern {
         result["resultType"] = json!("complete");
+        result["_meta"] = json!({ "io.modelcontextprotocol/serverInfo": server_info() });
         if is_cacheable {
             result["ttlMs"] = json!(0);
             result["cacheScope"] = json!("public");
@@ -45,20 +48,19 @@ pub(super) fn call(
     Ok(result)
 }
 
-/// Negotiates the requested revision if it has sessions, and otherwise the newest one that has.
-fn initialize(params: &Value) -> Value {
+/// Negotiates the requested revision if it has sessions and is served, and otherwise the newest one of these.
+fn initialize(params: &Value, served: Revisions) -> Value {
     let requested = params["protocolVersion"].as_str().and_then(Revision::parse);
-    let version = requested.filter(|revision| !revision.is_modern()).unwrap_or(Revision::V2025_11_25);
+    let has_sessions = |revision: &Revision| !revision.is_modern() && served.contains(*revision);
+    let version = requested.filter(has_sessions).or_else(|| served.iter().find(has_sessions));
+    // The endpoint admits no `initialize` if none is served.
+    let version = version.unwrap_or(Revision::V2025_11_25);
     json!({ "protocolVersion": version.as_str(), "capabilities": capabilities(), "serverInfo": server_info() })
 }
 
-fn discover() -> Value {
-    let versions: Vec<_> = Revisions::ALL.iter().map(Revision::as_str).collect();
-    json!({
-        "supportedVersions": versions,
-        "capabilities": capabilities(),
-        "_meta": { "io.modelcontextprotocol/serverInfo": server_info() },
-    })
+fn discover(served: Revisions) -> Value {
+    let versions: Vec<_> = served.iter().map(Revision::as_str).collect();
+    json!({ "supportedVersions": versions, "capabilities": capabilities() })
 }
 
 fn capabilities() -> Value {
@@ -73,6 +75,10 @@ fn server_info() -> Value {
 mod tests {
     use super::*;
 
+    fn call(method: &str, params: &Value, is_modern: bool) -> Result<Value, MethodError> {
+        super::call(method, params, None, is_modern, Revisions::ALL)
+    }
+
     /// E6: a requested revision with sessions is negotiated; for any other, the newest one with sessions.
     #[test]
     fn the_revision_is_negotiated() {
@@ -84,13 +90,26 @@ mod tests {
             (json!(7), "2025-11-25"),
             (Value::Null, "2025-11-25"),
         ] {
-            let result = call("initialize", &json!({ "protocolVersion": requested }), None, false).unwrap();
+            let result = call("initialize", &json!({ "protocolVersion": requested }), false).unwrap();
             assert_eq!(result["protocolVersion"], negotiated, "{requested}");
         }
-        assert_eq!(call("initialize", &Value::Null, None, false).unwrap()["protocolVersion"], "2025-11-25");
+        assert_eq!(call("initialize", &Value::Null, false).unwrap()["protocolVersion"], "2025-11-25");
     }
 
-    /// E11: each era has its own methods, and modern results have the members that 2026-07-28 requires.
+    /// E6, E11: only served revisions are negotiated and listed.
+    #[test]
+    fn other_revisions_are_not_offered() {
+        let served = Revisions::from_iter([Revision::V2025_03_26, Revision::V2025_06_18, Revision::V2026_07_28]);
+        for (requested, negotiated) in [("2025-03-26", "2025-03-26"), ("2025-11-25", "2025-06-18")] {
+            let params = json!({ "protocolVersion": requested });
+            let result = super::call("initialize", &params, None, false, served).unwrap();
+            assert_eq!(result["protocolVersion"], negotiated, "{requested}");
+        }
+        let result = super::call("server/discover", &Value::Null, None, true, served).unwrap();
+        assert_eq!(result["supportedVersions"], json!(["2026-07-28", "2025-06-18", "2025-03-26"]));
+    }
+
+    /// E11: each era has its own methods, and modern results have the members that 2026-07-28 defines.
     #[test]
     fn methods_by_era() {
         for (method, legacy, modern) in [
@@ -101,11 +120,13 @@ mod tests {
             ("resources/list", false, false),
         ] {
             for (is_modern, exists) in [(false, legacy), (true, modern)] {
-                match call(method, &Value::Null, None, is_modern) {
+                match call(method, &Value::Null, is_modern) {
                     Ok(result) => {
                         assert!(exists, "{method}");
                         assert_eq!(result.get("resultType").is_some(), is_modern, "{method}: {result}");
                         assert_eq!(result.get("ttlMs").is_some(), is_modern, "{method}: {result}");
+                        let server = result.pointer("/_meta/io.modelcontextprotocol~1serverInfo/name");
+                        assert_eq!(server.is_some(), is_modern, "{method}: {result}");
                     }
                     Err(error) => {
                         assert!(!exists, "{method}");
@@ -115,7 +136,8 @@ mod tests {
             }
         }
         let params = json!({ "name": "add", "arguments": { "a": 2, "b": 3 } });
-        let result = call("tools/call", &params, None, true).unwrap();
+        let result = call("tools/call", &params, true).unwrap();
         assert_eq!((&result["resultType"], result.get("ttlMs")), (&json!("complete"), None));
+        assert_eq!(result["_meta"]["io.modelcontextprotocol/serverInfo"], server_info());
     }
 }

@@ -14,8 +14,14 @@ struct Operands {
     b: f64,
 }
 
-/// Returns the result of `tools/list`.
-pub(super) fn list() -> Value {
+/// Returns the result of `tools/list`, which is one page.
+///
+/// # Errors
+/// Fails if `params` has a cursor: this server issues none, so it is invalid.
+pub(super) fn list(params: &Value) -> Result<Value, MethodError> {
+    if !params["cursor"].is_null() {
+        return Err(MethodError { code: ErrorCode::InvalidParams, message: "the cursor is invalid".to_owned() });
+    }
     let operands = json!({
         "type": "object",
         "properties": {
@@ -24,7 +30,7 @@ pub(super) fn list() -> Value {
         },
         "required": ["a", "b"],
     });
-    json!({ "tools": [
+    Ok(json!({ "tools": [
         { "name": "add", "description": "Adds two numbers.", "inputSchema": operands },
         { "name": "multiply", "description": "Multiplies two numbers.", "inputSchema": operands },
         {
@@ -32,7 +38,7 @@ pub(super) fn list() -> Value {
             "description": "Shows the principal that the guard attached to this request.",
             "inputSchema": { "type": "object", "properties": {} },
         },
-    ] })
+    ] }))
 }
 
 /// Returns the result of `tools/call`. Invalid arguments are an error of the tool, which a model can correct.
@@ -60,6 +66,10 @@ pub(super) fn call(params: &Value, principal: Option<&Principal>) -> Result<Valu
 /// # Errors
 /// Returns the text of the error if the arguments are not two numbers.
 fn compute(arguments: &Value, operation: fn(Operands) -> f64) -> Result<String, String> {
+    // Serde also deserializes an array as a struct.
+    if !arguments.is_object() {
+        return Err("invalid arguments: they are not an object".to_owned());
+    }
     let operands = Operands::deserialize(arguments).map_err(|error| format!("invalid arguments: {error}"))?;
     Ok(operation(operands).to_string())
 }
@@ -87,11 +97,20 @@ mod tests {
             ("whoami", Value::Null, "anonymous: authorization is off", false),
             ("add", json!({ "a": 2 }), "invalid arguments: missing field `b`", true),
             ("add", json!({ "a": "2", "b": 3 }), "invalid arguments: invalid type: string \"2\", expected f64", true),
-            ("add", Value::Null, "invalid arguments: invalid type: null, expected struct Operands", true),
+            ("add", json!([2, 3]), "invalid arguments: they are not an object", true),
+            ("add", Value::Null, "invalid arguments: they are not an object", true),
         ] {
             let result = call(&json!({ "name": tool, "arguments": arguments }), None).unwrap();
             assert_eq!((&result["content"][0]["text"], &result["isError"]), (&json!(text), &json!(is_error)));
         }
+    }
+
+    #[test]
+    fn the_list_has_one_page() {
+        let tools = list(&json!({})).unwrap();
+        assert_eq!(tools["tools"].as_array().map(Vec::len), Some(3));
+        assert_eq!(tools.get("nextCursor"), None);
+        assert_eq!(list(&json!({ "cursor": "2" })).unwrap_err().code, ErrorCode::InvalidParams);
     }
 
     #[test]

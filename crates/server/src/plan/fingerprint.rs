@@ -10,7 +10,7 @@ use std::{
 use serde::Serialize;
 
 use super::files;
-use crate::config::{Config, Issuer, Limits, Resource, Rule, SecretSource};
+use crate::config::{Config, Issuer, Limits, Resource, Rule, SecretSource, Upstream};
 
 /// A hash of a part of the configuration and of the files and secrets that it names. It is keyed with a key of the process:
 /// fingerprints of other processes differ, and nothing can be learned from one.
@@ -97,6 +97,7 @@ pub(super) fn upstream(resource: &Resource, base_url: &str, limits: &Limits) -> 
         identity_headers,
         forward_headers,
         forward_cookies,
+        revisions,
         // These change nothing for the upstream.
         auth: _,
         issuers: _,
@@ -108,7 +109,6 @@ pub(super) fn upstream(resource: &Resource, base_url: &str, limits: &Limits) -> 
         required_scopes: _,
         scope_implies: _,
         claim: _,
-        revisions: _,
         sessions: _,
         allowed_hosts: _,
         allowed_origins: _,
@@ -118,7 +118,9 @@ pub(super) fn upstream(resource: &Resource, base_url: &str, limits: &Limits) -> 
     let connections = limits.upstream_connections.unwrap_or(limits.max_connections);
     let address = (endpoint, proto, upstream, upstream_ca_file, upstream_head_timeout, connections, base_url);
     let headers = (identity_headers, forward_headers, forward_cookies);
-    Fingerprint::of(&(address, headers)).and_file(upstream_ca_file.as_deref())
+    // Only the demo server is created with them.
+    let revisions = matches!(upstream, Upstream::Demo).then_some(revisions);
+    Fingerprint::of(&(address, headers, revisions)).and_file(upstream_ca_file.as_deref())
 }
 
 /// Returns the fingerprint of a rule for messages, and of the number of principals that its limit counts apart.
@@ -178,6 +180,7 @@ mod tests {
             ("\"/mcp\"", "\"/mcp\"\nrealm = \"r\"", &["resource"]),
             ("\"demo\"", "{ http = \"http://127.0.0.1:1\" }", &["resource", "upstream"]),
             ("\"demo\"", "\"demo\"\nforward_cookies = true", &["resource", "upstream"]),
+            ("\"demo\"", "\"demo\"\nrevisions = [\"2025-11-25\"]", &["resource", "upstream"]),
             ("[\"x\"]", "[\"y\"]", &["resource", "rule"]),
             ("[[issuer]]", "[[issuer]]\nleeway = \"1s\"", &["issuer"]),
             ("[[issuer]]", "[limits]\nmax_body = 9999\n[[issuer]]", &["shared"]),

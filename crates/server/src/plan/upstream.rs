@@ -8,6 +8,7 @@ use portcullis_gateway::{
     ConnectionLimit, HttpUpstream, HttpUpstreamSettings, IdentityHeader, IdentitySource, UpstreamAddress,
     UpstreamSettingsError, UpstreamTrust,
 };
+use portcullis_mcp::Revisions;
 use portcullis_metadata::SystemClock;
 use url::Url;
 
@@ -128,7 +129,7 @@ fn substitute() -> Option<UpstreamAddress> {
 fn address(resource: &Resource) -> anyhow::Result<Option<UpstreamAddress>> {
     match &resource.upstream {
         // Created only to find out whether this package has it.
-        config::Upstream::Demo => DemoServer::new().map(|_| None),
+        config::Upstream::Demo => DemoServer::new(Revisions::ALL).map(|_| None),
         config::Upstream::Http(url) => {
             let has_scheme = |text: &str| text.starts_with("http://") || text.starts_with("https://");
             let parsed = Url::parse(url);

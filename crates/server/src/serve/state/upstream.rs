@@ -43,7 +43,8 @@ impl ResourceUpstream {
                 (Some(settings.connection_limit.clone()), Some(control), backends)
             }
             UpstreamPlan::Demo => {
-                let demo = Backend::Demo { server: DemoServer::new()?, clock: Arc::clone(&process.clock) };
+                let server = DemoServer::new(plan.revisions)?;
+                let demo = Backend::Demo { server, clock: Arc::clone(&process.clock) };
                 (None, None, vec![demo; process.workers])
             }
         };
