@@ -3,6 +3,7 @@
 mod abuse;
 mod another_client;
 mod authorization;
+mod closing;
 mod legacy;
 mod many_messages;
 mod messages;
