@@ -26,9 +26,10 @@ const MAX_SHOWN: usize = 200;
 const MAX_INTEGER: u64 = (1 << 53) - 1;
 
 impl ToolHeaders {
-    /// Stores the tools of a list, and removes tools with invalid annotations from it.
-    pub(crate) fn learn_and_filter(&self, list: &mut Value) {
-        let Some(tools) = list.get_mut("tools").and_then(Value::as_array_mut) else { return };
+    /// Stores the tools of a list, and removes tools with invalid annotations from it. Returns whether it removed any.
+    pub(crate) fn learn_and_filter(&self, list: &mut Value) -> bool {
+        let Some(tools) = list.get_mut("tools").and_then(Value::as_array_mut) else { return false };
+        let before = tools.len();
         let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
         tools.retain(|tool| {
             let name = tool.get("name").and_then(Value::as_str).unwrap_or_default();
@@ -46,6 +47,7 @@ impl ToolHeaders {
                 }
             }
         });
+        tools.len() < before
     }
 
     /// Returns the headers for the parameters of a tool call. There are none for a tool that is not stored, and for

@@ -12,7 +12,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 pub(crate) use self::{
-    own_messages::{error_with_id, new_error, new_request},
+    own_messages::{error_with_id, new_error, new_request, result_with_id},
     params::Params,
     request_id::RequestId,
 };

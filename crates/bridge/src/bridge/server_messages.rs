@@ -1,7 +1,10 @@
 //! The routing of the server's messages: forwards them to the client, and applies responses to the state of the bridge.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use portcullis_mcp::ErrorCode;
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::{
@@ -54,13 +57,11 @@ impl Context {
     /// When the response has no valid JSON-RPC error.
     pub(crate) async fn forward_error(&self, request: &Request, response: ErrorResponse) -> Result<(), McpError> {
         let Some(error) = response.rpc_error() else { return Err(response.into_error()) };
-        match Message::parse(message::error_with_id(&request.id, &error.raw)) {
-            Ok(answer) => self.forward(answer.text, Some(request)).await.map(drop),
-            Err(_) => Err(McpError::InvalidResponse),
-        }
+        self.forward(message::error_with_id(&request.id, &error.raw), Some(request)).await.map(drop)
     }
 
-    /// Reports to the client that a request failed, unless it has been answered or cancelled.
+    /// Reports to the client that its request failed, unless it has been answered or cancelled. The failure of a request
+    /// of the bridge itself is only logged.
     pub(crate) async fn fail_request(&self, id: &RequestId, error: &McpError) {
         let Some(entry) = self.pending.remove(id) else { return };
         let text = error.with_advice();
@@ -74,13 +75,14 @@ impl Context {
     /// Delivers the response to a request, once.
     async fn resolve(&self, id: &RequestId, answer: Message) {
         let Some(PendingRequest { requester, purpose, .. }) = self.pending.remove(id) else {
-            // The client has cancelled the request and expects nothing more about it.
+            // The request was answered or cancelled before, or was never sent.
             tracing::debug!("a response to no pending request was dropped");
             return;
         };
-        let answer = self.apply(purpose, answer);
+        let answer = self.apply(id, purpose, answer);
         match requester {
             Requester::Client => {
+                // The limit is for renewals without a request of the client.
                 self.server_stream.reset_unsolicited_renewals();
                 self.send_to_client(answer.text).await;
             }
@@ -90,12 +92,13 @@ impl Context {
     }
 
     /// Changes the state of the bridge as a response requires, and returns the response for the requester.
-    fn apply(&self, purpose: Purpose, answer: Message) -> Message {
+    fn apply(&self, id: &RequestId, purpose: Purpose, answer: Message) -> Message {
         match purpose {
             Purpose::Initialize { identifier, connection } => {
-                let result = answer.result().and_then(|result| serde_json::from_str::<Value>(result.get()).ok());
-                if let Some(result) = result {
-                    self.sessions.open(identifier, result.get("protocolVersion").and_then(Value::as_str), connection);
+                if let Some(result) = answer.result() {
+                    let result = serde_json::from_str::<InitializeResult<'_>>(result.get());
+                    let version = result.ok().and_then(|result| result.protocol_version);
+                    self.sessions.open(identifier, version.as_deref(), connection);
                 }
                 answer
             }
@@ -105,22 +108,32 @@ impl Context {
                 }
                 answer
             }
-            Purpose::ModernToolsList => self.without_broken_tools(answer),
+            Purpose::ModernToolsList => self.learn_tools(id, answer),
             Purpose::Plain | Purpose::Modern => answer,
         }
     }
 
     /// Learns which arguments are also sent as headers. Tools with invalid annotations are removed, as this transport
-    /// requires of clients.
-    fn without_broken_tools(&self, answer: Message) -> Message {
-        let count = |list: &Value| list.get("tools").and_then(Value::as_array).map(Vec::len);
-        let Ok(mut whole) = serde_json::from_slice::<Value>(&answer.text) else { return answer };
-        let Some(result) = whole.get_mut("result") else { return answer };
-        let before = count(result);
-        self.tools.learn_and_filter(result);
-        if count(result) == before {
+    /// requires of clients. A list that cannot be filtered is replaced by an error.
+    fn learn_tools(&self, id: &RequestId, answer: Message) -> Message {
+        let Some(result) = answer.result() else { return answer };
+        // A message can contain JSON that `Value` rejects, such as 1e400, an unpaired surrogate or deep nesting.
+        let Ok(mut result) = serde_json::from_str::<Value>(result.get()) else {
+            let error = McpError::InvalidResponse;
+            tracing::warn!(reason = error.code(), "a list of tools was dropped: {error}");
+            let text = message::new_error(Some(id), ErrorCode::InternalError, &error.with_advice(), Some(error.code()));
+            return Message { text, kind: answer.kind };
+        };
+        if !self.tools.learn_and_filter(&mut result) {
             return answer;
         }
-        Message { text: whole.to_string().into(), kind: answer.kind }
+        Message { text: message::result_with_id(id, &result), kind: answer.kind }
     }
+}
+
+/// The member of the result of `initialize` that the bridge needs.
+#[derive(Deserialize)]
+struct InitializeResult<'a> {
+    #[serde(borrow, rename = "protocolVersion")]
+    protocol_version: Option<Cow<'a, str>>,
 }

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use portcullis_mcp::{ErrorCode, error_body};
-use serde_json::value::RawValue;
+use serde_json::{Value, value::RawValue};
 
 use super::{Message, MessageKind, RequestId};
 
@@ -23,4 +23,9 @@ pub(crate) fn new_error(id: Option<&RequestId>, code: ErrorCode, message: &str, 
 /// Creates an error response to a request from the `error` member of another response.
 pub(crate) fn error_with_id(id: &RequestId, error: &RawValue) -> Bytes {
     format!(r#"{{"jsonrpc":"2.0","id":{},"error":{}}}"#, id.as_json(), error.get()).into()
+}
+
+/// Creates the response to a request from a changed result.
+pub(crate) fn result_with_id(id: &RequestId, result: &Value) -> Bytes {
+    format!(r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#, id.as_json()).into()
 }

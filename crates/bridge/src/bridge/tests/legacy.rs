@@ -38,6 +38,27 @@ async fn a_session_from_its_handshake_to_its_end() {
     assert_eq!(server.named("DELETE").len(), 1);
 }
 
+/// A session is opened although a member that the bridge only forwards has a number out of range.
+#[tokio::test(start_paused = true)]
+async fn other_members_of_the_handshake_are_not_parsed() {
+    let server = Server::new(|request| match request.name() {
+        "initialize" => {
+            let result = r#"{"protocolVersion":"2025-11-25","x":1e400}"#;
+            let event = format!("data: {{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":{result}}}\n\n", request.id());
+            ServerResponse::events(&[&event]).header("mcp-session-id", "s1")
+        }
+        _ => ServerResponse::json(200, &request.result(json!({}))),
+    });
+    let mut client = Client::start(&server);
+    client.request(0, "initialize", json!({ "protocolVersion": "2025-11-25" })).await;
+    assert!(client.next_line().await.contains("1e400"));
+    client.request(1, "ping", json!({})).await;
+    client.next().await;
+    let ping = &server.named("ping")[0];
+    assert_eq!(ping.header("mcp-session-id"), Some("s1"));
+    assert_eq!(ping.header("mcp-protocol-version"), Some("2025-11-25"));
+}
+
 /// Messages that the client sends during the handshake are sent after it, in order.
 #[tokio::test(start_paused = true)]
 async fn messages_wait_for_the_handshake() {

@@ -78,6 +78,23 @@ async fn arguments_are_sent_in_headers() {
     assert_eq!(call.header("mcp-name"), Some("t"));
 }
 
+/// A list that cannot be filtered is not forwarded. The bridge forwards other results with such JSON.
+#[tokio::test(start_paused = true)]
+async fn a_list_that_cannot_be_filtered_is_an_error() {
+    for value in ["1e400".to_owned(), r#""\ud800""#.to_owned(), "[".repeat(200) + &"]".repeat(200)] {
+        let result = json!({ "tools": [tool("a b")] }).to_string().replacen('{', &format!(r#"{{"x":{value},"#), 1);
+        let server = Server::new(move |request| {
+            let text = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#, request.id());
+            ServerResponse::events(&[&format!("data: {text}\n\n")])
+        });
+        let mut client = Client::start(&server);
+        client.request(1, "tools/list", params(json!({}))).await;
+        assert_eq!(client.reason().await, (1, "mcp.answer".into()), "{value}");
+        client.request(2, "prompts/list", params(json!({}))).await;
+        assert!(client.next_line().await.contains(&value), "{value}");
+    }
+}
+
 /// If the server reports missing headers, the tools are listed and the request is repeated once.
 #[tokio::test(start_paused = true)]
 async fn missing_headers_are_added() {

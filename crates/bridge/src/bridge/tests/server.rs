@@ -278,8 +278,13 @@ impl Client {
 
     /// Returns the next message.
     pub(super) async fn next(&mut self) -> Value {
+        serde_json::from_str(&self.next_line().await).unwrap()
+    }
+
+    /// Returns the text of the next message.
+    pub(super) async fn next_line(&mut self) -> String {
         let line = timeout(TIMEOUT, self.output.next_line()).await.expect("a message in time").unwrap();
-        serde_json::from_str(&line.expect("the bridge is running")).unwrap()
+        line.expect("the bridge is running")
     }
 
     /// Returns the id and the reason of the next message, which is an error of the bridge.
