@@ -10,8 +10,8 @@ use crate::{
 };
 
 impl Authorizer {
-    /// Obtains the token that replaces this one (RFC 6749 section 6), with the same resource, and with the same scopes unless
-    /// others are given.
+    /// Obtains the token that replaces this one (RFC 6749 section 6), with the same scopes unless others are given. The
+    /// request has the token's resource, unless the token was requested without it or the provider is known to reject it.
     ///
     /// # Errors
     /// [`ClientError::NoRegistration`] when there is no refresh token, or its client is no longer known; otherwise when
@@ -30,20 +30,21 @@ impl Authorizer {
         let client = self.client_by_id(issuer, client_id)?;
         let metadata = self.fetch_server_metadata(start, issuer).await?;
         let server = Server::from_metadata(&metadata, self.policy(start))?;
+        let mut settings = self.settings.provider.clone();
+        settings.omit_resource = token.is_unbound();
+        let profile = RequestProfile::new(&settings, &metadata, token.resource());
         let same = || refresh_scopes(token.asked(), token.scopes());
         let scope = scopes.cloned().unwrap_or_else(same).to_string();
         let mut fields = vec![("grant_type", "refresh_token"), ("refresh_token", refresh_token.secret())];
-        if !token.is_unbound() {
+        if !profile.omits_resource {
             fields.push(("resource", token.resource().as_str()));
         }
-        if (scopes.is_some() || token.is_unbound()) && !scope.is_empty() {
+        if (scopes.is_some() || profile.omits_resource) && !scope.is_empty() {
             fields.push(("scope", &scope));
         }
         let endpoint = self.token_endpoint(&server);
         let response = endpoint.token(Some(&client), &fields, token.binding().as_deref()).await?;
-        let mut settings = self.settings.provider.clone();
-        settings.omit_resource = token.is_unbound();
-        RequestProfile::new(&settings, &metadata, token.resource()).check_response(&response, start, issuer)?;
+        profile.check_response(&response, start, issuer)?;
         token.refreshed(response, scopes, self.clock.now())
     }
 }

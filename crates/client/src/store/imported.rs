@@ -19,8 +19,11 @@ use crate::{
 pub struct ImportedToken {
     /// The URL that the token was obtained for.
     pub start: StartUrl,
-    /// The resource that the token was requested for (RFC 8707).
+    /// The resource that the token was requested for (RFC 8707), or is used for if it was requested without one.
     pub resource: ResourceUri,
+    /// Whether it was requested without the parameter `resource`. It is then refreshed without it, and the same sign-in
+    /// again needs no further consent. Default: false.
+    pub is_unbound: bool,
     /// The authorization server that issued it.
     pub issuer: Issuer,
     /// The client that it was issued to.
@@ -42,7 +45,7 @@ pub struct ImportedToken {
 }
 
 impl ImportedToken {
-    /// Creates a token without a refresh token, with unknown scopes and an unknown expiry.
+    /// Creates a token for the resource, without a refresh token, with unknown scopes and an unknown expiry.
     pub fn new(
         start: StartUrl,
         resource: ResourceUri,
@@ -53,6 +56,7 @@ impl ImportedToken {
         Self {
             start,
             resource,
+            is_unbound: false,
             issuer,
             client_id,
             access_token,
@@ -75,7 +79,7 @@ impl CredentialStore {
     /// # Errors
     /// Fails when the store cannot be read or written.
     pub async fn import(&self, imported: ImportedToken) -> Result<bool, StoreError> {
-        let ImportedToken { start, issuer, client_id, registration, .. } = imported;
+        let ImportedToken { start, issuer, client_id, registration, is_unbound, .. } = imported;
         let token = ResourceToken::from_parts(Parts {
             access_token: imported.access_token,
             scheme: Scheme::Bearer,
@@ -84,8 +88,7 @@ impl CredentialStore {
             start: Some(start.clone()),
             issuer: issuer.clone(),
             resource: imported.resource,
-            // It was requested with `resource`; the user did not accept a token without it.
-            is_unbound: false,
+            is_unbound,
             client_id: Some(client_id),
             asked: imported.requested.clone(),
             granted: imported.granted,
@@ -97,7 +100,8 @@ impl CredentialStore {
             return Ok(false);
         }
         if let Some((redirect, response)) = registration {
-            let omits_resource = KnownIssuer::find(&issuer).is_some_and(|known| known.omits_resource);
+            // As for a sign-in: a client that requests tokens without `resource` is for one URL only.
+            let omits_resource = is_unbound || KnownIssuer::find(&issuer).is_some_and(|known| known.omits_resource);
             let client = self.lock_client(&issuer, &redirect, omits_resource.then_some(start.url())).await?;
             let redirect_uri = Some(redirect.as_str().to_owned());
             client.write(&Registered { issuer, redirect_uri, asked: imported.requested, response })?;

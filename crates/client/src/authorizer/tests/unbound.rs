@@ -1,10 +1,11 @@
 //! Sign-ins without `resource`, at known providers and on request.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use portcullis_metadata::{AccessToken, ClientRegistrationResponse, ResourceUri, Secret};
 use serde_json::{Value, json};
 
 use super::{confirming_user::ConfirmingUser, *};
-use crate::CredentialStore;
+use crate::{CredentialStore, ImportedToken};
 
 const ENTRA: &str = "https://login.microsoftonline.com/aaaabbbb-0000-cccc-1111-dddd2222eeee/v2.0";
 const ENTRA_TOKEN: &str = "https://login.microsoftonline.com/aaaabbbb-0000-cccc-1111-dddd2222eeee/oauth2/v2.0/token";
@@ -88,6 +89,42 @@ async fn requests_to_entra() {
     let refresh = form(&network.to(ENTRA_TOKEN)[1]);
     assert_eq!(refresh["scope"], format!("{OWN_SCOPE} offline_access"));
     assert!(!refresh.contains_key("resource"));
+}
+
+/// I9: an imported token is refreshed with its resource, unless it was requested without one or its provider rejects it.
+/// Only an unbound token can be for another API.
+#[tokio::test]
+async fn imported_tokens_are_refreshed_as_they_were_requested() {
+    let start = StartUrl::parse(RESOURCE).unwrap();
+    for (issuer, token_url, is_unbound, resource) in
+        [(ISSUER, TOKEN_URL, false, Some(RESOURCE)), (ISSUER, TOKEN_URL, true, None), (ENTRA, ENTRA_TOKEN, false, None)]
+    {
+        let settings = AuthorizerSettings { store: CredentialStore::in_memory(), ..AuthorizerSettings::default() };
+        let issuer = Issuer::parse(issuer).unwrap();
+        let resource_uri = ResourceUri::parse(RESOURCE).unwrap();
+        let mut token =
+            ImportedToken::new(start.clone(), resource_uri, issuer, "client".into(), AccessToken::new("first"));
+        token.is_unbound = is_unbound;
+        token.refresh_token = Some(Secret::new("refresh-me"));
+        let registration = ClientRegistrationResponse::parse(br#"{"client_id":"client"}"#).unwrap();
+        token.registration = Some((Url::parse("http://127.0.0.1/callback").unwrap(), registration));
+        assert!(settings.store.import(token).await.unwrap());
+
+        let stored = settings.store.tokens(&start).unwrap().remove(0);
+        let graph = entra_token("https://graph.microsoft.com", "");
+        let network = match token_url {
+            TOKEN_URL => network_with(move |request| {
+                (request.url.as_str() == TOKEN_URL).then(|| Reply::json(200, graph.clone()))
+            }),
+            _ => at_entra(OWN_SCOPE, graph),
+        };
+        let user = ConfirmingUser::without_iss(true);
+        let result = at(&network, &user, settings).refresh(&start, &stored, None).await;
+        let sent = form(&network.to(token_url)[0]);
+        assert_eq!(sent.get("resource").map(String::as_str), resource);
+        let code = result.err().map(|error| error.code());
+        assert_eq!(code, resource.is_none().then_some("client.other_api"));
+    }
 }
 
 /// I1: a hostile server with Entra ID as its issuer and a scope of Microsoft Graph gets no token: there is no question,
