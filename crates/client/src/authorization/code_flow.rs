@@ -32,6 +32,11 @@ impl CodeFlow {
         if !metadata.response_types_supported.iter().any(|kind| kind == "code") {
             return Err(UnsupportedServer::NoCodeFlow);
         }
+        // The default includes the code grant (RFC 8414 section 2).
+        let grants = metadata.grant_types_supported.as_deref();
+        if grants.is_some_and(|grants| !grants.iter().any(|grant| grant == "authorization_code")) {
+            return Err(UnsupportedServer::NoCodeFlow);
+        }
         match metadata.code_challenge_methods_supported.as_deref() {
             Some(methods) if methods.iter().any(|method| method == PkceChallenge::METHOD) => {}
             Some(_) => return Err(UnsupportedServer::NoPkce),
@@ -51,7 +56,7 @@ impl CodeFlow {
         })
     }
 
-    /// The metadata of a server that publishes none, as the 2025-03-26 revision defines it: fixed paths at its origin.
+    /// Returns the metadata of a server that publishes none, as the 2025-03-26 revision defines it: fixed paths at its origin.
     pub(crate) fn default_metadata(issuer: Issuer) -> AuthorizationServerMetadata {
         let at = |path: &str| issuer.url().join(path).ok();
         let authorize = at("/authorize");
@@ -114,7 +119,7 @@ mod tests {
         }
     }
 
-    /// G8: `response_types_supported` without `code` is rejected.
+    /// G8: metadata without the response type `code`, the code grant or one of the two endpoints is rejected.
     #[test]
     fn the_code_flow_must_be_offered() {
         assert_eq!(
@@ -123,10 +128,30 @@ mod tests {
         );
         assert_eq!(parsed(|m| m.response_types_supported.clear()).unwrap_err(), UnsupportedServer::NoCodeFlow);
         assert_eq!(
+            parsed(|m| m.grant_types_supported = Some(vec!["client_credentials".into()])).unwrap_err(),
+            UnsupportedServer::NoCodeFlow
+        );
+        let with_grant = parsed(|m| m.grant_types_supported = Some(vec!["authorization_code".into()]));
+        assert!(with_grant.is_ok());
+        assert_eq!(
             parsed(|m| m.authorization_endpoint = None).unwrap_err(),
             UnsupportedServer::NoAuthorizationEndpoint
         );
         assert_eq!(parsed(|m| m.token_endpoint = None).unwrap_err(), UnsupportedServer::NoTokenEndpoint);
+    }
+
+    /// G3: a server without metadata has the paths of 2025-03-26 at its origin, and does not promise `iss`.
+    #[test]
+    fn the_default_metadata_has_fixed_paths() {
+        let metadata = CodeFlow::default_metadata(Issuer::parse("https://auth.example.com/tenant").unwrap());
+        let endpoints = [&metadata.authorization_endpoint, &metadata.token_endpoint, &metadata.registration_endpoint];
+        let paths = ["authorize", "token", "register"];
+        for (endpoint, path) in endpoints.into_iter().zip(paths) {
+            assert_eq!(endpoint.as_ref().unwrap().as_str(), format!("https://auth.example.com/{path}"));
+        }
+        let flow = CodeFlow::from_metadata(&metadata, LOOPBACK.into(), false).unwrap();
+        assert!(!flow.promises_issuer);
+        assert!(parsed(|m| m.authorization_response_iss_parameter_supported = true).unwrap().promises_issuer);
     }
 
     /// Only https and loopback http authorization URLs are opened.
