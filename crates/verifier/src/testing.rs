@@ -65,7 +65,7 @@ impl Fixture {
         self.fake.hits(self.test_issuer.endpoint("jwks"))
     }
 
-    /// Advances both clocks and runs the tasks that are due.
+    /// Advances both clocks and runs the tasks that are due. The runtime's clock must be paused.
     pub(crate) async fn pass(&self, seconds: u64) {
         self.clock.advance(Duration::from_secs(seconds));
         tokio::time::advance(Duration::from_secs(seconds)).await;
@@ -89,7 +89,7 @@ pub(crate) fn verifier_of(resource: &str, issuers: Vec<Arc<TrustedIssuer>>, cloc
     Verifier::new(settings, issuers, Arc::new(clock.clone())).unwrap()
 }
 
-/// Runs the other tasks of this thread until they wait.
+/// Lets the other tasks of this thread run for 50 turns, which is enough for the tasks of these tests.
 pub(crate) async fn settle() {
     for _ in 0..50 {
         yield_now().await;
@@ -108,7 +108,7 @@ pub(crate) async fn all<T: Send + 'static>(
     results
 }
 
-/// The log of one thread: one line per event, starting with its level.
+/// The log of one thread: one line per event of these crates, starting with its level.
 #[derive(Clone, Default)]
 pub(crate) struct Logged(Arc<Mutex<Vec<String>>>);
 
@@ -127,7 +127,7 @@ impl Logged {
 
 impl Subscriber for Logged {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.is_event() && metadata.target().starts_with("portcullis_verifier")
+        metadata.is_event() && metadata.target().starts_with("portcullis_")
     }
 
     fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
