@@ -131,7 +131,7 @@ async fn admitted_requests_have_a_caller_and_no_token() {
     assert_eq!(answer.status, StatusCode::OK);
     assert_eq!(answer.body.as_str(), "inner");
 
-    let seen = setup.inner.only();
+    let seen = setup.inner.take_only();
     let mut names: Vec<_> = seen.headers().iter().map(|(name, _)| name.as_str()).collect();
     names.sort_unstable();
     assert_eq!(names, ["cookie", "host", "proxy-authorization", "x-request-id"]);
@@ -153,7 +153,7 @@ async fn one_request_id() {
     let answer = setup.send(post().bearer(&setup.token("")).with("x-request-id", "forged")).await;
     let id = answer.header("x-request-id").unwrap().to_owned();
     assert_eq!(uuid::Uuid::try_parse(&id).unwrap().get_version_num(), 4);
-    assert_eq!(setup.inner.only().headers()["x-request-id"], id.as_str());
+    assert_eq!(setup.inner.take_only().headers()["x-request-id"], id.as_str());
     assert_eq!(setup.sink.only().id, id);
     let rejected = setup.send(post().with("x-request-id", "forged")).await;
     let rejected_id = rejected.header("x-request-id").unwrap();

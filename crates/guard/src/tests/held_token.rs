@@ -19,7 +19,7 @@ async fn an_introspected_token_is_held() {
     issuer.serve(setup.test_issuer.endpoint("introspect"), 200, active.to_string());
     for _ in 0..2 {
         assert_eq!(setup.send(request(Method::POST, "/mcp").bearer(TOKEN)).await.status, 200);
-        let seen = setup.inner.only();
+        let seen = setup.inner.take_only();
         let caller = caller(&seen);
         assert!(caller.held_token().is_some_and(|held| held.watch().is_some()));
         assert!(!format!("{seen:?} {caller:?}").contains("canary"));
@@ -32,5 +32,5 @@ async fn an_introspected_token_is_held() {
 async fn a_signed_token_is_not_held() {
     let setup = Setup::new();
     setup.send(request(Method::POST, "/mcp").bearer(&setup.token(""))).await;
-    assert!(caller(&setup.inner.only()).held_token().is_none());
+    assert!(caller(&setup.inner.take_only()).held_token().is_none());
 }

@@ -18,7 +18,7 @@ async fn no_token_is_needed() {
     let setup = off();
     let incoming = request(Method::POST, "/mcp").bearer("anything").bearer("twice").with("dpop", "proof");
     assert_eq!(setup.send(incoming).await.status, StatusCode::OK);
-    let seen = setup.inner.only();
+    let seen = setup.inner.take_only();
     assert!(caller(&seen).principal().is_none());
     assert!(caller(&seen).verified().is_none());
     assert!(!seen.headers().contains_key("authorization"));

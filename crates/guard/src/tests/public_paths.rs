@@ -18,7 +18,7 @@ async fn a_public_path_needs_no_token() {
     let good = setup.token("read admin");
     for sent in [request(Method::GET, "/healthz?verbose"), request(Method::POST, "/healthz").bearer(&good)] {
         assert_eq!(setup.send(sent).await.status, StatusCode::OK);
-        let seen = setup.inner.only();
+        let seen = setup.inner.take_only();
         assert!(caller(&seen).principal().is_none());
         assert!(!seen.headers().contains_key("authorization"));
     }

@@ -72,7 +72,7 @@ async fn debug_shows_no_token() {
     let setup = Setup::new();
     let token = setup.token("");
     setup.send(request(Method::POST, "/mcp").bearer(&token)).await;
-    let seen = setup.inner.only();
+    let seen = setup.inner.take_only();
     let layer = GuardLayer::new(setup.resource());
     let text = format!("{seen:?} {:?} {:?} {layer:?}", super::support::caller(&seen), layer.layer(()));
     let signature = token.rsplit('.').next().unwrap();

@@ -100,7 +100,8 @@ pub(super) struct Inner {
 }
 
 impl Inner {
-    pub(super) fn only(&self) -> Request<()> {
+    /// Takes the only request since the last call.
+    pub(super) fn take_only(&self) -> Request<()> {
         let mut seen = self.seen.lock().unwrap();
         assert_eq!(seen.len(), 1);
         seen.remove(0)
@@ -169,38 +170,38 @@ impl Setup {
         Self::at(RESOURCE)
     }
 
+    /// Returns the set-up for this resource, with an issuer whose keys are configured.
     pub(super) fn at(resource: &str) -> Self {
-        let test_issuer = TestIssuer::new("https://issuer.example").with_resource(resource);
-        let jwks = JwkSet::parse(test_issuer.jwks_json().as_bytes()).unwrap();
-        Self::with_issuer(resource, test_issuer, ScriptedFetch::new(), |issuer| issuer.keys = KeySource::Fixed(jwks))
+        Self::with_issuer(resource, ScriptedFetch::new(), |settings, test_issuer| {
+            settings.keys = KeySource::Fixed(JwkSet::parse(test_issuer.jwks_json().as_bytes()).unwrap());
+        })
     }
 
     /// With an issuer whose keys are fetched.
-    pub(super) fn fetching(issuer: &ScriptedFetch) -> Self {
-        let test_issuer = TestIssuer::new("https://issuer.example").with_resource(RESOURCE);
-        Self::with_issuer(RESOURCE, test_issuer, issuer.clone(), |_| {})
+    pub(super) fn fetching(fetch: &ScriptedFetch) -> Self {
+        Self::with_issuer(RESOURCE, fetch.clone(), |_, _| {})
     }
 
     /// With an issuer that introspects every token.
-    pub(super) fn introspecting(issuer: &ScriptedFetch) -> Self {
-        let test_issuer = TestIssuer::new("https://issuer.example").with_resource(RESOURCE);
-        let validation = Validation::Introspection(IntrospectionSettings::new("portcullis"));
-        Self::with_issuer(RESOURCE, test_issuer, issuer.clone(), |issuer| issuer.validation = validation)
+    pub(super) fn introspecting(fetch: &ScriptedFetch) -> Self {
+        Self::with_issuer(RESOURCE, fetch.clone(), |settings, _| {
+            settings.validation = Validation::Introspection(IntrospectionSettings::new("portcullis"));
+        })
     }
 
-    /// A guard for this resource, whose keys come from the scripted issuer.
+    /// Returns the set-up for this resource, with one issuer whose settings `change` adapts.
     fn with_issuer(
         resource: &str,
-        test_issuer: TestIssuer,
-        issuer: ScriptedFetch,
-        change: impl FnOnce(&mut IssuerSettings),
+        fetch: ScriptedFetch,
+        change: impl FnOnce(&mut IssuerSettings, &TestIssuer),
     ) -> Self {
+        let test_issuer = TestIssuer::new("https://issuer.example").with_resource(resource);
         let clock = ManualClock::new();
         let shared = Arc::new(clock.clone());
         let resource = ResourceUri::parse(resource).unwrap();
-        let mut trusted = IssuerSettings::new(test_issuer.issuer().clone());
-        change(&mut trusted);
-        let trusted = TrustedIssuer::new(trusted, Arc::new(issuer), shared.clone(), Handle::current()).unwrap();
+        let mut issuer = IssuerSettings::new(test_issuer.issuer().clone());
+        change(&mut issuer, &test_issuer);
+        let trusted = TrustedIssuer::new(issuer, Arc::new(fetch), shared.clone(), Handle::current()).unwrap();
         let verifier = Verifier::new(VerifierSettings::new(resource.clone()), vec![trusted], shared.clone());
         let metadata = ProtectedResourceMetadata::new(resource, vec![test_issuer.issuer().clone()]);
         let sink = Arc::new(Recorder::default());
