@@ -59,7 +59,8 @@ impl Rejection {
                 rpc(status, ErrorCode::InvalidRequest, "Content-Type must be application/json", id)
             }
             Reason::Message(error) | Reason::Era(EraError::Message(error)) => {
-                rpc(StatusCode::BAD_REQUEST, error.rpc_code(), standard_message(error.rpc_code()), id)
+                let code = error.rpc_code();
+                rpc(StatusCode::BAD_REQUEST, code, standard_message(code), id)
             }
             Reason::Uri(_) => {
                 rpc(StatusCode::BAD_REQUEST, ErrorCode::InvalidParams, standard_message(ErrorCode::InvalidParams), id)
@@ -148,7 +149,7 @@ pub(crate) fn session_ended<B>() -> Response<EndpointBody<B>> {
     response
 }
 
-/// Returns the message of the JSON-RPC specification. Only logs are more precise.
+/// Returns the message of the JSON-RPC specification for the error code of a malformed message. Only logs are more precise.
 fn standard_message(code: ErrorCode) -> &'static str {
     match code {
         ErrorCode::ParseError => "Parse error",
@@ -211,7 +212,8 @@ mod tests {
         }
     }
 
-    /// E5: the response to a request without a usable session has the same status for all methods, and JSON only for POST.
+    /// E5: the response to a request without a usable session has the same status for all methods. That to GET and DELETE is text,
+    /// unless the client can try again.
     #[test]
     fn session_errors_have_their_status() {
         for (error, status, retry_after) in [
@@ -224,21 +226,28 @@ mod tests {
             (SessionError::NotResolved(ResolveError::Capacity(ReservationError::TotalLimit)), 503, Some("30")),
             (SessionError::Ended, 404, None),
         ] {
-            for response in [session_error(error, None), stream_session_error(error, None)] {
+            let stream_type = if retry_after.is_some() { JSON } else { TEXT };
+            for (response, content_type) in
+                [(session_error(error, None), JSON), (stream_session_error(error, None), stream_type)]
+            {
                 assert_eq!(response.status(), status, "{error:?}");
+                assert_eq!(response.headers()[CONTENT_TYPE], content_type, "{error:?}");
                 let value = response.headers().get(RETRY_AFTER).map(|value| value.to_str().unwrap());
                 assert_eq!(value, retry_after, "{error:?}");
             }
-            assert_eq!(session_error(error, None).headers()[CONTENT_TYPE], JSON);
         }
     }
 
     #[test]
     fn body_errors_have_their_status() {
-        for (error, status) in
-            [(BodyError::Incomplete, 400), (BodyError::TooLarge, 413), (BodyError::BudgetExhausted, 503)]
-        {
-            assert_eq!(body_error(error).status(), status, "{error:?}");
+        for (error, status, retry_after) in [
+            (BodyError::Incomplete, 400, None),
+            (BodyError::TooLarge, 413, None),
+            (BodyError::BudgetExhausted, 503, Some(SOON_RETRY)),
+        ] {
+            let response = body_error(error);
+            assert_eq!(response.status(), status, "{error:?}");
+            assert_eq!(response.headers().get(RETRY_AFTER), retry_after.as_ref(), "{error:?}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! [`StreamGuard`]: keeps a response body that is an event stream registered, and finds where it may stop.
+//! Registers responses that are event streams. [`StreamGuard`] keeps one registered, and finds where it may stop.
 
 use std::{fmt, sync::Arc, task::Waker};
 
@@ -38,7 +38,7 @@ pub(crate) struct StreamGuard {
 /// The position at which a stream that must end stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StreamStop {
-    /// After a complete event.
+    /// After a complete event, or anywhere in an encoded stream, whose events are not visible.
     AfterEvent,
     /// Within an event that was not completed in time.
     WithinEvent,
@@ -81,7 +81,7 @@ impl StreamRegistry {
         }
         // The events of an encoded stream are not visible: such a stream stops at once.
         let boundary = (!is_encoded(headers)).then(Boundary::at_start);
-        // A stream of a known length has no space for more events.
+        // A body with a `Content-Length` has no space for more events.
         let is_extensible = boundary.is_some() && !headers.contains_key(CONTENT_LENGTH);
         let stopped = extensions.get().cloned();
         Some(StreamGuard { registry: self.clone(), slot, stream, boundary, is_extensible, stopped })
@@ -116,8 +116,9 @@ impl StreamGuard {
         })
     }
 
-    /// Stops the stream. Returns its last event: the result of `subscriptions/listen`, or nothing for other streams and
-    /// within an event (MCP 2026-07-28, Subscriptions, Graceful Closure).
+    /// Tells the inner service that the endpoint stops the stream. Returns the last event to send: the result of
+    /// `subscriptions/listen` (MCP 2026-07-28, Subscriptions, Graceful Closure), or nothing for other streams, for those whose body
+    /// cannot grow, and within an event.
     pub(crate) fn finish(&self, stop: StreamStop) -> Bytes {
         if let Some(stopped) = &self.stopped {
             stopped.set();
