@@ -52,6 +52,8 @@ struct Question<'a> {
     option: &'static str,
     given: Option<&'a str>,
     default: Option<String>,
+    /// Whether the default is the answer if there is neither the option nor a terminal.
+    is_optional: bool,
 }
 
 impl<'a> Setup<'a> {
@@ -63,53 +65,73 @@ impl<'a> Setup<'a> {
     /// Gets and tests all answers.
     ///
     /// # Errors
-    /// Fails if an option is invalid, or the input ends.
+    /// Fails if an option is invalid, or is missing without a terminal; if no answer is accepted after [`MAX_ATTEMPTS`]; and if the
+    /// input ends or the output is closed.
     pub(super) fn ask_all(&mut self) -> anyhow::Result<()> {
-        let arguments = self.arguments;
         self.answers
-            .set_trusted_proxies(&arguments.trusted_proxies)
+            .set_trusted_proxies(&self.arguments.trusted_proxies)
             .map_err(|reason| anyhow!("--trusted-proxy: {reason}"))?;
-        let base_url = Question {
+        self.ask_base_url()?;
+        self.ask_upstream()?;
+        self.ask_endpoint()?;
+        self.ask_scopes()?;
+        self.ask_issuer()
+    }
+
+    fn ask_base_url(&mut self) -> anyhow::Result<()> {
+        let question = Question {
             text: "Base URL, which clients use",
             option: "--base-url",
-            given: arguments.base_url.as_deref(),
+            given: self.arguments.base_url.as_deref(),
             default: Some(Values::BASE_URL.to_owned()),
+            is_optional: false,
         };
-        self.answer(base_url, Self::set_base_url, |setup| setup.test(online::Part::Listener))?;
-        let upstream = Question {
+        self.answer(question, Self::set_base_url, |setup| setup.test(online::Part::Listener))
+    }
+
+    fn ask_upstream(&mut self) -> anyhow::Result<()> {
+        let question = Question {
             text: "MCP server to protect (upstream)",
             option: "--upstream",
-            given: arguments.upstream.as_deref(),
+            given: self.arguments.upstream.as_deref(),
             default: Some(Values::UPSTREAM.to_owned()),
+            is_optional: false,
         };
-        let set = |setup: &mut Self, text: &str| Ok(setup.answers.set_upstream(text)?);
-        self.answer(upstream, set, Self::test_upstream)?;
-        let endpoint = self.answers.default_endpoint();
-        let endpoint = Question {
+        self.answer(question, Self::set_upstream, Self::test_upstream)
+    }
+
+    fn ask_endpoint(&mut self) -> anyhow::Result<()> {
+        let question = Question {
             text: "Endpoint, the path that clients use",
             option: "--endpoint",
-            given: arguments.endpoint.as_deref().or_else(|| self.questions.is_none().then_some(endpoint.as_str())),
-            default: Some(endpoint.clone()),
+            given: self.arguments.endpoint.as_deref(),
+            default: Some(self.answers.default_endpoint()),
+            is_optional: true,
         };
-        let set = |setup: &mut Self, text: &str| Ok(setup.answers.set_endpoint(text)?);
-        self.answer(endpoint, set, |_| Ok(0))?;
-        let scopes = arguments.scopes.join(" ");
-        let has_scopes = !arguments.scopes.is_empty();
-        let scopes = Question {
+        self.answer(question, |setup, text| Ok(setup.answers.set_endpoint(text)?), |_| Ok(0))
+    }
+
+    fn ask_scopes(&mut self) -> anyhow::Result<()> {
+        let given = self.arguments.scopes.join(" ");
+        let question = Question {
             text: "Scopes that every token must have, separated by spaces",
             option: "--scope",
-            given: if has_scopes { Some(&*scopes) } else { self.questions.is_none().then_some(Values::SCOPE) },
+            given: (!self.arguments.scopes.is_empty()).then_some(&*given),
             default: Some(Values::SCOPE.to_owned()),
+            is_optional: true,
         };
-        let set = |setup: &mut Self, text: &str| Ok(setup.answers.set_scopes([text])?);
-        self.answer(scopes, set, |_| Ok(0))?;
-        let issuer = Question {
+        self.answer(question, |setup, text| Ok(setup.answers.set_scopes([text])?), |_| Ok(0))
+    }
+
+    fn ask_issuer(&mut self) -> anyhow::Result<()> {
+        let question = Question {
             text: "Authorization server: its issuer, or the URL of its metadata",
             option: "--issuer",
-            given: arguments.issuer.as_deref(),
+            given: self.arguments.issuer.as_deref(),
             default: self.proposed_issuer()?,
+            is_optional: false,
         };
-        self.answer(issuer, Self::set_issuer, |setup| setup.test(online::Part::Issuers))
+        self.answer(question, Self::set_issuer, |setup| setup.test(online::Part::Issuers))
     }
 
     /// Returns the values of the file and their plan, if the file can be written.
@@ -117,7 +139,7 @@ impl<'a> Setup<'a> {
     /// # Errors
     /// Fails with problems, unless the user confirms or has given `--force`.
     pub(super) fn finish(mut self) -> anyhow::Result<(Values, Plan)> {
-        let plan = self.answers.plan().map_err(|error| anyhow!(error))?;
+        let plan = self.plan()?;
         if self.problems > 0 && !self.arguments.force {
             let problems = counted(self.problems, "problem");
             let Some(questions) = &mut self.questions else {
@@ -137,8 +159,9 @@ impl<'a> Setup<'a> {
         set: impl Fn(&mut Self, &str) -> Result<(), Invalid>,
         test: impl Fn(&mut Self) -> anyhow::Result<usize>,
     ) -> anyhow::Result<()> {
-        let Question { text, option, given, mut default } = question;
-        if let Some(given) = given {
+        let Question { text, option, given, mut default, is_optional } = question;
+        let uses_default = is_optional && self.questions.is_none();
+        if let Some(given) = given.or(default.as_deref().filter(|_| uses_default)) {
             set(self, given).map_err(|invalid| anyhow!("{option}: {}", invalid.reason))?;
             self.problems += test(self)?;
             return Ok(());
@@ -147,7 +170,7 @@ impl<'a> Setup<'a> {
             let Some(questions) = &mut self.questions else { bail!("give {option}") };
             let answer = questions.ask(text, default.as_deref())?;
             if let Err(Invalid { reason, proposal }) = set(self, &answer) {
-                self.tell(&reason)?;
+                self.tell_user(&reason)?;
                 default = proposal.or(default);
                 continue;
             }
@@ -155,7 +178,7 @@ impl<'a> Setup<'a> {
                 return Ok(());
             }
         }
-        bail!("there was no valid answer after {MAX_ATTEMPTS} attempts; nothing is written")
+        bail!("no answer was accepted after {MAX_ATTEMPTS} attempts; nothing is written")
     }
 
     fn set_base_url(&mut self, text: &str) -> Result<(), Invalid> {
@@ -164,17 +187,31 @@ impl<'a> Setup<'a> {
             self.answers.set_listen(listen);
             return Ok(());
         }
-        // A proxy in front can be given any port.
+        self.find_free_port();
+        Ok(())
+    }
+
+    fn set_upstream(&mut self, text: &str) -> Result<(), Invalid> {
         let listen = self.answers.values().listen;
-        if self.answers.values().is_https() && !self.arguments.offline {
-            let mut ports = (listen.port()..).take(MAX_PORTS);
-            let is_free = |port: &u16| std::net::TcpListener::bind((listen.ip(), *port)).is_ok();
-            self.answers.set_port(ports.find(is_free).unwrap_or(listen.port()));
+        self.answers.set_upstream(text)?;
+        if self.answers.values().listen != listen {
+            self.find_free_port();
         }
         Ok(())
     }
 
-    /// Sets the issuer. An option can name an issuer without metadata, which is then a problem.
+    /// Behind a proxy, which can be given any port, replaces a port in use by the next free one.
+    fn find_free_port(&mut self) {
+        if !self.answers.values().is_https() || self.arguments.offline {
+            return;
+        }
+        let listen = self.answers.values().listen;
+        let mut ports = (listen.port()..=u16::MAX).take(MAX_PORTS);
+        let is_free = |port: &u16| std::net::TcpListener::bind((listen.ip(), *port)).is_ok();
+        self.answers.set_port(ports.find(is_free).unwrap_or(listen.port()));
+    }
+
+    /// Sets the issuer. One without metadata is set as written, and its test reports the problem.
     fn set_issuer(&mut self, text: &str) -> Result<(), Invalid> {
         if self.arguments.offline {
             return Ok(self.answers.set_issuer(issuer::as_written(text)?, Vec::new())?);
@@ -186,12 +223,11 @@ impl<'a> Setup<'a> {
                 Ok(self.answers.set_issuer(issuer, algorithms)?)
             }
             Ok(Found::Other { issuer, reason }) => {
-                // Templates of providers that are not issuers have a better reason.
+                // First validates the issuer: for the template of a provider, that error is more precise.
                 self.answers.set_issuer(issuer.clone(), Vec::new())?;
                 let reason = format!("{reason}; give that issuer if tokens have this `iss`");
                 Err(Invalid { reason, proposal: Some(issuer.as_str().to_owned()) })
             }
-            // The tests of the answers report the problem.
             Err(reason) => match issuer::as_written(text) {
                 Ok(issuer) => Ok(self.answers.set_issuer(issuer, Vec::new())?),
                 Err(_) => Err(reason.into()),
@@ -208,7 +244,7 @@ impl<'a> Setup<'a> {
         let issuers = self.runtime.block_on(online::upstream_issuers(&plan));
         if !issuers.is_empty() {
             let names = issuers.iter().map(Issuer::as_str).collect::<Vec<_>>().join(", ");
-            self.tell(&format!("the MCP server names as its authorization server: {names}"))?;
+            self.tell_user(&format!("the MCP server names as its authorization server: {names}"))?;
         }
         Ok(issuers.first().map(|issuer| issuer.as_str().to_owned()))
     }
@@ -240,7 +276,7 @@ impl<'a> Setup<'a> {
         self.answers.plan().map_err(|error| anyhow!(error))
     }
 
-    fn tell(&mut self, text: &str) -> anyhow::Result<()> {
+    fn tell_user(&mut self, text: &str) -> anyhow::Result<()> {
         match &mut self.questions {
             Some(questions) => Ok(questions.tell(text)?),
             None => Ok(()),

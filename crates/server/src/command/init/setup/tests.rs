@@ -1,13 +1,18 @@
 //! Scripted answers, without requests.
 
+use std::net::{Ipv4Addr, TcpListener};
+
 use clap::Parser as _;
 
 use super::*;
 use crate::command::init::{questions::tests::answered, template};
 
 fn arguments(more: &[&str]) -> cli::Init {
-    let arguments = ["portcullis", "init", "--offline"].iter().chain(more);
-    match cli::Cli::parse_from(arguments).command {
+    parsed(&[&["--offline"], more].concat())
+}
+
+fn parsed(arguments: &[&str]) -> cli::Init {
+    match cli::Cli::parse_from(["portcullis", "init"].iter().chain(arguments)).command {
         cli::Command::Init(arguments) => arguments,
         _ => unreachable!(),
     }
@@ -68,8 +73,26 @@ fn options_are_not_asked() {
     let arguments = arguments(&options);
     let mut setup = Setup::new(&arguments, Some(questions)).unwrap();
     setup.ask_all().unwrap();
-    assert_eq!(shown.text().matches(": ").count(), 2, "{}", shown.text());
+    let shown = shown.text();
+    for question in ["Base URL", "MCP server", "Endpoint", "Scopes"] {
+        assert!(!shown.contains(question), "{question}\n{shown}");
+    }
+    assert!(shown.contains("Authorization server"), "{shown}");
     assert_eq!(setup.finish().unwrap().0.resource(), "http://127.0.0.1:4000/x");
+}
+
+/// Behind a proxy, the port is free also after it had to differ from that of the upstream.
+#[test]
+fn the_port_after_that_of_the_upstream_is_free() {
+    let arguments = parsed(&[]);
+    let mut setup = Setup::new(&arguments, None).unwrap();
+    setup.set_base_url("https://mcp.example.com").map_err(|invalid| invalid.reason).unwrap();
+    let upstream = setup.answers.values().listen.port();
+    // Another program may already hold it.
+    let _held = TcpListener::bind((Ipv4Addr::LOCALHOST, upstream + 1));
+    setup.set_upstream(&format!("http://127.0.0.1:{upstream}/mcp")).map_err(|invalid| invalid.reason).unwrap();
+    let port = setup.answers.values().listen.port();
+    assert!(port > upstream + 1, "{port}");
 }
 
 #[test]
