@@ -13,7 +13,10 @@ use portcullis_verifier::ApplicationAudience;
 use url::Url;
 
 use super::ResourcePlan;
-use crate::config::{Authorization, Config, Diagnostic, KeyPath, nearest};
+use crate::{
+    config::{Authorization, Config, Diagnostic, KeyPath, nearest},
+    container::is_container,
+};
 
 /// Scope names that do not describe what a token with them allows.
 const CATCH_ALL: &[&str] = &["*", "all", "api", "admin", "default", "full", "full_access", "full-access", "openid"];
@@ -26,7 +29,7 @@ pub(super) fn warnings(config: &Config, base_url: &Url, resources: &[ResourcePla
     }
     warn_of_application_audiences(config, &mut warnings);
     warn_of_loopback(config, base_url, &mut warnings);
-    network::warn(config, base_url, &mut warnings);
+    network::warn(config, base_url, is_container(), &mut warnings);
     patterns::warn(config, &mut warnings);
     warnings.iter().map(|text| Diagnostic::new(&KeyPath::default(), text)).collect()
 }

@@ -1,19 +1,16 @@
-//! Warnings about addresses: of the listener, of `base_url` and of upstreams.
+//! Warnings about addresses.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use portcullis_metadata::is_loopback;
 use url::{Host, Url};
 
-use crate::{
-    config::{Config, Upstream, shown_url},
-    container::is_container,
-};
+use crate::config::{Config, Upstream, shown_url};
 
 /// Adds warnings about the addresses of the listener, of `base_url` and of upstreams.
-pub(super) fn warn(config: &Config, base_url: &Url, warnings: &mut Vec<String>) {
+pub(super) fn warn(config: &Config, base_url: &Url, is_container: bool, warnings: &mut Vec<String>) {
     // In the container image, the port is open to what the container's network permits.
-    warnings.extend(open_listener(config, base_url).filter(|_| !is_container()));
+    warnings.extend(open_listener(config, base_url).filter(|_| !is_container));
     warnings.extend(other_address(config, base_url));
     for (position, resource) in config.resource.iter().enumerate() {
         let Upstream::Http(text) = &resource.upstream else { continue };
@@ -55,7 +52,8 @@ fn other_address(config: &Config, base_url: &Url) -> Option<String> {
         Some(format!("base_url = {:?} does not fit listen = \"{listen}\": {what}; {fix}", config.base_url))
     };
     let has_proxy = !config.trusted_proxies.is_empty();
-    if base_url.scheme() == "http" && listen.ip().is_loopback() && !has_proxy {
+    let is_direct = base_url.scheme() == "http" || (config.tls.is_some() && is_loopback(base_url));
+    if is_direct && listen.ip().is_loopback() && !has_proxy {
         if port != listen.port() {
             return differs(
                 "clients connect to another port",
@@ -78,10 +76,12 @@ fn other_address(config: &Config, base_url: &Url) -> Option<String> {
             "set [tls], or use another port in listen behind a proxy that terminates TLS",
         );
     }
-    if config.tls.is_some() && listen.ip().is_loopback() && !is_loopback(base_url) {
+    if config.tls.is_some() && listen.ip().is_loopback() && !is_loopback(base_url) && !has_proxy {
         return differs(
             "only programs on this machine can connect",
-            &format!("write listen = \"0.0.0.0:{port}\", or remove [tls] if a local proxy terminates TLS"),
+            &format!(
+                "write listen = \"0.0.0.0:{port}\"; behind a local proxy, remove [tls], or name the proxy in trusted_proxies"
+            ),
         );
     }
     None
@@ -91,7 +91,13 @@ fn other_address(config: &Config, base_url: &Url) -> Option<String> {
 fn is_this_server(config: &Config, base_url: &Url, upstream: &Url) -> bool {
     let listen = config.listen;
     let is_own = |address: IpAddr| {
-        address == listen.ip() || address.is_unspecified() || (address.is_loopback() && listen.ip().is_unspecified())
+        // A connection to the unspecified address arrives at the loopback address.
+        let address = match address.to_canonical() {
+            IpAddr::V4(Ipv4Addr::UNSPECIFIED) => IpAddr::V4(Ipv4Addr::LOCALHOST),
+            IpAddr::V6(Ipv6Addr::UNSPECIFIED) => IpAddr::V6(Ipv6Addr::LOCALHOST),
+            address => address,
+        };
+        address == listen.ip().to_canonical() || (address.is_loopback() && listen.ip().is_unspecified())
     };
     let arrives = match upstream.host() {
         Some(Host::Ipv4(address)) => is_own(IpAddr::V4(address)),
@@ -153,15 +159,16 @@ mod tests {
     const LOCAL: Setup = Setup { base_url: "http://127.0.0.1:3000", ..BEHIND_PROXY };
     const TLS: &str = "tls = { certificates = \"c\", key = \"k\" }";
     const PROXY: &str = "trusted_proxies = [\"10.0.0.0/8\"]";
+    const TLS_BEHIND_PROXY: &str = "trusted_proxies = [\"127.0.0.1\"]\ntls = { certificates = \"c\", key = \"k\" }";
 
-    fn warned(setup: Setup) -> Vec<String> {
+    fn warned(setup: Setup, is_container: bool) -> Vec<String> {
         let Setup { listen, base_url, upstream, more } = setup;
         let config = from_text(&format!(
             "listen = \"{listen}\"\nbase_url = \"{base_url}\"\n{more}\n[[resource]]\nendpoint = \"/mcp\"\nupstream = {{ http \
              = \"{upstream}\" }}"
         ));
         let mut warnings = Vec::new();
-        warn(&config.unwrap(), &Url::parse(base_url).unwrap(), &mut warnings);
+        warn(&config.unwrap(), &Url::parse(base_url).unwrap(), is_container, &mut warnings);
         warnings
     }
 
@@ -181,10 +188,23 @@ mod tests {
             Setup { listen: "0.0.0.0:443", upstream: "https://[fd00::1]/mcp", more: TLS, ..BEHIND_PROXY },
             Setup { listen: "0.0.0.0:8443", upstream: "https://tools.internal/mcp", more: TLS, ..BEHIND_PROXY },
             Setup { upstream: "http://172.17.0.1:8000/mcp", ..BEHIND_PROXY },
+            Setup { listen: "10.0.0.5:3000", upstream: "http://0.0.0.0:3000/mcp", ..BEHIND_PROXY },
+            Setup { listen: "127.0.0.1:3443", base_url: "https://localhost:3443", more: TLS, ..BEHIND_PROXY },
+            Setup { base_url: "https://localhost:3443", ..BEHIND_PROXY },
+            Setup { more: TLS_BEHIND_PROXY, ..BEHIND_PROXY },
+            Setup { base_url: "https://localhost:3443", more: TLS_BEHIND_PROXY, ..BEHIND_PROXY },
             Setup { upstream: "https://mcp.example.com/backend", ..BEHIND_PROXY },
         ] {
-            assert_eq!(warned(setup), Vec::<String>::new(), "{setup:?}");
+            assert_eq!(warned(setup, false), Vec::<String>::new(), "{setup:?}");
         }
+    }
+
+    /// J9: the network of a container decides who can connect to its port.
+    #[test]
+    fn an_open_listener_of_a_container_causes_no_warning() {
+        let open = Setup { listen: "0.0.0.0:3000", ..BEHIND_PROXY };
+        assert_eq!(warned(open, false).len(), 1);
+        assert_eq!(warned(open, true), Vec::<String>::new());
     }
 
     /// J9: addresses that do not fit, an open listener, and upstreams that are public or this server cause a warning.
@@ -198,8 +218,11 @@ mod tests {
             (Setup { base_url: "http://[::1]:3000", ..LOCAL }, "base_url = ", "another address"),
             (Setup { listen: "10.0.0.5:443", ..BEHIND_PROXY }, "base_url = ", "plain http"),
             (Setup { base_url: "https://localhost:3000", ..LOCAL }, "base_url = ", "plain http"),
+            (Setup { base_url: "https://localhost:3443", more: TLS, ..BEHIND_PROXY }, "base_url = ", "another port"),
             (Setup { more: TLS, ..BEHIND_PROXY }, "base_url = ", "\"0.0.0.0:443\""),
             (Setup { upstream: "http://localhost:3000/mcp", ..BEHIND_PROXY }, OF_UPSTREAM, "itself"),
+            (Setup { upstream: "http://[::ffff:127.0.0.1]:3000/mcp", ..BEHIND_PROXY }, OF_UPSTREAM, "itself"),
+            (Setup { upstream: "http://0.0.0.0:3000/mcp", ..BEHIND_PROXY }, OF_UPSTREAM, "itself"),
             (Setup { upstream: "https://mcp.example.com/mcp", ..BEHIND_PROXY }, OF_UPSTREAM, "itself"),
             (Setup { upstream: "http://203.0.113.9/mcp", ..BEHIND_PROXY }, OF_UPSTREAM, "public"),
             (Setup { upstream: "https://[2620:fe::fe]/mcp", ..BEHIND_PROXY }, OF_UPSTREAM, "public"),
@@ -209,7 +232,7 @@ mod tests {
                 "itself",
             ),
         ] {
-            let warnings = warned(setup);
+            let warnings = warned(setup, false);
             assert_eq!(warnings.len(), 1, "{setup:?}: {warnings:?}");
             assert!(warnings[0].starts_with(start), "{warnings:?}");
             assert!(warnings[0].contains(words), "{warnings:?}");
