@@ -170,16 +170,56 @@ async fn other_paths_and_transports() {
 #[tokio::test]
 async fn unsuitable_settings() {
     let issuer = issuer(|_| None).await;
-    let with_sessions = Upstream::scripted(|request| {
-        let has_session = request.header("mcp-session-id").is_some();
-        let is_first = request.message_method().as_deref() == Some("initialize");
-        (!has_session && !is_first).then(|| Upstream::response(400, &[], "no session"))
-    })
-    .await;
-    let setup = Setup::new(&issuer.url(""), &with_sessions.setting()).resource("sessions = \"off\"\n");
-    setup.assert_cause("sessions are switched off", "upstream.sessions", &["remove sessions"]).await;
-
     let sound = Upstream::start().await;
     let setup = Setup::new(&issuer.url(""), &sound.setting()).resource("revisions = [\"2025-06-18\"]\n");
     setup.assert_cause("a revision is missing", "upstream.revision", &["add \"2025-11-25\" to revisions"]).await;
+}
+
+/// J9: with `sessions = "off"`, the response to a request without the upstream's identifier decides.
+#[tokio::test]
+async fn requests_without_an_identifier() {
+    const NO_SESSION: &str = r#"{"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"no session"}}"#;
+    let issuer = issuer(|_| None).await;
+    for (status, body, verdict, words) in [
+        (200, r#"{"jsonrpc":"2.0","id":2,"result":{}}"#, "note", ["serves requests without one", ""]),
+        (400, "no session", "problem", ["400", "remove sessions"]),
+        (200, NO_SESSION, "problem", ["-32602: no session", "remove sessions"]),
+        (503, "", "warning", ["503", "log of the MCP server"]),
+        (429, NO_SESSION, "warning", ["429", "log of the MCP server"]),
+    ] {
+        let upstream = Upstream::scripted(move |request| {
+            let is_ping = request.message_method().as_deref() == Some("ping");
+            (is_ping && request.header("mcp-session-id").is_none()).then(|| Upstream::response(status, &[JSON], body))
+        })
+        .await;
+        let setup = Setup::new(&issuer.url(""), &upstream.setting()).resource("sessions = \"off\"\n");
+        let (_, report) = setup.json().await;
+        let steps = report["online"]["steps"].as_array().unwrap();
+        let finding = &steps.last().unwrap()["findings"][0];
+        assert_eq!(finding["rule"]["id"], "upstream.sessions", "{status} {body}: {finding}");
+        assert_eq!(finding["verdict"], verdict, "{status} {body}: {finding}");
+        let text = format!("{} {}", finding["text"], finding["fix"]);
+        assert!(words.iter().all(|word| text.contains(word)), "{status} {body}: {finding}");
+    }
+}
+
+/// J9: an upstream that closes the connection says nothing about sessions.
+#[tokio::test]
+async fn no_response_without_an_identifier() {
+    let issuer = issuer(|_| None).await;
+    let upstream = RawUpstream::scripted(|request| {
+        let opened = r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25"}}"#;
+        Some(if request.body.contains("\"initialize\"") {
+            format!(
+                "HTTP/1.1 200 OK\r\nmcp-session-id: s\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{opened}",
+                opened.len()
+            )
+            .into()
+        } else {
+            b"not HTTP\r\n\r\n".to_vec()
+        })
+    })
+    .await;
+    let setup = Setup::new(&issuer.url(""), &upstream.setting()).resource("sessions = \"off\"\n");
+    setup.assert_cause("no response", "upstream.reachable", &["sends no HTTP response"]).await;
 }

@@ -1,8 +1,8 @@
 //! How an upstream uses session identifiers.
 
-use http::{HeaderName, HeaderValue};
+use http::{HeaderName, HeaderValue, StatusCode};
 use portcullis_discovery::FetchResponse;
-use portcullis_doctor::Finding;
+use portcullis_doctor::{Finding, describe_response};
 use portcullis_endpoint::SessionMode;
 use portcullis_mcp::header as mcp_header;
 use serde_json::Value;
@@ -48,15 +48,36 @@ impl UpstreamCheck<'_> {
     /// Tests whether the upstream serves requests without the identifier that it has assigned.
     async fn without_identifier(&self, version: Option<Header>) -> Finding {
         let request = mcp::ping(self.upstream.url().clone(), version.into_iter().collect());
-        if self.upstream.send(request).await.is_ok_and(|response| response.status.is_success()) {
-            return Finding::note(
+        let response = match self.upstream.send(request).await {
+            Ok(response) => response,
+            Err(failure) => return self.failure(&failure),
+        };
+        let described = describe_response(&response);
+        match (response.status, mcp::answer(&response)) {
+            (status, Answer::Result(_)) if status.is_success() => {
+                Finding::note(SESSIONS, "the upstream assigns session identifiers, and serves requests without one")
+            }
+            (StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND, _) => self.identifier_required(&described),
+            (status, Answer::Error { code, message }) if status.is_success() => {
+                self.identifier_required(&format!("{described} with the error {code}: {message}"))
+            }
+            _ => Finding::warning(
                 SESSIONS,
-                "the upstream assigns session identifiers, and serves requests without one",
-            );
+                format!("a request without the upstream's session identifier gets {described}"),
+                format!(
+                    "see the log of the MCP server; if it keeps sessions, remove sessions = \"off\" from {}",
+                    self.key
+                ),
+            ),
         }
+    }
+
+    fn identifier_required(&self, described: &str) -> Finding {
         Finding::problem(
             SESSIONS,
-            "the upstream rejects requests without its session identifier, which sessions = \"off\" removes",
+            format!(
+                "the upstream rejects requests without its session identifier, which sessions = \"off\" removes: {described}"
+            ),
             format!("remove sessions = \"off\" from {}, or make the MCP server stateless", self.key),
         )
     }
