@@ -2,24 +2,27 @@
 
 use std::{fs, net::SocketAddr, path::Path, process::Command};
 
-use anyhow::Context as _;
-use portcullis_scenarios::free_address;
+use anyhow::{Context as _, ensure};
+use portcullis_scenarios::ReservedPort;
 
 use super::process::MeasuredProcess;
 
 const CONFIGURATION: &str = include_str!("nginx.conf");
-const MISSING: &str = "nginx is not on PATH; install it (Debian: apt install nginx-light), or run with --micro";
+const NOT_STARTED: &str = "cannot start nginx; install it (Debian: apt install nginx-light), or run with --micro";
 
 /// Returns the version, such as `nginx/1.22.1`.
 pub(super) fn version() -> anyhow::Result<String> {
-    let output = Command::new("nginx").arg("-v").output().context(MISSING)?;
+    let output = Command::new("nginx").arg("-v").output().context(NOT_STARTED)?;
+    ensure!(output.status.success(), "nginx -v ended with {}", output.status);
     let text = String::from_utf8_lossy(&output.stderr);
-    Ok(text.trim().trim_start_matches("nginx version: ").to_owned())
+    let version = text.trim();
+    Ok(version.strip_prefix("nginx version: ").unwrap_or(version).to_owned())
 }
 
-/// Starts nginx in front of the upstream.
+/// Starts nginx in front of the upstream, and waits until it listens.
 pub(super) async fn start(folder: &Path, upstream: SocketAddr) -> anyhow::Result<MeasuredProcess> {
-    let address = free_address()?;
+    let port = ReservedPort::new();
+    let address = port.address();
     let configuration = CONFIGURATION
         .replace("{listen}", &address.to_string())
         .replace("{upstream}", &upstream.to_string())
