@@ -1,9 +1,10 @@
 //! Properties of arbitrary requests, and of challenges with arbitrary settings.
 
 use http::{HeaderValue, Method, Request};
-use proptest::prelude::*;
+use proptest::{collection::btree_set, prelude::*};
+use tokio::runtime::{Builder, Runtime};
 
-use super::support::{METADATA_URL, Setup, With, pairs, request};
+use super::support::{METADATA_PATH, METADATA_URL, Setup, With, pairs, request};
 
 const NAMES: [&str; 9] = [
     "authorization",
@@ -29,8 +30,9 @@ fn value() -> impl Strategy<Value = Vec<u8>> {
 fn any_request() -> impl Strategy<Value = Request<()>> {
     let method = prop::sample::select(vec!["GET", "HEAD", "POST", "OPTIONS", "X"]);
     let path = prop_oneof![
+        Just("/mcp".to_owned()),
         "(/[a-z%.;]{0,8}){1,4}(\\?[a-z_=&%]{0,20})?",
-        Just("/.well-known/oauth-protected-resource/mcp".to_owned()),
+        Just(METADATA_PATH.to_owned()),
         Just("/mcp?access_token=x".to_owned()),
         Just("*".to_owned()),
     ];
@@ -45,18 +47,22 @@ fn any_request() -> impl Strategy<Value = Request<()>> {
     })
 }
 
+fn runtime() -> Runtime {
+    Builder::new_current_thread().enable_time().build().unwrap()
+}
+
 /// B1, B4, J1: no request panics, none is admitted without a token, each has one decision, and a 401 has exactly the
 /// expected parameters.
 #[test]
 fn arbitrary_requests() {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let runtime = runtime();
     let _entered = runtime.enter();
-    let setup = Setup::new().require("read").route(&[], "/admin/**", "admin");
+    let setup = Setup::new().require("read");
     proptest!(|(request in any_request())| {
         let answer = runtime.block_on(setup.send(request));
         let id = answer.headers["x-request-id"].to_str().unwrap();
         prop_assert_eq!(setup.sink.take().into_iter().map(|decision| decision.id).collect::<Vec<_>>(), [id]);
-        prop_assert!(!answer.status.is_success() || answer.body != "inner");
+        prop_assert_eq!(setup.inner.count(), 0);
         prop_assert_eq!(answer.headers.get_all("x-request-id").iter().count(), 1);
         if answer.status == 401 {
             let parameters = answer.parameters();
@@ -71,17 +77,16 @@ fn arbitrary_requests() {
             prop_assert!(!answer.headers.contains_key("www-authenticate"));
         }
     });
-    assert_eq!(setup.inner.count(), 0);
 }
 
 /// B4: every valid realm and all scopes can be parsed from the challenge.
 #[test]
 fn challenges_parse_back() {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let runtime = runtime();
     let _entered = runtime.enter();
-    proptest!(ProptestConfig::with_cases(64), |(realm in "[ -~]{1,40}", scopes in prop::collection::btree_set("[!#-\\[\\]-~]{1,12}", 1..4))| {
+    let any_scopes = || btree_set("[!#-\\[\\]-~]{1,12}", 1..4);
+    proptest!(ProptestConfig::with_cases(64), |(realm in "[ -~]{1,40}", scopes in any_scopes())| {
         let text = scopes.iter().map(String::as_str).collect::<Vec<_>>().join(" ");
-        prop_assume!(!scopes.contains("offline_access"));
         let mut setup = Setup::new().require(&text);
         setup.settings.realm = realm.clone();
         let answer = runtime.block_on(setup.send(request(Method::POST, "/mcp")));
