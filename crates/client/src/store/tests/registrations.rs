@@ -1,4 +1,4 @@
-//! Registrations: one for each issuer and redirect URI, in the directory or in memory.
+//! Registrations have separate entries, in the directory or in memory.
 
 use std::io::ErrorKind;
 
@@ -55,13 +55,43 @@ async fn registrations_are_separate() {
     }
 }
 
-/// `clients_in_directory` keeps registrations in the directory and tokens in memory. Without a usable directory, both are in
-/// memory.
+/// H3: a registration for one start URL only, and a client that the user entered, have entries of their own.
+#[tokio::test]
+async fn exclusive_and_entered_clients_are_separate() {
+    let scratch = ScratchDirectory::new();
+    let start = Url::parse(RESOURCE).unwrap();
+    let other_start = Url::parse(ROOT).unwrap();
+    for store in both_stores(&scratch) {
+        let entries = async || {
+            [
+                lock(&store).await.unwrap(),
+                store.lock_client(&issuer(ISSUER), &redirect(), Some(&start)).await.unwrap(),
+                store.lock_client(&issuer(ISSUER), &redirect(), Some(&other_start)).await.unwrap(),
+                store.lock_client_by_hand(&issuer(ISSUER), None).await.unwrap(),
+                store.lock_client_by_hand(&issuer(ISSUER), Some(&start)).await.unwrap(),
+            ]
+        };
+        for (number, entry) in entries().await.iter().enumerate() {
+            assert!(entry.read(&issuer(ISSUER)).unwrap().is_none(), "{number}");
+            entry.write(&with_client_id(&number.to_string())).unwrap();
+        }
+        for (number, entry) in entries().await.iter().enumerate() {
+            let stored = entry.read(&issuer(ISSUER)).unwrap().unwrap();
+            assert_eq!(stored.response.client_id, number.to_string());
+        }
+        assert_eq!(store.forget_clients(&issuer(ISSUER)).await.unwrap(), 5);
+    }
+}
+
+/// `clients_in_directory` keeps registrations in the directory and tokens in memory. If the directory cannot be
+/// written, both are in memory.
 #[tokio::test]
 async fn registrations_can_be_kept_without_tokens() {
     let directory = ScratchDirectory::new();
-    for (path, is_kept) in [(directory.path().join("store"), true), ("/proc/none".into(), false)] {
+    for (folder, refused) in [("usable", None), ("full", Some(ErrorKind::StorageFull))] {
+        let path = directory.path().join(folder);
         let store = CredentialStore::clients_in_directory(&path);
+        store.refuse_writes(refused);
         write(&store, &token("a")).await;
         lock(&store).await.unwrap().write(&with_client_id("me")).unwrap();
         assert!(store.knows(&issuer(ISSUER)));
@@ -69,8 +99,9 @@ async fn registrations_can_be_kept_without_tokens() {
         assert_eq!(read(&store, RESOURCE).unwrap(), ["a"]);
 
         let next = CredentialStore::clients_in_directory(&path);
-        assert_eq!(next.client(&issuer(ISSUER), "me").is_ok_and(|known| known.is_some()), is_kept);
-        assert!(read(&next, RESOURCE).unwrap().is_empty());
+        assert_eq!(next.client(&issuer(ISSUER), "me").unwrap().is_some(), refused.is_none());
+        // This store would read tokens from the directory.
+        assert!(read(&CredentialStore::in_directory(&path), RESOURCE).unwrap().is_empty());
     }
 }
 
