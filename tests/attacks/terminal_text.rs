@@ -44,7 +44,7 @@ async fn json_lines() {
     assert_eq!(deployment.portcullis.access_line(&called).await["principal.subject"], DECEPTIVE);
 
     let is_call = |record: &Value| record["mcp.tool"] == DECEPTIVE && record["principal.client"] == DECEPTIVE;
-    let records = audit_records(trail.path().to_owned(), is_call).await;
+    let records = audit_records(trail.path(), is_call).await;
     assert!(records.iter().any(|record| record["mcp.method"] == DECEPTIVE), "{records:#?}");
     assert_harmless("the trail", &std::fs::read_to_string(trail.path()).unwrap());
 

@@ -92,7 +92,7 @@ async fn rotation() {
     let file = Scratch::path_for("audit.jsonl");
     let rotated = Scratch::path_for("audit.jsonl.1");
     let first = deployment(file.as_str()).await;
-    let decisions = |path: &Path| audit_records(path.to_owned(), |record| record["event"] == "decision");
+    let decisions = async |path: &Path| audit_records(path, |record| record["event"] == "decision").await;
     first.send(unauthorized()).await;
     let before = decisions(file.path()).await;
     assert_eq!(events(&before, "audit.started").len(), 1);

@@ -61,7 +61,7 @@ async fn send(deployment: &Deployment, requests: usize) {
 }
 
 async fn decided(file: &str) {
-    audit_records(file.into(), |record| record["event"] == "decision").await;
+    audit_records(file, |record| record["event"] == "decision").await;
 }
 
 /// J4: the chain continues after a crash within a record, a restart, a rotation by another program and a reload.
@@ -82,7 +82,7 @@ async fn continues() {
     send(&deployment, 1).await;
     fs::rename(trail.file(), format!("{}.1", trail.file())).unwrap();
     deployment.portcullis.signal(Signal::HUP);
-    audit_records(trail.file().into(), |record| record["event"] == "audit.continued").await;
+    audit_records(trail.file(), |record| record["event"] == "audit.continued").await;
     send(&deployment, 1).await;
     decided(&trail.file()).await;
     let finished = deployment.portcullis.stop().await;

@@ -207,7 +207,7 @@ async fn actions_are_audited() {
 
     let wrong = "wrong-token-of-a-scenario-0123456789abcdef";
     assert_eq!(administration.send(Request::new("GET", "/v1/sessions").bearer(wrong)).await.0, 401);
-    let records = audit_records(audit.path().to_owned(), |record| record["deny.code"] == "admin.token_invalid").await;
+    let records = audit_records(audit.path(), |record| record["deny.code"] == "admin.token_invalid").await;
     let of = |event: &str| records.iter().filter(|record| record["event"] == event).cloned().collect::<Vec<_>>();
     let [listed, ended, refused] = of("administration").try_into().unwrap();
     assert_eq!(listed["admin.action"], "sessions.list");

@@ -108,7 +108,7 @@ async fn a_removed_resource() {
     assert_eq!(reloading.call("/other", &token, &session).await.status, 404);
     assert_eq!(reloading.call("/mcp", &mcp, &kept).await.status, 200);
 
-    let records = audit_records(audit.path().to_owned(), |record| record["session.reason"] == "resource_removed").await;
+    let records = audit_records(audit.path(), |record| record["session.reason"] == "resource_removed").await;
     assert_eq!(records.iter().filter(|record| record["event"] == "session.ended").count(), 1, "{records:?}");
     reloading.reload(&[]).await;
     reloading.call("/other", &token, &session).await.assert_no_session();

@@ -48,7 +48,7 @@ async fn with_an_expiring_token() {
     let again =
         deployment.send(Request::listen(Deployment::ENDPOINT, &token, &session).header("Last-Event-ID", "7")).await;
     assert_eq!(again.assert_unauthorized(), Some("invalid_token"), "{again:?}");
-    let records = audit_records(trail.path().to_owned(), |record| record["event"] == "stream.ended").await;
+    let records = audit_records(trail.path(), |record| record["event"] == "stream.ended").await;
     let record = records.iter().find(|record| record["event"] == "stream.ended").unwrap();
     assert_eq!(record["stream.code"], "stream.token_expired", "{record}");
     assert_eq!(record["resource"], json!(Deployment::RESOURCE));
