@@ -21,6 +21,10 @@ fn modern(method: &str, params: &Value) -> Request {
     modern_request(Deployment::ENDPOINT, method, params)
 }
 
+fn legacy(session: &str, method: &str, params: &Value) -> Request {
+    Request::post(Deployment::ENDPOINT, call_message(7, method, params)).session(session)
+}
+
 /// The parameters of `subscriptions/listen` for these resources.
 fn listen_to(uris: &[&str]) -> Value {
     json!({ "notifications": { "toolsListChanged": true, "resourceSubscriptions": uris } })
@@ -37,9 +41,7 @@ async fn other_names_are_allowed() {
     let deployment = Deployment::builder().resource(RULES).start().await;
     let token = deployment.good_token();
     let session = deployment.open_session(&token).await;
-    let legacy = |method: &str, params: &Value| {
-        Request::post(Deployment::ENDPOINT, call_message(7, method, params)).session(&session)
-    };
+    let legacy = |method, params| legacy(&session, method, params);
     for (case, request) in [
         ("listen", modern("subscriptions/listen", &listen_to(&["file:///public/x", "note:y"]))),
         ("no subscriptions", modern("subscriptions/listen", &json!({ "notifications": {} }))),
@@ -58,9 +60,7 @@ async fn in_any_listed_member() {
     let deployment = Deployment::builder().resource(RULES).start().await;
     let token = deployment.good_token();
     let session = deployment.open_session(&token).await;
-    let legacy = |method: &str, params: &Value| {
-        Request::post(Deployment::ENDPOINT, call_message(7, method, params)).session(&session)
-    };
+    let legacy = |method, params| legacy(&session, method, params);
     let prompt = json!({ "type": "ref/prompt", "name": "secret" });
     let template = json!({ "type": "ref/resource", "uri": "file:///secret/{x}" });
     let prompt_and_uri = json!({ "type": "ref/prompt", "uri": "file:///secret/x", "name": "a" });
@@ -107,7 +107,7 @@ async fn among_too_many_names() {
     deployment.portcullis.assert_all_denied(&[(response, "message.too_many_names")]).await;
 }
 
-/// J4, F12: the audit trail has the names that were checked.
+/// J4, F12: the audit trail has the names that were checked, without their queries.
 #[tokio::test]
 async fn in_the_audit_trail() {
     let deployment = Deployment::builder().resource(RULES).tables("[audit]\ntarget = \"stdout\"").start().await;
@@ -115,8 +115,8 @@ async fn in_the_audit_trail() {
     let params = json!({ "notifications": { "resourceSubscriptions": ["note:a", "file:///secret/x?canary"] } });
     assert_eq!(deployment.send(modern("subscriptions/listen", &params).bearer(&token)).await.status, 403);
     let finished = deployment.portcullis.stop().await;
-    let records = finished.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    let record = records.into_iter().find(|record| record["mcp.method"] == "subscriptions/listen").unwrap();
+    let mut records = finished.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let record = records.find(|record| record["mcp.method"] == "subscriptions/listen").unwrap();
     assert_eq!(record["decision"], "deny");
     assert_eq!(record["mcp.target"], "note:a");
     assert_eq!(record["mcp.further_targets"], json!(["file:///secret/x"]));

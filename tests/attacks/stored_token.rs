@@ -10,8 +10,7 @@ use serde_json::{Value, json};
 
 const EVIL: &str = "/evil/mcp";
 
-/// A host that several parties share. `/evil/mcp` claims the whole host as its resource. Each sign-in gets another
-/// token.
+/// A host that several parties share, and the store of a user. The party at [`EVIL`] claims the whole host as its resource.
 struct SharedHost {
     peer: Peer,
     store: Scratch,
@@ -42,10 +41,14 @@ impl SharedHost {
         Portcullis::run(&arguments.concat()).await
     }
 
-    /// Returns the token that `portcullis token` prints.
+    /// Returns the token that `portcullis token` prints, or `None` if it reports that no stored one can be used.
     async fn token(&self, path: &str) -> Option<String> {
         let finished = self.run("token", path, &[]).await;
-        (finished.code == Some(0)).then(|| finished.stdout.trim().to_owned())
+        if finished.code == Some(0) {
+            return Some(finished.stdout.trim().to_owned());
+        }
+        assert!(finished.stderr.contains("no stored token for"), "{finished:?}");
+        None
     }
 
     /// Returns the `Authorization` headers that the attacker's path received.
@@ -54,8 +57,8 @@ impl SharedHost {
     }
 }
 
-/// H4: no command sends the token of the host's own resource to a path that claims to belong to it. That path gets a
-/// token of its own only if the user accepts it.
+/// H4: no command sends the token of the host's own resource to another path that claims this resource. That path gets a
+/// token of its own only if the user accepts the broader resource.
 #[tokio::test]
 async fn another_path_gets_no_stored_token() {
     let host = SharedHost::start().await;
@@ -115,7 +118,8 @@ async fn a_token_of_the_previous_format_is_safe() {
     let mut changed = 0;
     for entry in std::fs::read_dir(host.store.path()).unwrap() {
         let path = entry.unwrap().path();
-        let mut record: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap_or_default();
+        // The lock files are not JSON.
+        let Ok(mut record) = serde_json::from_slice::<Value>(&std::fs::read(&path).unwrap()) else { continue };
         if record.get("access_token").is_some() {
             changed += usize::from(record.as_object_mut().unwrap().remove("start").is_some());
             std::fs::write(&path, record.to_string()).unwrap();
@@ -129,7 +133,7 @@ async fn a_token_of_the_previous_format_is_safe() {
 }
 
 /// H4: in a terminal, the user is asked for confirmation. Anything other than yes means no.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[tokio::test]
 async fn a_terminal_asks_first() {
     let host = SharedHost::start().await;
     for (typed, accepted) in [("\n", false), ("n\n", false), ("y\n", true)] {
