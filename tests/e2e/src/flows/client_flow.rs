@@ -37,8 +37,9 @@ pub(super) struct ClientFlow<'a> {
     pub(super) resource: &'a Url,
     /// Another resource of the same server, which must reject tokens of the first one.
     pub(super) other: Option<&'a Url>,
-    /// The arguments with which `login` gets a consent page, if the server shows none to dynamically registered clients.
-    pub(super) consent_for: &'a [&'a str],
+    /// The arguments of `login` that select a client with a consent page. Empty if the server shows one to dynamically
+    /// registered clients.
+    pub(super) consent_arguments: &'a [&'a str],
     /// A resource whose tokens expire after seconds.
     pub(super) brief: &'a Url,
 }
@@ -63,7 +64,7 @@ impl ClientFlow<'_> {
 
     /// If the user denies consent, page and terminal name the reason.
     async fn denied_consent(&self) -> anyhow::Result<()> {
-        let run = self.client.run_with(UserAction::Deny, "login", self.resource, self.consent_for).await?;
+        let run = self.client.run_with(UserAction::Deny, "login", self.resource, self.consent_arguments).await?;
         let run = run.failed("access_denied")?;
         let (_, visit) = run.authorization()?;
         expect::that(visit.end.contains("No access"), "the last page", "No access", &visit.end)?;
@@ -78,11 +79,13 @@ impl ClientFlow<'_> {
         ] {
             let run =
                 self.client.run_with(UserAction::OpenForgedRedirect(redirect), "login", self.resource, &[]).await?;
-            let run = run.failed("iss")?;
+            let run = run.failed("comes from another issuer")?;
             let page = &run.authorization()?.1.end;
             expect::that(page.contains("was not accepted"), "the page", "was not accepted", page)?;
-            let shown = ["evil", "hush"].iter().any(|text| page.contains(text) || run.output.contains(text));
-            expect::that(!shown, "the page and the output", "nothing of the redirect", page)?;
+            let shown = ["of-another-server", "evil", "hush"]
+                .iter()
+                .any(|text| page.contains(text) || run.output.contains(text));
+            expect::that(!shown, "the page and the output", "no code, description or issuer of the redirect", page)?;
         }
         Ok(())
     }
@@ -91,14 +94,15 @@ impl ClientFlow<'_> {
     async fn login(&self) -> anyhow::Result<()> {
         let action = UserAction::Consent(&[("forged", &[("code", "forged"), ("state", "forged")])]);
         let run = self.client.run_with(action, "login", self.resource, &[]).await?.succeeded()?;
-        let is_reported =
-            ["signed in to", "mcp:tools", "it is refreshed automatically"].iter().all(|text| run.output.contains(text));
+        let granted_by = format!("granted by  {}\n", self.issuer);
+        let reports = ["signed in to", &granted_by, "mcp:tools", "it is refreshed automatically"];
+        let is_reported = reports.iter().all(|text| run.output.contains(text));
         expect::that(is_reported, "the output of login", "the issuer, the scopes and the refresh token", &run.output)?;
         let (request, visit) = run.authorization()?;
-        const FORGED: &str = "does not belong to the current sign-in";
-        let is_rejected = matches!(&*visit.before, [page] if page.contains(FORGED));
-        expect::that(is_rejected, "the page of the forged response", FORGED, &visit.before)?;
-        if self.consent_for.is_empty() {
+        let rejection = "does not belong to the current sign-in";
+        let is_rejected = matches!(&*visit.before, [page] if page.contains(rejection));
+        expect::that(is_rejected, "the page of the forged response", rejection, &visit.before)?;
+        if self.consent_arguments.is_empty() {
             expect::that(visit.pages.contains(&Page::Consent), "pages", "a consent page", &visit.pages)?;
         }
         expect::that(visit.end.contains("Access granted"), "the last page", "Access granted", &visit.end)?;
@@ -112,11 +116,15 @@ impl ClientFlow<'_> {
 
     /// A call uses the token of the login.
     async fn call(&self) -> anyhow::Result<()> {
+        let before = self.client.stored_token(self.resource)?;
         let parameters = r#"{"name":"add","arguments":{"a":2,"b":3}}"#;
         let run = self.client.run("call", self.resource, &["tools/call", parameters]).await?;
         let run = run.succeeded()?;
         ensure!(run.authorization.is_none(), "expected no second consent page");
-        expect::that(run.output.contains("\"5\""), "the result", "5", &run.output)
+        expect::that(run.output.contains("\"5\""), "the result", "5", &run.output)?;
+        let stored = self.client.stored_token(self.resource)?;
+        ensure!(stored.access_token == before.access_token, "expected the token of the login, got another one");
+        Ok(())
     }
 
     /// Another resource rejects this token: 401.
@@ -153,7 +161,7 @@ impl ClientFlow<'_> {
         self.check_revoked(&stored).await
     }
 
-    /// Calls `portcullis token` until the token is refreshed.
+    /// Calls `portcullis token` until the token is refreshed, and then uses the old refresh token once more.
     async fn refresh(&self) -> anyhow::Result<()> {
         self.client.run("login", self.brief, &[]).await?.succeeded()?;
         let first = self.client.stored_token(self.brief)?;
@@ -162,18 +170,22 @@ impl ClientFlow<'_> {
             let run = self.client.run("token", self.brief, &[]).await?.succeeded()?;
             ensure!(run.authorization.is_none(), "expected no consent");
             let stored = self.client.stored_token(self.brief)?;
-            // The trace of the requests precedes the token on standard error.
+            // The trace of the requests, on standard error, precedes the token.
             let printed = run.output.lines().last().unwrap_or_default();
             expect::equal("the token that is printed", stored.access_token.as_str(), printed)?;
             if stored.access_token != first.access_token {
-                expect::that(stored.refresh_token != first.refresh_token, "refresh token", "another one", "the same")?;
+                let is_rotated = stored.refresh_token.is_some() && stored.refresh_token != first.refresh_token;
+                ensure!(is_rotated, "expected another refresh token");
+                let expires = claims(&first)?["exp"].as_u64().context("expected exp")?;
+                let issued = claims(&stored)?["iat"].as_u64().context("expected iat")?;
+                ensure!(issued <= expires, "expected a refresh before the expiry at {expires}, got one at {issued}");
                 return self.check_revoked(&first).await;
             }
             sleep(PERIOD).await;
         }
     }
 
-    /// The reuse of an old refresh token has revoked the new one.
+    /// The reuse of the old refresh token, in [`refresh`](Self::refresh), has revoked the new one.
     async fn reuse(&self) -> anyhow::Result<()> {
         loop {
             let run = self.client.run("token", self.brief, &[]).await?;
@@ -186,18 +198,14 @@ impl ClientFlow<'_> {
 
     /// Expects that the authorization server rejects the refresh token.
     async fn check_revoked(&self, stored: &StoredToken) -> anyhow::Result<()> {
-        let refresh_token = stored.refresh_token.as_deref().context("expected a refresh token, got none")?;
-        let response = self.refreshed(stored, refresh_token).await?;
-        let body: Value = serde_json::from_slice(&response.body).unwrap_or_default();
-        expect::equal(
-            "the response to an old refresh token",
-            ("invalid_grant", 400),
-            (body["error"].as_str().unwrap_or_default(), response.status.as_u16()),
-        )
+        let response = self.request_refresh(stored).await?;
+        let body = expect::json("the response to a revoked refresh token", StatusCode::BAD_REQUEST, &response)?;
+        expect::equal("error", "invalid_grant", &body["error"])
     }
 
-    /// Requests a token with this refresh token.
-    async fn refreshed(&self, stored: &StoredToken, refresh_token: &str) -> anyhow::Result<FetchResponse> {
+    /// Requests a token with the stored refresh token.
+    async fn request_refresh(&self, stored: &StoredToken) -> anyhow::Result<FetchResponse> {
+        let refresh_token = stored.refresh_token.as_deref().context("expected a refresh token, got none")?;
         let metadata = authorization_server_urls(self.issuer).remove(0);
         let metadata = self.recorder.fetch(FetchRequest::get(metadata, UrlPolicy::Operator)).await?;
         let endpoint =
@@ -215,8 +223,7 @@ impl ClientFlow<'_> {
 
     /// Checks the claims of a token, but not its signature.
     fn check_token(&self, resource: &Url, stored: &StoredToken, scopes: &[&str]) -> anyhow::Result<()> {
-        let payload = stored.access_token.split('.').nth(1).context("expected a JSON Web Token")?;
-        let claims: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(payload)?)?;
+        let claims = claims(stored)?;
         let audience = claims["aud"].as_array().cloned().unwrap_or_else(|| vec![claims["aud"].clone()]);
         expect::equal("aud", vec![Value::from(resource.as_str())], audience)?;
         expect::equal("iss", self.issuer.as_str(), &claims["iss"])?;
@@ -224,4 +231,10 @@ impl ClientFlow<'_> {
         let has_all = scopes.iter().all(|scope| granted.contains(scope));
         expect::that(has_all, "scope", &scopes.join(" and "), &granted)
     }
+}
+
+/// Returns the claims of a token. Its signature is not checked.
+fn claims(stored: &StoredToken) -> anyhow::Result<Value> {
+    let payload = stored.access_token.split('.').nth(1).context("expected a JSON Web Token")?;
+    Ok(serde_json::from_slice(&URL_SAFE_NO_PAD.decode(payload)?)?)
 }

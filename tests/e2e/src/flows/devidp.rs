@@ -61,7 +61,7 @@ async fn shipped_client(
         issuer: &deployment.issuer,
         resource: &deployment.endpoint,
         other: Some(&other),
-        consent_for: &[],
+        consent_arguments: &[],
         brief: &other,
     };
     flow.run(progress).await

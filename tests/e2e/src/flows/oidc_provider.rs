@@ -93,7 +93,7 @@ async fn shipped_client(
         issuer: &deployment.issuer,
         resource: &resource,
         other: Some(&other),
-        consent_for: &[],
+        consent_arguments: &[],
         brief: &brief,
     };
     flow.run(progress).await?;

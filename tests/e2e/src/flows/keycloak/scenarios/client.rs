@@ -35,7 +35,7 @@ async fn run_flow(fixture: &Fixture, progress: &mut Progress) -> anyhow::Result<
         resource: &resource,
         // Keycloak issues tokens for no other resource of this server. Another scenario tests other audiences.
         other: None,
-        consent_for: &["--client-id", "mcp-cli-consent"],
+        consent_arguments: &["--client-id", "mcp-cli-consent"],
         brief: &resource,
     };
     flow.run(progress).await?;
