@@ -20,7 +20,8 @@ pub(crate) struct CodeFlow {
 impl CodeFlow {
     /// Validates the metadata. The authorization endpoint is checked against `policy` here because a browser opens it;
     /// the other endpoints are checked when they are fetched. `assumes_pkce` allows a missing list of PKCE
-    /// methods, but not a list without S256.
+    /// methods, but not a list without S256. `grant_types_supported` is not checked: an authorization server that offers the
+    /// code flow can list its grants incompletely.
     ///
     /// # Errors
     /// As the variants of [`UnsupportedServer`] say.
@@ -30,11 +31,6 @@ impl CodeFlow {
         assumes_pkce: bool,
     ) -> Result<Self, UnsupportedServer> {
         if !metadata.response_types_supported.iter().any(|kind| kind == "code") {
-            return Err(UnsupportedServer::NoCodeFlow);
-        }
-        // The default includes the code grant (RFC 8414 section 2).
-        let grants = metadata.grant_types_supported.as_deref();
-        if grants.is_some_and(|grants| !grants.iter().any(|grant| grant == "authorization_code")) {
             return Err(UnsupportedServer::NoCodeFlow);
         }
         match metadata.code_challenge_methods_supported.as_deref() {
@@ -119,7 +115,7 @@ mod tests {
         }
     }
 
-    /// G8: metadata without the response type `code`, the code grant or one of the two endpoints is rejected.
+    /// G8: metadata without the response type `code` or one of the two endpoints is rejected. The list of grants is not decisive.
     #[test]
     fn the_code_flow_must_be_offered() {
         assert_eq!(
@@ -127,12 +123,7 @@ mod tests {
             UnsupportedServer::NoCodeFlow
         );
         assert_eq!(parsed(|m| m.response_types_supported.clear()).unwrap_err(), UnsupportedServer::NoCodeFlow);
-        assert_eq!(
-            parsed(|m| m.grant_types_supported = Some(vec!["client_credentials".into()])).unwrap_err(),
-            UnsupportedServer::NoCodeFlow
-        );
-        let with_grant = parsed(|m| m.grant_types_supported = Some(vec!["authorization_code".into()]));
-        assert!(with_grant.is_ok());
+        assert!(parsed(|m| m.grant_types_supported = Some(vec!["client_credentials".into()])).is_ok());
         assert_eq!(
             parsed(|m| m.authorization_endpoint = None).unwrap_err(),
             UnsupportedServer::NoAuthorizationEndpoint

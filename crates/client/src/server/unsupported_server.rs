@@ -6,7 +6,7 @@ use portcullis_discovery::UrlPolicyError;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum UnsupportedServer {
-    /// `response_types_supported` lacks `code`, or `grant_types_supported` is present and lacks `authorization_code`.
+    /// `response_types_supported` lacks `code`.
     #[error("the authorization server does not support the authorization code flow")]
     NoCodeFlow,
     /// `code_challenge_methods_supported` lacks `S256`.
