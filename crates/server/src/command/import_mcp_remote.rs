@@ -175,14 +175,13 @@ fn is_confirmed() -> bool {
     read.is_ok() && is_yes(&answer)
 }
 
-/// Writes the secrets, then the configuration, and moves the tokens last, so that a failure loses nothing.
+/// Writes the secrets, moves the tokens, and writes the configuration last: while it names mcp-remote, another run
+/// continues after a failure.
 fn write(change: &Change) -> anyhow::Result<()> {
     let migrations: Vec<&Migration> = change.servers.iter().filter_map(|server| server.result.as_ref().ok()).collect();
     for migration in &migrations {
         migration.client_secret.as_ref().map_or(Ok(()), secret_file::SecretFile::write)?;
     }
-    let backup = change.file.replace(&change.text)?;
-    super::tell(format_args!("{} is written; the original is {}", change.path.display(), backup.display()));
     let runtime = super::control_runtime()?;
     for migration in migrations {
         // The reason was printed before.
@@ -195,5 +194,7 @@ fn write(change: &Change) -> anyhow::Result<()> {
             ));
         }
     }
+    let backup = change.file.replace(&change.text)?;
+    super::tell(format_args!("{} is written; the original is {}", change.path.display(), backup.display()));
     Ok(())
 }

@@ -1,5 +1,9 @@
 //! Tests of the changes in configurations of all clients.
 
+use std::fs;
+
+use serde_json::json;
+
 use super::*;
 
 fn rewritten(text: &str) -> (String, Rewrite) {
@@ -207,4 +211,37 @@ fn uncertain_servers_stay() {
         assert!(result == text, "{server}");
         assert!(rewrite.servers.is_empty(), "{server}");
     }
+}
+
+/// If a token cannot be moved, the configuration still names mcp-remote, so that the next run moves the token.
+#[test]
+fn a_configuration_is_written_after_its_tokens_have_moved() {
+    let directory = tempfile::tempdir().unwrap();
+    let [path, store] = ["mcp.json", "store"].map(|name| directory.path().join(name));
+    let replacement = Replacement { program: "portcullis", store: Some(&store), is_store_chosen: true };
+    let server = json!({
+        "command": "npx",
+        "args": ["mcp-remote", "https://a.example/mcp", "--static-oauth-client-info", r#"{"client_id":"x"}"#],
+        "env": { "MCP_REMOTE_CONFIG_DIR": directory.path() },
+    });
+    let text = json!({ "mcpServers": { "a": server } }).to_string();
+    fs::write(&path, &text).unwrap();
+
+    let plan = || planned(&path, &replacement).unwrap().unwrap();
+    let session = plan().servers[0].result.as_ref().unwrap().session.as_str().to_owned();
+    let folder = directory.path().join("mcp-remote-v1");
+    // A token cannot replace a folder.
+    let [tokens, obstacle] = ["tokens.json", "tokens.json.moving"].map(|name| folder.join(format!("{session}_{name}")));
+    fs::create_dir_all(&obstacle).unwrap();
+    let token = json!({ "access_token": "t", "token_type": "Bearer", "issuer": "https://auth.example.com" });
+    fs::write(&tokens, token.to_string()).unwrap();
+
+    assert!(write(&plan()).is_err());
+    assert_eq!(fs::read_to_string(&path).unwrap(), text);
+    assert!(tokens.exists());
+
+    fs::remove_dir(&obstacle).unwrap();
+    write(&plan()).unwrap();
+    assert!(fs::read_to_string(&path).unwrap().contains("portcullis"));
+    assert!(!tokens.exists());
 }

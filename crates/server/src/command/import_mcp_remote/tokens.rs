@@ -3,9 +3,10 @@
 use std::{
     fs,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
-use anyhow::{Context as _, ensure};
+use anyhow::{Context as _, bail, ensure};
 use portcullis_client::{CredentialStore, ImportedToken, StartUrl};
 use portcullis_files::sync_parent;
 use portcullis_metadata::{
@@ -14,9 +15,13 @@ use portcullis_metadata::{
 use serde::Deserialize;
 use serde_json::Value;
 use url::Url;
+use zeroize::Zeroizing;
 
 use super::rewrite::Migration;
-use crate::command::{config_file::ConfigFile, mcp_remote::session::resource};
+use crate::command::{
+    config_file::ConfigFile,
+    mcp_remote::session::{omits_resource, resource as requested_resource},
+};
 
 /// The folder of the storage format that mcp-remote 0.15.1 uses.
 const FOLDER: &str = "mcp-remote-v1";
@@ -27,6 +32,11 @@ pub(super) struct StoredToken {
     path: PathBuf,
     /// The file during the move: mcp-remote does not find it, and the next run continues with it.
     claimed: PathBuf,
+    /// The text that was read.
+    text: Zeroizing<String>,
+    /// Whether it was read from the file of an interrupted run.
+    is_claimed: bool,
+    /// The file of its registered client.
     client: Option<PathBuf>,
     store: PathBuf,
     token: ImportedToken,
@@ -46,7 +56,7 @@ struct Tokens {
 }
 
 impl StoredToken {
-    /// Finds the token of a server. None if mcp-remote stored none, or it has expired.
+    /// Finds the token of a server. None if mcp-remote stored none, or it has expired and cannot be refreshed.
     ///
     /// # Errors
     /// The error explains why a token is not migrated.
@@ -56,8 +66,14 @@ impl StoredToken {
         let path = file("tokens.json");
         let claimed = file("tokens.json.moving");
         // A new sign-in by mcp-remote takes precedence over the file of an interrupted run.
-        let Some(tokens) = read(&path)?.map_or_else(|| read(&claimed), |text| Ok(Some(text)))? else { return Ok(None) };
-        let tokens: Tokens = serde_json::from_str(&tokens.text).ok().context("the file of its token is invalid")?;
+        let (text, is_claimed) = match read(&path)? {
+            Some(file) => (file.text, false),
+            None => match read(&claimed)? {
+                Some(file) => (file.text, true),
+                None => return Ok(None),
+            },
+        };
+        let tokens: Tokens = serde_json::from_str(&text).ok().context("the file of its token is invalid")?;
         ensure!(
             !migration.arguments.has("--use-id-token") && tokens.token_type.eq_ignore_ascii_case("bearer"),
             "it is not a bearer access token"
@@ -70,7 +86,7 @@ impl StoredToken {
             None => registered(&file("client_info.json"), &issuer)?,
         };
         let start = StartUrl::parse(migration.arguments.url())?;
-        let resource = resource(&migration.arguments).unwrap_or(start.url().as_str());
+        let resource = requested_resource(&migration.arguments).unwrap_or(start.url().as_str());
         let resource = ResourceUri::parse(resource).ok().context("its resource is not valid")?;
         ensure!(resource.url().origin() == start.url().origin(), "its token is for a resource of another origin");
         let mut token =
@@ -80,7 +96,8 @@ impl StoredToken {
         token.requested = scopes(tokens.requested_scope.as_deref()).unwrap_or_else(Scopes::empty);
         token.granted = scopes(tokens.scope.as_deref());
         token.obtained = now;
-        token.expires = tokens.expires_at.and_then(milliseconds);
+        token.is_unbound = omits_resource(&migration.arguments);
+        token.expires = tokens.expires_at.map(expiry).transpose()?;
         if tokens.access_token.is_empty()
             || (token.refresh_token.is_none() && token.expires.is_some_and(|it| it <= now))
         {
@@ -88,7 +105,7 @@ impl StoredToken {
         }
         let client = registration.is_some().then(|| file("client_info.json"));
         token.registration = registration;
-        Ok(Some(Self { path, claimed, client, store, token }))
+        Ok(Some(Self { path, claimed, text, is_claimed, client, store, token }))
     }
 
     /// The authorization server that issued it.
@@ -102,38 +119,62 @@ impl StoredToken {
     }
 
     /// Moves the token. It is deleted from mcp-remote's files, because two programs that use one rotating refresh token
-    /// end each other's sign-in. Returns whether the token was moved: a token in the store is not replaced.
+    /// end each other's sign-in. Returns false if mcp-remote keeps its token, because the store has another one.
     ///
     /// # Errors
-    /// Fails when a file cannot be written or removed. The token is not lost: either mcp-remote still has it, or the next run
-    /// continues the move.
+    /// Fails when a file has changed since it was read, or cannot be written or removed. The token is not lost: either
+    /// mcp-remote still has it, or the next run continues the move.
     pub(super) async fn take(self) -> anyhow::Result<bool> {
-        let start = self.token.start.clone();
         let store = CredentialStore::in_directory(&self.store);
-        if !store.tokens(&start)?.is_empty() {
-            return Ok(false);
+        if !store.tokens(&self.token.start)?.is_empty() {
+            // After an interrupted run, the store has this token or a later one.
+            if self.is_claimed {
+                remove_files(&self.claimed, self.client.as_deref())?;
+            }
+            return Ok(self.is_claimed);
         }
-        let is_claimed_now = self.path.exists();
-        if is_claimed_now {
-            fs::rename(&self.path, &self.claimed)
-                .with_context(|| format!("{} cannot be moved", self.path.display()))?;
-            sync_parent(&self.path)?;
+        if !self.is_claimed {
+            self.claim()?;
         }
-        let imported = store.import(self.token).await;
-        if !matches!(imported, Ok(true)) && is_claimed_now {
-            fs::rename(&self.claimed, &self.path)
-                .with_context(|| format!("{} cannot be restored", self.path.display()))?;
+        let Self { path, claimed, is_claimed, client, token, .. } = self;
+        let imported = store.import(token).await;
+        if !matches!(imported, Ok(true)) {
+            if !is_claimed {
+                restore(&claimed, &path);
+            }
+            return Ok(imported?);
         }
-        if !imported? {
-            return Ok(false);
-        }
-        let remove = |path: &Path| {
-            fs::remove_file(path).with_context(|| format!("{} cannot be removed; remove it", path.display()))
-        };
-        remove(&self.claimed)?;
-        self.client.as_deref().map_or(Ok(()), remove)?;
+        remove_files(&claimed, client.as_deref())?;
         Ok(true)
     }
+
+    /// Renames the file, so that mcp-remote does not find it.
+    fn claim(&self) -> anyhow::Result<()> {
+        let Self { path, claimed, text, .. } = self;
+        fs::rename(path, claimed).with_context(|| format!("{} cannot be moved", path.display()))?;
+        sync_parent(path)?;
+        if read(claimed)?.is_none_or(|file| *file.text != **text) {
+            restore(claimed, path);
+            bail!("{} has changed meanwhile; run the command again", path.display());
+        }
+        Ok(())
+    }
+}
+
+/// Returns the token to mcp-remote, unless mcp-remote has stored a newer one.
+fn restore(claimed: &Path, path: &Path) {
+    // A link replaces no file. Where there are no links, the next run continues with the claimed file.
+    if fs::hard_link(claimed, path).is_ok() {
+        let _ = fs::remove_file(claimed);
+    }
+}
+
+/// Deletes the files of a token that the store has.
+fn remove_files(claimed: &Path, client: Option<&Path>) -> anyhow::Result<()> {
+    for path in [Some(claimed), client].into_iter().flatten() {
+        fs::remove_file(path).with_context(|| format!("{} cannot be removed; remove it", path.display()))?;
+    }
+    Ok(())
 }
 
 /// The identifier of a dynamically registered client, with its redirect URI and registration.
@@ -168,7 +209,11 @@ fn scopes(text: Option<&str>) -> Option<Scopes> {
     text.and_then(|text| Scopes::parse(text).ok())
 }
 
-fn milliseconds(value: f64) -> Option<UnixTime> {
-    let whole = value.trunc().to_string().parse().ok()?;
-    Some(UnixTime::from_millis(whole))
+/// Converts milliseconds since the epoch, rounded down to seconds.
+fn expiry(millis: f64) -> anyhow::Result<UnixTime> {
+    let since_epoch = Duration::try_from_secs_f64(millis / 1000.0);
+    Ok(UnixTime::from_secs(since_epoch.ok().context("the expiry in the file of its token is not valid")?.as_secs()))
 }
+
+#[cfg(test)]
+mod tests;

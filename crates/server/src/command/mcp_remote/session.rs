@@ -43,6 +43,12 @@ pub(crate) fn resource(arguments: &Arguments) -> Option<&str> {
     resource.filter(|_| !arguments.has("--disable-resource-parameter"))
 }
 
+/// Whether requests have no `resource` parameter.
+pub(crate) fn omits_resource(arguments: &Arguments) -> bool {
+    arguments.has("--disable-resource-parameter")
+        || arguments.option("--resource").is_some_and(|resource| resource.trim().is_empty())
+}
+
 /// An additional parameter of the authorization request.
 pub(crate) fn authorize_parameter(text: &str) -> Option<(&str, &str)> {
     text.split_once('=').map(|(name, value)| (name.trim(), value)).filter(|(name, _)| !name.is_empty())
