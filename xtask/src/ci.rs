@@ -29,7 +29,7 @@ pub(crate) struct Arguments {
     keep_going: bool,
 }
 
-/// The checks in their order: the fastest first.
+/// The checks in their order. Those that need no build of the workspace, except `deny`, are first.
 const CHECKS: &[Check] = &[
     Check::cargo("format", &["fmt", "--all", "--check"]),
     Check::function("layers", layers::run),

@@ -24,7 +24,7 @@ struct Arguments {
 /// The commands. Their comments are the texts of `--help`.
 #[derive(Subcommand)]
 enum Command {
-    /// Run every check that a change must pass, the quickest first.
+    /// Run every check that a change must pass.
     Ci(ci::Arguments),
     /// Check that each crate uses only crates of lower layers.
     Layers,

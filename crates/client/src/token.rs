@@ -1,4 +1,4 @@
-//! Access tokens: [`resource_token`], the token endpoint, and DPoP.
+//! Access tokens: [`resource_token`], the token endpoint, granted scopes, and DPoP with its nonces.
 
 pub(crate) mod dpop;
 mod dpop_nonces;

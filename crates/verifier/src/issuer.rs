@@ -145,7 +145,8 @@ impl TrustedIssuer {
     /// does not apply.
     ///
     /// # Errors
-    /// Fails if the keys cannot be fetched or no endpoint is found. The current keys and endpoint remain in use.
+    /// Fails if the keys cannot be fetched or no endpoint is found. The current keys remain in use, and so does the
+    /// endpoint, unless the new metadata names no usable one.
     pub async fn refresh_now(self: &Arc<Self>) -> Result<(), RefreshError> {
         match self.refresh(Requester::Application) {
             Some(result) => result.recv().await.unwrap_or(Err(RefreshError::Interrupted)),

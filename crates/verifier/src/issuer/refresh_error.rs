@@ -36,7 +36,7 @@ pub enum RefreshError {
     /// The set has more than [`MAX_KEYS`](portcullis_jose::MAX_KEYS) keys. A key that cannot be used is no error.
     #[error(transparent)]
     Keys(#[from] KeyError),
-    /// The refresh, with discovery, took too long.
+    /// A step of the refresh took longer than its timeout.
     #[error("the refresh took too long")]
     Timeout,
     /// The task of the refresh was cancelled, because the control runtime is shutting down, or panicked.
