@@ -1,4 +1,4 @@
-//! The listener for administrators: it lists and ends sessions, and drops cached tokens.
+//! The listener for administrators: it lists and ends sessions, drops cached tokens, and serves metrics.
 //!
 //! It runs on the control runtime, apart from the requests of clients. Each request must have the token, a permitted `Host` and
 //! no `Origin`, and each is logged and audited, except successful requests for metrics. An action continues when its client
@@ -90,36 +90,33 @@ impl AdminServer {
         let mut stopped = stop.clone();
         loop {
             tokio::select! {
-                accepted = accept(&self.listener, &permits) => match accepted {
-                    Ok((accepted, permit)) => {
-                        let tls = self.tls.clone();
-                        let context = Arc::clone(&self.context);
-                        connections.spawn(serve(accepted, tls, context, permit, stop.clone()));
-                    }
-                    Err(error) => {
-                        tracing::warn!(error = %error, "a connection of an administrator was not accepted");
-                    }
-                },
+                Some((accepted, permit)) = accept(&self.listener, &permits) => {
+                    let tls = self.tls.clone();
+                    let context = Arc::clone(&self.context);
+                    connections.spawn(serve(accepted, tls, context, permit, stop.clone()));
+                }
                 Some(_) = connections.join_next() => {}
                 _ = certificate_checks.tick() => self.certificate.iter_mut().for_each(CertificateFiles::check),
                 _ = stopped.wait_for(|stop| *stop) => break,
             }
         }
         while connections.join_next().await.is_some() {}
-        // Actions whose clients have disconnected hold the remaining permits. An error is impossible: nothing closes the semaphore.
+        // Actions whose clients have disconnected hold the remaining permits. Nothing closes the semaphore.
         let _ = permits.acquire_many(MAX_CONNECTIONS).await;
     }
 }
 
-/// Accepts a connection once there is a permit for it. Returns an error after a pause, so that the loop does not spin.
-async fn accept(listener: &Listening, permits: &Arc<Semaphore>) -> std::io::Result<(Accepted, OwnedSemaphorePermit)> {
-    // Never closed.
-    let permit = Arc::clone(permits).acquire_owned().await.map_err(std::io::Error::other)?;
-    match listener.accept().await {
-        Ok(accepted) => Ok((accepted, permit)),
-        Err(error) => {
-            sleep(ERROR_PAUSE).await;
-            Err(error)
+/// Accepts a connection once there is a permit for it. Logs each failure, and pauses after it. Returns `None` only if the
+/// semaphore is closed.
+async fn accept(listener: &Listening, permits: &Arc<Semaphore>) -> Option<(Accepted, OwnedSemaphorePermit)> {
+    let permit = Arc::clone(permits).acquire_owned().await.ok()?;
+    loop {
+        match listener.accept().await {
+            Ok(accepted) => return Some((accepted, permit)),
+            Err(error) => {
+                tracing::warn!(error = %error, "a connection of an administrator was not accepted");
+                sleep(ERROR_PAUSE).await;
+            }
         }
     }
 }
@@ -240,6 +237,9 @@ mod tests {
 
         audit.finish(Duration::from_secs(60)).await;
         let records = fs::read_to_string(&trail).unwrap();
-        assert!(records.contains("\"tokens.drop\""), "{records}");
+        let mut records = records.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+        let action = records.find(|record| record["admin.action"] == "tokens.drop").unwrap();
+        assert_eq!(action["decision"], "allow", "{action}");
+        assert_eq!(action["tokens.dropped"], 0, "{action}");
     }
 }

@@ -1,4 +1,4 @@
-//! The metrics of the current configuration: what is in use now, and the counts of its resources and issuers.
+//! The text of all metrics: those of the current configuration and those of the process.
 
 use portcullis_verifier::{IssuerHealth, TrustedIssuer};
 
@@ -8,7 +8,7 @@ use crate::metrics::{Exposition, family};
 impl ServerState {
     /// Returns all metrics; `None` without metrics.
     pub(in crate::serve) fn metrics(&self) -> Option<String> {
-        let metrics = self.process.observers.metrics.as_ref()?;
+        let process_metrics = self.process.observers.metrics.as_ref()?;
         let mut out = Exposition::new();
         for resource in &self.resources {
             let uri = resource.protected.resource().as_str();
@@ -24,7 +24,9 @@ impl ServerState {
                 out.value(&family::UPSTREAM_CONNECTIONS_MAX, &labels, connections.max());
             }
         }
-        self.issuers().for_each(|issuer| write_issuer(&mut out, issuer));
+        for issuer in self.issuers() {
+            write_issuer(&mut out, issuer);
+        }
         let sessions = &self.process.sessions;
         out.value(&family::SESSIONS, &[], sessions.len());
         out.value(&family::SESSIONS_MAX, &[], self.process.max_sessions);
@@ -39,7 +41,7 @@ impl ServerState {
         }
         let (status, _) = self.ready();
         out.value(&family::READY, &[], u8::from(status.is_success()));
-        metrics.write(&mut out);
+        process_metrics.write(&mut out);
         Some(out.finish())
     }
 }
