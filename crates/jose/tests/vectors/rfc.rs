@@ -1,5 +1,6 @@
 //! The examples of RFC 7515 and RFC 8037.
 
+use portcullis_jose::{CompactJws, JoseError};
 use serde_json::json;
 
 use crate::verified;
@@ -44,14 +45,18 @@ fn rfc_7515_es512() {
     assert_eq!(verified(&[key], token).as_deref(), Some(&b"Payload"[..]));
 }
 
-/// C2: the HMAC and `none` examples of RFC 7515 appendix A.1 and A.5 are rejected.
+/// C2: the HMAC and `none` examples of RFC 7515 appendix A.1 and A.5 are rejected, the latter also with a signature.
 #[test]
-fn rfc_7515_without_a_public_key() {
-    let key = json!({ "kty": "oct", "k": "AyM1SysPpbyDfgZld3umj1qzKObwVMkoqQ-EstJQLr_T-1qS0gZH75aKtMN3Yj0iPS4hcgUuTwjAzZr1Z9CAow" });
+fn rfc_7515_symmetric_and_unsigned() {
     let hmac = "eyJ0eXAiOiJKV1QiLA0KICJhbGciOiJIUzI1NiJ9.eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0cnVlfQ.dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
     let none = "eyJhbGciOiJub25lIn0.eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0cnVlfQ.";
-    for token in [hmac, none] {
-        assert_eq!(verified(std::slice::from_ref(&key), token), None);
+    let signed = format!("{none}AAAA");
+    for (token, error) in [
+        (hmac, JoseError::UnsupportedAlgorithm),
+        (none, JoseError::Malformed),
+        (signed.as_str(), JoseError::UnsupportedAlgorithm),
+    ] {
+        assert_eq!(CompactJws::parse(token, 64 * 1024).err(), Some(error), "{token}");
     }
 }
 

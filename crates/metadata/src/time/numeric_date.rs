@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::time::UnixTime;
 
-/// 9999-12-31T23:59:59Z, the latest date that is accepted. Sums of two such dates do not overflow.
+/// 9999-12-31T23:59:59Z, the latest date that is accepted.
 const LATEST: u64 = 253_402_300_799;
 
 /// Parses a numeric date, rounded to milliseconds. Returns `None` unless the value is a number from the epoch to the year
@@ -39,10 +39,8 @@ pub(crate) fn to_value(time: UnixTime) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-    use serde_json::json;
-
     use super::*;
+    use proptest::prelude::*;
 
     fn parse_json(text: &str) -> Option<UnixTime> {
         parse(&serde_json::from_str(text).ok()?)
@@ -69,19 +67,17 @@ mod tests {
             "18446744073709551615",
             "18446744073709551616",
             "1e300",
-            "1e400",
-            "-1e400",
             "\"1767225600\"",
             "true",
             "null",
             "[1]",
             "{}",
-            "NaN",
-            "Infinity",
         ] {
             assert_eq!(parse_json(text), None, "{text}");
         }
-        assert_eq!(parse(&json!(f64::MAX)), None);
+        for number in [f64::MAX, f64::INFINITY, f64::NEG_INFINITY, f64::NAN] {
+            assert_eq!(from_float(number), None, "{number}");
+        }
     }
 
     proptest! {
@@ -93,8 +89,8 @@ mod tests {
         }
 
         #[test]
-        fn no_number_panics(number: f64) {
-            let _ = parse(&json!(number));
+        fn numbers_are_dates_in_range_only(number: f64) {
+            prop_assert_eq!(from_float(number).is_some(), number >= 0.0 && number <= LATEST as f64);
         }
     }
 }

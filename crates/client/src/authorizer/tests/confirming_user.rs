@@ -15,7 +15,7 @@ pub(super) struct ConfirmingUser {
     accepts: bool,
     client: Option<ClientInformation>,
     questions: Mutex<Vec<String>>,
-    clients: Mutex<Vec<Issuer>>,
+    client_requests: Mutex<Vec<Issuer>>,
     recognized: Mutex<Vec<&'static str>>,
 }
 
@@ -39,18 +39,24 @@ impl ConfirmingUser {
     }
 
     fn with(scripted: Arc<ScriptedUser>, accepts: bool, client: Option<ClientInformation>) -> Arc<Self> {
-        let (questions, clients, recognized) = Default::default();
-        Arc::new(Self { scripted, accepts, client, questions, clients, recognized })
+        Arc::new(Self {
+            scripted,
+            accepts,
+            client,
+            questions: Mutex::default(),
+            client_requests: Mutex::default(),
+            recognized: Mutex::default(),
+        })
     }
 
-    /// Returns the resources or sign-ins to accept.
+    /// Returns the questions: "START RESOURCE" for a broader resource, "START ISSUER SCOPES" for an unbound token.
     pub(super) fn questions(&self) -> Vec<String> {
         self.questions.lock().unwrap().clone()
     }
 
     /// Returns the issuers for which a client was requested.
-    pub(super) fn clients(&self) -> Vec<Issuer> {
-        self.clients.lock().unwrap().clone()
+    pub(super) fn client_requests(&self) -> Vec<Issuer> {
+        self.client_requests.lock().unwrap().clone()
     }
 
     /// Returns the names of the recognized providers.
@@ -84,7 +90,7 @@ impl Interaction for ConfirmingUser {
         &'a self,
         issuer: &'a Issuer,
     ) -> BoxFuture<'a, Result<Option<ClientInformation>, InteractionError>> {
-        self.clients.lock().unwrap().push(issuer.clone());
+        self.client_requests.lock().unwrap().push(issuer.clone());
         Box::pin(async { Ok(self.client.clone()) })
     }
 

@@ -245,7 +245,7 @@ async fn the_user_is_asked_for_the_client() {
         let token = authorizer.authorize(&start).await.unwrap();
         assert_eq!(token.client_id(), Some("typed"));
     }
-    assert_eq!(user.clients(), [Issuer::parse(ISSUER).unwrap()]);
+    assert_eq!(user.client_requests(), [Issuer::parse(ISSUER).unwrap()]);
 
     let sent = network_of_first.to(TOKEN_URL);
     assert!(sent.iter().all(|request| request.headers[header::AUTHORIZATION] == "Basic dHlwZWQ6cXVpZXQ="));

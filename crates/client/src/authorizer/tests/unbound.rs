@@ -148,7 +148,7 @@ async fn scopes_of_other_apis_are_rejected() {
         assert_eq!(user.scripted.visits(), 0, "{scope}");
         assert_eq!(user.questions().len(), 0, "{scope}");
         assert_eq!(network.to(ENTRA_TOKEN).len(), 0, "{scope}");
-        assert!(user.clients().is_empty());
+        assert!(user.client_requests().is_empty());
     }
 }
 
@@ -181,7 +181,7 @@ async fn a_sign_in_needs_acceptance() {
     assert_eq!(user.scripted.visits(), 0);
     assert!(error.to_string().contains(OWN_SCOPE), "{error}");
     assert!(error.to_string().contains(ENTRA), "{error}");
-    assert!(user.clients().is_empty(), "a client was requested");
+    assert!(user.client_requests().is_empty(), "a client was requested");
 
     let mut settings = AuthorizerSettings::default();
     settings.provider.accept_unbound_token = true;
@@ -217,7 +217,7 @@ async fn clients_are_bound_to_the_start_url() {
     let settings = AuthorizerSettings { store: CredentialStore::in_memory(), ..AuthorizerSettings::default() };
     for _ in 0..2 {
         signed_in(&network, &user, settings.clone()).await.unwrap();
-        assert_eq!(user.clients().len(), 1);
+        assert_eq!(user.client_requests().len(), 1);
     }
     let other = StartUrl::parse(&format!("{RESOURCE}?other")).unwrap();
 
