@@ -16,31 +16,26 @@ impl Authorizer {
     /// [`ClientError::NotChallenged`] when the resource does not respond with 401; otherwise when it cannot be reached, or
     /// a redirect is refused.
     pub(crate) async fn probe(&self, start: &StartUrl) -> Result<ResourceChallenge, ClientError> {
-        let accept = HeaderValue::from_static("application/json, text/event-stream");
         // The user entered this URL, so a private address is allowed.
         let get = FetchRequest::new(Method::GET, start.url().clone(), UrlPolicy::StartOrigin);
-        // Some endpoints check the method before the token and accept only POST.
-        let ping = FetchRequest::post_json(start.url().clone(), PING, UrlPolicy::StartOrigin);
-        let mut failure = ClientError::NotChallenged { status: StatusCode::OK, response: None };
-        for request in [get, ping] {
-            let answer = match self.open_resource(start, request.header(header::ACCEPT, accept.clone())).await {
-                // GET alone may redirect to a documentation page.
-                Err(error @ ClientError::Redirected(_)) => {
-                    failure = error;
-                    continue;
-                }
-                other => other?,
-            };
-            let status = answer.status;
-            if status == StatusCode::UNAUTHORIZED {
-                return Ok(ResourceChallenge::from_headers(&answer.headers));
+        match self.challenge(start, get).await {
+            // GET alone may be without a token: it can have a page, redirect to one, or not be supported.
+            Err(ClientError::NotChallenged { .. } | ClientError::Redirected(_)) => {
+                let ping = FetchRequest::post_json(start.url().clone(), PING, UrlPolicy::StartOrigin);
+                self.challenge(start, ping).await
             }
-            failure = ClientError::NotChallenged { status, response: Some(Box::new(answer.excerpt().await)) };
-            if !status.is_client_error() {
-                break;
-            }
+            result => result,
         }
-        Err(failure)
+    }
+
+    /// Returns the challenge in the response to a request.
+    async fn challenge(&self, start: &StartUrl, request: FetchRequest) -> Result<ResourceChallenge, ClientError> {
+        let accept = HeaderValue::from_static("application/json, text/event-stream");
+        let response = self.open_resource(start, request.header(header::ACCEPT, accept)).await?;
+        match response.status {
+            StatusCode::UNAUTHORIZED => Ok(ResourceChallenge::from_headers(&response.headers)),
+            status => Err(ClientError::NotChallenged { status, response: Some(Box::new(response.excerpt().await)) }),
+        }
     }
 
     /// Sends a request to the resource, and follows redirects within the start URL.
