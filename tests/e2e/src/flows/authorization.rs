@@ -148,7 +148,7 @@ impl<'a> Authorization<'a> {
                 url.query_pairs_mut().append_pair("login_hint", self.user);
                 let response = self.test_client.get(url).await?;
                 expect::equal("status of the authorization endpoint", StatusCode::FOUND, response.status)?;
-                Ok(Url::parse(expect::header(&response.headers, header::LOCATION.as_str()))?)
+                Ok(Url::parse(expect::header(&response.headers, header::LOCATION.as_str())?)?)
             }
             SignIn::Keycloak | SignIn::OidcProvider => {
                 let password = pages::password(self.user);

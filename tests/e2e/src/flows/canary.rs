@@ -30,15 +30,20 @@ pub(super) fn canaries(exchanges: &[Exchange]) -> Canaries {
 /// Calls `found` with each secret of an exchange.
 fn of_exchange(exchange: &Exchange, found: &mut dyn FnMut(&'static str, &str)) {
     for headers in [&exchange.request_headers, &exchange.headers] {
-        found("session identifier", expect::header(headers, "mcp-session-id"));
+        if let Ok(identifier) = expect::header(headers, "mcp-session-id") {
+            found("session identifier", identifier);
+        }
     }
-    if let Some(token) = expect::header(&exchange.request_headers, "authorization").strip_prefix("Bearer ") {
+    if let Ok(authorization) = expect::header(&exchange.request_headers, "authorization")
+        && let Some(token) = authorization.strip_prefix("Bearer ")
+    {
         found("access token", token);
     }
     of_form(exchange.url.query().unwrap_or_default(), found);
     of_form(std::str::from_utf8(&exchange.request_body).unwrap_or_default(), found);
-    let location = expect::header(&exchange.headers, header::LOCATION.as_str());
-    if let Ok(location) = Url::parse(location) {
+    if let Ok(location) = expect::header(&exchange.headers, header::LOCATION.as_str())
+        && let Ok(location) = Url::parse(location)
+    {
         of_form(location.query().unwrap_or_default(), found);
     }
     if let Ok(document) = serde_json::from_slice::<Value>(&exchange.body) {

@@ -23,20 +23,25 @@ pub(super) fn that(condition: bool, what: &str, expected: &str, got: impl Debug)
     bail!("{what}: expected {expected}, got {got:?}")
 }
 
-/// Returns the value of a header field, or an empty string if there is none.
-pub(super) fn header<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
-    headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or("")
+/// Fails unless a header field is present with a value in visible ASCII, and returns the first value.
+pub(super) fn header<'a>(headers: &'a HeaderMap, name: &str) -> anyhow::Result<&'a str> {
+    let value = headers.get(name);
+    let text = value.and_then(|value| value.to_str().ok());
+    text.with_context(|| format!("{name}: expected visible ASCII, got {value:?}"))
 }
 
-/// Returns the media type without parameters.
-pub(super) fn media_type(headers: &HeaderMap) -> &str {
-    header(headers, header::CONTENT_TYPE.as_str()).split(';').next().unwrap_or("").trim()
+/// Fails unless the headers have this media type. Its parameters are not compared.
+pub(super) fn media_type(what: &str, expected: &str, headers: &HeaderMap) -> anyhow::Result<()> {
+    let what = format!("media type of {what}");
+    let got = header(headers, header::CONTENT_TYPE.as_str()).with_context(|| what.clone())?;
+    let (got, _parameters) = got.split_once(';').unwrap_or((got, ""));
+    equal(&what, expected, got.trim())
 }
 
 /// Fails unless a response is a JSON document with this status, and returns the document.
 pub(super) fn json(what: &str, status: StatusCode, response: &FetchResponse) -> anyhow::Result<Value> {
     equal(&format!("status of {what}"), status, response.status)?;
-    equal(&format!("media type of {what}"), "application/json", media_type(&response.headers))?;
+    media_type(what, "application/json", &response.headers)?;
     serde_json::from_slice(&response.body).with_context(|| format!("{what}: expected JSON"))
 }
 
@@ -52,10 +57,13 @@ mod tests {
     }
 
     #[test]
-    fn parameters_of_the_media_type_are_removed() {
+    fn the_media_type_is_compared_without_parameters() {
+        let check = |headers: &HeaderMap| media_type("it", "text/plain", headers).map_err(|error| format!("{error:#}"));
         let mut headers = HeaderMap::new();
-        assert_eq!(media_type(&headers), "");
-        headers.insert(header::CONTENT_TYPE, "text/plain; charset=utf-8".parse().unwrap());
-        assert_eq!(media_type(&headers), "text/plain");
+        assert_eq!(check(&headers), Err("media type of it: content-type: expected visible ASCII, got None".to_owned()));
+        headers.insert(header::CONTENT_TYPE, "text/plain ; charset=utf-8".parse().unwrap());
+        assert_eq!(check(&headers), Ok(()));
+        headers.insert(header::CONTENT_TYPE, "text/html".parse().unwrap());
+        assert_eq!(check(&headers), Err("media type of it: expected \"text/plain\", got \"text/html\"".to_owned()));
     }
 }

@@ -67,7 +67,7 @@ pub(super) async fn visit(
         let here = request.url.clone();
         let response = send(recorder, request, &mut cookies).await?;
         if response.status.is_redirection() {
-            let location = here.join(expect::header(&response.headers, header::LOCATION.as_str()))?;
+            let location = here.join(expect::header(&response.headers, header::LOCATION.as_str())?)?;
             if location.as_str().split('?').next() == Some(redirect_uri) {
                 return Ok(Arrival { location, pages });
             }

@@ -72,7 +72,7 @@ impl Server {
 
     /// Waits for the log line of a rejected request, identified by its response headers, and returns the reason code.
     pub(crate) async fn deny_code_of(&self, headers: &HeaderMap) -> anyhow::Result<String> {
-        let id = expect::header(headers, "x-request-id").to_owned();
+        let id = expect::header(headers, "x-request-id")?.to_owned();
         expect::that(!id.is_empty(), "X-Request-Id", "one", &id)?;
         Ok(self.program.find_any_line(|line| deny_code(line, &id)).await)
     }

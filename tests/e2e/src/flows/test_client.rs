@@ -97,7 +97,7 @@ impl TestClient {
         let what = format!("{method} with {} identifier", if session.is_some() { "an unknown" } else { "no" });
         let response = self.send(method, self.authorization(token).as_ref(), session).await?;
         expect::equal(&format!("status of {what}"), StatusCode::BAD_REQUEST, response.status)?;
-        expect::equal(&format!("media type of {what}"), "text/plain", expect::media_type(&response.headers))?;
+        expect::media_type(&what, "text/plain", &response.headers)?;
         let text = String::from_utf8_lossy(&response.body).to_lowercase();
         let names_reason = text.contains("invalid") || text.contains("missing");
         expect::that(names_reason, &what, "a text with `invalid` or `missing`", text)
