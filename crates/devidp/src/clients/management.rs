@@ -41,7 +41,7 @@ pub(crate) fn manage(app: &App, id: &str, method: &Method, headers: &HeaderMap, 
 /// Returns the registration (RFC 7592 section 2.1). The response repeats the token of the request, because only its hash is
 /// stored.
 fn read(app: &App, id: &str, headers: &HeaderMap) -> Result<Reply, ErrorResponse> {
-    let token = bearer_token(headers).ok_or(NO_ACCESS)?;
+    let token = bearer_token(headers).ok_or(NO_TOKEN)?;
     let mut information = with_client(app, id, &token, |registered| (registered.information.clone(), RowAction::Keep))?;
     information.registration_access_token = Some(token);
     Ok(json_reply(StatusCode::OK, information.to_json()))
@@ -49,7 +49,7 @@ fn read(app: &App, id: &str, headers: &HeaderMap) -> Result<Reply, ErrorResponse
 
 /// Replaces the registration and its registration access token (RFC 7592 section 2.2). Omitted members get their default.
 fn update(app: &App, id: &str, headers: &HeaderMap, body: &[u8]) -> Result<Reply, ErrorResponse> {
-    let token = bearer_token(headers).ok_or(NO_ACCESS)?;
+    let token = bearer_token(headers).ok_or(NO_TOKEN)?;
     let client = with_client(app, id, &token, |registered| (Arc::clone(&registered.client), RowAction::Keep))?;
     let mut metadata = parse_body(body)?;
     let secret = check_update(id, &mut metadata)?;
@@ -78,7 +78,7 @@ fn update(app: &App, id: &str, headers: &HeaderMap, body: &[u8]) -> Result<Reply
 
 /// Deletes the registration (RFC 7592 section 2.3), as [`forget`] does.
 fn delete(app: &App, id: &str, headers: &HeaderMap) -> Result<Reply, ErrorResponse> {
-    let token = bearer_token(headers).ok_or(NO_ACCESS)?;
+    let token = bearer_token(headers).ok_or(NO_TOKEN)?;
     with_client(app, id, &token, |_| ((), RowAction::Keep))?;
     forget(app, id);
     tracing::info!(client.id = id, "deleted a registration");
@@ -139,3 +139,6 @@ const NO_ACCESS: ErrorResponse = ErrorResponse::new(
     ErrorCode::InvalidToken,
     "the registration is unknown here, or the bearer token is not its registration access token",
 );
+
+const NO_TOKEN: ErrorResponse =
+    ErrorResponse::new(ErrorCode::MissingToken, "the registration access token is required as a bearer token");

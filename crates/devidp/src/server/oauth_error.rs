@@ -21,6 +21,8 @@ pub(crate) enum ErrorCode {
     InvalidScope,
     InvalidTarget,
     InvalidToken,
+    /// `invalid_token` in the body. The challenge has no error, because the request has no token (RFC 6750 section 3.1).
+    MissingToken,
     RequestNotSupported,
     RequestUriNotSupported,
     ServerError,
@@ -47,7 +49,7 @@ impl ErrorCode {
             Self::InvalidRequest => "invalid_request",
             Self::InvalidScope => "invalid_scope",
             Self::InvalidTarget => "invalid_target",
-            Self::InvalidToken => "invalid_token",
+            Self::InvalidToken | Self::MissingToken => "invalid_token",
             Self::RequestNotSupported => "request_not_supported",
             Self::RequestUriNotSupported => "request_uri_not_supported",
             Self::ServerError => "server_error",
@@ -64,7 +66,7 @@ impl ErrorCode {
     pub(crate) const fn status(self) -> StatusCode {
         match self {
             Self::AccessDenied | Self::InsufficientScope => StatusCode::FORBIDDEN,
-            Self::InvalidClient | Self::InvalidToken => StatusCode::UNAUTHORIZED,
+            Self::InvalidClient | Self::InvalidToken | Self::MissingToken => StatusCode::UNAUTHORIZED,
             Self::ServerError => StatusCode::INTERNAL_SERVER_ERROR,
             Self::TemporarilyUnavailable => StatusCode::SERVICE_UNAVAILABLE,
             _ => StatusCode::BAD_REQUEST,

@@ -31,7 +31,8 @@ pub(crate) fn json_reply(status: StatusCode, body: Vec<u8>) -> Reply {
     with_headers(status, Bytes::from(body), headers)
 }
 
-/// Returns a JSON error response (RFC 6749 section 5.2, RFC 7591 section 3.2.2).
+/// Returns a JSON error response (RFC 6749 section 5.2, RFC 7591 section 3.2.2). A 401 has the challenge of its scheme
+/// (RFC 6750 section 3, RFC 7617 section 2).
 pub(crate) fn json_error(error: ErrorResponse) -> Reply {
     json_error_with_status(error.code.status(), error)
 }
@@ -43,6 +44,7 @@ pub(crate) fn json_error_with_status(status: StatusCode, error: ErrorResponse) -
     let challenge = match error.code {
         ErrorCode::InvalidClient => "Basic realm=\"portcullis-devidp\"",
         ErrorCode::InvalidToken => "Bearer realm=\"portcullis-devidp\", error=\"invalid_token\"",
+        ErrorCode::MissingToken => "Bearer realm=\"portcullis-devidp\"",
         _ => return reply,
     };
     reply.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
@@ -70,7 +72,7 @@ pub(crate) fn error_page(status: StatusCode, reason: &str) -> Result<Reply, getr
     page(status, |nonce| error_html(reason, nonce))
 }
 
-/// Returns a redirect. `location` must be visible ASCII.
+/// Returns a redirect, or status 500 if `location` is not visible ASCII.
 pub(crate) fn redirect(status: StatusCode, location: &str) -> Reply {
     match HeaderValue::from_str(location) {
         Ok(location) => {
@@ -87,12 +89,15 @@ pub(crate) fn plain(status: StatusCode, text: impl Into<Bytes>) -> Reply {
     browser_response(status, text.into(), "text/plain; charset=utf-8")
 }
 
-/// Adds a cookie to a response. `cookie` must be visible ASCII and spaces.
+/// Adds a cookie to a response. Returns status 500 instead if `cookie` is not visible ASCII and spaces.
 pub(crate) fn with_cookie(mut reply: Reply, cookie: &str) -> Reply {
-    if let Ok(cookie) = HeaderValue::from_str(cookie) {
-        reply.headers_mut().append(SET_COOKIE, cookie);
+    match HeaderValue::from_str(cookie) {
+        Ok(cookie) => {
+            reply.headers_mut().append(SET_COOKIE, cookie);
+            reply
+        }
+        Err(_) => plain(StatusCode::INTERNAL_SERVER_ERROR, "The cookie is not a valid header value."),
     }
-    reply
 }
 
 /// Returns a response with the security headers for browsers. The referrer policy is not `no-referrer`, because

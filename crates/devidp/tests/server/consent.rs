@@ -48,7 +48,13 @@ async fn the_page_cannot_be_framed() {
     let server = Server::start(|_| {}).await;
     let page = show(&server).await.page;
     let policy = page.header("content-security-policy").unwrap();
-    for directive in ["default-src 'none'", "frame-ancestors 'none'", "base-uri 'none'", "style-src 'nonce-"] {
+    for directive in [
+        "default-src 'none'",
+        "frame-ancestors 'none'",
+        "base-uri 'none'",
+        "style-src 'nonce-",
+        "form-action 'self' http: https:;",
+    ] {
         assert!(policy.contains(directive), "{policy}");
     }
     assert!(!policy.contains("script-src"));

@@ -67,9 +67,11 @@ async fn other_callers_are_rejected() {
         let none = server.send(method.clone(), &path, &[JSON], "{}").await;
         assert_eq!(none.status, StatusCode::UNAUTHORIZED, "{method}");
         assert_eq!(&*none.error(), "invalid_token", "{method}");
+        assert_eq!(none.header("www-authenticate"), Some("Bearer realm=\"portcullis-devidp\""), "{method}");
         let wrong = manage(&server, method.clone(), &path, &other["registration_access_token"], &json!({})).await;
         assert_eq!(wrong.status, StatusCode::UNAUTHORIZED, "{method}");
-        assert!(wrong.header("www-authenticate").unwrap().starts_with("Bearer "));
+        let challenge = "Bearer realm=\"portcullis-devidp\", error=\"invalid_token\"";
+        assert_eq!(wrong.header("www-authenticate"), Some(challenge), "{method}");
         let token = &client["registration_access_token"];
         let unknown = manage(&server, method, "/register/unknown-client", token, &json!({})).await;
         assert_eq!(unknown.status, StatusCode::UNAUTHORIZED);

@@ -21,6 +21,7 @@ async fn metadata_is_served_at_every_well_known_url() {
         for path in paths {
             let response = server.get(&path).await;
             assert_eq!(response.status, StatusCode::OK, "{path}");
+            assert_eq!(response.header("cache-control"), Some("no-cache"), "{path}");
             let metadata = AuthorizationServerMetadata::parse(response.body.as_bytes()).unwrap();
             let at = |name: &str| Some(format!("{}/{name}", server.issuer));
             assert_eq!(metadata.issuer.as_str(), server.issuer);

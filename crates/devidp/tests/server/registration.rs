@@ -198,11 +198,19 @@ async fn an_initial_access_token_is_required() {
             [JSON].into_iter().chain(authorization.iter().map(|value| ("authorization", *value))).collect();
         server.send(Method::POST, "/register", &headers, &body).await
     };
-    for wrong in [&[][..], &["Bearer wrong"], &["Basic initial"], &["initial"], &["Bearer initial", "Bearer initial"]] {
+    let missing = "Bearer realm=\"portcullis-devidp\"";
+    let invalid = "Bearer realm=\"portcullis-devidp\", error=\"invalid_token\"";
+    for (wrong, challenge) in [
+        (&[][..], missing),
+        (&["Bearer wrong"], invalid),
+        (&["Basic initial"], missing),
+        (&["initial"], missing),
+        (&["Bearer initial", "Bearer initial"], missing),
+    ] {
         let response = register(wrong).await;
         assert_eq!(response.status, StatusCode::UNAUTHORIZED, "{wrong:?}");
         assert_eq!(&*response.error(), "invalid_token", "{wrong:?}");
-        assert!(response.header("www-authenticate").unwrap().starts_with("Bearer "));
+        assert_eq!(response.header("www-authenticate"), Some(challenge), "{wrong:?}");
     }
     for right in ["Bearer initial", "bearer initial"] {
         assert_eq!(register(&[right]).await.status, StatusCode::CREATED);

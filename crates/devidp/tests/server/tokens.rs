@@ -92,7 +92,8 @@ async fn malformed_requests_are_rejected() {
     ] {
         let response = server.token(&parameters).await;
         assert_rejected(&response, StatusCode::from_u16(status).unwrap(), error);
-        assert_eq!(response.header("www-authenticate").is_some(), status == 401);
+        let challenge = (status == 401).then_some("Basic realm=\"portcullis-devidp\"");
+        assert_eq!(response.header("www-authenticate"), challenge, "{error}");
     }
     assert_eq!(server.token(&good).await.status, StatusCode::OK, "none of these touched the code");
 }

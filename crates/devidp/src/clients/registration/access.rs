@@ -15,15 +15,19 @@ pub(super) fn check_initial_token(registration: &Registration, headers: &HeaderM
         Registration::Closed => {
             Err(ErrorResponse::new(ErrorCode::AccessDenied, "registration is disabled on this server"))
         }
-        Registration::WithToken(expected) if bearer_token(headers).as_ref() == Some(expected) => Ok(()),
-        Registration::WithToken(_) => {
+        Registration::WithToken(expected) => {
+            let code = match bearer_token(headers) {
+                Some(token) if token == *expected => return Ok(()),
+                Some(_) => ErrorCode::InvalidToken,
+                None => ErrorCode::MissingToken,
+            };
             let description = "registration needs the initial access token of this server as a bearer token";
-            Err(ErrorResponse::new(ErrorCode::InvalidToken, description))
+            Err(ErrorResponse::new(code, description))
         }
     }
 }
 
-/// Returns the bearer token of a request (RFC 6750 section 2.1).
+/// Returns the bearer token of a request (RFC 6750 section 2.1). `None` also for several `Authorization` fields.
 pub(in crate::clients) fn bearer_token(headers: &HeaderMap) -> Option<Secret> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let value = values.next().filter(|_| values.next().is_none())?.to_str().ok()?;
