@@ -32,7 +32,8 @@ pub struct Decision<'a> {
     pub status: StatusCode,
     /// The stable code of the rejection; `None` if the request was not rejected.
     pub code: Option<&'static str>,
-    /// The stable code of the denial by a report-only rule, which did not reject the request.
+    /// The stable code of the first denial by a report-only rule, which did not reject the request. It can be
+    /// `None` if the request was rejected.
     pub report_only_denial: Option<&'static str>,
     /// What the request asked for, if the inner service [recorded](crate::Caller::record_operation) it.
     pub operation: Option<&'a Operation>,

@@ -13,7 +13,8 @@ use serde_json::Value;
 ///
 /// // Only members of the group `staff`.
 /// ClaimRule::new("groups", ClaimTest::OneOf(vec!["staff".to_owned()]))?;
-/// // Only addresses at example.com. Start with a report before you enforce it.
+/// // Only addresses at example.com. Start with a report before you enforce it. This does not check
+/// // `email_verified`.
 /// ClaimRule::new("email", ClaimTest::Domain(vec!["example.com".to_owned()]))?.report_only();
 /// // A claim inside another one.
 /// ClaimRule::new("/realm_access/roles", ClaimTest::OneOf(vec!["mcp-user".to_owned()]))?;
@@ -33,12 +34,13 @@ pub struct ClaimRule {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ClaimTest {
-    /// The claim is present and not `null`.
+    /// The claim is present and not `null`. An array needs an element that is not `null`.
     Present,
     /// The claim is one of these values, compared exactly. Numbers and booleans are compared in their JSON form: `7`,
     /// `true`.
     OneOf(Vec<String>),
-    /// The claim is a string that ends with `@` and one of these domains, in any letter case. Subdomains do not match.
+    /// The claim is a string that ends with `@` and one of these domains. ASCII case is ignored. Subdomains do not
+    /// match.
     Domain(Vec<String>),
 }
 
@@ -128,7 +130,8 @@ impl ClaimRule {
         Ok(Self { claim: claim.into(), test, report_only: false })
     }
 
-    /// Makes the rule report-only: it rejects no request, and the [`Decision`](crate::Decision) has the code of its denial.
+    /// Makes the rule report-only: it rejects no request. If all enforced rules and scopes allow the request, the
+    /// [`Decision`](crate::Decision) has the code of the first denial by a report-only rule.
     #[must_use]
     pub fn report_only(mut self) -> Self {
         self.report_only = true;
@@ -191,7 +194,7 @@ mod tests {
         values.iter().map(|value| (*value).to_owned()).collect()
     }
 
-    /// C14: each condition for values of every JSON type.
+    /// C14: each condition for values of every JSON type. An array is then an element of another one.
     #[test]
     fn conditions_are_met_by_values() {
         let one_of = ClaimTest::OneOf(texts(&["a", "7", "true", "null"]));
@@ -205,6 +208,7 @@ mod tests {
             (json!(false), true, false, false),
             (json!(null), false, false, false),
             (json!({}), true, false, false),
+            (json!(["a", "x@example.com"]), true, false, false),
             (json!("x@Example.com"), true, false, true),
             (json!("x@sub.example.com"), true, false, false),
             (json!("example.com"), true, false, false),
