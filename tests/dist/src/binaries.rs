@@ -1,4 +1,4 @@
-//! The programs: one cross build for each target and set of features.
+//! The cross build of the program for a target and a set of features.
 
 use std::{fs, path::PathBuf};
 
@@ -15,9 +15,9 @@ use crate::{
 /// What the program contains.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Features {
-    /// Everything, with the development authorization server and the demonstration.
+    /// Everything.
     Full,
-    /// Everything else.
+    /// Everything but the development authorization server and the demonstration.
     Server,
 }
 
@@ -74,7 +74,8 @@ pub(crate) fn build(release: &Release, target: &Target, features: Features) -> a
     Ok(Step::Built(vec![program]))
 }
 
-/// Returns whether an ELF program names no interpreter (a program header of type `PT_INTERP`), and so is static.
+/// Returns whether a 64-bit ELF program has program headers, none of which names an interpreter (type `PT_INTERP`), and so
+/// is static.
 fn is_static(program: &[u8]) -> bool {
     let number = |at: usize, length: usize| -> Option<usize> {
         let bytes = program.get(at..at.checked_add(length)?)?;
@@ -84,7 +85,8 @@ fn is_static(program: &[u8]) -> bool {
     let Some((start, length, count)) = headers().filter(|_| program.starts_with(b"\x7fELF\x02\x01")) else {
         return false;
     };
-    (0..count).all(|header| number(start + header * length, 4).is_some_and(|kind| kind != 3))
+    let kind = |header: usize| number(start.checked_add(header * length)?, 4);
+    count > 0 && (0..count).all(|header| kind(header).is_some_and(|kind| kind != 3))
 }
 
 #[cfg(test)]
@@ -107,6 +109,12 @@ mod tests {
         assert!(is_static(&program(1)));
         assert!(!is_static(&program(3)));
         assert!(!is_static(&program(1)[..64]), "cut off");
+        let mut headerless = program(1);
+        headerless[56] = 0;
+        assert!(!is_static(&headerless), "no program headers");
+        let mut outside = program(1);
+        outside[32..40].fill(0xff);
+        assert!(!is_static(&outside), "program headers beyond any file");
         assert!(!is_static(b"#!/bin/sh"));
     }
 }

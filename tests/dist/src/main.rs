@@ -39,7 +39,7 @@ struct Arguments {
     #[arg(long, value_name = "TRIPLE", value_parser = Target::parse)]
     target: Vec<&'static Target>,
     /// The cargo profile of the programs.
-    #[arg(long, value_name = "NAME", default_value = "dist")]
+    #[arg(long, value_name = "NAME", default_value = "dist", value_parser = ["dev", "release", "dist"])]
     profile: String,
     /// Where the files will be published, for the Homebrew formula.
     #[arg(long, value_name = "URL", default_value = "https://downloads.example.com/portcullis")]
