@@ -1,4 +1,4 @@
-//! The workspace's location and packages, as cargo reports them.
+//! The workspace's location and packages, and the `cargo` that runs this program.
 
 use std::{
     env,
@@ -9,7 +9,8 @@ use std::{
 use anyhow::{Context, bail};
 use serde::Deserialize;
 
-/// Returns the folder with the workspace's `Cargo.toml`.
+/// Returns the workspace's root: the first of the running package's folder and its parents that has a `Cargo.lock`. Without
+/// one, it is the package's folder.
 pub fn root() -> PathBuf {
     // The running cargo's value comes first: with a target folder that several checkouts share, this program may have
     // been built in another one.
@@ -73,7 +74,7 @@ pub struct Dependency {
 /// Runs `cargo metadata`.
 ///
 /// # Errors
-/// Fails when cargo cannot be started or fails.
+/// Fails when cargo cannot be started, fails, or prints something else than expected.
 pub fn metadata() -> anyhow::Result<Metadata> {
     let output = cargo(&["metadata", "--format-version", "1", "--no-deps", "--locked"])
         .output()

@@ -17,7 +17,7 @@ pub use access_token::AccessToken;
 pub struct Secret(Zeroizing<Box<str>>);
 
 impl Secret {
-    /// Wraps a string without checking it.
+    /// Wraps a string without checking it. If the conversion copies the string, the original is not wiped.
     pub fn new(secret: impl Into<Box<str>>) -> Self {
         Self(Zeroizing::new(secret.into()))
     }
@@ -54,8 +54,11 @@ mod tests {
 
     #[test]
     fn equal_strings_are_equal() {
-        assert_eq!(Secret::new("a"), Secret::new("a"));
-        assert_ne!(Secret::new("a"), Secret::new("b"));
-        assert_ne!(Secret::new("a"), Secret::new("ab"));
+        for secret in ["", "a", "abc"] {
+            assert_eq!(Secret::new(secret), Secret::new(secret));
+        }
+        for (left, right) in [("", "a"), ("a", "ab"), ("abc", "xbc"), ("abc", "abx")] {
+            assert_ne!(Secret::new(left), Secret::new(right));
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! [`ScriptedStream`]: an inner service whose one response body a test writes, chunk by chunk.
+//! [`ScriptedStream`]: an inner service whose response body a test writes, chunk by chunk.
 
 use std::{
     collections::VecDeque,
@@ -63,7 +63,7 @@ impl Drop for EventsBody {
     }
 }
 
-/// Answers each request with these headers and the body of these events.
+/// Answers the test's request with these headers and the body of these events.
 #[derive(Clone)]
 pub(super) struct ScriptedStream {
     pub(super) events: Events,
