@@ -8,6 +8,7 @@ use portcullis_mcp::{
     ErrorCode,
     sse::{Decoder, Event},
 };
+use portcullis_metadata::has_encoded_path_syntax;
 use tokio::time::timeout;
 use url::Url;
 
@@ -32,8 +33,8 @@ impl SseStream {
     ///
     /// # Errors
     /// [`McpError::Status`] and [`McpError::Fetch`] for a failure of the server or the network; [`McpError::InvalidStream`] for
-    /// an event that is too large; [`McpError::NoSseEndpoint`] when the server does not support this transport, or sends another
-    /// URL.
+    /// an event that is too large; [`McpError::NoSseEndpoint`] when the server does not support this transport, sends another
+    /// URL, or ends the stream or lets the time pass without one.
     pub(crate) async fn begin(response: OpenResponse, start: &Url, max_message: usize) -> Result<Self, McpError> {
         if response.status.is_server_error() {
             return Err(McpError::status(response).await);
@@ -51,7 +52,7 @@ impl SseStream {
 }
 
 /// Whether a server of 2024-11-05 rejects a POST to its stream's URL with this status and JSON-RPC error code. A newer
-/// server gives a reason, with a code that 2026-07-28 defines for it.
+/// server gives a reason: one of the codes that 2026-07-28 requires for a rejected request.
 pub(crate) fn suggests_http_sse(status: StatusCode, code: Option<i64>) -> bool {
     const MODERN: [ErrorCode; 4] = [
         ErrorCode::MethodNotFound,
@@ -75,8 +76,8 @@ async fn endpoint_event(body: &mut dyn BodyStream, decoder: &mut Decoder) -> Res
     Err(McpError::NoSseEndpoint)
 }
 
-/// The URL that a server names for messages. It receives the token, so it must have the start URL's origin and lie in the
-/// folder of its path: a server at `/a/sse` can name `/a/messages`, but not `/b/messages`, which can belong to another party.
+/// The URL that a server names for messages. It receives the token, so it must have the start URL's origin, and every server
+/// must resolve it to the folder of the start URL's path: a server at `/a/sse` can name `/a/messages`, but not `/b/messages`, which can belong to another party.
 fn message_url(named: &str, start: &Url) -> Option<Url> {
     let mut endpoint = start.join(named.trim()).ok()?;
     endpoint.set_fragment(None);
@@ -85,7 +86,7 @@ fn message_url(named: &str, start: &Url) -> Option<Url> {
         return None;
     }
     let folder = start.path().rfind('/').map_or("/", |last| &start.path()[..=last]);
-    if !endpoint.path().starts_with(folder) {
+    if endpoint.path().strip_prefix(folder).is_none_or(has_encoded_path_syntax) {
         tracing::warn!("the server's message URL is outside {folder} and is rejected");
         return None;
     }
@@ -104,6 +105,7 @@ mod tests {
             ("/a/messages?session=1#x", "https://mcp.example.com/a/messages?session=1"),
             (" messages\r", "https://mcp.example.com/a/messages"),
             ("https://mcp.example.com:443/a/b/m", "https://mcp.example.com/a/b/m"),
+            ("m?next=%2Fb%2F..", "https://mcp.example.com/a/m?next=%2Fb%2F.."),
         ] {
             assert_eq!(message_url(named, &start).unwrap().as_str(), expected);
         }
@@ -118,6 +120,9 @@ mod tests {
             "/a",
             "../b/messages",
             "/a/%2e%2e/b/messages",
+            "/a/..%2fb/messages",
+            "/a/..%5Cb/messages",
+            "..%2Fb/messages",
             "data:,x",
             "https://",
         ] {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use http::{HeaderMap, StatusCode, header};
 use portcullis_discovery::ResourceMatch;
-use portcullis_metadata::{EscapedText, ResourceUri, url_without_secrets};
+use portcullis_metadata::{EscapedText, ResourceUri, has_encoded_path_syntax, url_without_secrets};
 use url::Url;
 
 /// Why a redirect is not followed.
@@ -107,15 +107,13 @@ impl ResourceRedirects {
     }
 }
 
-/// Whether every server resolves the target to a path under the resource: some decode `%2F`, `%5C` and `%2E` before
-/// they resolve dot segments.
+/// Whether every server resolves the target to a path under the resource.
 fn is_under(resource: &ResourceUri, target: &Url) -> bool {
     if ResourceMatch::of(resource, target).is_none() {
         return false;
     }
-    let Some(below) = target.path().get(resource.url().path().trim_end_matches('/').len()..) else { return false };
-    let below = below.to_ascii_lowercase();
-    !["%2f", "%5c", "%2e", "\\"].iter().any(|part| below.contains(part))
+    let below = target.path().get(resource.url().path().trim_end_matches('/').len()..);
+    below.is_some_and(|below| !has_encoded_path_syntax(below))
 }
 
 fn target_of(target: Option<&str>) -> String {

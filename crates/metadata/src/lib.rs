@@ -5,6 +5,7 @@ mod challenge;
 mod claims;
 mod client;
 mod discovery;
+mod encoded_path_syntax;
 mod hexadecimal;
 mod identifier;
 mod json;
@@ -32,6 +33,7 @@ pub use discovery::{
     AuthorizationServerMetadata, Jwk, JwkRejection, JwkSet, ProtectedResourceMetadata, RejectedJwk,
     authorization_server_urls, protected_resource_path, protected_resource_urls,
 };
+pub use encoded_path_syntax::has_encoded_path_syntax;
 pub use hexadecimal::hexadecimal;
 pub use identifier::{
     Audience, Issuer, IssuerError, ResourceUri, ResourceUriError, Scopes, ScopesError, is_https_or_loopback_http,
