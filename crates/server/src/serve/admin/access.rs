@@ -1,14 +1,14 @@
 //! Which requests the listener for administrators accepts.
 
 use http::{
-    HeaderMap,
+    HeaderMap, StatusCode,
     header::{AUTHORIZATION, ORIGIN},
     request::Parts,
 };
 use portcullis_guard::{OriginPolicy, OriginRejection};
 use portcullis_metadata::Secret;
 
-use super::response::AdminError;
+use super::{LIMITS, response::AdminError};
 use crate::plan::AdminPlan;
 
 /// What a token allows.
@@ -34,16 +34,21 @@ impl AccessPolicy {
         Self { token: plan.token.clone(), metrics_token: plan.metrics_token.clone(), hosts: plan.hosts.clone() }
     }
 
-    /// Checks that the request has no `Origin`, then the host, then the token, and returns what the token allows. Tokens are
+    /// Checks the number of header fields, that the request has no `Origin`, the host, and the token, in this order, and returns what the token allows. Tokens are
     /// compared in constant time. The caller must check that the role permits the action.
     ///
-    /// The first two checks keep web pages out. A page can add a token only after a preflight request, which has an `Origin`, or
+    /// The checks of `Origin` and host keep web pages out. A page can add a token only after a preflight request, which has an `Origin`, or
     /// if it has the origin of this listener. The listener serves no page, and a page under a rebound name has another host.
     ///
     /// # Errors
-    /// Fails with 403 for a request with an `Origin`, with 400 or 403 for the host (see [`OriginRejection::status`]), and with
+    /// Fails with 431 for too many header fields, with 403 for a request with an `Origin`, with 400 or 403 for the host (see [`OriginRejection::status`]), and with
     /// 401 without exactly one `Authorization` header with the token of an administrator or of a metrics reader.
     pub(super) fn check(&self, head: &Parts) -> Result<Role, AdminError> {
+        // HTTP/1.1 heads were counted when they were parsed, HTTP/2 ones only in bytes.
+        if head.headers.len() > LIMITS.max_headers {
+            let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+            return Err(AdminError::new(status, "headers.too_many", "the request has too many header fields"));
+        }
         if head.headers.contains_key(ORIGIN) {
             return Err(AdminError::forbidden("origin.not_allowed", "requests of web pages are not accepted"));
         }
@@ -95,7 +100,7 @@ fn invalid(message: &'static str) -> AdminError {
 
 #[cfg(test)]
 mod tests {
-    use http::{Request, StatusCode};
+    use http::Request;
     use url::Url;
 
     use super::*;
@@ -160,6 +165,17 @@ mod tests {
             assert_eq!(refused(&[("authorization", value)]), invalid, "{value}");
         }
         assert_eq!(refused(&[("authorization", &bearer), ("authorization", &bearer)]), invalid);
+    }
+
+    /// F4: the number of header fields is limited on HTTP/2, too.
+    #[test]
+    fn too_many_header_fields_are_rejected() {
+        let bearer = format!("Bearer {TOKEN}");
+        let mut headers = vec![("x-filling", "v"); LIMITS.max_headers - 2];
+        headers.extend([("host", "localhost"), ("authorization", &bearer)]);
+        assert_eq!(check(&headers), Ok(Role::Administrator));
+        headers.push(("x-filling", "v"));
+        assert_eq!(check(&headers), Err((StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "headers.too_many")));
     }
 
     /// F3: a web page reaches nothing, with or without a rebound name.
