@@ -3,7 +3,7 @@
 use std::{
     fs::File,
     io::{Read as _, Write as _},
-    process::{Command, Stdio},
+    process::{Child, Command, Stdio},
     sync::mpsc,
     thread,
 };
@@ -28,18 +28,21 @@ pub struct Terminal {
 /// killed when `end` is shown after the last answer, and after a timeout.
 ///
 /// # Panics
-/// Panics if there is no terminal, or the program does not start.
+/// Panics if there is no terminal, the program does not start, or it has ended when an answer is typed.
 pub fn in_terminal(mut command: Command, answers: &[(&str, &str)], end: Option<&str>) -> Terminal {
-    let mut terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).map(File::from).expect("a terminal");
+    // Without CLOEXEC, programs that other tests start would hold the terminal open.
+    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+    let mut terminal = openpt(flags).map(File::from).expect("a terminal");
     grantpt(&terminal).expect("a terminal");
     unlockpt(&terminal).expect("a terminal");
-    let name = ptsname(&terminal, Vec::new()).expect("a terminal").into_string().expect("a path");
-    let side = || Stdio::from(File::options().read(true).write(true).open(&name).expect("the other side"));
-    let mut child = command.stdin(side()).stdout(side()).stderr(side()).spawn().expect("it starts");
+    let path = ptsname(&terminal, Vec::new()).expect("a terminal").into_string().expect("a path");
+    let program_end = || Stdio::from(File::options().read(true).write(true).open(&path).expect("the program's end"));
+    command.stdin(program_end()).stdout(program_end()).stderr(program_end());
+    let mut program = KilledOnDrop(command.spawn().expect("it starts"));
 
-    // Only the program holds the other side now.
+    // From now on, only the program holds its end.
     drop(command);
-    let pid = Pid::from_child(&child);
+    let pid = Pid::from_child(&program.0);
     let (done, is_done) = mpsc::channel::<()>();
     let watchdog = thread::spawn(move || {
         if is_done.recv_timeout(TIMEOUT) == Err(mpsc::RecvTimeoutError::Timeout) {
@@ -54,7 +57,7 @@ pub fn in_terminal(mut command: Command, answers: &[(&str, &str)], end: Option<&
     let mut answers = answers.iter();
     let mut next = answers.next();
 
-    // The last read fails because the other side is closed.
+    // The last read fails because the program's end is closed.
     while let Ok(read @ 1..) = terminal.read(&mut buffer) {
         bytes.extend_from_slice(&buffer[..read]);
         // A read can end within a character.
@@ -67,12 +70,23 @@ pub fn in_terminal(mut command: Command, answers: &[(&str, &str)], end: Option<&
             next = answers.next();
         }
         if next.is_none() && end.is_some_and(|end| shown[seen..].contains(end)) {
-            child.kill().expect("it runs");
+            program.0.kill().expect("it runs");
             break;
         }
     }
-    let status = child.wait().expect("it ends");
+    let status = program.0.wait().expect("it ends");
     drop(done);
     watchdog.join().expect("the watchdog ends");
     Terminal { shown, code: status.code() }
+}
+
+/// A program that is killed and waited for at the end of its scope, even on a panic.
+struct KilledOnDrop(Child);
+
+impl Drop for KilledOnDrop {
+    fn drop(&mut self) {
+        // Both do nothing if the program has ended and was waited for.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
