@@ -57,22 +57,19 @@ mod tests {
             let rate = Rate::new(requests, Duration::from_secs(60)).unwrap();
             RateLimiter::new(rate, 1000, Arc::new(SystemClock::new()))
         };
-        let replica = || {
-            let one = limiter(3);
-            let other = limiter(3);
-            let limits = NumberedLimits::new([("one".to_owned(), &one), ("other".to_owned(), &other)]);
-            (one, other, limits)
-        };
-        let here = replica();
-        let there = replica();
-        assert!(here.2.take_uses().is_empty());
-        assert!(there.2.take_uses().is_empty());
-        assert!((0..2).all(|_| here.0.check_address(None).is_ok()));
+        let [one_here, other_here, one_there, other_there] = [(); 4].map(|()| limiter(3));
+        let here = NumberedLimits::new([("one".to_owned(), &one_here), ("other".to_owned(), &other_here)]);
+        let there = NumberedLimits::new([("other".to_owned(), &other_there), ("one".to_owned(), &one_there)]);
+        // The limits count from the first call on.
+        assert!(here.take_uses().is_empty());
+        assert!(there.take_uses().is_empty());
+        assert!((0..2).all(|_| one_here.check_address(None).is_ok()));
 
-        there.2.add(&here.2.take_uses());
-        assert!(here.2.take_uses().is_empty());
+        there.add(&here.take_uses());
+        assert!(here.take_uses().is_empty(), "uses are taken twice");
+        assert!(there.take_uses().is_empty(), "the uses of another replica are published again");
         let passing = |limiter: &RateLimiter| (0..9).filter(|_| limiter.check_address(None).is_ok()).count();
-        assert_eq!(passing(&there.0), 1);
-        assert_eq!(passing(&there.1), 3);
+        assert_eq!(passing(&one_there), 1);
+        assert_eq!(passing(&other_there), 3);
     }
 }
