@@ -10,7 +10,7 @@ use super::{
 };
 use crate::LimitUse;
 
-/// Each fails if the connection fails. A replica that is not connected misses the message.
+/// Each method fails if the connection fails. A replica that is not connected misses the message.
 impl Commands {
     /// Tells other replicas that their records were received.
     pub(crate) async fn acknowledge(

@@ -1,4 +1,4 @@
-//! [`Receiver`]: applies the records of other replicas in this process.
+//! [`Receiver`]: applies records and messages in this process.
 
 use std::sync::Arc;
 

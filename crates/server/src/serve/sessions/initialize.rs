@@ -1,4 +1,4 @@
-//! Calls that open an upstream session. They complete even if the client disconnects, so no upstream session is lost.
+//! Calls that open an upstream session. They continue for up to 60 s after the client disconnects, so that the session can be ended.
 
 use std::{
     convert::Infallible,
@@ -88,7 +88,7 @@ impl Future for InitializeFuture {
     }
 }
 
-/// Returns the response for a call whose task was dropped with its runtime.
+/// Returns the response for a call whose task has panicked or was dropped with its runtime.
 fn lost() -> Response<BackendBody> {
     let body = error_body(ErrorCode::InternalError, "The request was interrupted; try again", None, None);
     let mut response = Response::new(Either::Left(Full::new(Bytes::from(body)).boxed()));
