@@ -59,22 +59,20 @@ mod tests {
     fn logout_offers_what_applies() {
         let mut cli = Cli::command();
         cli.build();
-        let logout = cli.find_subcommand("logout").unwrap();
-        let mut shown: Vec<_> =
+        let logout = cli.find_subcommand_mut("logout").unwrap();
+        let mut with_value: Vec<_> =
             logout.get_opts().filter(|option| !option.is_hide_set()).filter_map(Arg::get_long).collect();
-        shown.sort_unstable();
-        let expected = [
-            "all",
-            "allow-private",
-            "ca-file",
-            "client-id",
-            "client-metadata-url",
-            "client-secret-file",
-            "forget-client",
-            "help",
-            "store",
-            "token-auth-method",
-        ];
-        assert_eq!(shown, expected);
+        with_value.sort_unstable();
+        let expected =
+            ["ca-file", "client-id", "client-metadata-url", "client-secret-file", "store", "token-auth-method"];
+        assert_eq!(with_value, expected);
+
+        let help = logout.render_long_help().to_string();
+        for flag in ["--allow-private", "--forget-client", "--all", "--help"] {
+            assert!(help.contains(flag), "{flag}: {help}");
+        }
+        for flag in ["--auto-consent", "--no-browser", "--assume-pkce", "--no-resource", "--accept-"] {
+            assert!(!help.contains(flag), "{flag}: {help}");
+        }
     }
 }
