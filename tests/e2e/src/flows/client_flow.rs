@@ -4,11 +4,9 @@ use std::{collections::BTreeSet, time::Duration};
 
 use anyhow::{Context as _, ensure};
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use http::{StatusCode, header};
+use http::StatusCode;
 use portcullis_discovery::{Fetch as _, FetchRequest, FetchResponse, UrlPolicy};
-use portcullis_metadata::{
-    AuthorizationServerMetadata, Issuer, Secret, authorization_server_urls, client_secret_basic,
-};
+use portcullis_metadata::{AuthorizationServerMetadata, Issuer, authorization_server_urls};
 use serde_json::Value;
 use tokio::time::sleep;
 use url::Url;
@@ -210,14 +208,11 @@ impl ClientFlow<'_> {
         let metadata = self.recorder.fetch(FetchRequest::get(metadata, UrlPolicy::Operator)).await?;
         let endpoint =
             AuthorizationServerMetadata::parse(&metadata.body)?.token_endpoint.context("no token endpoint")?;
-        let fields =
-            [("grant_type", "refresh_token"), ("client_id", &stored.client_id), ("refresh_token", refresh_token)];
-        let mut request = FetchRequest::post_form(endpoint, fields, UrlPolicy::Operator);
-        // Keycloak issues a secret and requires the registered method.
-        let secret = stored.client_secret.as_deref().map(Secret::new);
-        if let Some(basic) = secret.and_then(|secret| client_secret_basic(&stored.client_id, &secret)) {
-            request = request.header(header::AUTHORIZATION, basic);
-        }
+        let mut fields =
+            vec![("grant_type", "refresh_token"), ("client_id", &stored.client_id), ("refresh_token", refresh_token)];
+        // Keycloak issues a secret and requires the registered method, which is the first that the client supports.
+        fields.extend(stored.client_secret.as_deref().map(|secret| ("client_secret", secret)));
+        let request = FetchRequest::post_form(endpoint, fields, UrlPolicy::Operator);
         Ok(self.recorder.fetch(request).await?)
     }
 
