@@ -190,7 +190,7 @@ async fn a_client_is_bound_to_the_first_server() {
     assert!(authorizer.configured_client(&first).unwrap().is_some());
 }
 
-/// H3: a client without an issuer stays at the first server, whatever other servers the resource lists later.
+/// H3: a client without an issuer stays at the server of its first sign-in, even if the resource lists other servers later.
 #[tokio::test]
 async fn a_client_without_an_issuer_stays_at_its_server() {
     const OTHER: &str = "https://other.example";
