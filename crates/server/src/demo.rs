@@ -49,7 +49,7 @@ impl DemoServer {
     }
 
     /// Responds to a request. GET opens an event stream without events, which the endpoint keeps alive and ends.
-    pub(crate) fn respond(self, request: &Admitted) -> Response<BoxBody<Bytes, Infallible>> {
+    pub(crate) fn respond(self, request: &Admitted) -> Response<DemoBody> {
         match *request.method() {
             Method::POST => respond_to_message(request, self.served),
             Method::GET => with_type("text/event-stream", SilentBody),
@@ -63,7 +63,7 @@ impl DemoServer {
 }
 
 fn respond_to_message(request: &Admitted, served: Revisions) -> Response<DemoBody> {
-    let message = match serde_json::from_slice(request.body()) {
+    let (id, method, params) = match serde_json::from_slice(request.body()) {
         Ok(Message { id: Some(id), method: Some(method), params }) => (id, method, params),
         Ok(_) => return empty(StatusCode::ACCEPTED),
         Err(error) => {
@@ -71,7 +71,6 @@ fn respond_to_message(request: &Admitted, served: Revisions) -> Response<DemoBod
             return json_response(StatusCode::BAD_REQUEST, body);
         }
     };
-    let (id, method, params) = message;
     let is_modern = matches!(request.era(), Era::Modern(_));
     match methods::call(&method, &params, request.caller().principal(), is_modern, served) {
         Ok(result) => {

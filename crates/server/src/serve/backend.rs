@@ -2,6 +2,7 @@
 
 use std::{
     convert::Infallible,
+    future::{Ready, ready},
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
@@ -59,7 +60,7 @@ impl Service<Admitted> for Backend {
                 caller.record_upstream_start(clock.monotonic());
                 let response = server.respond(&admitted).map(Either::Left);
                 caller.record_upstream_end(clock.monotonic());
-                BackendFuture::Demo { response: Some(response) }
+                BackendFuture::Demo { future: ready(Ok(response)) }
             }
             Self::Http(http) => http.call(admitted),
         }
@@ -97,8 +98,7 @@ pin_project! {
     /// The future of the response.
     #[project = Projected]
     pub(super) enum BackendFuture {
-        // `None` after completion.
-        Demo { response: Option<Response<BackendBody>> },
+        Demo { #[pin] future: Ready<Result<Response<BackendBody>, Infallible>> },
         Http { #[pin] future: LegacyFuture },
         Superseding { future: Pin<Box<dyn Future<Output = Result<Response<LegacyBody>, Infallible>> + Send>> },
         Initialize { #[pin] future: InitializeFuture },
@@ -110,7 +110,7 @@ impl Future for BackendFuture {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match self.project() {
-            Projected::Demo { response } => response.take().map_or(Poll::Pending, |response| Poll::Ready(Ok(response))),
+            Projected::Demo { future } => future.poll(cx),
             Projected::Initialize { future } => future.poll(cx).map(Ok),
             Projected::Superseding { future } => {
                 future.as_mut().poll(cx).map_ok(|response| response.map(Either::Right))
