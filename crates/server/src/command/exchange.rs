@@ -4,6 +4,7 @@ use anyhow::ensure;
 use http::StatusCode;
 use portcullis_http1::{Connection, Request};
 use tokio::io::{AsyncRead, AsyncWrite};
+use url::Url;
 
 /// A response.
 pub(super) struct Answer {
@@ -26,4 +27,9 @@ where
         ensure!(body.len() <= max_body, "the response has more than {max_body} bytes");
     }
     Ok(Answer { status: response.status(), body })
+}
+
+/// Returns the host of a URL, for a connection or a certificate. An IPv6 address has no brackets.
+pub(super) fn host_name(url: &Url) -> &str {
+    url.host_str().unwrap_or_default().trim_matches(['[', ']'])
 }

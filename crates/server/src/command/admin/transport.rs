@@ -23,7 +23,7 @@ use zeroize::Zeroizing;
 
 use super::target::{Place, Target};
 use crate::{
-    command::exchange::{Answer, exchange},
+    command::exchange::{Answer, exchange, host_name},
     plan::file_content,
 };
 
@@ -68,16 +68,16 @@ impl Target {
     }
 
     async fn send_to(&self, url: &Url, method: &Method, path: &str, body: Bytes) -> anyhow::Result<Answer> {
-        let host = url.host_str().unwrap_or_default().trim_start_matches('[').trim_end_matches(']').to_owned();
+        let host = host_name(url);
         let port = url.port_or_known_default().context("the URL has no port")?;
-        let stream = TcpStream::connect((host.as_str(), port)).await?;
+        let stream = TcpStream::connect((host, port)).await?;
         let authority = url.authority();
         let request = self.request(method, path, authority, body)?;
         if url.scheme() != "https" {
             return exchange(stream, request, MAX_RESPONSE).await;
         }
         let connector = TlsConnector::from(self.trust()?.tls_settings());
-        exchange(connector.connect(ServerName::try_from(host)?, stream).await?, request, MAX_RESPONSE).await
+        exchange(connector.connect(ServerName::try_from(host.to_owned())?, stream).await?, request, MAX_RESPONSE).await
     }
 
     fn request(&self, method: &Method, path: &str, host: &str, body: Bytes) -> anyhow::Result<Request> {

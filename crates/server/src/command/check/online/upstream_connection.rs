@@ -18,6 +18,7 @@ use tokio_rustls::TlsConnector;
 use url::{Host, Position, Url};
 
 use super::REQUEST_TIMEOUT;
+use crate::command::exchange::host_name;
 
 /// The most bytes of a response that are read.
 const MAX_BODY: usize = 256 * 1024;
@@ -100,7 +101,7 @@ impl<'a> Upstream<'a> {
         let stream = connect(url).await?;
         match (&self.settings.trust, url.scheme()) {
             (Some(trust), "https") => {
-                let name = ServerName::try_from(url.host_str().unwrap_or_default().trim_matches(['[', ']']).to_owned());
+                let name = ServerName::try_from(host_name(url).to_owned());
                 let name = name.map_err(|_| NoResponse::Resolve)?;
                 let connector = TlsConnector::from(trust.tls_settings());
                 let stream = connector.connect(name, stream).await.map_err(tls_failure)?;
