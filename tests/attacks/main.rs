@@ -36,6 +36,7 @@ mod resource_aliases;
 mod sealed_identifiers;
 mod sending_client;
 mod session_fixation;
+mod slow_bodies;
 mod smuggling;
 mod spoofed_identity;
 mod stored_token;

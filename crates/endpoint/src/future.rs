@@ -8,13 +8,13 @@ use std::{
 
 use bytes::Bytes;
 use http::{
-    Response,
+    Request, Response, StatusCode,
     header::{ACCEPT_ENCODING, CONTENT_LENGTH, TRAILER, TRANSFER_ENCODING},
     request::Parts,
 };
 use http_body::Body;
 use pin_project_lite::pin_project;
-use portcullis_guard::Caller;
+use portcullis_guard::{Caller, SupersededRequest};
 use portcullis_session::EndTicket;
 use tower_service::Service;
 
@@ -46,6 +46,8 @@ pin_project! {
     enum State<S, B, RB, F> {
         /// The body of a POST is being collected.
         Collecting { #[pin] body: B, pending: Option<PendingPost<S>> },
+        /// The body took long to arrive. The guard decides again about the request.
+        Deciding { complete: Option<CompletePost<S>> },
         /// The inner service has been called.
         Inner { #[pin] future: F, session_use: Option<SessionUse>, caller: Caller },
         /// The inner service has accepted an `initialize`. The negotiated revision is not known yet.
@@ -72,6 +74,16 @@ struct PendingPost<S> {
     parts: Parts,
     caller: Caller,
     service: S,
+    /// Whether the body was not complete when it was first polled. The decision is then as old as the body is slow.
+    has_waited: bool,
+}
+
+/// A POST whose body is complete.
+struct CompletePost<S> {
+    parts: Parts,
+    body: Bytes,
+    caller: Caller,
+    service: S,
 }
 
 impl<S, B, RB> EndpointFuture<S, B, RB>
@@ -92,7 +104,7 @@ where
             return Self::rejected(endpoint, Reason::Body(BodyError::TooLarge).into());
         }
         let collector = Collector::new(endpoint.max_body, &endpoint.budget);
-        let pending = Some(PendingPost { collector, parts, caller, service });
+        let pending = Some(PendingPost { collector, parts, caller, service, has_waited: false });
         Self { endpoint, state: State::Collecting { body, pending } }
     }
 
@@ -132,14 +144,30 @@ where
         Self::Inner { future, session_use: Some(session_use), caller }
     }
 
-    /// Checks a POST whose body is complete.
+    /// Checks a POST whose body is complete. If the decision about it is too old, the guard decides again first.
     fn collected(endpoint: &EndpointState, pending: PendingPost<S>) -> Self {
-        let PendingPost { collector, parts, caller, mut service } = pending;
-        let body = collector.finish();
+        let PendingPost { collector, parts, caller, service, has_waited } = pending;
+        let is_outdated = has_waited && caller.needs_new_decision();
+        let complete = CompletePost { parts, body: collector.finish(), caller, service };
+        if is_outdated { Self::Deciding { complete: Some(complete) } } else { Self::decided(endpoint, complete) }
+    }
+
+    /// Checks a complete POST about which the guard has decided.
+    fn decided(endpoint: &EndpointState, complete: CompletePost<S>) -> Self {
+        let CompletePost { parts, body, caller, mut service } = complete;
         match admit_post(endpoint, &parts, &caller, &body) {
             Ok(admission) => Self::inner(endpoint, AdmittedRequest { admission, parts, body, caller }, &mut service),
             Err(rejection) => Self::rejected(endpoint, &rejection),
         }
+    }
+
+    /// Returns a POST whose settings were replaced, so that the server passes it to the new ones.
+    fn superseded(complete: CompletePost<S>) -> Self {
+        let CompletePost { parts, body, .. } = complete;
+        let mut response = Response::new(EndpointBody::own(Bytes::new()));
+        *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+        response.extensions_mut().insert(SupersededRequest(Request::from_parts(parts, body)));
+        Self::Ready { response: Some(response) }
     }
 }
 
@@ -160,6 +188,17 @@ where
                     Ok(post) => State::collected(endpoint, post),
                     Err(error) => State::rejected(endpoint, &Reason::Body(error).into()),
                 },
+                StateProj::Deciding { complete } => {
+                    let Some(post) = complete.as_ref() else { return Poll::Pending };
+                    if !post.caller.is_superseded() {
+                        ready!(post.caller.poll_new_decision());
+                    }
+                    match complete.take() {
+                        Some(post) if post.caller.is_superseded() => State::superseded(post),
+                        Some(post) => State::decided(endpoint, post),
+                        None => return Poll::Pending,
+                    }
+                }
                 StateProj::Inner { future, session_use, caller } => {
                     let response = ready!(future.poll(cx))?;
                     match session_use.take() {
@@ -210,7 +249,11 @@ fn poll_collected<S, B: Body<Data = Bytes>>(
     // Most bodies are known to be complete with their last frame.
     let mut is_complete = false;
     while !is_complete {
-        match ready!(body.as_mut().poll_frame(cx)) {
+        let Poll::Ready(frame) = body.as_mut().poll_frame(cx) else {
+            post.has_waited = true;
+            return Poll::Pending;
+        };
+        match frame {
             Some(frame) => {
                 post.collector.add(frame)?;
                 is_complete = body.is_end_stream();

@@ -3,6 +3,7 @@
 use std::{
     net::IpAddr,
     sync::{Arc, OnceLock},
+    task::Poll,
     time::Duration,
 };
 
@@ -10,7 +11,9 @@ use portcullis_verifier::{HeldToken, Principal, VerifiedToken};
 
 use crate::{
     decision::{Operation, Stopwatch, Timing},
+    new_decision::NewDecision,
     request_id::RequestId,
+    resource::ProtectedResource,
     trace::TraceContext,
 };
 
@@ -38,8 +41,9 @@ pub struct Caller(Arc<CallerInner>);
 /// What the clones of a caller share.
 #[derive(Debug)]
 struct CallerInner {
-    verified: Option<VerifiedToken>,
-    held_token: Option<HeldToken>,
+    identity: Identity,
+    resource: Arc<ProtectedResource>,
+    new_decision: NewDecision,
     request_id: RequestId,
     client_address: Option<IpAddr>,
     trace: Option<TraceContext>,
@@ -48,8 +52,20 @@ struct CallerInner {
     upstream: Stopwatch,
 }
 
+/// The token by which a request was admitted.
+#[derive(Debug, Default)]
+pub(crate) struct Identity {
+    /// `None` if authentication is off or the path is public.
+    pub(crate) verified: Option<VerifiedToken>,
+    /// The token itself, if its issuer introspects tokens.
+    pub(crate) held_token: Option<HeldToken>,
+}
+
 /// What is known of a request before its token is verified.
 pub(crate) struct RequestFacts {
+    pub(crate) resource: Arc<ProtectedResource>,
+    /// The time of the arrival, by the monotonic clock.
+    pub(crate) arrival: Duration,
     pub(crate) request_id: RequestId,
     pub(crate) client_address: Option<IpAddr>,
     pub(crate) trace: Option<TraceContext>,
@@ -57,11 +73,12 @@ pub(crate) struct RequestFacts {
 
 impl Caller {
     /// Creates the sender of an admitted request.
-    pub(crate) fn new(verified: Option<VerifiedToken>, held_token: Option<HeldToken>, facts: RequestFacts) -> Self {
-        let RequestFacts { request_id, client_address, trace } = facts;
+    pub(crate) fn new(identity: Identity, facts: RequestFacts) -> Self {
+        let RequestFacts { resource, arrival, request_id, client_address, trace } = facts;
         Self(Arc::new(CallerInner {
-            verified,
-            held_token,
+            identity,
+            resource,
+            new_decision: NewDecision::after(arrival),
             request_id,
             client_address,
             trace,
@@ -101,14 +118,48 @@ impl Caller {
 
     /// Returns the evidence that the token was verified. `None` if there is no [principal](Self::principal).
     pub fn verified(&self) -> Option<&VerifiedToken> {
-        self.0.verified.as_ref()
+        self.identity().verified.as_ref()
     }
 
     /// Returns the token of the request if its issuer introspects tokens, so that a service with long responses can
     /// have it checked again. `None` if the token is verified by its signature alone, and if there is no
     /// [principal](Self::principal).
     pub fn held_token(&self) -> Option<&HeldToken> {
-        self.0.held_token.as_ref()
+        self.identity().held_token.as_ref()
+    }
+
+    /// Returns the token of the latest decision.
+    fn identity(&self) -> &Identity {
+        self.0.new_decision.identity().unwrap_or(&self.0.identity)
+    }
+
+    /// Returns whether the decision is more than a second old, or of [settings that were
+    /// replaced](crate::ProtectedResource::mark_superseded). It reads the guard's [clock](crate::GuardSettings::clock).
+    ///
+    /// A service that waits for something before it acts, such as the rest of a slow body, asks this first, and then for a
+    /// [new decision](Self::poll_new_decision): meanwhile the token may have expired or been revoked.
+    pub fn needs_new_decision(&self) -> bool {
+        self.is_superseded() || self.0.new_decision.is_due(self.0.resource.clock.monotonic())
+    }
+
+    /// Returns whether the settings of the resource were replaced after the decision.
+    pub fn is_superseded(&self) -> bool {
+        self.0.resource.is_superseded()
+    }
+
+    /// Asks the guard to verify the token again and to apply its rules to the result. It is ready when the guard has admitted
+    /// the request again: [`principal`](Self::principal) is then the new one. If the guard rejects the request, it drops
+    /// the service's future and responds itself.
+    ///
+    /// It must be polled within the response future of the guarded service, which the guard polls; no waker is needed. There is
+    /// at most one new decision about a request. Rates are not counted again, and settings that were replaced still apply.
+    pub fn poll_new_decision(&self) -> Poll<()> {
+        self.0.new_decision.poll()
+    }
+
+    /// Returns what the service asks of the guard.
+    pub(crate) fn new_decision(&self) -> &NewDecision {
+        &self.0.new_decision
     }
 
     /// Returns the request id.

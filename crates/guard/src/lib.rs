@@ -84,11 +84,13 @@ mod decision;
 mod document;
 mod layer;
 mod limit;
+mod new_decision;
 mod origin;
 mod request_id;
 mod resource;
 mod respond;
 mod settings;
+mod superseded_request;
 mod trace;
 
 pub use authorize::{
@@ -110,6 +112,7 @@ pub use request_id::RequestId;
 pub use resource::ProtectedResource;
 pub use respond::Challenges;
 pub use settings::{Authentication, GuardSettings, GuardSettingsError};
+pub use superseded_request::SupersededRequest;
 pub use trace::{ClientTrace, TraceContext, TraceParent, TraceSettings};
 
 /// Runs the examples of the README.

@@ -65,6 +65,7 @@ pub struct ProtectedResource {
     pub(crate) sink: Arc<dyn DecisionSink>,
     pub(crate) traces: Option<TraceSettings>,
     shutting_down: AtomicBool,
+    superseded: AtomicBool,
 }
 
 impl ProtectedResource {
@@ -115,6 +116,7 @@ impl ProtectedResource {
             sink: settings.sink,
             traces: settings.traces,
             shutting_down: AtomicBool::new(false),
+            superseded: AtomicBool::new(false),
         }))
     }
 
@@ -132,6 +134,17 @@ impl ProtectedResource {
     /// Returns whether the server was [marked](Self::mark_shutting_down) as shutting down.
     pub(crate) fn is_shutting_down(&self) -> bool {
         self.shutting_down.load(Ordering::Relaxed)
+    }
+
+    /// Marks these settings as replaced by others, which new requests get already. A request whose body is still arriving is
+    /// then not passed on by these settings: the inner service returns it as a [`SupersededRequest`](crate::SupersededRequest).
+    pub fn mark_superseded(&self) {
+        self.superseded.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns whether these settings were [marked](Self::mark_superseded) as replaced.
+    pub(crate) fn is_superseded(&self) -> bool {
+        self.superseded.load(Ordering::Relaxed)
     }
 
     /// Returns the verifier of the resource's tokens; `None` if authentication is off.

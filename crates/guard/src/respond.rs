@@ -10,11 +10,12 @@ use http::{
     header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE},
 };
 use portcullis_metadata::Scopes;
+use portcullis_verifier::Principal;
 
 pub use self::challenges::Challenges;
 use crate::{
     authenticate::NoBearerToken,
-    authorize::ClaimDenial,
+    authorize::{ClaimDenial, NotAuthorized},
     limit::{LimitExceeded, whole_seconds},
     origin::OriginRejection,
 };
@@ -54,6 +55,15 @@ pub(crate) enum Rejection {
 }
 
 impl Rejection {
+    /// Returns the rejection of a principal by the rules.
+    pub(crate) fn not_authorized(reason: NotAuthorized, principal: &Principal) -> Self {
+        match reason {
+            NotAuthorized::Claims(denial) => Self::Claims(denial),
+            NotAuthorized::AmbiguousPath => Self::AmbiguousPath,
+            NotAuthorized::Scopes { needed } => Self::InsufficientScope { needed, granted: principal.scopes().clone() },
+        }
+    }
+
     /// Returns the stable reason code. It is logged and never sent to the client.
     pub(crate) fn code(&self) -> &'static str {
         match self {

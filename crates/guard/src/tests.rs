@@ -10,6 +10,7 @@ mod decisions;
 mod document;
 mod held_token;
 mod limits;
+mod new_decision;
 mod off;
 mod properties;
 mod public_paths;

@@ -1,6 +1,6 @@
 //! [`BearerCredentials`]: the `Authorization: Bearer` header of a request (RFC 6750 section 2.1).
 
-use http::{HeaderMap, header::AUTHORIZATION};
+use http::{HeaderMap, HeaderValue, header::AUTHORIZATION};
 
 /// Why a request has no bearer token that can be verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,10 +35,16 @@ impl<'a> BearerCredentials<'a> {
     /// Reads the header. The scheme may be in any letter case.
     pub(crate) fn read(headers: &'a HeaderMap) -> Result<Self, NoBearerToken> {
         let mut values = headers.get_all(AUTHORIZATION).iter();
-        let value = values.next().ok_or(NoBearerToken::Missing)?.as_bytes();
+        let value = values.next().ok_or(NoBearerToken::Missing)?;
         if values.next().is_some() {
             return Err(NoBearerToken::Repeated);
         }
+        Self::of_value(value)
+    }
+
+    /// Reads the value of the only header.
+    pub(crate) fn of_value(value: &'a HeaderValue) -> Result<Self, NoBearerToken> {
+        let value = value.as_bytes();
         let end = value.iter().position(|byte| !is_scheme_byte(*byte)).unwrap_or(value.len());
         let (scheme, rest) = value.split_at(end);
         if !scheme.eq_ignore_ascii_case(b"bearer") {

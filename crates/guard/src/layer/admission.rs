@@ -9,7 +9,7 @@ use portcullis_verifier::{Principal, VerifiedToken, Verifier, VerifyError};
 
 use crate::{
     authenticate::BearerCredentials,
-    authorize::{Authorized, ClaimDenial, NotAuthorized},
+    authorize::{Authorized, ClaimDenial},
     cors,
     document::DocumentResponse,
     limit::Permit,
@@ -124,8 +124,7 @@ fn check_credentials(resource: &ProtectedResource, verifier: &Arc<Verifier>, hea
     }
 }
 
-/// Performs the steps after the verification of a token that was not cached. A token that cannot be verified now is not
-/// called invalid.
+/// Performs the steps after the verification of a token that was not cached.
 pub(crate) fn check_verified(
     resource: &ProtectedResource,
     head: RequestHead<'_>,
@@ -134,12 +133,18 @@ pub(crate) fn check_verified(
     let rejection = match verified {
         Ok(verified) => return authorize(resource, head, verified),
         Err(_) if head.has_token_in_query() => Rejection::TokenInQuery,
-        Err(error) if error.is_unavailable() => {
-            Rejection::Unavailable { code: error.code(), retry_after: error.retry_after() }
-        }
-        Err(error) => Rejection::InvalidToken { code: error.code() },
+        Err(error) => rejected_token(&error),
     };
     Err(rejection.into())
+}
+
+/// Returns the rejection of a token. One that cannot be verified now is not called invalid.
+pub(super) fn rejected_token(error: &VerifyError) -> Rejection {
+    if error.is_unavailable() {
+        Rejection::Unavailable { code: error.code(), retry_after: error.retry_after() }
+    } else {
+        Rejection::InvalidToken { code: error.code() }
+    }
 }
 
 /// Responds to a request for the metadata document. Without authentication there is none.
@@ -179,13 +184,8 @@ fn authorize_principal(
         checked.map_err(|exceeded| Rejection::LimitExceeded { code: "limit.principal", exceeded })?;
     }
     let authorized = resource.rules.authorize(head.method, head.uri.path(), principal);
-    let Authorized { report_only_denial } = authorized.map_err(|reason| match reason {
-        NotAuthorized::Claims(denial) => Rejection::Claims(denial),
-        NotAuthorized::AmbiguousPath => Rejection::AmbiguousPath,
-        NotAuthorized::Scopes { needed } => {
-            Rejection::InsufficientScope { needed, granted: principal.scopes().clone() }
-        }
-    })?;
+    let Authorized { report_only_denial } =
+        authorized.map_err(|reason| Rejection::not_authorized(reason, principal))?;
     let in_flight = resource.limits.in_flight.as_ref();
     let permit = in_flight.map(|limiter| limiter.start_request(principal)).transpose();
     let permit = permit.map_err(|exceeded| Rejection::LimitExceeded { code: "limit.in_flight", exceeded })?;

@@ -90,7 +90,31 @@ impl DecisionReport {
 
     /// Returns what is known of the request before its token is verified.
     pub(super) fn facts(&self) -> RequestFacts {
-        RequestFacts { request_id: self.request_id.clone(), client_address: self.client_address, trace: self.trace }
+        RequestFacts {
+            resource: Arc::clone(&self.resource),
+            arrival: self.started,
+            request_id: self.request_id.clone(),
+            client_address: self.client_address,
+            trace: self.trace,
+        }
+    }
+
+    /// Returns the path of the request.
+    pub(super) fn path(&self) -> &str {
+        self.path.as_ref().map_or("", PathAndQuery::path)
+    }
+
+    /// Returns the sender, if the request was admitted.
+    pub(super) fn caller(&self) -> Option<&Caller> {
+        match &self.identity {
+            Identity::Admitted(caller) => Some(caller),
+            Identity::Unknown | Identity::Rejected(_) => None,
+        }
+    }
+
+    /// Sends nothing: another report will have the decision.
+    pub(super) fn discard(&mut self) {
+        self.is_sent = true;
     }
 
     /// Records that the verification of the token begins now, for a trace.
@@ -132,7 +156,7 @@ impl DecisionReport {
             request_id: &self.request_id,
             time: self.time,
             method: &self.method,
-            path: self.path.as_ref().map_or("", PathAndQuery::path),
+            path: self.path(),
             status,
             code,
             report_only_denial: caller.and_then(Caller::report_only_denial),

@@ -87,16 +87,17 @@ where
                     // Polled after completion, for which `Future` specifies no result.
                     None => return Poll::Pending,
                 },
-                StateProj::Inner { future } => {
-                    let result = ready!(future.poll(cx));
-                    return Poll::Ready(match result {
-                        Ok(response) => Ok(this.context.pass(response)),
-                        Err(error) => {
-                            this.context.fail();
-                            Err(error)
-                        }
-                    });
-                }
+                StateProj::Inner { future } => match future.poll(cx) {
+                    Poll::Ready(Ok(response)) => return Poll::Ready(Ok(this.context.pass(response))),
+                    Poll::Ready(Err(error)) => {
+                        this.context.fail();
+                        return Poll::Ready(Err(error));
+                    }
+                    Poll::Pending => match ready!(this.context.poll_new_decision(cx)) {
+                        Ok(()) => continue,
+                        Err(rejected) => State::Respond { response: Some(this.context.reject(rejected)) },
+                    },
+                },
                 StateProj::Verifying { verification, pending } => {
                     let verified = ready!(verification.as_mut().poll(cx));
                     this.context.end_verification();

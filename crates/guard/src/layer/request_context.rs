@@ -1,26 +1,30 @@
 //! [`RequestContext`]: the state of one request from its arrival to the head of its response.
 
-use std::sync::Arc;
+use std::{
+    sync::Arc,
+    task::{Context, Poll, ready},
+};
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, Request, Response, StatusCode, header::AUTHORIZATION};
-use portcullis_metadata::{EscapedText, is_event_stream};
-use portcullis_verifier::{HeldToken, VerifiedToken};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, header::AUTHORIZATION};
+use portcullis_metadata::{AccessToken, EscapedText, is_event_stream};
+use portcullis_verifier::{HeldToken, VerifiedToken, Verifier};
 
 use super::{
-    admission::{Admission, Rejected, RequestHead},
+    admission::{Admission, Rejected, RequestHead, rejected_token},
     body::GuardBody,
     decision_report::DecisionReport,
 };
 use crate::{
-    authenticate::BearerCredentials,
-    caller::{Caller, RejectionCode},
+    authenticate::{self, BearerCredentials, NoBearerToken, Verification},
+    caller::{Caller, Identity, RejectionCode},
     cors::{self, AllowedOrigin},
     limit::Permit,
     request_id::{RequestId, X_REQUEST_ID},
     resource::ProtectedResource,
     respond::Rejection,
     settings::Authentication,
+    superseded_request::SupersededRequest,
 };
 
 const DPOP: HeaderName = HeaderName::from_static("dpop");
@@ -31,13 +35,18 @@ pub(super) struct RequestContext {
     allowed_origin: AllowedOrigin,
     /// Counts the request while it is in progress. It moves into the response body.
     permit: Option<Permit>,
+    /// The `Authorization` of an admitted request, until its response, for a [new decision](Caller::poll_new_decision).
+    credentials: Option<HeaderValue>,
+    /// The verification for a new decision.
+    verification: Option<Verification>,
 }
 
 impl RequestContext {
     /// Starts the state of a request that arrives now.
     pub(super) fn start<B>(resource: Arc<ProtectedResource>, request: &Request<B>) -> Self {
         let allowed_origin = resource.cors.allowed_origin(request.headers());
-        Self { report: DecisionReport::start(resource, request), allowed_origin, permit: None }
+        let report = DecisionReport::start(resource, request);
+        Self { report, allowed_origin, permit: None, credentials: None, verification: None }
     }
 
     /// Returns the requested resource.
@@ -62,10 +71,10 @@ impl RequestContext {
         self.permit = permit;
         let held_token = verified.as_ref().and_then(|verified| self.hold_introspected(verified, request.headers()));
         let headers = request.headers_mut();
-        headers.remove(AUTHORIZATION);
+        self.credentials = headers.remove(AUTHORIZATION);
         headers.remove(DPOP);
         headers.insert(X_REQUEST_ID, self.request_id().to_header_value());
-        let caller = Caller::new(verified, held_token, self.report.facts());
+        let caller = Caller::new(Identity { verified, held_token }, self.report.facts());
         if let Some(denial) = report_only_denial {
             caller.record_report_only_denial(denial.code());
         }
@@ -81,6 +90,69 @@ impl RequestContext {
         let Authentication::Required(verifier) = &self.resource().authentication else { return None };
         let token = BearerCredentials::read(headers).and_then(BearerCredentials::unverified_token).ok()?;
         verifier.hold(verified, token)
+    }
+
+    /// Makes the new decision that the service waits for, if it does. Ready when the service can go on, and pending if it waits
+    /// for something else.
+    ///
+    /// # Errors
+    /// Fails if the request is no longer admitted.
+    pub(super) fn poll_new_decision(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Rejected>> {
+        let Some(caller) = self.report.caller().filter(|caller| caller.new_decision().is_wanted()).cloned() else {
+            return Poll::Pending;
+        };
+        let identity = match self.resource().verifier().cloned() {
+            Some(verifier) if caller.verified().is_some() => {
+                let verified = ready!(self.poll_verified_again(&verifier, cx))?;
+                self.admit_again(&verifier, verified)?
+            }
+            _ => Identity::default(),
+        };
+        caller.new_decision().admit(identity);
+        Poll::Ready(Ok(()))
+    }
+
+    /// Verifies the token of an admitted request again, unless it is cached.
+    fn poll_verified_again(
+        &mut self,
+        verifier: &Arc<Verifier>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<VerifiedToken, Rejected>> {
+        let mut verification = match self.verification.take() {
+            Some(verification) => verification,
+            None => {
+                let token = self.token().map_err(|reason| Rejected::from(Rejection::NoBearerToken(reason)))?;
+                if let Some(verified) = verifier.cached(token) {
+                    return Poll::Ready(Ok(verified));
+                }
+                authenticate::verify(Arc::clone(verifier), AccessToken::new(token), self.request_id())
+            }
+        };
+        match verification.as_mut().poll(cx) {
+            Poll::Ready(verified) => Poll::Ready(verified.map_err(|error| rejected_token(&error).into())),
+            Poll::Pending => {
+                self.verification = Some(verification);
+                Poll::Pending
+            }
+        }
+    }
+
+    /// Applies the rules to a token that was verified again.
+    fn admit_again(&self, verifier: &Arc<Verifier>, verified: VerifiedToken) -> Result<Identity, Rejected> {
+        let rules = &self.resource().rules;
+        let authorized = rules.authorize(self.report.method(), self.report.path(), verified.principal());
+        if let Err(reason) = authorized {
+            let rejection = Rejection::not_authorized(reason, verified.principal());
+            return Err(Rejected { rejection, verified: Some(verified) });
+        }
+        let held_token = self.token().ok().and_then(|token| verifier.hold(&verified, token));
+        Ok(Identity { verified: Some(verified), held_token })
+    }
+
+    /// Returns the token of an admitted request.
+    fn token(&self) -> Result<&str, NoBearerToken> {
+        let credentials = self.credentials.as_ref().ok_or(NoBearerToken::Missing)?;
+        BearerCredentials::of_value(credentials).and_then(BearerCredentials::unverified_token)
     }
 
     /// Records that the verification of the token begins.
@@ -137,7 +209,14 @@ impl RequestContext {
     ///
     /// A GET whose event stream exceeds the limit is answered 429 instead. An unsafe method, such as POST, has been executed
     /// already, so its stream is passed on and counts as a request in progress.
-    pub(super) fn pass<B>(&mut self, response: Response<B>) -> Response<GuardBody<B>> {
+    pub(super) fn pass<B>(&mut self, mut response: Response<B>) -> Response<GuardBody<B>> {
+        if self.resource().is_superseded()
+            && let Some(SupersededRequest(request)) = response.extensions_mut().get_mut()
+        {
+            request.headers_mut().extend(self.credentials.take().map(|credentials| (AUTHORIZATION, credentials)));
+            self.report.discard();
+            return response.map(|body| GuardBody::inner(body, None));
+        }
         let permit = match self.permit.take() {
             Some(permit) if is_event_stream(response.headers()) => match permit.into_stream() {
                 Ok(permit) => Some(permit),

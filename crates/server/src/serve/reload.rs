@@ -143,6 +143,7 @@ impl Reloader {
         current.set_connection_limits(&plan);
         current.fetch_new_keys(&previous).await;
         self.state.store(Arc::clone(&current));
+        current.supersede_replaced();
         current.process().upstream_ends.set_upstreams(current.upstreams());
         let ended = current.end_sessions_of(&previous);
         let sessions_ended = ended.sessions.len();

@@ -9,11 +9,11 @@ use std::{
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-use http::{Request, Response};
+use http::{Request, Response, StatusCode};
 use http_body_util::{Either, Full};
 use hyper::body::Incoming;
 use pin_project_lite::pin_project;
-use portcullis_guard::Peer;
+use portcullis_guard::{Peer, SupersededRequest};
 use tower_service::Service;
 
 use super::{
@@ -58,7 +58,7 @@ impl Handler for Router {
         }
         state.forwarded_headers().examine(peer, request.headers());
         request.extensions_mut().insert(Peer(peer));
-        RouterFuture::Stack { future: stack.call(request) }
+        RouterFuture::Stack { future: stack.call(request), router: self.clone(), peer }
     }
 }
 
@@ -67,24 +67,41 @@ pin_project! {
     #[project = Projected]
     pub(super) enum RouterFuture {
         Own { response: Option<Response<Full<Bytes>>> },
-        Stack { #[pin] future: <Stack as Service<Request<RequestBody<Incoming>>>>::Future },
+        Stack {
+            #[pin]
+            future: <Stack as Service<Request<RequestBody<Incoming>>>>::Future,
+            router: Router,
+            peer: SocketAddr,
+        },
     }
 }
 
 impl Future for RouterFuture {
     type Output = Response<Either<StackBody, Full<Bytes>>>;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        match self.project() {
-            Projected::Own { response } => match response.take() {
-                Some(response) => Poll::Ready(response.map(Either::Right)),
-                // Polled after completion, for which `Future` specifies no result.
-                None => Poll::Pending,
-            },
-            Projected::Stack { future } => match ready!(future.poll(cx)) {
-                Ok(response) => Poll::Ready(response.map(Either::Left)),
-                Err(infallible) => match infallible {},
-            },
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        loop {
+            let next = match self.as_mut().project() {
+                Projected::Own { response } => match response.take() {
+                    Some(response) => return Poll::Ready(response.map(Either::Right)),
+                    // Polled after completion, for which `Future` specifies no result.
+                    None => return Poll::Pending,
+                },
+                Projected::Stack { future, router, peer } => match ready!(future.poll(cx)) {
+                    Ok(mut response) if response.status() == StatusCode::SERVICE_UNAVAILABLE => {
+                        match response.extensions_mut().remove() {
+                            // The configuration was replaced while the body arrived. The body is complete, so this happens once.
+                            Some(SupersededRequest(request)) => {
+                                router.handle(request.map(RequestBody::complete), *peer)
+                            }
+                            None => return Poll::Ready(response.map(Either::Left)),
+                        }
+                    }
+                    Ok(response) => return Poll::Ready(response.map(Either::Left)),
+                    Err(infallible) => match infallible {},
+                },
+            };
+            self.set(next);
         }
     }
 }

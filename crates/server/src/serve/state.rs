@@ -228,6 +228,11 @@ impl ServerState {
         self.process.streams.sweep();
     }
 
+    /// Lets this configuration decide about requests whose body is still arriving. Call this when new requests use it.
+    pub(super) fn supersede_replaced(&self) {
+        self.replaced.in_use().for_each(|replaced| replaced.mark_superseded());
+    }
+
     /// Marks the requests in progress as cancelled by the shutdown.
     pub(super) fn cut_off(&self) {
         self.resources.iter().for_each(|resource| resource.protected.mark_shutting_down());

@@ -9,6 +9,7 @@ use std::{
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
+use http_body_util::{Either, Full};
 use pin_project_lite::pin_project;
 use tokio::time::{Instant, Sleep, sleep_until};
 
@@ -27,7 +28,7 @@ pin_project! {
     /// A request's body.
     pub(crate) struct RequestBody<B> {
         #[pin]
-        body: B,
+        body: Either<B, Full<Bytes>>,
         unread: Option<UnreadBytes>,
         times: BodyTimeouts,
         pause: Option<Pin<Box<Sleep>>>,
@@ -41,7 +42,13 @@ impl<B: Body> RequestBody<B> {
         if let Some(unread) = &unread {
             unread.set(!body.is_end_stream());
         }
-        Self { body, unread, times, pause: None, deadline: None }
+        Self { body: Either::Left(body), unread, times, pause: None, deadline: None }
+    }
+
+    /// Wraps a body that has arrived. It never waits.
+    pub(crate) fn complete(body: Bytes) -> Self {
+        let times = BodyTimeouts { pause: Duration::MAX, whole: Duration::MAX };
+        Self { body: Either::Right(Full::new(body)), unread: None, times, pause: None, deadline: None }
     }
 }
 
@@ -81,7 +88,7 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
-    use http_body_util::{BodyExt as _, Full};
+    use http_body_util::BodyExt as _;
 
     const TIMES: BodyTimeouts = BodyTimeouts { pause: Duration::from_secs(30), whole: Duration::from_secs(300) };
 
