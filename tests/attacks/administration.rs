@@ -1,7 +1,14 @@
 //! Attacks on the listener for administrators: wrong tokens, web pages, hosts, and requests that are too large.
 
-use portcullis_scenarios::{Administration, Deployment, Portcullis, Request, Scratch};
+use std::time::Duration;
+
+use portcullis_scenarios::{Administration, Deployment, Portcullis, Request, Scratch, TIMEOUT};
 use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::UnixStream,
+    time::timeout,
+};
 
 fn list() -> Request {
     Request::new("GET", "/v1/sessions")
@@ -108,6 +115,48 @@ async fn wrong_methods() {
         let allow = format!("\r\nallow: {}\r\n", method.to_ascii_lowercase());
         assert!(head.contains(&allow), "{head}");
         assert!(body.contains("admin.method_not_allowed"), "{head}");
+    }
+}
+
+/// E12, L9: clients that send nothing, or never finish a head, do not keep administrators out of the unix socket.
+#[tokio::test]
+async fn silent_connections() {
+    // 40 silent connections would last 20 s in front of the administrator's if each could stay for the 10 s without a request.
+    const LIMIT: Duration = Duration::from_secs(15);
+    let administration = Administration::default();
+    let _deployment = administration.of(Deployment::builder(), "").start().await;
+    let mut held = Vec::new();
+    for number in 0..40 {
+        let mut stream = UnixStream::connect(administration.socket()).await.unwrap();
+        if number % 2 == 0 {
+            stream.write_all(b"GET /v1/sessions HTTP/1.1\r\nX-Slow: ").await.unwrap();
+        }
+        held.push(stream);
+    }
+    let listed = timeout(LIMIT, administration.sessions("")).await.expect("a response");
+    assert_eq!(listed["total"], 0, "{listed}");
+
+    for mut stream in held {
+        let closed = timeout(TIMEOUT, stream.read_to_end(&mut Vec::new())).await;
+        assert!(closed.is_ok(), "the connection stays open");
+    }
+}
+
+/// E12, L9: an administrator's connection stays open between requests, longer than one without a token.
+#[tokio::test]
+async fn an_authenticated_connection_stays_open() {
+    let administration = Administration::default();
+    let _deployment = administration.of(Deployment::builder(), "").start().await;
+    let mut stream = UnixStream::connect(administration.socket()).await.unwrap();
+    let mut silent = UnixStream::connect(administration.socket()).await.unwrap();
+    let request = list().bearer(Administration::TOKEN).to_bytes();
+    for _ in 0..2 {
+        stream.write_all(&request).await.unwrap();
+        let mut answer = vec![0; 4096];
+        let length = timeout(TIMEOUT, stream.read(&mut answer)).await.unwrap().unwrap();
+        assert!(answer[..length].starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&answer[..length]));
+        // Opened later than the other, and closed after its 2 s.
+        timeout(TIMEOUT, silent.read_to_end(&mut Vec::new())).await.unwrap().unwrap();
     }
 }
 

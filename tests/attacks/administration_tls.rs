@@ -1,6 +1,6 @@
 //! The listener for administrators on all addresses of the machine, with TLS.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use portcullis_scenarios::{
     Administration, Deployment, Finished, Portcullis, PrivateAuthority, Request, ReservedPort, Scratch, TIMEOUT,
@@ -123,5 +123,27 @@ async fn hosts_and_tokens_are_checked() {
         assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{answer}");
         assert!(answer.contains(code), "{answer}");
         assert!(!answer.contains("alice"), "{answer}");
+    }
+}
+
+/// E12, L9: clients that stay silent during or after the TLS handshake do not keep administrators out.
+#[tokio::test]
+async fn silent_handshakes() {
+    let listener = Listener::start().await;
+    let mut held = Vec::new();
+    for number in 0..40 {
+        let mut stream = TcpStream::connect(listener.port.address()).await.unwrap();
+        if number % 2 == 0 {
+            // The beginning of a record with a ClientHello.
+            stream.write_all(&[0x16, 0x03, 0x01, 0x02, 0x00, 0x01]).await.unwrap();
+        }
+        held.push(stream);
+    }
+    // As in `silent_connections`.
+    let answer = timeout(Duration::from_secs(15), listener.send(list("localhost"))).await.expect("a response");
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    for mut stream in held {
+        // A reset closes it, too.
+        let _ = timeout(TIMEOUT, stream.read_to_end(&mut Vec::new())).await.expect("the connection stays open");
     }
 }

@@ -83,7 +83,13 @@ async fn accept(
 
 /// Acquires a permit. At the limit, the longest idle connection is closed for the new one; when all have requests in
 /// progress, the new one waits.
-async fn acquire_permit(permits: &Arc<Semaphore>, connections: &ConnectionTable) -> io::Result<OwnedSemaphorePermit> {
+///
+/// # Errors
+/// Fails when the semaphore is closed.
+pub(super) async fn acquire_permit(
+    permits: &Arc<Semaphore>,
+    connections: &ConnectionTable,
+) -> io::Result<OwnedSemaphorePermit> {
     loop {
         if let Ok(permit) = Arc::clone(permits).try_acquire_owned() {
             return Ok(permit);

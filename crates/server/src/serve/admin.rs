@@ -3,8 +3,12 @@
 //! It runs on the control runtime, apart from the requests of clients. Each request must have the token, a permitted `Host` and
 //! no `Origin`, and each is logged and audited, except successful requests for metrics. An action continues when its client
 //! disconnects.
+//!
+//! A connection without a valid token cannot keep administrators out: it is closed after [`AUTHENTICATION_TIMEOUT`], and earlier if
+//! it is idle and the place is needed.
 
 mod access;
+mod authenticated;
 mod confirmation;
 mod dropping;
 mod ending;
@@ -15,7 +19,7 @@ mod report;
 mod request;
 mod response;
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
 use tokio::{
@@ -26,12 +30,14 @@ use tokio::{
 
 use self::{
     access::AccessPolicy,
+    authenticated::Authenticated,
     handler::{AdminContext, AdminHandler},
     listener::{Accepted, AcceptedStream, Listening},
 };
 use super::{
+    accept::acquire_permit,
     changed_files::{CHECK_PERIOD, CertificateFiles},
-    connection::{self, ConnectionLimits, activity::Activity, request_body::BodyTimeouts},
+    connection::{self, ConnectionLimits, activity::Activity, request_body::BodyTimeouts, table::ConnectionTable},
     state::ServerState,
     tls::Tls,
 };
@@ -39,9 +45,11 @@ use crate::plan::AdminPlan;
 
 pub(crate) use self::listener::AdminListener;
 
-/// The maximum number of connections, including those that have ended while their actions continue. Further ones wait in the
-/// backlog of the socket.
+/// The maximum number of connections, including those that have ended while their actions continue. At this number, an idle
+/// connection is closed for a new one; if none is idle, the new one waits.
 const MAX_CONNECTIONS: u32 = 16;
+/// The time from the accepted connection to the head of a request with a valid token. It includes the TLS handshake.
+const AUTHENTICATION_TIMEOUT: Duration = Duration::from_secs(2);
 /// The pause after a failed accept.
 const ERROR_PAUSE: Duration = Duration::from_millis(100);
 
@@ -84,16 +92,22 @@ impl AdminServer {
     pub(super) async fn run(mut self, stop: watch::Receiver<bool>) {
         tracing::info!(admin.listen = %self.listener, "listening for administrators");
         let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS as usize));
+        let table = Arc::new(ConnectionTable::default());
         let mut connections = JoinSet::new();
         let mut certificate_checks = interval(CHECK_PERIOD);
         certificate_checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut stopped = stop.clone();
+        // Kept across iterations, because it owns a connection while it waits for a permit.
+        let mut accepting = pin!(accept(&self.listener, &permits, &table));
         loop {
             tokio::select! {
-                Some((accepted, permit)) = accept(&self.listener, &permits) => {
-                    let tls = self.tls.clone();
-                    let context = Arc::clone(&self.context);
-                    connections.spawn(serve(accepted, tls, context, permit, stop.clone()));
+                accepted = accepting.as_mut() => {
+                    accepting.set(accept(&self.listener, &permits, &table));
+                    // Nothing closes the semaphore.
+                    let Some((accepted, permit)) = accepted else { break };
+                    spawn(&mut connections, &table, |activity| {
+                        serve(accepted, self.tls.clone(), Arc::clone(&self.context), permit, activity, stop.clone())
+                    });
                 }
                 Some(_) = connections.join_next() => {}
                 _ = certificate_checks.tick() => self.certificate.iter_mut().for_each(CertificateFiles::check),
@@ -101,18 +115,21 @@ impl AdminServer {
             }
         }
         while connections.join_next().await.is_some() {}
-        // Actions whose clients have disconnected hold the remaining permits. Nothing closes the semaphore.
+        // Actions whose clients have disconnected hold the remaining permits.
         let _ = permits.acquire_many(MAX_CONNECTIONS).await;
     }
 }
 
-/// Accepts a connection once there is a permit for it. Logs each failure, and pauses after it. Returns `None` only if the
+/// Accepts a connection, and waits for its permit. Logs each failed accept, and pauses after it. Returns `None` only if the
 /// semaphore is closed.
-async fn accept(listener: &Listening, permits: &Arc<Semaphore>) -> Option<(Accepted, OwnedSemaphorePermit)> {
-    let permit = Arc::clone(permits).acquire_owned().await.ok()?;
+async fn accept(
+    listener: &Listening,
+    permits: &Arc<Semaphore>,
+    table: &ConnectionTable,
+) -> Option<(Accepted, OwnedSemaphorePermit)> {
     loop {
         match listener.accept().await {
-            Ok(accepted) => return Some((accepted, permit)),
+            Ok(accepted) => return Some((accepted, acquire_permit(permits, table).await.ok()?)),
             Err(error) => {
                 tracing::warn!(error = %error, "a connection of an administrator was not accepted");
                 sleep(ERROR_PAUSE).await;
@@ -121,31 +138,57 @@ async fn accept(listener: &Listening, permits: &Arc<Semaphore>) -> Option<(Accep
     }
 }
 
-/// Serves a connection until it ends or `stop` is true. Its permit is held until its actions have ended, too.
+/// Starts the task of a connection, and adds the connection to the table.
+fn spawn<F>(connections: &mut JoinSet<()>, table: &Arc<ConnectionTable>, serve: impl FnOnce(Arc<Activity>) -> F)
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let activity = Activity::new();
+    let entry = table.add(Arc::clone(&activity));
+    let slot = entry.slot();
+    let served = serve(activity);
+    let task = connections.spawn(async move {
+        let _entry = entry;
+        served.await;
+    });
+    table.set_task(slot, task);
+}
+
+/// Serves a connection until it ends, `stop` is true, or it has had no valid token in time. Its permit is held until its actions
+/// have ended, too.
 async fn serve(
     accepted: Accepted,
     tls: Option<Tls>,
     context: Arc<AdminContext>,
     permit: OwnedSemaphorePermit,
+    activity: Arc<Activity>,
     stop: watch::Receiver<bool>,
 ) {
     let Accepted { stream, peer } = accepted;
-    let handler = AdminHandler { context, peer, permit: Arc::new(permit) };
-    let protocol = connection::protocol(LIMITS);
-    // The handler has the client's address.
-    let address = SocketAddr::from(([0; 4], 0));
-    let activity = Activity::new();
-    match (stream, tls) {
-        (AcceptedStream::Unix(stream), _) => {
-            connection::serve(stream, address, &protocol, LIMITS, handler, activity, stop).await;
+    let authenticated = Authenticated::default();
+    let handler = AdminHandler { context, peer, authenticated: authenticated.clone(), permit: Arc::new(permit) };
+    let served = async {
+        let protocol = connection::protocol(LIMITS);
+        // The handler has the client's address.
+        let address = SocketAddr::from(([0; 4], 0));
+        match (stream, tls) {
+            (AcceptedStream::Unix(stream), _) => {
+                connection::serve(stream, address, &protocol, LIMITS, handler, activity, stop).await;
+            }
+            (AcceptedStream::Tcp(stream), None) => {
+                connection::serve(stream, address, &protocol, LIMITS, handler, activity, stop).await;
+            }
+            (AcceptedStream::Tcp(stream), Some(tls)) => match tls.accept(stream).await {
+                Ok(stream) => connection::serve(stream, address, &protocol, LIMITS, handler, activity, stop).await,
+                Err(error) => tracing::debug!(error = %error, "a connection of an administrator failed"),
+            },
         }
-        (AcceptedStream::Tcp(stream), None) => {
-            connection::serve(stream, address, &protocol, LIMITS, handler, activity, stop).await;
+    };
+    tokio::select! {
+        () = served => {}
+        () = authenticated.missing_after(AUTHENTICATION_TIMEOUT) => {
+            tracing::debug!("a connection without a valid token was closed");
         }
-        (AcceptedStream::Tcp(stream), Some(tls)) => match tls.accept(stream).await {
-            Ok(stream) => connection::serve(stream, address, &protocol, LIMITS, handler, activity, stop).await,
-            Err(error) => tracing::debug!(error = %error, "a connection of an administrator failed"),
-        },
     }
 }
 
@@ -220,7 +263,7 @@ mod tests {
         let (mut client, server) = UnixStream::pair().unwrap();
         let accepted = Accepted { stream: AcceptedStream::Unix(server), peer: AdminPeer::User(0) };
         let (_running, stop) = watch::channel(false);
-        let connection = tokio::spawn(serve(accepted, None, context, permit, stop));
+        let connection = tokio::spawn(serve(accepted, None, context, permit, Activity::new(), stop));
         let body = format!("{{\"issuer\":\"http://{address}\"}}");
         let head = format!(
             "POST /v1/tokens/drop HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\nContent-Type: \

@@ -11,6 +11,7 @@ use tokio::{sync::OwnedSemaphorePermit, task};
 
 use super::{
     access::{AccessPolicy, Role},
+    authenticated::Authenticated,
     dropping, ending, listing,
     report::Report,
     request::{self, ListRequest, Route},
@@ -38,6 +39,7 @@ pub(super) struct AdminContext {
 pub(super) struct AdminHandler {
     pub(super) context: Arc<AdminContext>,
     pub(super) peer: AdminPeer,
+    pub(super) authenticated: Authenticated,
     /// The permit of the connection, which its actions hold, too.
     pub(super) permit: Arc<OwnedSemaphorePermit>,
 }
@@ -47,12 +49,12 @@ impl Handler for AdminHandler {
     type Future = Pin<Box<dyn Future<Output = Response<Full<Bytes>>> + Send>>;
 
     fn handle(&self, request: Request<RequestBody<Incoming>>, _: SocketAddr) -> Self::Future {
-        let Self { context, peer, permit } = self.clone();
+        let Self { context, peer, authenticated, permit } = self.clone();
         // A task of its own, so that the action is completed and reported even if the client disconnects.
         let action = tokio::spawn(async move {
             let _permit = permit;
             let mut report = Report::new(peer);
-            let result = context.respond(request, &mut report).await;
+            let result = context.respond(request, &authenticated, &mut report).await;
             report.finish(&context.state.load(), result.as_ref().err());
             result.unwrap_or_else(|error| error.response())
         });
@@ -65,10 +67,12 @@ impl AdminContext {
     async fn respond(
         &self,
         request: Request<RequestBody<Incoming>>,
+        authenticated: &Authenticated,
         report: &mut Report,
     ) -> Result<Response<Full<Bytes>>, AdminError> {
         let (head, body) = request.into_parts();
         let role = self.policy.check(&head)?;
+        authenticated.set();
         let route = Route::of(&head)?;
         report.action = route.action();
         if role != Role::Administrator && route != Route::ReadMetrics {
