@@ -48,6 +48,21 @@ async fn tokens_around_the_limit() {
     assert_eq!(deployment.upstream.count(), before, "a request reached the upstream");
 }
 
+/// J1, L9: an access line has a bounded part of a long method and path, so that long requests do not displace the lines of others.
+#[tokio::test]
+async fn access_lines_of_long_requests() {
+    let deployment = Deployment::start().await;
+    let long_path = format!("/{}", "p".repeat(20 << 10));
+    let response = deployment.send(Request::new("GET", &long_path)).await;
+    assert_eq!(response.status, 404, "{response:?}");
+    let line = deployment.portcullis.access_line(&response).await;
+    assert_eq!(line["http.path"], format!("/{}…", "p".repeat(255)), "{line}");
+
+    let response = deployment.send(Request::new(&"M".repeat(20 << 10), "/")).await;
+    let line = deployment.portcullis.access_line(&response).await;
+    assert_eq!(line["http.method"], format!("{}…", "M".repeat(256)), "{line}");
+}
+
 /// C9, F4: the head can have other fields in addition to the largest token.
 #[tokio::test]
 async fn other_fields_beside_the_largest_token() {

@@ -231,6 +231,31 @@ mod tests {
         assert!(long.len() < 1000, "{}", long.len());
     }
 
+    /// J1: a long method or path is truncated, in both formats.
+    #[test]
+    fn long_methods_and_paths_are_truncated() {
+        for format in [LogFormat::Json, LogFormat::Human] {
+            let log = AccessLog::without_writer(format);
+            log.write(&Line {
+                request_id: "an-id",
+                time: UnixTime::from_secs(1_800_000_000),
+                method: &Method::from_bytes(&[b'M'; 10_000]).unwrap(),
+                path: &format!("/{}", "p".repeat(30_000)),
+                status: StatusCode::NOT_FOUND,
+                code: None,
+                principal: None,
+                latency: Duration::ZERO,
+                details: Details::default(),
+            });
+            let mut out = Vec::new();
+            log.flush(&mut out).unwrap();
+            let line = String::from_utf8(out).unwrap();
+            assert!(line.contains(&format!("{}…", "M".repeat(256))), "{line}");
+            assert!(line.contains(&format!("/{}…", "p".repeat(255))), "{line}");
+            assert!(line.len() < 1000, "{}", line.len());
+        }
+    }
+
     /// J8: deceptive characters in a path and a subject are escaped, and a JSON line keeps their value.
     #[test]
     fn text_from_peers_is_escaped() {

@@ -13,7 +13,8 @@ use crate::telemetry::{
     microseconds, timestamp, truncated,
 };
 
-/// The content of one line. It has no headers, queries or tokens.
+/// The content of one line. It has no headers, queries or tokens. The line has at most [`MAX_TEXT`] bytes of each of method, path
+/// and operation, so that long requests do not displace the lines of others.
 pub(crate) struct Line<'a> {
     pub(crate) request_id: &'a str,
     pub(crate) time: UnixTime,
@@ -54,8 +55,8 @@ impl<'a> Line<'a> {
         object.plain_text("level", "INFO");
         object.plain_text("message", "request");
         object.plain_text("request.id", self.request_id);
-        object.text("http.method", self.method.as_str());
-        object.text("http.path", self.path);
+        object.text("http.method", &self.bounded_method());
+        object.text("http.path", &self.bounded_path());
         object.number("http.status", self.status.as_u16());
         object.number("latency.us", microseconds(self.latency));
         if let Some(upstream) = self.details.upstream {
@@ -76,8 +77,8 @@ impl<'a> Line<'a> {
         // Writing to a vector does not fail.
         let _ = write!(out, "{}  INFO request", timestamp(self.time));
         write_field(out, "request.id", self.request_id);
-        write_field(out, "http.method", self.method.as_str());
-        let _ = write!(out, " http.path={}", EscapedText(self.path));
+        write_field(out, "http.method", &self.bounded_method());
+        let _ = write!(out, " http.path={}", EscapedText(&self.bounded_path()));
         write_field(out, "http.status", self.status.as_str());
         write_field(out, "latency.us", itoa::Buffer::new().format(microseconds(self.latency)));
         if let Some(upstream) = self.details.upstream {
@@ -95,6 +96,14 @@ impl<'a> Line<'a> {
                 write_string(out, &value);
             }
         }
+    }
+
+    fn bounded_method(&self) -> Cow<'a, str> {
+        truncated(self.method.as_str(), MAX_TEXT)
+    }
+
+    fn bounded_path(&self) -> Cow<'a, str> {
+        truncated(self.path, MAX_TEXT)
     }
 
     fn optional_members(&self) -> [(&'static str, Option<Cow<'_, str>>); 8] {
