@@ -41,6 +41,23 @@ async fn the_span_of_a_request_has_its_decision() {
     assert_eq!(exported.access_line["trace.id"], request.text("traceId"));
 }
 
+/// J7: a method that a client invents is in an attribute, and not in the name of the span, by which receivers group.
+#[tokio::test]
+async fn an_invented_method_names_no_span() {
+    let receiver = accepting_receiver().await;
+    let deployment = deployment(&receiver, "sample = 1").await;
+    let invented = "INVENTED".repeat(100);
+    let request = Request::new(&invented, Deployment::ENDPOINT).bearer(&deployment.good_token());
+    let response = deployment.send(request).await;
+    assert_eq!(response.status, 405, "{response:?}");
+    deployment.portcullis.stop().await;
+    let spans = exported_spans(&receiver);
+    let span = spans.iter().find(|span| span.json["kind"] == SERVER).expect("the span of the request");
+    assert_eq!(span.text("name"), "HTTP /mcp");
+    assert_eq!(span.attributes["http.request.method"], "_OTHER");
+    assert_eq!(span.attributes["http.request.method_original"], format!("{}…", &invented[..256]));
+}
+
 /// J7: the upstream's span is a child of the request's, and within its time.
 #[tokio::test]
 async fn the_span_of_the_upstream_is_a_child() {

@@ -45,7 +45,8 @@ fn spans_of(span: &RequestSpan) -> Vec<Value> {
     let is_failure = span.status.is_server_error();
     let error_type = span.code.filter(|_| is_failure);
     let mut all = attributes(&[
-        ("http.request.method", Some(&span.method)),
+        ("http.request.method", Some(span.method.attribute())),
+        ("http.request.method_original", span.method.original()),
         ("url.path", Some(&span.path)),
         ("portcullis.resource", Some(span.resource.as_str())),
         ("portcullis.request.id", Some(span.request_id.as_str())),
@@ -58,7 +59,8 @@ fn spans_of(span: &RequestSpan) -> Vec<Value> {
     let status = json!({ "intValue": span.status.as_u16().to_string() });
     all.push(json!({ "key": "http.response.status_code", "value": status }));
     let whole = Timing::new(Duration::ZERO, span.latency);
-    let mut request = json_span(span, &format!("{} {}", span.method, span.path), SERVER, context.span_id(), whole);
+    let name = format!("{} {}", span.method.span_name(), span.path);
+    let mut request = json_span(span, &name, SERVER, context.span_id(), whole);
     request["attributes"] = all.into();
     if let Some(parent) = context.parent_id() {
         request["parentSpanId"] = hexadecimal(&parent).into();

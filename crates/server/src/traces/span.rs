@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use http::StatusCode;
+use http::{Method, StatusCode};
 use portcullis_guard::{Decision, Operation, RequestId, Timing, TraceContext};
 use portcullis_metadata::{ResourceUri, UnixTime};
 
@@ -16,7 +16,7 @@ pub(super) struct RequestSpan {
     pub(super) latency: Duration,
     pub(super) verification: Option<Timing>,
     pub(super) upstream: Option<Timing>,
-    pub(super) method: String,
+    pub(super) method: SpanMethod,
     pub(super) path: String,
     pub(super) status: StatusCode,
     pub(super) resource: ResourceUri,
@@ -25,6 +25,60 @@ pub(super) struct RequestSpan {
     /// The JSON-RPC method.
     pub(super) operation: Option<String>,
     pub(super) tool: Option<String>,
+}
+
+/// The method of a request, as the semantic conventions of OpenTelemetry for HTTP spans have it. Clients can invent methods, and
+/// receivers group spans by their names.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum SpanMethod {
+    Known(Method),
+    /// Another method than those of RFC 9110 and PATCH (RFC 5789), truncated.
+    Other(String),
+}
+
+impl SpanMethod {
+    fn new(method: &Method) -> Self {
+        const KNOWN: [Method; 9] = [
+            Method::CONNECT,
+            Method::DELETE,
+            Method::GET,
+            Method::HEAD,
+            Method::OPTIONS,
+            Method::PATCH,
+            Method::POST,
+            Method::PUT,
+            Method::TRACE,
+        ];
+        if KNOWN.contains(method) {
+            Self::Known(method.clone())
+        } else {
+            Self::Other(truncated(method.as_str(), MAX_TEXT).into_owned())
+        }
+    }
+
+    /// Returns the method's part of the name of a span.
+    pub(super) fn span_name(&self) -> &str {
+        match self {
+            Self::Known(method) => method.as_str(),
+            Self::Other(_) => "HTTP",
+        }
+    }
+
+    /// Returns the value of `http.request.method`.
+    pub(super) fn attribute(&self) -> &str {
+        match self {
+            Self::Known(method) => method.as_str(),
+            Self::Other(_) => "_OTHER",
+        }
+    }
+
+    /// Returns the value of `http.request.method_original`.
+    pub(super) fn original(&self) -> Option<&str> {
+        match self {
+            Self::Known(_) => None,
+            Self::Other(method) => Some(method),
+        }
+    }
 }
 
 impl RequestSpan {
@@ -37,7 +91,7 @@ impl RequestSpan {
             latency: decision.latency,
             verification: decision.verification,
             upstream: decision.upstream,
-            method: bounded(decision.method.as_str()),
+            method: SpanMethod::new(decision.method),
             path: bounded(decision.path),
             status: decision.status,
             resource: decision.resource.clone(),
@@ -45,6 +99,25 @@ impl RequestSpan {
             code: decision.code,
             operation: decision.operation.map(|operation| bounded(operation.name())),
             tool: decision.operation.and_then(Operation::tool).map(bounded),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// J7: a method that a client invents is not part of the name of a span, and is truncated.
+    #[test]
+    fn only_known_methods_are_in_names() {
+        let known = SpanMethod::new(&Method::POST);
+        assert_eq!((known.span_name(), known.attribute(), known.original()), ("POST", "POST", None));
+        for method in ["post", "INVENTED", &"X".repeat(10_000)] {
+            let other = SpanMethod::new(&Method::from_bytes(method.as_bytes()).unwrap());
+            assert_eq!((other.span_name(), other.attribute()), ("HTTP", "_OTHER"));
+            let original = other.original().unwrap();
+            assert!(original.len() <= MAX_TEXT + '…'.len_utf8(), "{original}");
+            assert!(method.starts_with(original.trim_end_matches('…')), "{original}");
         }
     }
 }
