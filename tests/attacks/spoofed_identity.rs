@@ -50,6 +50,14 @@ const ASSERTED: &[&str] = &[
     "X-Appengine-User-Email",
     "Impersonate-User",
     "Tailscale-User-Login",
+    "X-Hasura-Role",
+    "X-Hasura-User-Id",
+    "X-RH-Identity",
+    "X-Subject",
+    "X-Scopes",
+    "X-MCP-Subject",
+    "x-mcp-authenticated",
+    "X_MCP_Subject",
 ];
 
 /// Returns a request with all of these headers and another one.
@@ -74,11 +82,26 @@ async fn asserted_headers_are_removed() {
     assert_eq!(seen.header("x-forwarded-for"), Some("127.0.0.1"));
 }
 
+/// L8: the headers of MCP and of tracing systems are forwarded: they are no assertions of a proxy.
+#[tokio::test]
+async fn protocol_and_trace_headers_are_forwarded() {
+    let deployment = Deployment::start().await;
+    let token = deployment.good_token();
+    let names = ["Mcp-Param-Region", "b3", "X-B3-TraceId", "X-Datadog-Trace-Id", "X-Amzn-Trace-Id", "uber-trace-id"];
+    let request = names.iter().fold(Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&token), |request, name| {
+        request.header(name, "of-the-client")
+    });
+    let (_, seen) = forwarded(&deployment, request).await;
+    for name in names {
+        assert_eq!(seen.header(name), Some("of-the-client"), "{name}");
+    }
+}
+
 /// L8: `identity_headers` sets such a header from the token, and `forward_headers` forwards the client's.
 #[tokio::test]
 async fn configured_headers() {
     let settings = "identity_headers = { X-User = \"sub\", X-Forwarded-User = \"sub\" }\n\
-                    forward_headers = [\"X-Real-IP\", \"CF-Connecting-IP\"]";
+                    forward_headers = [\"X-Real-IP\", \"CF-Connecting-IP\", \"X-MCP-Subject\"]";
     let deployment = Deployment::builder().resource(settings).start().await;
     let token = deployment.token().subject("alice").sign();
     let (_, seen) = forwarded(&deployment, spoofed(&token)).await;
@@ -88,9 +111,9 @@ async fn configured_headers() {
     }
     let forwarded: Vec<_> =
         seen.headers.iter().filter(|(_, value)| *value == "203.0.113.66").map(|(name, _)| name).collect();
-    assert_eq!(forwarded.len(), 2, "{forwarded:?}");
+    assert_eq!(forwarded.len(), 3, "{forwarded:?}");
 
-    for name in ["x-real-ip", "cf-connecting-ip"] {
+    for name in ["x-real-ip", "cf-connecting-ip", "x-mcp-subject"] {
         assert_eq!(seen.header(name), Some("203.0.113.66"), "{name}");
     }
 }

@@ -84,9 +84,11 @@ const TABLE: &[Row] = &[
     prefix("x-forward"),                  // Squid and most proxies: X-Forwarded, X-Forwarded-*
     prefix("x-goog-authenticated-user-"), // Google IAP
     prefix("x-goog-iap-"),                // Google IAP: X-Goog-IAP-JWT-Assertion
+    prefix("x-hasura-"),                  // Hasura GraphQL Engine: X-Hasura-Role, -User-Id, -Admin-Secret
     exact("x-id-token"),                  // Apache APISIX
     exact("x-jwt-assertion"),             // WSO2
     exact("x-jwt-payload"),               // Istio
+    prefix("x-mcp-"),                     // MCP gateways: X-MCP-Subject, -Authenticated. MCP itself defines Mcp-*.
     prefix("x-ms-client-principal"),      // Azure App Service: X-MS-CLIENT-PRINCIPAL, -ID, -NAME, -IDP
     prefix("x-ms-token-"),                // Azure App Service: X-MS-TOKEN-AAD-*
     exact("x-nf-client-connection-ip"),   // Netlify
@@ -99,7 +101,10 @@ const TABLE: &[Row] = &[
     exact("x-proxyuser-ip"),              // older proxies
     prefix("x-real-"),                    // NGINX: X-Real-IP
     prefix("x-remote-"),                  // Kubernetes: X-Remote-User, -Group, -Extra-*; X-Remote-IP, -Addr
+    exact("x-rh-identity"),               // Red Hat
+    exact("x-scopes"),                    // common
     prefix("x-ssl-"),                     // NGINX, HAProxy: X-SSL-Client-*, X-SSL-Cert
+    exact("x-subject"),                   // common
     prefix("x-sucuri-"),                  // Sucuri: X-Sucuri-ClientIP
     prefix("x-tls-"),                     // NGINX, HAProxy: X-TLS-Client-*
     exact("x-true-client-ip"),            // older proxies
@@ -177,11 +182,18 @@ mod tests {
             "x-forwarded-user",
             "x-goog-authenticated-user-email",
             "x-goog-iap-jwt-assertion",
+            "x-hasura-role",
+            "x-hasura-user-id",
+            "x-mcp-authenticated",
+            "x-mcp-subject",
             "x-ms-client-principal",
             "x-ms-client-principal-name",
             "x-real-ip",
             "x-remote-user",
+            "x-rh-identity",
+            "x-scopes",
             "x-ssl-client-cert",
+            "x-subject",
             "x-user",
             "x-user-id",
         ] {
@@ -192,6 +204,11 @@ mod tests {
             "a",
             "accept",
             "cache-control",
+            "mcp-method",
+            "mcp-name",
+            "mcp-param-region",
+            "mcp-protocol-version",
+            "mcp-session-id",
             "origin",
             "referer",
             "sec-fetch-mode",
@@ -199,7 +216,9 @@ mod tests {
             "user-agent",
             "x-api-key",
             "x-auth-token",
+            "x-b3-traceid",
             "x-custom",
+            "x-datadog-trace-id",
             "x-requested-with",
             "x-user-agent",
             "zz",
