@@ -6,16 +6,14 @@ use anyhow::{Context as _, ensure};
 
 use crate::{
     binaries::{self, Features},
-    release::{FileMode, Release, install},
+    release::{FileMode, Release, install, install_content},
     report::Step,
-    shell,
+    roots, shell,
     target::Target,
 };
 
 /// The maximum size of the files in the image.
 const MAX_SIZE: u64 = 20_000_000;
-/// The root certificates of the machine that builds the image.
-const CERTIFICATES: &str = "/etc/ssl/certs/ca-certificates.crt";
 
 /// Builds the image, runs it if this machine can, and writes it as an archive that `docker load` and `podman load` read.
 ///
@@ -27,8 +25,7 @@ pub(crate) fn build(release: &Release, target: &Target) -> anyhow::Result<Step> 
     for file in ["passwd", "group"] {
         install(&release.deploy("container").join(file), &context.join(file), FileMode::Data)?;
     }
-    install(Path::new(CERTIFICATES), &context.join("ca-certificates.crt"), FileMode::Data)
-        .context("install ca-certificates")?;
+    install_content(roots::pem().as_bytes(), &context.join("ca-certificates.crt"), FileMode::Data)?;
     let size = size_of_files(&context)?;
     ensure!(size <= MAX_SIZE, "the image has {size} bytes, more than {MAX_SIZE}");
     fs::create_dir_all(context.join("state"))?;

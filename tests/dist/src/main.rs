@@ -13,8 +13,11 @@ mod image;
 mod manual;
 mod memory;
 mod npm;
+mod provenance;
+mod python;
 mod release;
 mod report;
+mod roots;
 mod sbom;
 mod shell;
 mod target;
@@ -111,7 +114,10 @@ fn main() -> anyhow::Result<()> {
             report.add(&format!("check {triple}"), || foreign::check(&release, triple));
         }
     }
-    report.add("checksums", || release.checksums());
+    let packages = report.files();
+    report.add("provenance", || provenance::write(&release, &packages));
+    let files = report.files();
+    report.add("checksums", || release.checksums(&files));
     report.finish()
 }
 

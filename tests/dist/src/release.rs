@@ -1,7 +1,7 @@
 //! What all packages of a release have in common: version, time and folders.
 
 use std::{
-    fmt::Write as _,
+    collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
     process::Command,
@@ -66,23 +66,31 @@ impl Release {
         Ok(folder)
     }
 
-    /// Writes `SHA256SUMS` with all packages. `sha256sum --check SHA256SUMS` verifies them.
+    /// Writes `SHA256SUMS` with the files that this build has written, and no others of the folder. `sha256sum --check SHA256SUMS`
+    /// verifies them.
     ///
     /// # Errors
-    /// Fails when a package cannot be read.
-    pub(crate) fn checksums(&self) -> anyhow::Result<Step> {
-        let mut files: Vec<PathBuf> =
-            fs::read_dir(&self.out)?.map(|entry| Ok(entry?.path())).collect::<anyhow::Result<_>>()?;
-        files.retain(|file| file.is_file() && !file.ends_with("SHA256SUMS"));
-        files.sort();
-        let mut lines = String::new();
-        for file in &files {
-            let name = file.file_name().context("a file has a name")?.to_string_lossy();
-            writeln!(lines, "{}  {name}", sha256(file)?)?;
-        }
+    /// Fails when a file cannot be read.
+    pub(crate) fn checksums(&self, built: &[PathBuf]) -> anyhow::Result<Step> {
+        let lines: String = self.digests(built)?.iter().map(|(name, digest)| format!("{digest}  {name}\n")).collect();
         let sums = self.out.join("SHA256SUMS");
         fs::write(&sums, lines)?;
         Ok(Step::Built(vec![sums]))
+    }
+
+    /// Returns the names of the built files that are packages, in alphabetical order, and their SHA-256 hashes. Others, such as
+    /// programs that are packed, are not in the folder of the packages.
+    ///
+    /// # Errors
+    /// Fails when a file cannot be read.
+    pub(crate) fn digests(&self, built: &[PathBuf]) -> anyhow::Result<BTreeMap<String, String>> {
+        let packages = built.iter().filter(|file| file.parent() == Some(&self.out));
+        packages
+            .map(|file| {
+                let name = file.file_name().context("a file has a name")?.to_string_lossy();
+                Ok((name.into_owned(), sha256(file)?))
+            })
+            .collect()
     }
 }
 
@@ -150,6 +158,38 @@ pub(crate) fn install_content(content: &[u8], to: &Path, mode: FileMode) -> anyh
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Files of former builds, and those that are not packages, are not listed.
+    #[test]
+    fn checksums_have_only_the_files_of_this_build() {
+        let folder = tempfile::tempdir().unwrap();
+        let [out, root] = ["packages", "target"].map(|name| folder.path().join(name));
+        let release = Release {
+            version: "1.0.0".into(),
+            profile: "dist".into(),
+            url: String::new(),
+            maintainer: String::new(),
+            time: 0,
+            staging: out.join("staging"),
+            root,
+            out,
+        };
+        let [built, former, program] = [&release.out, &release.out, &release.root]
+            .iter()
+            .zip(["b.tar.gz", "former.tar.gz", "portcullis"])
+            .map(|(folder, name)| {
+                let file = folder.join(name);
+                install_content(b"abc", &file, FileMode::Data).unwrap();
+                file
+            })
+            .collect::<Vec<_>>()
+            .try_into()
+            .unwrap();
+        assert!(former.exists());
+        release.checksums(&[program, built]).unwrap();
+        let sums = fs::read_to_string(release.out.join("SHA256SUMS")).unwrap();
+        assert_eq!(sums, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad  b.tar.gz\n");
+    }
 
     #[test]
     fn the_hash_is_that_of_sha256sum() {

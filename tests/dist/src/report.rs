@@ -18,6 +18,7 @@ pub(crate) enum Step {
 #[derive(Default)]
 pub(crate) struct Report {
     lines: Vec<String>,
+    files: Vec<PathBuf>,
     failed: usize,
 }
 
@@ -36,8 +37,16 @@ impl Report {
             eprintln!("{line}");
         }
         self.lines.extend(lines);
+        if let Ok(Step::Built(files)) = &result {
+            self.files.extend_from_slice(files);
+        }
         self.failed += usize::from(result.is_err());
         matches!(result, Ok(Step::Built(_) | Step::Checked(_)))
+    }
+
+    /// Returns the files that the steps so far have written.
+    pub(crate) fn files(&self) -> Vec<PathBuf> {
+        self.files.clone()
     }
 
     /// Prints all results.

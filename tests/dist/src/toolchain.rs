@@ -11,11 +11,10 @@ use std::{
 use anyhow::Context as _;
 use xtask::workspace;
 
-use crate::{release::Release, shell};
+use crate::{python, release::Release, shell};
 
-/// The packages of PyPI that are installed into a virtual environment. Their versions are fixed. Their hashes are not checked, so
-/// that the compiler is as trustworthy as PyPI and the connection to it.
-const TOOLS: [&str; 2] = ["ziglang==0.17.1", "cargo-zigbuild==0.24.0"];
+/// The packages of PyPI that are installed into a virtual environment, with their versions and hashes.
+const TOOLS: &str = include_str!("../requirements/zig.txt");
 
 /// The file in the virtual environment that lists the installed packages. It is written when all are installed.
 const INSTALLED: &str = "installed";
@@ -78,10 +77,9 @@ impl Zig {
         let programs = environment.join("bin");
         let search_path = search_path(&programs, env::var_os("PATH"))?;
         let marker = environment.join(INSTALLED);
-        let wanted = TOOLS.join(" ");
-        if fs::read_to_string(&marker).ok().as_ref() != Some(&wanted) {
+        if fs::read_to_string(&marker).ok().as_deref() != Some(TOOLS) {
             install(environment).context("zig cannot be installed")?;
-            fs::write(&marker, wanted).with_context(|| format!("{} cannot be written", marker.display()))?;
+            fs::write(&marker, TOOLS).with_context(|| format!("{} cannot be written", marker.display()))?;
         }
         Ok(Self { programs, search_path })
     }
@@ -109,10 +107,7 @@ fn search_path(first: &Path, path: Option<OsString>) -> anyhow::Result<OsString>
 
 /// Creates a virtual environment with the packages, and replaces an existing one.
 fn install(environment: &Path) -> anyhow::Result<()> {
-    shell::output(Command::new("python3").args(["-m", "venv", "--clear"]).arg(environment))?;
-    let mut pip = Command::new(environment.join("bin/pip"));
-    shell::output(pip.args(["install", "--quiet", "--disable-pip-version-check"]).args(TOOLS))?;
-    Ok(())
+    python::install(environment, TOOLS)
 }
 
 #[cfg(test)]

