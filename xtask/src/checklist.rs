@@ -11,7 +11,7 @@ pub enum Outcome {
     Passed,
     /// It failed.
     Failed,
-    /// It was skipped.
+    /// It was skipped, after another one failed or because this machine lacks what it needs.
     NotRun,
 }
 
@@ -65,9 +65,10 @@ impl Checklist {
         table
     }
 
-    /// Returns whether there are checks and all of them passed.
+    /// Returns whether a check passed and none failed.
     pub fn is_passed(&self) -> bool {
-        !self.rows.is_empty() && self.rows.iter().all(|row| row.outcome == Outcome::Passed)
+        let has = |outcome| self.rows.iter().any(|row| row.outcome == outcome);
+        has(Outcome::Passed) && !has(Outcome::Failed)
     }
 
     /// Returns the line of a check.
@@ -100,12 +101,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_list_passes_if_all_checks_pass() {
+    fn a_list_passes_if_a_check_passes_and_none_fails() {
         let mut list = Checklist::new(Unit::Seconds);
+        list.add("one", Outcome::NotRun, Duration::ZERO);
         assert!(!list.is_passed(), "nothing was checked");
-        list.add("one", Outcome::Passed, Duration::from_secs(1));
+        list.add("two", Outcome::Passed, Duration::from_secs(1));
         assert!(list.is_passed());
-        list.add("two", Outcome::NotRun, Duration::ZERO);
+        list.add("three", Outcome::Failed, Duration::ZERO);
         assert!(!list.is_passed());
     }
 

@@ -11,7 +11,7 @@ use xtask::{
 };
 
 use crate::{
-    api, layers, reason_codes, requirements,
+    advisories, api, layers, reason_codes, requirements,
     tool::{self, Tool},
 };
 
@@ -43,6 +43,7 @@ const CHECKS: &[Check] = &[
     Check::cargo("docs", &["doc", "--workspace", "--no-deps", "--locked"]).with("RUSTDOCFLAGS", "--deny warnings"),
     Check::function("api", || api::run(true)),
     Check::cargo("deny", &["deny", "--workspace", "check", "bans", "licenses", "sources"]),
+    Check { name: "advisories", action: Action::Optional(advisories::check), environment: None },
     Check::function("fuzz-smoke", || Tool::FUZZ_SMOKE.run(&tool::Arguments::default())),
     Check::function("deploy", || Tool::DIST.run(&tool::Arguments::of(&["--check"]))),
     Check::cargo(
@@ -80,7 +81,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         println!("== {}: {}", check.name, check.command());
         let started = Instant::now();
         let outcome = match check.run() {
-            Ok(()) => Outcome::Passed,
+            Ok(outcome) => outcome,
             Err(error) => {
                 eprintln!("{error:#}\nto repeat this check: {}", check.command());
                 has_failed = true;
@@ -121,6 +122,8 @@ enum Action {
     Cargo(&'static [&'static str]),
     /// A function of this tool.
     Function(fn() -> anyhow::Result<()>),
+    /// A function of this tool that says whether it could run on this machine.
+    Optional(fn() -> anyhow::Result<Outcome>),
 }
 
 impl Check {
@@ -138,20 +141,21 @@ impl Check {
         self
     }
 
-    /// Runs the check.
+    /// Runs the check. The result is `NotRun` if this machine lacks what it needs.
     ///
     /// # Errors
     /// Fails when the check fails or cannot be started.
-    fn run(&self) -> anyhow::Result<()> {
+    fn run(&self) -> anyhow::Result<Outcome> {
         match self.action {
-            Action::Function(function) => function(),
+            Action::Function(function) => function().map(|()| Outcome::Passed),
+            Action::Optional(function) => function(),
             Action::Cargo(arguments) => {
                 let status = workspace::cargo(arguments).envs(self.environment).status();
                 let status = status.context("cargo could not be started")?;
                 if !status.success() {
                     bail!("cargo ended with {status}");
                 }
-                Ok(())
+                Ok(Outcome::Passed)
             }
         }
     }
@@ -159,7 +163,7 @@ impl Check {
     /// Returns the command that runs only this check.
     fn command(&self) -> String {
         match self.action {
-            Action::Function(_) => format!("cargo xtask ci --only {}", self.name),
+            Action::Function(_) | Action::Optional(_) => format!("cargo xtask ci --only {}", self.name),
             Action::Cargo(arguments) => {
                 let words = arguments.iter().map(|word| (*word).to_owned());
                 let variable = self.environment.map(|(name, value)| format!("{name}='{value}'"));

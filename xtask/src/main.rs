@@ -1,6 +1,7 @@
 //! The development commands of this workspace. `cargo xtask --help` lists them.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool")]
 
+mod advisories;
 mod api;
 mod ci;
 mod crates;
@@ -46,6 +47,8 @@ enum Command {
         #[arg(long)]
         check: bool,
     },
+    /// Compare Cargo.lock with the snapshot of the RustSec advisory database that advisory-db.toml names.
+    Advisories(advisories::Arguments),
     /// Print the number of dependencies of each crate.
     Crates {
         /// Also measure how long a clean build of each crate takes.
@@ -71,6 +74,7 @@ fn main() -> anyhow::Result<()> {
         Command::Requirements { check } => requirements::run(check),
         Command::ReasonCodes { check } => reason_codes::run(check),
         Command::Api { check } => api::run(check),
+        Command::Advisories(arguments) => advisories::run(&arguments),
         Command::Crates { time } => crates::run(time),
         Command::E2e(arguments) => Tool::E2E.run(&arguments),
         Command::Conformance(arguments) => Tool::CONFORMANCE.run(&arguments),
