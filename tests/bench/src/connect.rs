@@ -37,7 +37,7 @@ pub(super) struct Options {
     json: bool,
 }
 
-const MANIFEST: &str = include_str!("connect/package.json");
+const PACKAGE: &str = "tests/bench/src/connect";
 const OURS: &str = "portcullis connect";
 const THEIRS: &str = "mcp-remote";
 
@@ -62,7 +62,7 @@ async fn compare(options: &Options) -> anyhow::Result<()> {
         None => built::build(&["--profile=dist", "--package=portcullis", "--bin=portcullis"])?.program("portcullis")?,
     };
     let packages = workspace::metadata()?.target_directory.join("bench-connect");
-    npm_install(&packages, MANIFEST).await?;
+    npm_install(&packages, &workspace::root().join(PACKAGE)).await?;
     let packages = packages.join("node_modules");
     let folder = Scratch::folder("bench");
     let listen = free_address()?;

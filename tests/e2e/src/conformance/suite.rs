@@ -10,8 +10,8 @@ use anyhow::{Context as _, ensure};
 use portcullis_scenarios::{block_on, npm_install};
 use xtask::workspace;
 
-/// The pinned versions. Other versions of the suite have other scenarios.
-const MANIFEST: &str = r#"{ "private": true, "dependencies": { "@modelcontextprotocol/conformance": "0.2.0-alpha.12", "node": "22.23.3" } }"#;
+/// The folder with the pinned versions of the suite and Node.js. Other versions of the suite have other scenarios.
+const PACKAGE: &str = "tests/e2e/src/conformance/suite";
 
 /// An installed suite.
 pub(crate) struct Suite {
@@ -22,7 +22,7 @@ impl Suite {
     /// Installs the suite, unless that was done before.
     pub(crate) fn install() -> anyhow::Result<Self> {
         let folder = workspace::metadata()?.target_directory.join("conformance");
-        block_on(npm_install(&folder, MANIFEST))?;
+        block_on(npm_install(&folder, &workspace::root().join(PACKAGE)))?;
         Ok(Self { folder })
     }
 

@@ -10,7 +10,7 @@ use anyhow::{Context as _, ensure};
 
 use super::program::Program;
 
-/// Installs the packages of a requirements file into a virtual environment, unless that was done before, and returns its
+/// Installs the packages of a requirements file, with the hashes that it has for all of them, into a virtual environment, unless that was done before, and returns its
 /// interpreter.
 ///
 /// # Errors
@@ -26,7 +26,7 @@ pub(super) async fn python(folder: &Path, requirements: &Path, logs: &Path) -> a
     venv.args(["-m", "venv"]).arg(folder);
     run("venv", venv, logs).await?;
     let mut pip = pip(&interpreter, "install");
-    pip.arg("--requirement").arg(requirements);
+    pip.args(["--require-hashes", "--requirement"]).arg(requirements);
     run("pip", pip, logs).await?;
     fs::write(installed, wanted)?;
     Ok(interpreter)

@@ -72,7 +72,7 @@ pub(super) async fn all(target: &Path) -> anyhow::Result<Vec<Upstream>> {
 /// Installs the packages and copies the script next to them, where Node.js finds them.
 async fn install(target: &Path) -> anyhow::Result<()> {
     let source = workspace::root().join("tests/servers/typescript");
-    npm_install(target, &fs::read_to_string(source.join("package.json"))?).await?;
+    npm_install(target, &source).await?;
     fs::copy(source.join("server.mjs"), target.join("server.mjs"))?;
     Ok(())
 }

@@ -8,7 +8,8 @@ use std::{
 use portcullis_scenarios::npm_install;
 use xtask::workspace;
 
-const MANIFEST: &str = r#"{ "private": true, "dependencies": { "oidc-provider": "9.13.3", "node": "22.23.3" } }"#;
+/// The folder with the pinned versions of `oidc-provider` and Node.js.
+const PACKAGE: &str = "tests/idp/oidc-provider";
 const SCRIPT: &str = "tests/idp/oidc-provider/server.mjs";
 
 /// An installed `oidc-provider`.
@@ -18,7 +19,7 @@ impl Package {
     /// Installs it into the target folder, unless that was done before.
     pub(in crate::flows) async fn install(target: &Path) -> anyhow::Result<Self> {
         let folder = target.join("oidc-provider");
-        npm_install(&folder, MANIFEST).await?;
+        npm_install(&folder, &workspace::root().join(PACKAGE)).await?;
         Ok(Self(folder))
     }
 

@@ -60,7 +60,7 @@ impl Installer<'_> {
         let source = self.sources.join("typescript");
         let folder = self.target.join("typescript");
         install::run("node", command(Path::new("node"), &[Path::new("--version")]), self.logs).await?;
-        npm_install(&folder, &fs::read_to_string(source.join("package.json"))?).await?;
+        npm_install(&folder, &source).await?;
         let script = folder.join("server.mjs");
         fs::copy(source.join("server.mjs"), &script)?;
         Ok(script)

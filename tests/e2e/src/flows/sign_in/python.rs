@@ -22,8 +22,8 @@ use crate::flows::{
     server::command,
 };
 
-/// The Python SDK's version, whose source archive has the examples.
-const SDK: &str = "mcp==2.3.0";
+/// The Python SDK's version and hashes. Its source archive has the examples.
+const SDK: &str = "tests/idp/fastmcp/example.txt";
 const EXAMPLE: &str = "mcp-2.3.0/examples/servers/simple-auth";
 const SECRET: &str = "a-secret-of-tests";
 const CLIENTS: &str = r#"
@@ -99,7 +99,8 @@ async fn installed_example(environment: &Environment<'_>) -> anyhow::Result<(Pat
     if !example.exists() {
         fs::create_dir_all(&folder)?;
         let mut download = install::pip(&interpreter, "download");
-        download.args(["--no-deps", "--no-binary", ":all:", SDK, "--dest"]).arg(&folder);
+        download.args(["--no-deps", "--no-binary", ":all:", "--require-hashes", "--requirement"]);
+        download.arg(workspace::root().join(SDK)).arg("--dest").arg(&folder);
         install::run("pip-download", download, environment.folder).await?;
         let mut tar = Command::new("tar");
         tar.arg("-xzf").arg(folder.join("mcp-2.3.0.tar.gz")).arg("-C").arg(&folder).arg(EXAMPLE);

@@ -4,6 +4,7 @@ use std::process::Command;
 
 use portcullis_scenarios::{free_address, npm_install};
 use url::Url;
+use xtask::workspace;
 
 use super::{
     Environment,
@@ -11,13 +12,14 @@ use super::{
 };
 use crate::flows::program::Program;
 
-const MANIFEST: &str = r#"{ "private": true, "dependencies": { "@modelcontextprotocol/sdk": "1.32.2" } }"#;
+/// The folder with the pinned version.
+const PACKAGE: &str = "tests/idp/typescript";
 const SCRIPT: &str = "node_modules/@modelcontextprotocol/sdk/dist/esm/examples/server/simpleStreamableHttp.js";
 
 /// Starts the authorization server and the resource, which accepts only tokens for itself.
 pub(super) async fn start(environment: &Environment<'_>) -> anyhow::Result<Start> {
     let folder = environment.target.join("sign-in/typescript");
-    if let Err(why) = npm_install(&folder, MANIFEST).await {
+    if let Err(why) = npm_install(&folder, &workspace::root().join(PACKAGE)).await {
         return Ok(Start::Missing(format!("{why:#}")));
     }
     let port = free_address()?.port().to_string();
