@@ -1,6 +1,15 @@
 //! Attacks on the listener for administrators: wrong tokens, web pages, hosts, and requests that are too large.
 
-use std::time::Duration;
+use std::{
+    fs,
+    io::Read as _,
+    os::unix::{
+        fs::{PermissionsExt as _, chown},
+        process::CommandExt as _,
+    },
+    process::{Command, Stdio},
+    time::Duration,
+};
 
 use portcullis_scenarios::{Administration, Deployment, Portcullis, Request, Scratch, TIMEOUT};
 use serde_json::{Value, json};
@@ -158,6 +167,41 @@ async fn an_authenticated_connection_stays_open() {
         // Opened later than the other, and closed after its 2 s.
         timeout(TIMEOUT, silent.read_to_end(&mut Vec::new())).await.unwrap().unwrap();
     }
+}
+
+/// E12, J2: the token is not sent to another user's process at the unix socket, unless the folders of the socket are that user's alone.
+/// Only root can start such a process; other users check their own.
+#[tokio::test]
+async fn the_socket_of_another_user() {
+    const OTHER: u32 = 65_534;
+    // Listens, prints a line, and prints what it receives.
+    const LISTENER: &str = "import socket, sys; s = socket.socket(socket.AF_UNIX); s.bind(sys.argv[1]); s.listen(); \
+                            print('listening', flush=True); c, _ = s.accept(); print(c.recv(65536).decode(), flush=True)";
+    let token = Scratch::file("admin-token", Administration::TOKEN);
+    let folder = Scratch::folder("of-another");
+    let is_root = chown(folder.path(), Some(OTHER), Some(OTHER)).is_ok();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let socket = folder.path().join("admin.sock");
+    let mut python = Command::new("python3");
+    python.args(["-c", LISTENER]).arg(&socket).stdout(Stdio::piped());
+    if is_root {
+        python.uid(OTHER).gid(OTHER);
+    }
+    let mut listener = python.spawn().unwrap();
+    let mut output = listener.stdout.take().unwrap();
+    let mut started = [0; "listening\n".len()];
+    output.read_exact(&mut started).unwrap();
+
+    let socket = socket.to_str().unwrap();
+    let finished = Portcullis::run(&["admin", "sessions", "--socket", socket, "--token-file", token.as_str()]).await;
+    listener.kill().ok();
+    listener.wait().unwrap();
+    let mut received = String::new();
+    output.read_to_string(&mut received).unwrap();
+    assert_eq!(finished.code, Some(1), "{finished:?}");
+    // The temporary folder above is writable for everyone, so that the path is not the other user's alone.
+    assert_eq!(received.contains(Administration::TOKEN), !is_root, "{finished:?}");
+    assert_eq!(finished.stderr.contains("the token was not sent"), is_root, "{finished:?}");
 }
 
 /// F8, J6: a listener that would expose the token does not start, and neither does one with a token that can be guessed.

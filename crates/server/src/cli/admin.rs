@@ -38,7 +38,8 @@ pub(crate) enum AdminCommand {
 // The server that a command is sent to, and the credentials and output of the command.
 #[derive(Args)]
 pub(crate) struct AdminTarget {
-    /// The configuration file of the server, with its `[admin]` table. Default: portcullis.toml.
+    /// The configuration file of the server, with its `[admin]` table. Default: portcullis.toml; without that file,
+    /// the socket /run/portcullis/admin.sock if it exists.
     #[arg(long, short, value_name = "FILE", conflicts_with_all = ["url", "socket"])]
     pub(crate) config: Option<PathBuf>,
     /// The URL of the listener for administrators, instead of a configuration file.

@@ -1,5 +1,6 @@
 //! `portcullis admin`: sessions and cached tokens of a running server.
 
+mod peer;
 mod table;
 mod target;
 mod transport;

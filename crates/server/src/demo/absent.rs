@@ -31,6 +31,7 @@ impl DemoServer {
 pub(crate) fn absent(what: &str) -> anyhow::Error {
     anyhow::anyhow!(
         "{what} is for development and not in this package; it is in the archives of the release, in the npm package \
-         (`npx portcullis-mcp`), and in a program that `cargo install portcullis` builds"
+         (`npx portcullis-mcp@{}`), and in a program that `cargo install portcullis` builds",
+        env!("CARGO_PKG_VERSION")
     )
 }

@@ -16,6 +16,8 @@ use crate::{
 };
 
 const DEFAULT_CONFIG: &str = "portcullis.toml";
+/// The socket that is used if nothing names a listener: that of the packaged service's folder for unix sockets.
+const DEFAULT_SOCKET: &str = "/run/portcullis/admin.sock";
 
 /// The listener of a server, and its token.
 pub(super) struct Target {
@@ -41,6 +43,13 @@ impl Target {
         let (place, configured) = match (&arguments.url, &arguments.socket) {
             (Some(url), _) => (Place::Url(parse_url(url)?), None),
             (None, Some(socket)) => (Place::Unix(socket.clone()), None),
+            (None, None)
+                if arguments.config.is_none()
+                    && !Path::new(DEFAULT_CONFIG).exists()
+                    && Path::new(DEFAULT_SOCKET).exists() =>
+            {
+                (Place::Unix(DEFAULT_SOCKET.into()), None)
+            }
             (None, None) => {
                 let (place, token) = of_config(arguments.config.as_deref().unwrap_or(Path::new(DEFAULT_CONFIG)))?;
                 (place, Some(token))

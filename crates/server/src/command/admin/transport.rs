@@ -13,15 +13,15 @@ use portcullis_gateway::UpstreamTrust;
 use portcullis_http1::{Request, RequestBuilder};
 use rustls::pki_types::ServerName;
 use serde::Serialize;
-use tokio::{
-    net::{TcpStream, UnixStream},
-    time::timeout,
-};
+use tokio::{net::TcpStream, time::timeout};
 use tokio_rustls::TlsConnector;
 use url::Url;
 use zeroize::Zeroizing;
 
-use super::target::{Place, Target};
+use super::{
+    peer::{self, UntrustedPeer},
+    target::{Place, Target},
+};
 use crate::{
     command::exchange::{Answer, exchange, host_name},
     plan::file_content,
@@ -54,7 +54,7 @@ impl Target {
             match &self.place {
                 Place::Unix(path_of_socket) => {
                     let request = self.request(method, path, "localhost", body)?;
-                    exchange(UnixStream::connect(path_of_socket).await?, request, MAX_RESPONSE).await
+                    exchange(peer::connect(path_of_socket).await?, request, MAX_RESPONSE).await
                 }
                 Place::Url(url) => self.send_to(url, method, path, body).await,
             }
@@ -62,6 +62,8 @@ impl Target {
         let place =
             || format!("the listener for administrators at {} did not answer; is the server running?", self.place);
         match answer.await {
+            // It did answer, and the message says what to fix.
+            Ok(Err(error)) if error.is::<UntrustedPeer>() => Err(error),
             Ok(answer) => answer.with_context(place),
             Err(_) => bail!("{}: it took more than {} s", place(), TIMEOUT.as_secs()),
         }
