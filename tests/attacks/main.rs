@@ -9,6 +9,7 @@ mod application_audience;
 mod audience_variants;
 mod bad_utf8;
 mod batch;
+mod client_of_other_server;
 mod content_type_parameters;
 mod critical_header;
 mod deep_json;

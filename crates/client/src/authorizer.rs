@@ -14,6 +14,7 @@ use crate::{
 };
 
 mod broader_resource;
+mod client_issuer;
 mod clients;
 mod code_grant;
 mod device_grant;
@@ -41,7 +42,7 @@ pub struct Authorizer {
     clock: Arc<dyn Clock>,
     mode: Mode,
     settings: AuthorizerSettings,
-    /// The authorization server at which [`AuthorizerSettings::client`] was used.
+    /// The authorization server at which this authorizer has used [`AuthorizerSettings::client`].
     bound: Mutex<Option<Issuer>>,
 }
 

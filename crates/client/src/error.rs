@@ -91,12 +91,25 @@ pub enum ClientError {
     /// The resource lists no authorization server.
     #[error("the resource lists no authorization server")]
     NoAuthorizationServer,
-    /// The resource does not list the authorization server that the caller chose, has credentials for, or used first with
-    /// [`AuthorizerSettings::client`](crate::AuthorizerSettings::client).
+    /// The resource does not list the authorization server that the caller chose or has credentials for.
     #[error("the resource does not list the authorization server {issuer}")]
     AuthorizationServerNotListed {
         /// The chosen server.
         issuer: Issuer,
+    },
+    /// The client of [`AuthorizerSettings::client`](crate::AuthorizerSettings::client) was used at another authorization
+    /// server before. Nothing was sent to this one.
+    #[error(
+        "the client {client_id} belongs to the authorization server {known}, but the resource now names {named}; nothing \
+         was sent there. If the resource has moved to that server, give --authorization-server {named}"
+    )]
+    ClientOfOtherServer {
+        /// The client identifier.
+        client_id: String,
+        /// The authorization server at which the client was used first for this start URL.
+        known: Issuer,
+        /// The authorization server that the resource names.
+        named: Issuer,
     },
     /// The authorization server does not support the flow.
     #[error(transparent)]
@@ -224,6 +237,7 @@ impl ClientError {
             Self::NoAuthorizer => "client.no_authorizer",
             Self::NoAuthorizationServer => "client.no_server",
             Self::AuthorizationServerNotListed { .. } => "client.server_not_listed",
+            Self::ClientOfOtherServer { .. } => "client.other_server",
             Self::UnsupportedServer(error) => error.code(),
             Self::NoRegistration { .. } => "client.no_registration",
             Self::Registration(_) => "client.registration",

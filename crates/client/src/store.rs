@@ -8,6 +8,7 @@ use url::Url;
 use crate::{ResourceToken, StartUrl, registration::registered::Registered};
 
 mod backend;
+mod client_issuer;
 mod corrupted;
 mod directory;
 mod entry;
@@ -33,7 +34,8 @@ use name::Name;
 use persistent::Persistent;
 
 /// Stores tokens and registrations: one entry for each authorization server and resource (and start URL, if it
-/// differs), and one for each authorization server and redirect URI.
+/// differs), and one for each authorization server and redirect URI. For a pre-registered client, it stores the
+/// authorization server at which it was used first, one entry for each client identifier and start URL.
 ///
 /// Every holder of the store can read an entry; only the holder of its lock can write it. If two processes want to
 /// refresh the same token, the second one waits and then uses the token of the first. Cheap to clone.

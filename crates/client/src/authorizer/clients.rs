@@ -1,12 +1,11 @@
 //! Selects or registers the client for an authorization server.
 
-use std::sync::PoisonError;
-
 use portcullis_metadata::{ClientIdUrl, Issuer, Scopes};
 
 use super::Authorizer;
 use crate::{
     ClientAuthentication, ClientCredentials, ClientError, ClientInformation, Interaction, NewRegistration,
+    StartUrl,
     registration::dynamic::{self, Registration},
     registration::registered::Registered,
     server::Server,
@@ -57,7 +56,7 @@ impl Authorizer {
         server: &Server,
         registration: &Registration<'_>,
     ) -> Result<Client, ClientError> {
-        if let Some(credentials) = self.configured_client(&server.issuer)? {
+        if let Some(credentials) = self.configured_client(registration.start, &server.issuer).await? {
             return Ok(Client::without_entry(credentials));
         }
         if let Some(entered) = self.client_by_hand(server, registration).await? {
@@ -151,9 +150,19 @@ impl Authorizer {
         Ok(None)
     }
 
-    /// Returns the client to which a token was issued, if it is still known.
-    pub(super) fn client_by_id(&self, issuer: &Issuer, client_id: &str) -> Result<ClientCredentials, ClientError> {
-        if let Some(configured) = self.configured_client(issuer)?.filter(|client| client.client_id == client_id) {
+    /// Returns the client to which a token for `start` was issued, if it is still known.
+    pub(super) async fn client_by_id(
+        &self,
+        start: &StartUrl,
+        issuer: &Issuer,
+        client_id: &str,
+    ) -> Result<ClientCredentials, ClientError> {
+        let configured = match self.configured_client(start, issuer).await {
+            // The client now belongs to another authorization server.
+            Err(ClientError::ClientOfOtherServer { .. }) => None,
+            configured => configured?,
+        };
+        if let Some(configured) = configured.filter(|client| client.client_id == client_id) {
             return Ok(configured);
         }
         if let Some(document) = self.settings.client_id_url.as_ref().filter(|url| url.as_str() == client_id) {
@@ -166,17 +175,21 @@ impl Authorizer {
         }
     }
 
-    /// Returns the settings' client for this authorization server.
-    pub(super) fn configured_client(&self, issuer: &Issuer) -> Result<Option<ClientCredentials>, ClientError> {
+    /// Returns the settings' client for this authorization server. Without an authorization server of its own, the client
+    /// is bound to this one, if it is the first.
+    ///
+    /// # Errors
+    /// [`ClientError::ClientOfOtherServer`] when the client is bound to another one.
+    pub(super) async fn configured_client(
+        &self,
+        start: &StartUrl,
+        issuer: &Issuer,
+    ) -> Result<Option<ClientCredentials>, ClientError> {
         if let Some(credentials) = self.settings.credentials.iter().find(|credentials| credentials.issuer == *issuer) {
             return Ok(Some(credentials.clone()));
         }
         let Some(client) = &self.settings.client else { return Ok(None) };
-        let mut bound = self.bound.lock().unwrap_or_else(PoisonError::into_inner);
-        let first = bound.get_or_insert_with(|| issuer.clone());
-        if first != issuer {
-            return Err(ClientError::AuthorizationServerNotListed { issuer: first.clone() });
-        }
+        self.bind_client(client, start, issuer).await?;
         Ok(Some(client.clone().at(issuer.clone())))
     }
 

@@ -28,7 +28,7 @@ impl Authorizer {
         found: &GrantContext,
     ) -> Result<ResourceToken, ClientError> {
         let server = Server::from_metadata(&found.metadata, found.policy.clone())?;
-        let client = self.configured_client(&server.issuer)?;
+        let client = self.configured_client(start, &server.issuer).await?;
         if client.is_none() && !matches!(grant, NonInteractiveGrant::JwtBearer(_)) {
             return Err(ClientError::NoRegistration { issuer: server.issuer });
         }

@@ -27,7 +27,7 @@ impl Authorizer {
         let (Some(refresh_token), Some(client_id)) = (token.refresh_token(), token.client_id()) else {
             return Err(no_client());
         };
-        let client = self.client_by_id(issuer, client_id)?;
+        let client = self.client_by_id(start, issuer, client_id).await?;
         let metadata = self.fetch_server_metadata(start, issuer).await?;
         let server = Server::from_metadata(&metadata, self.policy(start))?;
         let mut settings = self.settings.provider.clone();

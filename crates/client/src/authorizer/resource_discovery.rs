@@ -1,11 +1,11 @@
 //! From the URL of a resource to its authorization server, and the parameters of the grant that follow from both.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use portcullis_discovery::{ChainPolicy, DiscoveredResource, Discovery, DiscoveryError, MetadataSource, ResourceMatch};
 use portcullis_metadata::{AuthorizationServerMetadata, Issuer, ProtectedResourceMetadata, ResourceUri, Scopes};
 
-use super::{Authorizer, GrantContext, selection};
+use super::{Authorizer, GrantContext, client_issuer::other_server, selection};
 use crate::{
     ClientError, StartUrl, authorization::code_flow::CodeFlow, provider::RequestProfile,
     resource_challenge::ResourceChallenge, server::Server, token::dpop::DpopBinding,
@@ -25,7 +25,7 @@ impl Authorizer {
         challenge: &ResourceChallenge,
     ) -> Result<GrantContext, ClientError> {
         let found = self.fetch_resource_metadata(start, challenge).await?;
-        let issuer = self.select_server(&found.metadata.authorization_servers)?;
+        let issuer = self.select_server(start, &found.metadata.authorization_servers)?;
         let metadata = self.fetch_server_metadata(start, issuer).await?;
         self.grant_context(start, challenge, found, metadata)
     }
@@ -76,13 +76,21 @@ impl Authorizer {
     /// which it was used first.
     ///
     /// # Errors
-    /// As [`selection::select_server`].
-    fn select_server<'a>(&self, listed: &'a [Issuer]) -> Result<&'a Issuer, ClientError> {
-        let used_first = self.bound.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    /// As [`selection::select_server`], and [`ClientError::ClientOfOtherServer`].
+    fn select_server<'a>(&self, start: &StartUrl, listed: &'a [Issuer]) -> Result<&'a Issuer, ClientError> {
+        let used_first = self.client_issuer(start)?;
         let bound: Vec<&Issuer> =
             self.settings.credentials.iter().map(|held| &held.issuer).chain(&used_first).collect();
         let wanted = self.settings.authorization_server.as_ref();
-        selection::select_server(listed, wanted, &bound, |issuer| self.settings.store.knows(issuer))
+        let selected = selection::select_server(listed, wanted, &bound, |issuer| self.settings.store.knows(issuer));
+        match (&selected, &self.settings.client, &used_first, listed.first()) {
+            (Err(ClientError::AuthorizationServerNotListed { issuer }), Some(client), Some(known), Some(named))
+                if issuer == known =>
+            {
+                Err(other_server(client, known, named))
+            }
+            _ => selected,
+        }
     }
 
     /// Fetches the metadata of an authorization server. With the revision 2025-03-26, a server at the resource's origin needs

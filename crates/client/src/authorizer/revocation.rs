@@ -39,7 +39,7 @@ impl Authorizer {
                 .or(server.authentication_methods.as_deref()),
         };
         let client = match token.client_id() {
-            Some(client_id) => Some(self.client_by_id(&server.issuer, client_id)?),
+            Some(client_id) => Some(self.client_by_id(start, &server.issuer, client_id).await?),
             None => None,
         };
         let refresh_token = match token.refresh_token() {

@@ -12,9 +12,11 @@ pub struct AuthorizerSettings {
     pub client_name: String,
     /// Credentials of clients that are already registered. If there are any, no other authorization server is used.
     pub credentials: Vec<ClientCredentials>,
-    /// A client that is already registered at an unknown authorization server: it is bound to the first server that is
-    /// used, and never sent to another one by this authorizer. The resource chooses that server: if the client has a
-    /// secret that an untrusted resource must not redirect, use [`credentials`](Self::credentials) or
+    /// A client that is already registered at an unknown authorization server. At its first use for a start URL, it is
+    /// bound to the server that the resource names, in the [`store`](Self::store), and is never sent to another one
+    /// ([`ClientError::ClientOfOtherServer`](crate::ClientError::ClientOfOtherServer)), unless
+    /// [`authorization_server`](Self::authorization_server) names that. The resource chooses the first server: if the
+    /// client has a secret that an untrusted resource must not redirect, use [`credentials`](Self::credentials) or
     /// [`authorization_server`](Self::authorization_server).
     pub client: Option<ClientInformation>,
     /// The URL of this client's metadata document (see
@@ -30,7 +32,7 @@ pub struct AuthorizerSettings {
     /// earlier is asked for again. Configured credentials and [`client_id_url`](Self::client_id_url) are not affected.
     pub fresh_registration: bool,
     /// The authorization server to use; the resource must list it. By default, the first for which there are
-    /// credentials, else the first.
+    /// credentials, else the one that [`client`](Self::client) is bound to, else the first.
     pub authorization_server: Option<Issuer>,
     /// The scopes to request instead of those of the challenge and of the resource's metadata. Scopes of a later
     /// challenge are added.

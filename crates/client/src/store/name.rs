@@ -15,6 +15,8 @@ impl Name {
     pub(super) const TOKENS: &str = "token-";
     /// The prefix of the names of all registrations.
     const CLIENTS: &str = "client-";
+    /// The prefix of the names of all client bindings.
+    const CLIENT_ISSUERS: &str = "issuer-of-client-";
 
     /// Tokens for one resource share an entry, except tokens that were obtained for another URL than the resource's:
     /// each of these URLs has its own entry.
@@ -46,9 +48,14 @@ impl Name {
         format!("{}{}-", Self::CLIENTS, hash(&[issuer.as_str()]))
     }
 
-    /// Whether a name or prefix is that of a registration.
+    /// The authorization server of a pre-registered client at a start URL.
+    pub(super) fn client_issuer(client_id: &str, start: &Url) -> Self {
+        Self(format!("{}{}", Self::CLIENT_ISSUERS, hash(&[start.as_str(), client_id])))
+    }
+
+    /// Whether a name or prefix is that of a registration, or of the authorization server of a pre-registered client.
     pub(super) fn is_client(name: &str) -> bool {
-        name.starts_with(Self::CLIENTS)
+        name.starts_with(Self::CLIENTS) || name.starts_with(Self::CLIENT_ISSUERS)
     }
 
     /// An entry that is never written.
@@ -67,7 +74,7 @@ impl Name {
 fn hash(parts: &[&str]) -> String {
     let mut digest = Sha256::new();
     for part in parts {
-        // No part has a line feed.
+        // No part has a line feed, except that the last one can.
         digest.update(part);
         digest.update("\n");
     }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use portcullis_metadata::Secret;
+use portcullis_metadata::{Issuer, Secret};
 
 use super::{Provider, StoreOption};
 
@@ -22,7 +22,8 @@ pub(crate) struct SignIn {
     /// of the stored token; log out first to get a token with fewer.
     #[arg(long, value_name = "SCOPES")]
     pub(crate) scope: Option<String>,
-    /// The identifier of a preregistered client, for authorization servers without dynamic registration.
+    /// The identifier of a preregistered client, for authorization servers without dynamic registration. At its first use for
+    /// the URL, it is bound to the authorization server that the resource names.
     #[arg(long, value_name = "ID")]
     pub(crate) client_id: Option<String>,
     /// A file with that client's secret.
@@ -35,7 +36,8 @@ pub(crate) struct SignIn {
     /// The https URL of the client's metadata document, for authorization servers that support it.
     #[arg(long, value_name = "URL", conflicts_with = "client_id")]
     pub(crate) client_metadata_url: Option<String>,
-    /// The authorization server to use, one of those that the resource lists.
+    /// The authorization server to use, one of those that the resource lists. It replaces the one that a preregistered client
+    /// is bound to.
     #[arg(long, value_name = "ISSUER")]
     pub(crate) authorization_server: Option<String>,
     /// The port on this machine that receives the redirect. Default: one that depends on the resource.
@@ -50,6 +52,9 @@ pub(crate) struct SignIn {
     /// The client secret, for commands that do not read it from a file.
     #[arg(skip)]
     pub(crate) client_secret: Option<Secret>,
+    /// The authorization server at which another program has used the client.
+    #[arg(skip)]
+    pub(crate) recorded_issuer: Option<Issuer>,
     #[command(flatten)]
     pub(crate) store: StoreOption,
     /// Also accept URLs of private networks from servers.

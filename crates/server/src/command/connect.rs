@@ -54,7 +54,7 @@ async fn connect(
     let mut fetch_settings = FetchSettings::default();
     fetch_settings.ca_file = arguments.sign_in.ca_file.clone();
     let fetch = Arc::new(HttpFetch::new(fetch_settings)?);
-    let token_manager = Arc::new(token_manager(arguments, start, &fetch, &settings)?);
+    let token_manager = Arc::new(token_manager(arguments, start, &fetch, &settings).await?);
     let bridge = Bridge::new(token_manager, fetch, settings);
     let ran = bridge.run(streams.input, streams.output, stop).await;
     ran.map_err(output_error).context("standard input and output")
@@ -109,7 +109,7 @@ fn expanded(text: &str, variable: impl Fn(&str) -> Option<String>) -> anyhow::Re
     Ok(whole)
 }
 
-fn token_manager(
+async fn token_manager(
     arguments: &cli::Connect,
     start: StartUrl,
     fetch: &Arc<HttpFetch>,
@@ -130,6 +130,9 @@ fn token_manager(
         // Some clients start programs with an empty environment.
         false => CredentialStore::in_memory(),
     };
+    if let (Some(client_id), Some(issuer)) = (&sign_in.client_id, &sign_in.recorded_issuer) {
+        store.bind_client(client_id, &start, issuer).await?;
+    }
     if arguments.client_credentials {
         if sign_in.client_secret_file.is_none() && sign_in.client_secret.is_none() {
             bail!("--client-credentials needs --client-secret-file");

@@ -20,7 +20,7 @@ use std::{
 
 use anyhow::{Context as _, anyhow};
 use owo_colors::{OwoColorize as _, Stream};
-use portcullis_client::CredentialStore;
+use portcullis_client::{CredentialStore, StartUrl};
 use portcullis_metadata::EscapedText;
 use zeroize::Zeroizing;
 
@@ -33,6 +33,7 @@ use self::{
 };
 use super::config_file::ConfigFile;
 use super::confirmation::is_yes;
+pub(crate) use tokens::recorded_issuer;
 use crate::cli::ImportMcpRemote;
 
 /// The changes of one file.
@@ -165,6 +166,14 @@ fn migration_lines(migration: &Migration) -> Vec<String> {
     lines
 }
 
+/// Binds a client that was registered by hand to the authorization server at which mcp-remote used it.
+async fn bind_client(migration: &Migration) -> anyhow::Result<()> {
+    let known = (&migration.client_id, migration.recorded_issuer(), &migration.store);
+    let (Some(client_id), Some(issuer), Some(store)) = known else { return Ok(()) };
+    let Ok(start) = StartUrl::parse(migration.arguments.url()) else { return Ok(()) };
+    Ok(CredentialStore::in_directory(store).bind_client(client_id, &start, &issuer).await?)
+}
+
 fn is_confirmed() -> bool {
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         return false;
@@ -184,6 +193,7 @@ fn write(change: &Change) -> anyhow::Result<()> {
     }
     let runtime = super::control_runtime()?;
     for migration in migrations {
+        runtime.block_on(bind_client(migration))?;
         // The reason was printed before.
         let Ok(Some(token)) = StoredToken::find(migration) else { continue };
         let store = token.store().to_owned();

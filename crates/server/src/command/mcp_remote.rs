@@ -17,7 +17,7 @@ use self::{
     arguments::Arguments,
     translation::{Context, Translation},
 };
-use super::text::output_error;
+use super::{import_mcp_remote::recorded_issuer, text::output_error};
 use crate::cli::{Cli, Command, McpRemote};
 
 /// The exit code for arguments that are invalid or would weaken security.
@@ -66,13 +66,16 @@ fn translated(texts: &[String]) -> anyhow::Result<(crate::cli::Connect, Vec<Stri
     let arguments = Arguments::parse(texts.iter().map(String::as_str))?;
     let store = CredentialStore::user_directory();
     let context = Context { environment: Some(&|name| std::env::var(name).ok()), store: store.as_deref() };
-    let Translation { arguments, client_secret, notices, .. } = Translation::of(&arguments, &context)?;
+    let Translation { arguments, client_secret, notices, session, .. } = Translation::of(&arguments, &context)?;
     let cli = Cli::try_parse_from(["portcullis".to_owned()].into_iter().chain(arguments));
     // This error's text has options of `connect` and can contain values.
     let Ok(Cli { command: Command::Connect(mut connect), .. }) = cli else {
         anyhow::bail!("the arguments have no equivalent for `portcullis connect`; see `portcullis connect --help`")
     };
     connect.sign_in.client_secret = client_secret;
+    if connect.sign_in.client_id.is_some() {
+        connect.sign_in.recorded_issuer = recorded_issuer(&session, None);
+    }
     Ok((connect, notices))
 }
 

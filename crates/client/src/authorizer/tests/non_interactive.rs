@@ -10,6 +10,7 @@ use super::*;
 use crate::{
     AssertionError, AssertionSource, ClientAuthentication, ClientInformation, ClientKey, EnterpriseIdentity,
     registration::client_key::tests::PEM,
+    testing::ScratchDirectory,
 };
 
 const PROVIDER: &str = "https://idp.example.com/token";
@@ -174,20 +175,63 @@ async fn a_workload_sends_one_request() {
     assert_eq!(unavailable.code(), "assertion.unavailable");
 }
 
-/// H3: a client without an issuer is used at the first server only.
+/// H3: a client without an issuer is used at the first server only, also after a restart. A server of the settings
+/// replaces it, for this start URL.
 #[tokio::test]
 async fn a_client_is_bound_to_the_first_server() {
-    let authorizer = Authorizer::non_interactive(
-        token_endpoint_only(),
-        NonInteractiveGrant::ClientCredentials,
-        clock(),
-        settings(ClientAuthentication::Secret(Secret::new("quiet"))),
-    );
-    let first = Issuer::parse("https://a.example").unwrap();
-    let other = Issuer::parse("https://b.example").unwrap();
-    assert_eq!(authorizer.configured_client(&first).unwrap().unwrap().issuer, first);
-    assert_eq!(authorizer.configured_client(&other).unwrap_err().code(), "client.server_not_listed");
-    assert!(authorizer.configured_client(&first).unwrap().is_some());
+    let scratch = ScratchDirectory::new();
+    let with = |authorization_server: Option<&Issuer>| {
+        let settings = AuthorizerSettings {
+            store: CredentialStore::in_directory(scratch.path()),
+            authorization_server: authorization_server.cloned(),
+            ..settings(ClientAuthentication::Secret(Secret::new("quiet")))
+        };
+        Authorizer::non_interactive(
+            token_endpoint_only(),
+            NonInteractiveGrant::ClientCredentials,
+            clock(),
+            settings,
+        )
+    };
+    let [first, other] = ["https://a.example", "https://b.example"].map(|issuer| Issuer::parse(issuer).unwrap());
+    let [start, elsewhere] = [RESOURCE, "https://mcp.example.com/other"].map(|url| StartUrl::parse(url).unwrap());
+    let authorizer = with(None);
+    assert_eq!(authorizer.configured_client(&start, &first).await.unwrap().unwrap().issuer, first);
+    for authorizer in [authorizer, with(None), with(Some(&first))] {
+        let rejected = authorizer.configured_client(&start, &other).await;
+        assert_eq!(rejected.unwrap_err().code(), "client.other_server");
+        assert!(authorizer.configured_client(&start, &first).await.unwrap().is_some());
+    }
+    assert!(with(None).configured_client(&elsewhere, &other).await.unwrap().is_some());
+
+    assert!(with(Some(&other)).configured_client(&start, &other).await.unwrap().is_some());
+    assert!(with(None).configured_client(&start, &other).await.unwrap().is_some());
+    assert!(with(None).configured_client(&start, &first).await.is_err());
+}
+
+/// H3: a client whose server is not stored stays at the issuer of its stored token. Its refresh token goes only there.
+#[tokio::test]
+async fn a_client_stays_at_the_issuer_of_its_token() {
+    let start = StartUrl::parse(RESOURCE).unwrap();
+    let issuer = Issuer::parse("https://earlier.example").unwrap();
+    let store = CredentialStore::in_memory();
+    let resource = portcullis_metadata::ResourceUri::parse(RESOURCE).unwrap();
+    let token = portcullis_metadata::AccessToken::new("old");
+    let imported = crate::ImportedToken::new(start.clone(), resource, issuer.clone(), "machine".into(), token);
+    store.import(imported).await.unwrap();
+    let settings = AuthorizerSettings { store, ..settings(ClientAuthentication::Secret(Secret::new("quiet"))) };
+    let network = token_endpoint_only();
+    let rejected = run(&network, NonInteractiveGrant::ClientCredentials, settings.clone()).await.unwrap_err();
+    assert_eq!(rejected.code(), "client.other_server");
+    assert!(rejected.to_string().contains("--authorization-server https://auth.example.com"), "{rejected}");
+    assert!(network.to(TOKEN_URL).is_empty());
+
+    let chosen = AuthorizerSettings { authorization_server: Some(Issuer::parse(ISSUER).unwrap()), ..settings };
+    let grant = NonInteractiveGrant::ClientCredentials;
+    let authorizer = Authorizer::non_interactive(network, grant, clock(), chosen);
+    authorizer.authorize(&start).await.unwrap();
+    let at_the_old = authorizer.client_by_id(&start, &issuer, "machine").await;
+    assert_eq!(at_the_old.unwrap_err().code(), "client.no_registration");
 }
 
 /// H3: a client without an issuer stays at the server of its first sign-in, even if the resource lists other servers later.
@@ -196,7 +240,7 @@ async fn a_client_without_an_issuer_stays_at_its_server() {
     const OTHER: &str = "https://other.example";
     let has_moved = Arc::new(AtomicBool::new(false));
     for (later, expected) in
-        [(json!([OTHER, ISSUER]), Ok(ISSUER.to_owned())), (json!([OTHER]), Err("client.server_not_listed"))]
+        [(json!([OTHER, ISSUER]), Ok(ISSUER.to_owned())), (json!([OTHER]), Err("client.other_server"))]
     {
         has_moved.store(false, Ordering::Relaxed);
         let moved = has_moved.clone();

@@ -191,6 +191,7 @@ async fn the_order_of_registration_methods() {
 /// H3: a token is refreshed only by the client to which it was issued.
 #[tokio::test]
 async fn a_token_belongs_to_its_client() {
+    let start = StartUrl::parse(RESOURCE).unwrap();
     let issuer = Issuer::parse(ISSUER).unwrap();
     let network = FetchFn::new(well_behaved);
     let user = ScriptedUser::consents();
@@ -198,8 +199,9 @@ async fn a_token_belongs_to_its_client() {
         [(with_document(), DOCUMENT), (configured_client(ISSUER, ClientAuthentication::None), "mine")]
     {
         let authorizer = authorizer(&network, &user, settings);
-        assert_eq!(authorizer.client_by_id(&issuer, named).unwrap().client_id, named);
-        assert_eq!(authorizer.client_by_id(&issuer, "other").unwrap_err().code(), "client.no_registration");
+        assert_eq!(authorizer.client_by_id(&start, &issuer, named).await.unwrap().client_id, named);
+        let other = authorizer.client_by_id(&start, &issuer, "other").await;
+        assert_eq!(other.unwrap_err().code(), "client.no_registration");
     }
 }
 

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use portcullis_client::CredentialStore;
+use portcullis_metadata::Issuer;
 
 use super::{
     edit::{self, Edit},
@@ -10,6 +11,7 @@ use super::{
     launcher::Launch,
     mask::{HIDDEN, shown_arguments},
     secret_file::{self, SecretFile},
+    tokens::recorded_issuer,
 };
 use crate::command::mcp_remote::{
     arguments::Arguments,
@@ -60,6 +62,13 @@ pub(super) struct Migration {
     pub(super) mcp_remote_directory: Option<PathBuf>,
     /// The store that receives its token.
     pub(super) store: Option<PathBuf>,
+}
+
+impl Migration {
+    /// The authorization server at which mcp-remote used the client that was registered by hand.
+    pub(super) fn recorded_issuer(&self) -> Option<Issuer> {
+        self.client_id.as_ref().and_then(|_| recorded_issuer(&self.session, self.mcp_remote_directory.clone()))
+    }
 }
 
 impl Rewrite {
@@ -148,6 +157,7 @@ fn plan(
     let context = Context { environment: None, store: replacement.store };
     let mut translation = Translation::of(&arguments, &context)?;
     let client_id = value_of(&translation.arguments, "--client-id");
+    let has_issuer = value_of(&translation.arguments, "--authorization-server").is_some();
     let secret = translation.client_secret.take();
     let client_secret = match (secret, replacement.store) {
         _ if translation.depends_on_start => None,
@@ -189,6 +199,10 @@ fn plan(
         client_id,
         client_secret,
     };
+    // The resource could name another authorization server, which would get the client's secret.
+    if let Some(issuer) = migration.recorded_issuer().filter(|_| !has_issuer && !translation.depends_on_start) {
+        new.extend(["--authorization-server".to_owned(), issuer.to_string()]);
+    }
     Ok((new, migration))
 }
 

@@ -20,7 +20,7 @@ use zeroize::Zeroizing;
 use super::rewrite::Migration;
 use crate::command::{
     config_file::ConfigFile,
-    mcp_remote::session::{omits_resource, resource as requested_resource},
+    mcp_remote::session::{SessionId, omits_resource, resource as requested_resource},
 };
 
 /// The folder of the storage format that mcp-remote 0.15.1 uses.
@@ -61,7 +61,7 @@ impl StoredToken {
     /// # Errors
     /// The error explains why a token is not migrated.
     pub(super) fn find(migration: &Migration) -> anyhow::Result<Option<Self>> {
-        let Some(directory) = directory(migration) else { return Ok(None) };
+        let Some(directory) = directory(migration.mcp_remote_directory.clone()) else { return Ok(None) };
         let file = |name: &str| directory.join(format!("{}_{name}", migration.session.as_str()));
         let path = file("tokens.json");
         let claimed = file("tokens.json.moving");
@@ -199,9 +199,17 @@ fn read(path: &Path) -> anyhow::Result<Option<ConfigFile>> {
     Ok(Some(file))
 }
 
-fn directory(migration: &Migration) -> Option<PathBuf> {
+/// The issuer of the token that mcp-remote has stored for a sign-in, even if the token has expired. None if there is no
+/// token, or its file cannot be used. `directory` is the value of `MCP_REMOTE_CONFIG_DIR`, if the environment has another.
+pub(crate) fn recorded_issuer(session: &SessionId, directory: Option<PathBuf>) -> Option<Issuer> {
+    let file = self::directory(directory)?.join(format!("{}_tokens.json", session.as_str()));
+    let tokens: Tokens = serde_json::from_str(&read(&file).ok()??.text).ok()?;
+    Issuer::parse(&tokens.issuer?).ok()
+}
+
+fn directory(chosen: Option<PathBuf>) -> Option<PathBuf> {
     let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let base = migration.mcp_remote_directory.clone().or_else(|| variable("MCP_REMOTE_CONFIG_DIR"));
+    let base = chosen.or_else(|| variable("MCP_REMOTE_CONFIG_DIR"));
     base.or_else(|| variable("HOME").map(|home| home.join(".mcp-auth"))).map(|base| base.join(FOLDER))
 }
 

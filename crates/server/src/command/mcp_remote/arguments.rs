@@ -17,10 +17,12 @@ pub(super) const SWITCHES: [&str; 11] = [
     "--use-id-token",
 ];
 
-/// The options that take the next argument as their value, even if it begins with `--`.
-pub(super) const OPTIONS: [&str; 19] = [
+/// The options that take the next argument as their value, even if it begins with `--`. mcp-remote does not know
+/// `--authorization-server`; it is accepted because the errors of `portcullis connect` name it.
+pub(super) const OPTIONS: [&str; 20] = [
     "--auth-success-url",
     "--auth-timeout",
+    "--authorization-server",
     "--authorize-param",
     "--body-timeout",
     "--callback-path",

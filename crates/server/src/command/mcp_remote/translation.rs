@@ -189,6 +189,7 @@ impl Translation {
                 }
                 Some(url) => self.push(["--client-metadata-url", url]),
             },
+            "--authorization-server" => self.push(["--authorization-server", value]),
             "--static-oauth-client-info" => self.client(value, context)?,
             "--static-oauth-client-metadata" => self.client_metadata(value)?,
             // The headers, their files, and the parts of the redirect URI are translated elsewhere.
