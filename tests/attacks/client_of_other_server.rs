@@ -141,7 +141,8 @@ async fn a_client_of_mcp_remote_stays_at_its_server() {
 
     let client = json!({ "client_id": "me", "client_secret": "the-secret" }).to_string();
     let options = [url.as_str(), "--client-credentials", "--static-oauth-client-info", &client];
-    let servers = json!({ "a": { "command": "npx", "args": [&["mcp-remote"][..], &options].concat() } });
+    let arguments = [&["mcp-remote"][..], &options].concat();
+    let servers = json!({ "a": { "command": "npx", "args": arguments } });
     let configuration = Scratch::file("claude.json", &json!({ "mcpServers": servers }).to_string());
     let environment =
         [("XDG_STATE_HOME", setting.state.as_str()), ("MCP_REMOTE_CONFIG_DIR", files.as_str())];

@@ -11,6 +11,7 @@ mod device_authorization;
 mod loopback_redirect;
 mod new_registration;
 mod page;
+mod peer_user;
 mod redirect_address;
 mod redirect_server;
 
@@ -114,6 +115,16 @@ pub enum InteractionError {
          the URL and waits, and --auto-consent needs no user at a development server"
     )]
     NoBrowser,
+    /// The one-time address of the sign-in was opened twice: another user may have opened it, and could complete the sign-in
+    /// with another account.
+    #[error(
+        "the address of this sign-in was opened twice, possibly by another user of this machine; the sign-in was stopped. \
+         Sign in again"
+    )]
+    OpenedTwice,
+    /// No random address could be generated for the sign-in.
+    #[error("the system's random number generator failed")]
+    NoRandomness,
     /// No response arrived within the time limit.
     #[error("the sign-in was not completed in time")]
     TimedOut,
@@ -140,6 +151,8 @@ impl InteractionError {
         match self {
             Self::Listen(_) => "interaction.listen",
             Self::NoBrowser => "interaction.no_browser",
+            Self::OpenedTwice => "interaction.opened_twice",
+            Self::NoRandomness => "interaction.no_randomness",
             Self::TimedOut => "interaction.timed_out",
             Self::Fetch(error) => error.code(),
             Self::UserRequired { .. } => "interaction.wants_a_person",

@@ -10,6 +10,7 @@ use std::{
 use portcullis_discovery::BoxFuture;
 use sha2::{Digest as _, Sha256};
 use tokio::{
+    net::TcpStream,
     sync::{Mutex, mpsc},
     task::JoinHandle,
     time::{sleep, timeout},
@@ -18,17 +19,23 @@ use url::Url;
 
 use super::{
     Interaction, InteractionError,
-    page::{page, result_page},
+    page::{page, redirect_to, result_page},
     redirect_address::RedirectAddress,
-    redirect_server::{CurrentSignIn, ReceivedRedirect, respond, serve},
+    redirect_server::{BrowserRequest, Content, CurrentSignIn, ONE_TIME, respond, serve},
 };
-use crate::{AuthorizationRequest, RedirectError, RedirectParameters, StartUrl};
+use crate::{AuthorizationRequest, RedirectError, RedirectParameters, StartUrl, random};
 
 /// Opens the user's browser and receives the redirect at a loopback port (RFC 8252 section 7.3), or as pasted text.
 ///
 /// The port is bound before the browser opens, for as long as this value lives. One response with the request's `state`
 /// is accepted; every other request gets an error page, including a second response. The response must arrive within 5
 /// min.
+///
+/// Other users of the machine can read the command line of a browser. With the authorization URL they could sign in with
+/// their own account and bring the response here. The browser therefore gets a random one-time address on the port, which
+/// redirects to the authorization URL. If it is requested twice, the sign-in ends ([`InteractionError::OpenedTwice`]). On
+/// Linux, connections of other users are rejected. A response needs no cookie: users can also open the authorization URL
+/// itself, in any browser.
 pub struct LoopbackRedirect {
     redirect_uri: Url,
     open: Box<dyn Fn(&Url) + Send + Sync>,
@@ -55,8 +62,8 @@ impl LoopbackRedirect {
     /// The redirect URI for a client metadata document: it matches any port (RFC 8252 section 7.3).
     pub const ANY_PORT: &str = "http://127.0.0.1/callback";
 
-    /// Binds a free port on `127.0.0.1`. `open` receives the authorization URL, which is `https` or loopback `http`,
-    /// and shows it to the user; it must not pass the URL through a shell.
+    /// Binds a free port on `127.0.0.1`. `open` receives the one-time address of a sign-in, which redirects to the
+    /// authorization URL, and opens it in the user's browser or shows it; it must not pass the URL through a shell.
     ///
     /// # Errors
     /// [`InteractionError::Listen`] when no port can be bound.
@@ -157,10 +164,14 @@ impl LoopbackRedirect {
     /// Waits for a response with the request's `state`, from the browser or as pasted text.
     async fn wait_for_response(&self, request: &AuthorizationRequest) -> Result<RedirectParameters, InteractionError> {
         let _one_at_a_time = self.one_at_a_time.lock().await;
-        let (sender, mut redirects) = mpsc::channel(1);
+        let (sender, mut requests) = mpsc::channel(1);
         // The sender stays after the wait. Later responses fail to send and are rejected.
         *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) = Some(sender);
-        (self.open)(request.url());
+        let name = random::secret().map_err(|_| InteractionError::NoRandomness)?;
+        let mut one_time = self.redirect_uri.clone();
+        one_time.set_path(&format!("{ONE_TIME}{}", name.secret()));
+        (self.open)(&one_time);
+        let mut is_opened = false;
         let mut pasted = self.pasted_text(None);
         let mut delay: BoxFuture<'_, ()> = Box::pin(sleep(Self::DELAY));
         loop {
@@ -171,11 +182,24 @@ impl LoopbackRedirect {
                     }
                     delay = Box::pin(pending());
                 }
-                Some(redirect) = redirects.recv() => {
-                    if let Some(parameters) = accept_redirect(request, redirect).await {
-                        return Ok(parameters);
+                Some(BrowserRequest { browser, content }) = requests.recv() => match content {
+                    Content::OneTime(requested) if requested != name => {
+                        respond(browser, page("404 Not Found", "Not found", "This is not the address of a sign-in.")).await;
                     }
-                }
+                    Content::OneTime(_) if is_opened => {
+                        respond(browser, page("409 Conflict", "Sign-in stopped", OPENED_TWICE)).await;
+                        return Err(InteractionError::OpenedTwice);
+                    }
+                    Content::OneTime(_) => {
+                        is_opened = true;
+                        respond(browser, redirect_to(request.url())).await;
+                    }
+                    Content::Redirect(parameters) => {
+                        if let Some(parameters) = accept_redirect(request, browser, parameters).await {
+                            return Ok(parameters);
+                        }
+                    }
+                },
                 text = &mut pasted => match text.map(|text| self.accept_pasted(request, &text)) {
                     Some(Ok(parameters)) => return Ok(parameters),
                     Some(Err(error)) => pasted = self.pasted_text(Some(error)),
@@ -207,10 +231,17 @@ impl LoopbackRedirect {
     }
 }
 
+/// The page for the second request for a one-time address.
+const OPENED_TWICE: &str = "This address works once, and was opened before, possibly by another user of this machine. The \
+    sign-in was stopped; start it again.";
+
 /// Shows the browser the result of its redirect, and returns the parameters. `None` if they belong to another sign-in, so
 /// that the wait continues.
-async fn accept_redirect(request: &AuthorizationRequest, redirect: ReceivedRedirect) -> Option<RedirectParameters> {
-    let ReceivedRedirect { browser, parameters } = redirect;
+async fn accept_redirect(
+    request: &AuthorizationRequest,
+    browser: TcpStream,
+    parameters: RedirectParameters,
+) -> Option<RedirectParameters> {
     let validated = request.validate_response(&parameters).map(drop);
     if matches!(validated, Err(RedirectError::State)) {
         let text = "This response does not belong to the current sign-in.";

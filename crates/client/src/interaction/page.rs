@@ -1,4 +1,6 @@
-//! The HTML pages that the browser shows after the redirect.
+//! The responses for the browser: the HTML pages after the redirect, and the redirect to the authorization server.
+
+use url::Url;
 
 use crate::RedirectError;
 
@@ -38,6 +40,14 @@ pub(super) fn result_page(validated: &Result<(), RedirectError>) -> String {
             "You can close this window and try again.",
         ),
     }
+}
+
+/// The response that sends the browser to a URL.
+pub(super) fn redirect_to(url: &Url) -> String {
+    format!(
+        "HTTP/1.1 302 Found\r\nLocation: {url}\r\nContent-Length: 0\r\nCache-Control: no-store\r\n\
+         Referrer-Policy: no-referrer\r\nConnection: close\r\n\r\n"
+    )
 }
 
 /// As [`page`]. `hint` says what to do with the page.

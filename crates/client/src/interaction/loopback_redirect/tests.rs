@@ -50,11 +50,70 @@ async fn a_redirect_is_accepted_and_confirmed() {
     let target = format!("/callback?code=c&state={}&iss=https://auth.example.com", state(&request));
     let (page, result) = tokio::join!(visit(&uri, &target), redirect.authorize(&request));
     drop(early);
-    assert_eq!(seen.recv().unwrap(), *request.url());
+    assert_eq!(seen.recv().unwrap().port(), uri.port());
     assert_eq!(result.unwrap().code, Some(Secret::new("c")));
     assert!(page.starts_with("HTTP/1.1 200 OK\r\n"), "{page}");
     assert!(page.contains("<h1>Access granted</h1>"), "{page}");
     assert!(page.contains("Content-Security-Policy: default-src 'none'"));
+}
+
+/// A sign-in, and the path of its one-time address.
+async fn started(request: AuthorizationRequest) -> (JoinHandle<Result<RedirectParameters, InteractionError>>, Url) {
+    let (opened, mut seen) = tokio::sync::mpsc::unbounded_channel();
+    let redirect = LoopbackRedirect::bind(move |url| opened.send(url.clone()).unwrap()).await.unwrap();
+    let sign_in = tokio::spawn(async move { redirect.authorize(&request).await });
+    (sign_in, seen.recv().await.unwrap())
+}
+
+/// I3: the browser's command line has neither `state` nor the challenge. Its address redirects to the authorization URL.
+#[tokio::test]
+async fn a_browser_opens_a_one_time_address() {
+    let request = request(true);
+    let state = state(&request);
+    let location = format!("\r\nLocation: {}\r\n", request.url());
+    let (sign_in, address) = started(request).await;
+    assert!(!address.as_str().contains(&state));
+    assert_eq!(address.query(), None);
+
+    let missed = visit(&address, "/sign-in/other").await;
+    assert!(missed.starts_with("HTTP/1.1 404"), "{missed}");
+    let page = visit(&address, address.path()).await;
+    assert!(page.starts_with("HTTP/1.1 302 Found\r\n") && page.contains(&location), "{page}");
+    assert!(page.contains("Cache-Control: no-store"), "{page}");
+    let target = format!("/callback?code=c&state={state}&iss=https://auth.example.com");
+    assert!(visit(&address, &target).await.contains("Access granted"));
+    assert_eq!(sign_in.await.unwrap().unwrap().code, Some(Secret::new("c")));
+}
+
+/// I3: a second request for the address ends the sign-in. A later redirect is not accepted.
+#[tokio::test]
+async fn a_second_request_for_the_address_ends_the_sign_in() {
+    let request = request(true);
+    let target = format!("/callback?code=c&state={}&iss=https://auth.example.com", state(&request));
+    let (sign_in, address) = started(request).await;
+    visit(&address, address.path()).await;
+    let second = visit(&address, address.path()).await;
+    assert!(second.starts_with("HTTP/1.1 409") && second.contains("opened before"), "{second}");
+    assert_eq!(sign_in.await.unwrap().unwrap_err().code(), "interaction.opened_twice");
+    assert!(TcpStream::connect(("127.0.0.1", address.port().unwrap())).await.is_err(), "{target}");
+}
+
+/// I3: silent connections keep no browser out: the oldest is closed for a new one.
+#[tokio::test]
+async fn silent_connections_are_replaced() {
+    let request = request(true);
+    let target = format!("/callback?code=c&state={}&iss=https://auth.example.com", state(&request));
+    let (sign_in, address) = started(request).await;
+    let mut silent = Vec::new();
+    for _ in 0..100 {
+        silent.push(TcpStream::connect(("127.0.0.1", address.port().unwrap())).await.unwrap());
+    }
+    let begun = tokio::time::Instant::now();
+    assert!(visit(&address, &target).await.contains("Access granted"));
+    assert!(begun.elapsed() < Duration::from_secs(2), "before the silent ones time out");
+    assert!(sign_in.await.unwrap().is_ok());
+    let mut rest = String::new();
+    assert_eq!(silent[0].read_to_string(&mut rest).await.unwrap_or_default(), 0);
 }
 
 /// I3: other requests get an error page, and the wait continues.

@@ -3,6 +3,7 @@
 use std::{
     env,
     ffi::{OsStr, OsString},
+    future::pending,
     io::{self, IsTerminal as _},
     path::Path,
     thread,
@@ -21,42 +22,58 @@ const DISPLAYS: [&str; 3] = ["DISPLAY", "WAYLAND_DISPLAY", "WSL_INTEROP"];
 /// The variable with the browsers that the user chose, which may need no display: commands that colons separate.
 const BROWSER: &str = "BROWSER";
 
-/// Opens authorization URLs in the browser of this machine or, with `--no-browser`, prints them. Clones share the result.
+/// Opens the pages of sign-ins in the browser of this machine or, with `--no-browser`, prints their URLs. Clones share the
+/// state.
 #[derive(Clone)]
 pub(crate) struct BrowserOpener {
     prints_only: bool,
-    /// Whether no browser could be opened for the last URL.
-    has_failed: watch::Sender<bool>,
+    state: watch::Sender<PageState>,
+}
+
+/// What happened to the last page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PageState {
+    Opening,
+    /// No browser could be opened.
+    Failed,
+    /// The user is to open the URL.
+    Printed,
 }
 
 impl BrowserOpener {
     /// `prints_only` is the option `--no-browser`.
     pub(crate) fn new(prints_only: bool) -> Self {
-        Self { prints_only, has_failed: watch::Sender::new(false) }
+        Self { prints_only, state: watch::Sender::new(PageState::Opening) }
     }
 
-    /// Opens a page, without waiting for it. If that fails, prints what a user can do, if there is one.
-    pub(crate) fn open(&self, url: &Url) {
-        self.has_failed.send_replace(false);
+    /// Opens the one-time address of a sign-in, without waiting for it. With `--no-browser`, nothing opens.
+    ///
+    /// The browser does not get the authorization URL, because other users can read its command line.
+    pub(crate) fn open(&self, one_time: &Url) {
         if self.prints_only {
-            return tell(format_args!("for your consent, visit\n{url}"));
+            return;
         }
-        if !can_appear(|name| env::var_os(name)) {
+        if !can_appear() {
             tracing::debug!("none of {} is set, and {BROWSER} names no program", DISPLAYS.join(", "));
-            return self.report_failure(url);
+            self.state.send_replace(PageState::Failed);
+            return;
         }
-        tell(format_args!("opening the browser for your consent; if nothing opens, visit\n{url}"));
-        let (opener, url) = (self.clone(), url.clone());
+        if !has_user() {
+            // Others may be able to read the log of a client.
+            tell(format_args!("opening the browser for your consent; if nothing opens, visit\n{one_time}"));
+        }
+        let (state, one_time) = (self.state.clone(), one_time.clone());
         // A browser in the terminal runs until its user leaves it. Meanwhile, the redirect must be received.
         thread::spawn(move || {
-            if let Err(error) = webbrowser::open(url.as_str()) {
+            if let Err(error) = webbrowser::open(one_time.as_str()) {
                 tracing::debug!(error = %error, "no browser opened");
-                opener.report_failure(&url);
+                state.send_replace(PageState::Failed);
             }
         });
     }
 
-    /// Waits for the response to a request.
+    /// Opens the page of a request, or prints its URL, and waits for the response. If no browser can be opened, prints what
+    /// a user can do.
     ///
     /// # Errors
     /// As [`LoopbackRedirect`]. Also fails when no browser can be opened and no user can see the printed URL.
@@ -65,31 +82,40 @@ impl BrowserOpener {
         redirect: &LoopbackRedirect,
         request: &AuthorizationRequest,
     ) -> Result<RedirectParameters, InteractionError> {
+        self.state.send_replace(PageState::Opening);
+        let url = request.url();
+        if self.prints_only {
+            tell(format_args!("for your consent, visit\n{url}"));
+            self.state.send_replace(PageState::Printed);
+        } else if has_user() && can_appear() {
+            tell(format_args!("opening the browser for your consent; if nothing opens, visit\n{url}"));
+        }
         tokio::select! {
             biased;
             response = redirect.authorize(request) => response,
-            () = self.failure(), if !has_user() => Err(InteractionError::NoBrowser),
+            error = self.advise_after_failure(url) => Err(error),
         }
     }
 
     /// Waits until the user is to open the URL: because it is only printed, or because no browser could be opened.
     pub(super) async fn until_printed(&self) {
-        if !self.prints_only {
-            self.failure().await;
-        }
+        self.until(PageState::Printed).await;
     }
 
-    /// Waits until no browser could be opened.
-    async fn failure(&self) {
+    /// If no browser can be opened, prints what a user can do, and does not return. Returns the error without a user.
+    async fn advise_after_failure(&self, url: &Url) -> InteractionError {
+        self.until(PageState::Failed).await;
+        if !has_user() {
+            return InteractionError::NoBrowser;
+        }
+        tell(advice(url));
+        self.state.send_replace(PageState::Printed);
+        pending().await
+    }
+
+    async fn until(&self, awaited: PageState) {
         // The sender exists, so that the wait cannot fail.
-        let _ = self.has_failed.subscribe().wait_for(|has_failed| *has_failed).await;
-    }
-
-    fn report_failure(&self, url: &Url) {
-        if has_user() {
-            tell(advice(url));
-        }
-        self.has_failed.send_replace(true);
+        let _ = self.state.subscribe().wait_for(|state| *state == awaited).await;
     }
 }
 
@@ -99,7 +125,12 @@ fn has_user() -> bool {
 }
 
 /// Whether a browser can appear somewhere. Without a display, desktop programs still start one, and it ends at once.
-fn can_appear(variable: impl Fn(&str) -> Option<OsString>) -> bool {
+fn can_appear() -> bool {
+    can_appear_with(|name| env::var_os(name))
+}
+
+/// As [`can_appear`], with this environment.
+fn can_appear_with(variable: impl Fn(&str) -> Option<OsString>) -> bool {
     let needs_display = cfg!(all(unix, not(any(target_os = "macos", target_os = "android"))));
     let value = |name: &str| variable(name).filter(|value| !value.is_empty());
     !needs_display
@@ -140,7 +171,7 @@ mod tests {
         let with = |set: &[(&str, &str)]| {
             let value =
                 |name: &str| set.iter().find(|(known, _)| *known == name).map(|(_, value)| OsString::from(value));
-            can_appear(value)
+            can_appear_with(value)
         };
         assert!(!with(&[]));
         assert!(!with(&[("PATH", "/bin")]));
@@ -169,14 +200,13 @@ mod tests {
         assert!(!advice(&Url::parse(url).unwrap()).contains("ssh"));
     }
 
-    /// I7: the failure of one sign-in is not that of the next.
+    /// I7: clones share the state of the page; with `--no-browser`, nothing opens.
     #[tokio::test]
-    async fn a_failure_ends_with_the_next_page() {
+    async fn clones_share_the_state() {
         let opener = BrowserOpener::new(true);
-        let url = Url::parse("https://auth.example.com/authorize").unwrap();
-        opener.report_failure(&url);
-        opener.clone().failure().await;
-        opener.open(&url);
-        assert!(!*opener.has_failed.borrow());
+        opener.open(&Url::parse("http://127.0.0.1:1/sign-in/a").unwrap());
+        assert_eq!(*opener.state.borrow(), PageState::Opening);
+        opener.state.send_replace(PageState::Printed);
+        opener.clone().until_printed().await;
     }
 }
