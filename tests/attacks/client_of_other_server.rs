@@ -144,9 +144,8 @@ async fn a_client_of_mcp_remote_stays_at_its_server() {
     let arguments = [&["mcp-remote"][..], &options].concat();
     let servers = json!({ "a": { "command": "npx", "args": arguments } });
     let configuration = Scratch::file("claude.json", &json!({ "mcpServers": servers }).to_string());
-    let environment =
-        [("XDG_STATE_HOME", setting.state.as_str()), ("MCP_REMOTE_CONFIG_DIR", files.as_str())];
-    let import = ["import-mcp-remote", "--config", configuration.as_str(), "--write"];
+    let environment = [("XDG_STATE_HOME", setting.state.as_str()), ("MCP_REMOTE_CONFIG_DIR", files.as_str())];
+    let import = ["import-mcp-remote", configuration.as_str(), "--write"];
     let imported = Portcullis::run_with(&import, &environment).await;
     assert_eq!(imported.code, Some(0), "{imported:?}");
     let text = std::fs::read_to_string(configuration.path()).unwrap();

@@ -91,6 +91,12 @@ async fn a_token_in_the_environment() {
     assert_eq!(rejected.code, Some(1), "{rejected:?}");
     assert_eq!(rejected.stderr.lines().count(), 1, "{rejected:?}");
     assert_eq!(with(&token, &["login", url]).await.code, Some(1));
+    for logout in [&["logout", url, "--store", fixture.store.as_str()][..], &["logout", "--all"]] {
+        let refused = with(&token, logout).await;
+        assert_eq!(refused.code, Some(1), "{refused:?}");
+        assert!(refused.stderr.contains("PORTCULLIS_TOKEN is set"), "{refused:?}");
+    }
+    assert_eq!(fixture.run("token", &[]).await.stdout.trim(), token, "it is kept");
     assert!(with("", &["token", url]).await.stderr.contains("PORTCULLIS_TOKEN is empty"));
 }
 

@@ -28,10 +28,12 @@ mod resource_discovery;
 mod revocation;
 mod selection;
 pub(crate) mod settings;
+mod sign_in_limit;
 mod unbound;
 
 use grant_context::GrantContext;
 pub use revocation::Revocation;
+use sign_in_limit::SignInLimit;
 
 /// Obtains access tokens for protected resources: discovery, client registration, and a grant.
 ///
@@ -44,6 +46,7 @@ pub struct Authorizer {
     settings: AuthorizerSettings,
     /// The authorization server at which this authorizer has used [`AuthorizerSettings::client`].
     bound: Mutex<Option<Issuer>>,
+    sign_in_limit: SignInLimit,
 }
 
 /// Whether a user takes part in the grant.
@@ -91,7 +94,7 @@ impl Authorizer {
     }
 
     fn with_mode(fetch: Arc<dyn Fetch>, mode: Mode, clock: Arc<dyn Clock>, settings: AuthorizerSettings) -> Self {
-        Self { fetch, clock, mode, settings, bound: Mutex::default() }
+        Self { fetch, clock, mode, settings, bound: Mutex::default(), sign_in_limit: SignInLimit::default() }
     }
 
     /// Obtains a token for the resource at `start`: sends a request without a token, reads the challenge, and continues
@@ -100,6 +103,7 @@ impl Authorizer {
     /// # Errors
     /// [`ClientError::NotChallenged`] when the resource does not respond with 401; otherwise as the steps of the flow.
     pub async fn authorize(&self, start: &StartUrl) -> Result<ResourceToken, ClientError> {
+        self.sign_in_limit.reset();
         let challenge = self.probe(start).await?;
         self.obtain(start, &challenge, None).await
     }
@@ -126,6 +130,7 @@ impl Authorizer {
         start: &StartUrl,
         challenge: Option<&BearerChallenge>,
     ) -> Result<ResourceToken, ClientError> {
+        self.sign_in_limit.reset();
         self.obtain(start, &ResourceChallenge::from_bearer(challenge), None).await
     }
 
@@ -152,6 +157,11 @@ impl Authorizer {
     /// The store for tokens and registrations.
     pub(crate) fn store(&self) -> &CredentialStore {
         &self.settings.store
+    }
+
+    /// The limit of sign-ins that the resource causes.
+    pub(crate) fn sign_in_limit(&self) -> &SignInLimit {
+        &self.sign_in_limit
     }
 
     /// The clock that decides when tokens expire.

@@ -136,6 +136,13 @@ pub enum ClientError {
     /// The client authentication method is not supported.
     #[error("the authorization server requires a client authentication method that is not supported")]
     UnsupportedAuthenticationMethod,
+    /// Three sign-ins within 10 min led to no request that the resource accepted. No further one was started, so that a
+    /// server cannot open any number of browser windows.
+    #[error(
+        "3 sign-ins within 10 min led to no request that the server accepted, so no further one is started. Check the server \
+         with `portcullis doctor`; `portcullis login` signs in again"
+    )]
+    TooManySignIns,
     /// The authorization request got no response.
     #[error(transparent)]
     Interaction(#[from] InteractionError),
@@ -195,7 +202,8 @@ pub enum ClientError {
     /// The credential store cannot be used.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The tokio runtime of the refresh task has shut down.
+    /// The tokio runtime of the refresh task has shut down, or
+    /// [`TokenManager::finish_refreshes`](crate::TokenManager::finish_refreshes) was called.
     #[error("the refresh was interrupted")]
     TaskEnded,
     /// The authorization server has no device authorization endpoint (RFC 8628).
@@ -243,6 +251,7 @@ impl ClientError {
             Self::Registration(_) => "client.registration",
             Self::RedirectNotRegistered { .. } => "client.redirect_not_registered",
             Self::UnsupportedAuthenticationMethod => "client.authentication_method",
+            Self::TooManySignIns => "client.too_many_sign_ins",
             Self::Interaction(error) => error.code(),
             Self::Redirect(error) => error.code(),
             Self::TokenRequest(_) => "client.token",

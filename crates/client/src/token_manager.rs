@@ -15,6 +15,7 @@ use crate::{
 
 mod external_tokens;
 mod forget_client;
+mod refreshes;
 mod renewal;
 mod request_authorization;
 mod scoped;
@@ -25,6 +26,7 @@ pub use request_authorization::RequestAuthorization;
 pub use sign_out::SignOut;
 
 use external_tokens::ExternalTokens;
+use refreshes::Refreshes;
 use renewal::{Refreshed, obtain, refresh, stored};
 
 /// Keeps the token for one resource: reads it from the store, refreshes it before it expires, renews it when the
@@ -38,6 +40,7 @@ pub struct TokenManager {
     held: RwLock<Held>,
     /// Held while a token is obtained, refreshed or removed.
     renewing: Mutex<()>,
+    refreshes: Arc<Refreshes>,
 }
 
 /// The source of tokens.
@@ -85,7 +88,7 @@ impl TokenManager {
     }
 
     fn from(start: StartUrl, source: Source) -> Self {
-        Self { start, source, held: RwLock::default(), renewing: Mutex::default() }
+        Self { start, source, held: RwLock::default(), renewing: Mutex::default(), refreshes: Arc::default() }
     }
 
     /// The URL for which it keeps the token.
@@ -160,6 +163,8 @@ impl TokenManager {
     pub async fn sign_in(&self) -> Result<Arc<ResourceToken>, ClientError> {
         let Source::Authorizer(authorizer) = &self.source else { return Err(ClientError::NoAuthorizer) };
         let _one_at_a_time = self.renewing.lock().await;
+        // The caller wants this sign-in, not the server.
+        authorizer.sign_in_limit().reset();
         let challenge = authorizer.probe(&self.start).await?;
         let before = self.find_token(authorizer)?;
         self.obtain(authorizer, &challenge, before, |_| false).await
@@ -246,7 +251,8 @@ impl TokenManager {
         }
         // A task of its own, because the caller can be cancelled, and a rotated refresh token must still be
         // stored.
-        let task = tokio::spawn(refresh(authorizer.clone(), self.start.clone(), token.clone(), scopes));
+        let refreshes = Arc::clone(&self.refreshes);
+        let task = tokio::spawn(refresh(authorizer.clone(), self.start.clone(), token.clone(), scopes, refreshes));
         match task.await.map_err(|_| ClientError::TaskEnded)?? {
             Refreshed::Newer(newer) => {
                 self.set_current(newer.clone());
@@ -264,6 +270,13 @@ impl TokenManager {
         let now = authorizer.clock().now();
         self.current()
             .is_some_and(|current| !current.is_expired(now) && !used.is_some_and(|used| Arc::ptr_eq(&current, used)))
+    }
+
+    /// Records that the resource accepted a request that waited for a sign-in.
+    fn record_acceptance(&self) {
+        if let Source::Authorizer(authorizer) = &self.source {
+            authorizer.sign_in_limit().reset();
+        }
     }
 
     /// Drops a new token that the resource rejects.

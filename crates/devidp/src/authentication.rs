@@ -43,7 +43,7 @@ pub(crate) async fn authenticate(
     let presented = PresentedCredential::parse(headers, form)?;
     let mode = app.config.settings.client_authentication_mode;
     mode.check(presented.secret_method(), form.get("client_id")?.is_some()).map_err(failed)?;
-    let client = app.clients.find(presented.id()).await?;
+    let client = app.clients.find(presented.id(), headers).await?;
     if client.credential.is_public() {
         check_public_client(app.config.profile)?;
     }

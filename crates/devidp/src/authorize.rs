@@ -29,7 +29,7 @@ use crate::{
 
 /// Handles the authorization endpoint. Responds with the consent page, a code or an error.
 pub(crate) async fn authorize(app: &App, query: &str, headers: &HeaderMap) -> Result<Reply, getrandom::Error> {
-    match AuthorizationRequest::parse(&app.config, &app.clients, &Params::parse(query.as_bytes())).await {
+    match AuthorizationRequest::parse(&app.config, &app.clients, &Params::parse(query.as_bytes()), headers).await {
         Ok(request) if app.config.settings.auto_consent && request.redirect.is_loopback() => {
             let user = request.login_hint.clone().unwrap_or_else(|| app.config.settings.user.as_str().into());
             let location = issue_code(app, request, user)?;

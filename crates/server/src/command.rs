@@ -12,6 +12,7 @@ pub(crate) mod connect;
 #[cfg(feature = "dev")]
 pub(crate) mod demo;
 pub(crate) mod doctor;
+mod end_signals;
 mod exchange;
 pub(crate) mod health;
 #[cfg(feature = "dev")]

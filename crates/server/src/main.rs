@@ -47,7 +47,7 @@ fn main() -> ExitCode {
         Command::Call(arguments) => command::call::run(&arguments),
         Command::Login(arguments) => done(command::login::login(&arguments)),
         Command::Logout(arguments) => done(command::login::logout(&arguments)),
-        Command::Token(arguments) => done(command::login::token(&arguments)),
+        Command::Token(arguments) => command::login::token(&arguments),
         Command::Status(arguments) => command::stored::status(&arguments),
         Command::List(arguments) => done(command::stored::list(&arguments)),
         Command::Connect(arguments) => done(command::connect::run(&arguments)),

@@ -80,9 +80,5 @@ fn check(client: &ClientInformation, known: Option<&Issuer>, issuer: &Issuer) ->
 
 /// The error for an authorization server that is not that of the client.
 pub(super) fn other_server(client: &ClientInformation, known: &Issuer, named: &Issuer) -> ClientError {
-    ClientError::ClientOfOtherServer {
-        client_id: client.client_id.clone(),
-        known: known.clone(),
-        named: named.clone(),
-    }
+    ClientError::ClientOfOtherServer { client_id: client.client_id.clone(), known: known.clone(), named: named.clone() }
 }

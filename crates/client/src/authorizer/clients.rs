@@ -4,8 +4,7 @@ use portcullis_metadata::{ClientIdUrl, Issuer, Scopes};
 
 use super::Authorizer;
 use crate::{
-    ClientAuthentication, ClientCredentials, ClientError, ClientInformation, Interaction, NewRegistration,
-    StartUrl,
+    ClientAuthentication, ClientCredentials, ClientError, ClientInformation, Interaction, NewRegistration, StartUrl,
     registration::dynamic::{self, Registration},
     registration::registered::Registered,
     server::Server,

@@ -45,6 +45,7 @@ impl Authorizer {
         flow: &CodeFlow,
         client: &Client,
     ) -> Result<ResourceToken, ClientError> {
+        self.sign_in_limit.record()?;
         let credentials = &client.credentials;
         let verifier = PkceVerifier::generate().map_err(|_| ClientError::NoRandomness)?;
         let request = AuthorizationRequest::new(

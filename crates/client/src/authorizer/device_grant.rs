@@ -46,6 +46,7 @@ impl Authorizer {
         let Some(url) = &server.device_authorization_endpoint else {
             return Err(ClientError::DeviceFlowNotSupported { issuer: server.issuer });
         };
+        self.sign_in_limit.record()?;
         let registration = self.registration(found, start, interaction.redirect_uri(), Some(DEVICE_CODE));
         let client = self.client(interaction, &server, &registration).await?;
         let endpoint =

@@ -92,7 +92,9 @@ mod linux {
         const PEER: &str = "127.0.0.1:40000";
 
         fn line(from: &str, to: &str, user: u32, inode: u32) -> String {
-            format!("   1: {from} {to} 01 00000000:00000000 00:00000000 00000000  {user}        0 {inode} 1 0 20 4 0 10 -1\n")
+            format!(
+                "   1: {from} {to} 01 00000000:00000000 00:00000000 00000000  {user}        0 {inode} 1 0 20 4 0 10 -1\n"
+            )
         }
 
         /// I3: only a connection whose user is known, and is neither this one nor root, is another user's. A closed socket

@@ -195,7 +195,8 @@ mod tests {
     /// I3: a page that is loaded in advance does not use up its address.
     #[test]
     fn a_page_loaded_in_advance_is_recognized() {
-        let request = |line: &str| content(format!("GET /sign-in/a HTTP/1.1\r\n{line}\r\n\r\n").as_bytes(), "/callback");
+        let request =
+            |line: &str| content(format!("GET /sign-in/a HTTP/1.1\r\n{line}\r\n\r\n").as_bytes(), "/callback");
         for line in ["Sec-Purpose: prefetch;prerender", "purpose:prefetch", "X-Moz: Prefetch"] {
             assert!(request(line).is_err_and(|page| page.contains("503")), "{line}");
         }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use portcullis_metadata::Scopes;
 
+use super::Refreshes;
 use crate::{
     Authorizer, ClientError, CredentialStore, ResourceToken, StartUrl, StoreError,
     resource_challenge::ResourceChallenge, store::ignore_corrupted,
@@ -74,6 +75,7 @@ pub(super) async fn refresh(
     start: StartUrl,
     token: Arc<ResourceToken>,
     scopes: Option<Scopes>,
+    refreshes: Arc<Refreshes>,
 ) -> Result<Refreshed, ClientError> {
     let entry = authorizer.store().lock_token(&token).await?;
     let Some(stored) = ignore_corrupted(entry.read())? else {
@@ -92,6 +94,7 @@ pub(super) async fn refresh(
     let latest = stored.as_ref().unwrap_or(&token);
     // A refresh token may work only once, so it is used only if the result can be stored.
     entry.check_writable()?;
+    let _in_progress = refreshes.begin().await?;
     match authorizer.refresh(&start, latest, scopes.as_ref()).await {
         Ok(newer) => {
             log_failure(entry.write(&newer));

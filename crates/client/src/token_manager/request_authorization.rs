@@ -147,7 +147,12 @@ impl RequestAuthorization {
                 self.step_ups += 1;
                 self.token_manager.step_up(self.used.as_ref(), &challenge, missing).await
             }
-            _ => Ok(false),
+            _ => {
+                if status.is_success() && (self.renewed || self.step_ups > 0) {
+                    self.token_manager.record_acceptance();
+                }
+                Ok(false)
+            }
         }
     }
 

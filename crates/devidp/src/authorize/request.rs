@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use http::HeaderMap;
 use portcullis_metadata::{PkceChallenge, Scopes};
 
 use crate::{
@@ -53,13 +54,18 @@ pub(crate) enum AuthorizeError {
 impl AuthorizationRequest {
     /// Parses a request. The client and the redirect URI are validated first, because errors can be sent to the
     /// redirect URI only if both are valid.
-    pub(super) async fn parse(config: &Config, clients: &Clients, params: &Params) -> Result<Self, AuthorizeError> {
+    pub(super) async fn parse(
+        config: &Config,
+        clients: &Clients,
+        params: &Params,
+        headers: &HeaderMap,
+    ) -> Result<Self, AuthorizeError> {
         let untrusted = AuthorizeError::Untrusted;
         let client_id = params
             .get("client_id")
             .map_err(|_| untrusted("The request identifies several clients."))?
             .ok_or(untrusted("The request does not identify a client: client_id is missing."))?;
-        let client = clients.find(client_id).await.map_err(|error| untrusted(error.description))?;
+        let client = clients.find(client_id, headers).await.map_err(|error| untrusted(error.description))?;
         let requested = params.get("redirect_uri").map_err(|_| untrusted("The request has several redirect URIs."))?;
         let redirect = select_redirect_uri(&client, requested)?;
         let (state, request) = match params.get("state") {

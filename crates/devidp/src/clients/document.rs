@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use http::{HeaderMap, StatusCode, header};
 use portcullis_discovery::{Fetch, FetchRequest, FetchResponse, UrlPolicy};
-use portcullis_metadata::{ClientIdMetadataDocument, ClientIdUrl, Clock};
+use portcullis_metadata::{ClientIdMetadataDocument, ClientIdUrl, Clock, is_loopback};
 use tokio::sync::Semaphore;
 
 use crate::{
@@ -50,6 +50,10 @@ const FAILED: ErrorResponse = ErrorResponse::new(
     ErrorCode::InvalidClient,
     "The client's metadata document cannot be used. See the log of this server.",
 );
+const NOT_FETCHED: ErrorResponse = ErrorResponse::new(
+    ErrorCode::InvalidClient,
+    "A metadata document at a loopback host is fetched only when a browser opens the authorization page itself.",
+);
 const BUSY: ErrorResponse =
     ErrorResponse::new(ErrorCode::TemporarilyUnavailable, "Too many metadata documents are being fetched. Try again.");
 
@@ -61,12 +65,20 @@ impl ClientDocuments {
 
     /// Returns the client that the document at `id` describes. The document is fetched unless it is cached. Failures
     /// are not cached. The description of the error is a sentence for the user.
-    pub(crate) async fn client(&self, id: &ClientIdUrl) -> Result<Arc<Client>, ErrorResponse> {
+    ///
+    /// `headers` are those of the request that names the client. A document at a loopback host is not fetched for the
+    /// scripts and subresources of a web page: any page could thereby send requests to the servers of this machine, and
+    /// learn from the response what listens there.
+    pub(crate) async fn client(&self, id: &ClientIdUrl, headers: &HeaderMap) -> Result<Arc<Client>, ErrorResponse> {
         let now = self.clock.monotonic();
         let cached =
             self.cache.read(id.as_str(), |cached| (now < cached.expires_at).then(|| Arc::clone(&cached.client)));
         if let Some(client) = cached.flatten() {
             return Ok(client);
+        }
+        if is_loopback(id.url()) && !is_navigation(headers) {
+            tracing::info!(client.id = id.as_str(), "did not fetch a loopback metadata document for a page's request");
+            return Err(NOT_FETCHED);
         }
         let _permit = self.fetch_permits.try_acquire().map_err(|_| BUSY)?;
         let mut request = FetchRequest::get(id.url().clone(), self.policy);
@@ -116,6 +128,11 @@ fn parse_client(id: &ClientIdUrl, response: &FetchResponse) -> Result<Client, &'
     })
 }
 
+/// Returns whether a request is the navigation of a browser, or comes from another program (Fetch Metadata, section 2.2).
+fn is_navigation(headers: &HeaderMap) -> bool {
+    headers.get_all("sec-fetch-mode").iter().all(|mode| mode == "navigate")
+}
+
 /// Returns whether the content type is `application/json` or `application/<something>+json`.
 fn is_json(headers: &HeaderMap) -> bool {
     let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
@@ -144,6 +161,17 @@ mod tests {
 
     fn with(name: header::HeaderName, value: &str) -> HeaderMap {
         HeaderMap::from_iter([(name, HeaderValue::from_str(value).unwrap())])
+    }
+
+    #[test]
+    fn scripts_and_subresources_are_no_navigations() {
+        let name = header::HeaderName::from_static("sec-fetch-mode");
+        assert!(is_navigation(&HeaderMap::new()));
+        for (mode, expected) in
+            [("navigate", true), ("no-cors", false), ("cors", false), ("Navigate", false), ("", false)]
+        {
+            assert_eq!(is_navigation(&with(name.clone(), mode)), expected, "{mode}");
+        }
     }
 
     #[test]

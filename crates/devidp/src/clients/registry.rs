@@ -2,6 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
+use http::HeaderMap;
 use portcullis_discovery::{Fetch, FetchSettings, HttpFetch, UrlPolicy};
 use portcullis_metadata::{ClientIdUrl, ClientRegistrationResponse};
 
@@ -52,19 +53,20 @@ impl Clients {
         })
     }
 
-    /// Returns the client with this identifier. This counts as a use of a registration.
+    /// Returns the client with this identifier. This counts as a use of a registration. `headers` are those of the request
+    /// that names the client.
     ///
     /// # Errors
     /// Fails when there is no such client, or its metadata document cannot be used or cannot be fetched now. The description
     /// of the error is a sentence for the user.
-    pub(crate) async fn find(&self, id: &str) -> Result<Arc<Client>, ErrorResponse> {
+    pub(crate) async fn find(&self, id: &str, headers: &HeaderMap) -> Result<Arc<Client>, ErrorResponse> {
         if let Some(client) = self.configured.get(id) {
             return Ok(Arc::clone(client));
         }
         let url = ClientIdUrl::parse_or_loopback_http(id).ok();
         // Identifiers are logged and displayed, so URLs with a query are not accepted.
         if let (Some(documents), Some(url)) = (&self.documents, url.filter(|url| url.url().query().is_none())) {
-            return documents.client(&url).await;
+            return documents.client(&url, headers).await;
         }
         self.registered.update(id, |registered| (Arc::clone(&registered.client), RowAction::Renew)).ok_or(UNKNOWN)
     }

@@ -1,6 +1,6 @@
 //! `portcullis call URL METHOD [PARAMS]`: one call, with sign-in.
 
-use std::process::ExitCode;
+use std::{process::ExitCode, sync::Arc};
 
 use anyhow::Context as _;
 use owo_colors::{OwoColorize as _, Stream};
@@ -11,6 +11,7 @@ use portcullis_metadata::EscapedText;
 use serde_json::{Value, json};
 
 use super::{
+    end_signals::until_signal,
     sign_in::{self, SignIn},
     text::escaped_json,
 };
@@ -23,7 +24,11 @@ pub(crate) fn run(arguments: &cli::Call) -> anyhow::Result<ExitCode> {
     let start = StartUrl::parse(&arguments.sign_in.url)?;
     let params = arguments.params.as_deref().map(object).transpose()?;
     let params = with_progress_token(&arguments.method, params);
-    super::control_runtime()?.block_on(call(arguments, start, params))
+    let runtime = super::control_runtime()?;
+    let outcome = runtime.block_on(call(arguments, start, params));
+    // After a signal, the resolution of a name must not delay the end.
+    runtime.shutdown_background();
+    outcome
 }
 
 /// Parses the parameters, which must be an object: MCP has no parameters by position.
@@ -52,8 +57,13 @@ fn with_progress_token(method: &str, params: Option<Value>) -> Option<Value> {
 
 async fn call(arguments: &cli::Call, start: StartUrl, params: Option<Value>) -> anyhow::Result<ExitCode> {
     let store = store(arguments, &start)?;
-    let SignIn { token_manager, fetch } = sign_in::prepare_within_scope(&arguments.sign_in, start, store).await?;
+    let sign_in = sign_in::prepare_within_scope(&arguments.sign_in, start, store).await?;
+    let token_manager = Arc::clone(&sign_in.token_manager);
+    until_signal(&token_manager, call_with(arguments, sign_in, params)).await
+}
 
+async fn call_with(arguments: &cli::Call, sign_in: SignIn, params: Option<Value>) -> anyhow::Result<ExitCode> {
+    let SignIn { token_manager, fetch } = sign_in;
     let mut settings = McpSettings::default();
     if arguments.modern {
         settings.revision = Revision::V2026_07_28;

@@ -18,11 +18,10 @@ use portcullis_client::{
 };
 use portcullis_discovery::{BoxFuture, FetchSettings, HttpFetch};
 use portcullis_metadata::SystemClock;
-use tokio::signal::unix::{SignalKind, signal};
 use url::Url;
 
 use self::{streams::Streams, token_command::TokenCommand};
-use super::{sign_in, text::output_error};
+use super::{end_signals::EndSignals, sign_in, text::output_error};
 use crate::cli;
 
 pub(crate) fn run(arguments: &cli::Connect) -> anyhow::Result<()> {
@@ -42,21 +41,18 @@ async fn connect(
     settings: BridgeSettings,
     streams: Streams,
 ) -> anyhow::Result<()> {
-    // Before anything that takes time: these signals can arrive as soon as the process runs.
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    let stop = async {
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-        }
-    };
+    // Before anything that takes time: signals can arrive as soon as the process runs.
+    let mut signals = EndSignals::listen()?;
     let mut fetch_settings = FetchSettings::default();
     fetch_settings.ca_file = arguments.sign_in.ca_file.clone();
     let fetch = Arc::new(HttpFetch::new(fetch_settings)?);
     let token_manager = Arc::new(token_manager(arguments, start, &fetch, &settings).await?);
-    let bridge = Bridge::new(token_manager, fetch, settings);
+    let bridge = Bridge::new(Arc::clone(&token_manager), fetch, settings);
+    let stop = async {
+        signals.next().await;
+    };
     let ran = bridge.run(streams.input, streams.output, stop).await;
+    signals.finish_refreshes(&token_manager).await;
     ran.map_err(output_error).context("standard input and output")
 }
 

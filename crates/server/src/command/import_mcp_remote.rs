@@ -33,8 +33,8 @@ use self::{
 };
 use super::config_file::ConfigFile;
 use super::confirmation::is_yes;
-pub(crate) use tokens::recorded_issuer;
 use crate::cli::ImportMcpRemote;
+pub(crate) use tokens::recorded_issuer;
 
 /// The changes of one file.
 struct Change {

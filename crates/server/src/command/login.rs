@@ -1,11 +1,14 @@
 //! `portcullis login`, `logout` and `token`: stored tokens of protected resources.
 
+use std::process::ExitCode;
+
 use anyhow::{Context as _, bail};
-use portcullis_client::{CredentialStore, ResourceToken, SignOut, StartUrl};
+use portcullis_client::{CredentialStore, ResourceToken, SignOut, StartUrl, TokenManager};
 use portcullis_metadata::{Clock as _, EscapedText, Scopes, SystemClock};
 
 use super::{
     counted,
+    end_signals::until_signal,
     sign_in::{self, LoginOptions, SignIn, TOKEN_VARIABLE},
 };
 use crate::cli;
@@ -39,6 +42,9 @@ pub(crate) fn login(login: &cli::Login) -> anyhow::Result<()> {
 /// Deletes a token, and revokes it if the authorization server supports that.
 pub(crate) fn logout(logout: &cli::Logout) -> anyhow::Result<()> {
     let arguments = &logout.sign_in;
+    if std::env::var_os(TOKEN_VARIABLE).is_some() {
+        bail!("{TOKEN_VARIABLE} is set and replaces the stored token, which would be kept; unset it to sign out");
+    }
     match (logout.all, arguments.url.is_empty()) {
         (true, false) => bail!("`logout --all` does not accept a URL"),
         (false, true) => bail!("give the URL to sign out of, or --all"),
@@ -98,29 +104,41 @@ async fn sign_out(logout: &cli::Logout, start: StartUrl, store: CredentialStore)
 }
 
 /// Prints a valid access token. It never opens a browser, because scripts cannot sign in.
-pub(crate) fn token(arguments: &cli::SignIn) -> anyhow::Result<()> {
+pub(crate) fn token(arguments: &cli::SignIn) -> anyhow::Result<ExitCode> {
     if let Some(token) = sign_in::token_of_the_environment()? {
-        return Ok(super::print(token.secret())?);
+        super::print(token.secret())?;
+        return Ok(ExitCode::SUCCESS);
     }
-    super::control_runtime()?.block_on(async {
+    let runtime = super::control_runtime()?;
+    let outcome = runtime.block_on(async {
         let SignIn { token_manager, .. } = prepare(arguments).await?;
-        let url = &arguments.url;
-        let wanted = wanted_scopes(arguments)?;
-        let Some(token) = token_manager.token_with_scopes(&wanted).await? else {
-            bail!("no stored token for {url} can be used without interaction; run `portcullis login {url}`");
-        };
-        let missing = token.missing_scopes(&wanted);
-        if !missing.is_empty() {
-            bail!(
-                "the token for {url} lacks the scopes {missing}, and its refresh token grants no more; run \
-                 `portcullis login {url} --scope \"…\"` with all scopes"
-            );
-        }
-        if token.is_dpop_bound() {
-            bail!("the token for {url} is bound to a key (DPoP): it cannot be used without the key; call through `portcullis call`");
-        }
-        Ok(super::print(token.access_token().secret())?)
-    })
+        until_signal(&token_manager, print_token(arguments, &token_manager)).await
+    });
+    // After a signal, the resolution of a name must not delay the end.
+    runtime.shutdown_background();
+    outcome
+}
+
+async fn print_token(arguments: &cli::SignIn, token_manager: &TokenManager) -> anyhow::Result<ExitCode> {
+    let url = &arguments.url;
+    let wanted = wanted_scopes(arguments)?;
+    let Some(token) = token_manager.token_with_scopes(&wanted).await? else {
+        bail!("no stored token for {url} can be used without interaction; run `portcullis login {url}`");
+    };
+    let missing = token.missing_scopes(&wanted);
+    if !missing.is_empty() {
+        bail!(
+            "the token for {url} lacks the scopes {missing}, and its refresh token grants no more; run \
+             `portcullis login {url} --scope \"…\"` with all scopes"
+        );
+    }
+    if token.is_dpop_bound() {
+        bail!(
+            "the token for {url} is bound to a key (DPoP): it cannot be used without the key; call through `portcullis call`"
+        );
+    }
+    super::print(token.access_token().secret())?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// The scopes of `--scope`.

@@ -9,8 +9,7 @@ use serde_json::json;
 use super::*;
 use crate::{
     AssertionError, AssertionSource, ClientAuthentication, ClientInformation, ClientKey, EnterpriseIdentity,
-    registration::client_key::tests::PEM,
-    testing::ScratchDirectory,
+    registration::client_key::tests::PEM, testing::ScratchDirectory,
 };
 
 const PROVIDER: &str = "https://idp.example.com/token";
@@ -186,12 +185,7 @@ async fn a_client_is_bound_to_the_first_server() {
             authorization_server: authorization_server.cloned(),
             ..settings(ClientAuthentication::Secret(Secret::new("quiet")))
         };
-        Authorizer::non_interactive(
-            token_endpoint_only(),
-            NonInteractiveGrant::ClientCredentials,
-            clock(),
-            settings,
-        )
+        Authorizer::non_interactive(token_endpoint_only(), NonInteractiveGrant::ClientCredentials, clock(), settings)
     };
     let [first, other] = ["https://a.example", "https://b.example"].map(|issuer| Issuer::parse(issuer).unwrap());
     let [start, elsewhere] = [RESOURCE, "https://mcp.example.com/other"].map(|url| StartUrl::parse(url).unwrap());

@@ -105,12 +105,12 @@ async fn silent_connections_are_replaced() {
     let target = format!("/callback?code=c&state={}&iss=https://auth.example.com", state(&request));
     let (sign_in, address) = started(request).await;
     let mut silent = Vec::new();
-    for _ in 0..100 {
+    for _ in 0..400 {
         silent.push(TcpStream::connect(("127.0.0.1", address.port().unwrap())).await.unwrap());
     }
     let begun = tokio::time::Instant::now();
     assert!(visit(&address, &target).await.contains("Access granted"));
-    assert!(begun.elapsed() < Duration::from_secs(2), "before the silent ones time out");
+    assert!(begun.elapsed() < Duration::from_secs(20), "before all silent ones time out");
     assert!(sign_in.await.unwrap().is_ok());
     let mut rest = String::new();
     assert_eq!(silent[0].read_to_string(&mut rest).await.unwrap_or_default(), 0);

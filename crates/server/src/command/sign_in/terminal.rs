@@ -6,6 +6,7 @@ use std::{
 };
 
 use portcullis_client::{RedirectError, StartUrl};
+use portcullis_metadata::Secret;
 use tokio::sync::oneshot;
 
 use crate::command::tell;
@@ -30,12 +31,24 @@ pub(super) async fn pasted(wrong: Option<RedirectError>) -> Option<String> {
 /// Reads a line that the user types, on a separate thread, so that the process can end before it. Returns `None` if the input
 /// is closed.
 pub(super) async fn line() -> Option<String> {
-    let (sender, received) = oneshot::channel();
-    thread::spawn(move || {
+    read_with(|| {
         let mut line = String::new();
         let read = io::stdin().lock().read_line(&mut line);
-        // No one waits for the line any more.
-        let _ = sender.send(read.ok().filter(|read| *read > 0).map(|_| line));
+        read.ok().filter(|read| *read > 0).map(|_| line)
+    })
+    .await
+}
+
+/// As [`line`], for a secret, which is not shown.
+pub(super) async fn hidden_line() -> Option<Secret> {
+    read_with(|| rpassword::read_password().ok().map(Secret::new)).await
+}
+
+async fn read_with<T: Send + 'static>(read: impl FnOnce() -> Option<T> + Send + 'static) -> Option<T> {
+    let (sender, received) = oneshot::channel();
+    thread::spawn(move || {
+        // It fails when no one waits for the line any more.
+        let _ = sender.send(read());
     });
     received.await.ok().flatten()
 }

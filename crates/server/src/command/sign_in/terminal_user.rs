@@ -10,10 +10,13 @@ use portcullis_client::{
     KnownIssuer, LoopbackRedirect, NewRegistration, RedirectParameters, StartUrl, UnboundSignIn,
 };
 use portcullis_discovery::BoxFuture;
-use portcullis_metadata::{EscapedText, Issuer, ResourceUri, Secret};
+use portcullis_metadata::{EscapedText, Issuer, ResourceUri};
 use url::Url;
 
-use super::{browser::BrowserOpener, terminal::line};
+use super::{
+    browser::BrowserOpener,
+    terminal::{hidden_line, line},
+};
 use crate::command::{confirmation::is_yes, tell};
 
 /// The redirect URI in the registration of a client for the device flow. Nothing is sent there.
@@ -151,7 +154,7 @@ async fn ask_for_client() -> Option<ClientInformation> {
         return None;
     }
     tell("client secret (not shown; empty for none):");
-    let secret = Secret::new(rpassword::read_password().ok()?);
+    let secret = hidden_line().await?;
     let authentication = match secret.secret().is_empty() {
         true => ClientAuthentication::None,
         false => ClientAuthentication::Secret(secret),
