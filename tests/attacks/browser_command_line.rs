@@ -1,28 +1,40 @@
 //! Another user of the machine who reads the command line of the browser during a sign-in.
 
-use std::{fs, os::unix::fs::PermissionsExt as _, process::Command};
+use std::{fs, os::unix::fs::PermissionsExt as _, time::Duration};
 
 use portcullis_scenarios::{Finished, Peer, Portcullis, Request, Scratch, TIMEOUT};
-use tokio::{task::JoinHandle, time::timeout};
+use tokio::{
+    task::JoinHandle,
+    time::{sleep, timeout},
+};
 use url::Url;
 
 /// Starts a login. Returns what its browser gets as its argument.
 async fn login(peer: &Peer, store: &Scratch) -> (JoinHandle<Finished>, Url) {
     let folder = Scratch::folder("browser");
-    let (pipe, program) = (folder.path().join("pipe"), folder.path().join("w3m"));
-    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let (written, program) = (folder.path().join("argument"), folder.path().join("w3m"));
     // The name is that of a text browser.
-    fs::write(&program, format!("#!/bin/sh\nexec printf %s \"$1\" > '{}'\n", pipe.display())).unwrap();
+    let script = format!("#!/bin/sh\nprintf %s \"$1\" > '{0}.new'\nmv '{0}.new' '{0}'\n", written.display());
+    fs::write(&program, script).unwrap();
     fs::set_permissions(&program, fs::Permissions::from_mode(0o700)).unwrap();
     let (url, store) = (peer.url("/mcp"), store.as_str().to_owned());
-    let login = tokio::spawn(async move {
+    let mut login = tokio::spawn(async move {
         let environment = [("BROWSER", program.to_str().unwrap())];
         Portcullis::run_with(&["login", &url, "--store", &store], &environment).await
     });
-    let argument = timeout(TIMEOUT, tokio::task::spawn_blocking(move || fs::read_to_string(pipe))).await;
-    let address = Url::parse(&argument.unwrap().unwrap().unwrap()).unwrap();
-    drop(folder);
-    (login, address)
+    let argument = async {
+        loop {
+            match fs::read_to_string(&written) {
+                Ok(argument) => break argument,
+                Err(_) => sleep(Duration::from_millis(10)).await,
+            }
+        }
+    };
+    let argument = tokio::select! {
+        argument = timeout(TIMEOUT, argument) => argument.unwrap(),
+        finished = &mut login => panic!("no browser: {finished:?}"),
+    };
+    (login, Url::parse(&argument).unwrap())
 }
 
 /// Requests a URL of this machine, and returns the status and the target of a redirect.

@@ -51,7 +51,8 @@ async fn a_page_cannot_cause_loopback_requests() {
         assert_eq!(open(modes).await, 400, "{modes:?}");
         assert!(documents.requests("/client.json").is_empty(), "{modes:?}");
     }
-    assert_eq!(open(&["navigate"]).await, 200);
-    assert_eq!(open(&[]).await, 200);
+    // Without a scope or a resource, the answer can be an error for the client. The client is known in any case.
+    assert_ne!(open(&["navigate"]).await, 400);
+    assert_ne!(open(&[]).await, 400);
     assert_eq!(documents.requests("/client.json").len(), 1);
 }
