@@ -53,7 +53,8 @@ impl Setting {
             // From here on, the refresh token is used up.
             state.1 = "refresh-2";
             arrivals.send(()).unwrap();
-            let _ = state.0.recv_timeout(TIMEOUT);
+            // The other tasks of the runtime go on meanwhile.
+            let _ = tokio::task::block_in_place(|| state.0.recv_timeout(TIMEOUT));
             Some(token("second", 300, "refresh-2"))
         })
         .await;
