@@ -31,6 +31,13 @@ async fn a_step_up_requests_all_scopes() {
     assert!(!authorization.should_retry(StatusCode::FORBIDDEN, &insufficient_scope("more")).await.unwrap());
     assert_eq!(fixture.user.visits(), 3);
 
+    // Without an accepted request, this would be one sign-in too many.
+    let mut other = token_manager.request_authorization();
+    send(&mut other).await;
+    let refused = other.should_retry(StatusCode::FORBIDDEN, &insufficient_scope("more")).await;
+    assert_eq!(refused.unwrap_err().code(), "client.too_many_sign_ins");
+    assert!(!authorization.should_retry(StatusCode::OK, &HeaderMap::new()).await.unwrap());
+
     // The next request uses the granted scopes and does not request them again.
     let mut next = token_manager.request_authorization();
     assert_eq!(send(&mut next).await.as_deref(), Some("Bearer t3"));
