@@ -10,7 +10,7 @@ use http::{Method, request::Parts};
 use portcullis_guard::Caller;
 use portcullis_mcp::{Envelope, Era, EraError, MessageId, Revision, checks_name_header, legacy_version};
 use portcullis_metadata::Scopes;
-use portcullis_session::{Owner, Reservation, Session};
+use portcullis_session::{EndRecord, Owner, Reservation, ResolveError, Session};
 use tokio::time::Instant;
 
 use self::{
@@ -26,7 +26,7 @@ use crate::{
     message::{Message, UnsupportedContentType, check_content_type, operation},
     response::{Reason, Rejection},
     rules::Subject,
-    session::{self, SessionMode, Sessions},
+    session::{self, SessionError, SessionMode, Sessions},
     state::EndpointState,
     stream::StreamPurpose,
 };
@@ -69,6 +69,22 @@ pub(crate) fn admit_without_body(
         _ => SessionUse::Existing(ExistingSession::new(session, StreamPurpose::Listen { id: None })),
     };
     Ok(Admission { era, session_use, checked_headers: CheckedHeaders::None, message_id: None })
+}
+
+/// Returns the record of the end that the client of a rejected DELETE must wait for: it takes the rejection for the confirmation
+/// that its session has ended everywhere. `None` if the request was rejected for another reason.
+pub(crate) fn unconfirmed_end(
+    endpoint: &EndpointState,
+    parts: &Parts,
+    caller: &Caller,
+    reason: &Reason,
+) -> Option<EndRecord> {
+    let is_ended =
+        matches!(reason, Reason::StreamSession(SessionError::Ended | SessionError::NotResolved(ResolveError::Ended)));
+    if parts.method != Method::DELETE || !is_ended {
+        return None;
+    }
+    endpoint.sessions.record_known_end(&parts.headers, session::owner(caller.principal())?)
 }
 
 /// Checks a POST whose body is complete.

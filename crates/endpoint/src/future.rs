@@ -15,7 +15,7 @@ use http::{
 use http_body::Body;
 use pin_project_lite::pin_project;
 use portcullis_guard::{Caller, SupersededRequest};
-use portcullis_session::EndTicket;
+use portcullis_session::EndRecord;
 use tower_service::Service;
 
 use crate::{
@@ -53,7 +53,7 @@ pin_project! {
         /// The inner service has accepted an `initialize`. The negotiated revision is not known yet.
         Negotiating { negotiation: Negotiation<RB>, caller: Caller },
         /// The session has ended. The end is being recorded.
-        Recording { end: EndTicket, response: Option<Response<EndpointBody<RB>>> },
+        Recording { end: EndRecord, response: Option<Response<EndpointBody<RB>>> },
         /// The response is complete; `None` when it has been returned.
         Ready { response: Option<Response<EndpointBody<RB>>> },
     }
@@ -94,6 +94,12 @@ where
     /// Returns a future that is ready with the response to a rejected request.
     pub(crate) fn rejected(endpoint: Arc<EndpointState>, rejection: Rejection) -> Self {
         let state = State::rejected(&endpoint, &rejection);
+        Self { endpoint, state }
+    }
+
+    /// Returns a future that is ready with the response to a rejected request when the end of its session is recorded.
+    pub(crate) fn rejected_when_recorded(endpoint: Arc<EndpointState>, rejection: &Rejection, end: EndRecord) -> Self {
+        let state = State::Recording { end, response: Some(endpoint.reject(rejection)) };
         Self { endpoint, state }
     }
 

@@ -13,7 +13,7 @@ use portcullis_mcp::header;
 use tower_service::Service;
 
 use crate::{
-    admission::admit_without_body,
+    admission::{admit_without_body, unconfirmed_end},
     admitted::Admitted,
     future::{AdmittedRequest, EndpointFuture},
     response::{EndpointBody, Reason},
@@ -77,7 +77,10 @@ where
                     let request = AdmittedRequest { admission, parts, body: Bytes::new(), caller };
                     EndpointFuture::admitted(endpoint, request, &mut self.inner)
                 }
-                Err(reason) => EndpointFuture::rejected(endpoint, reason.into()),
+                Err(reason) => match unconfirmed_end(&endpoint, &parts, &caller, &reason) {
+                    Some(end) => EndpointFuture::rejected_when_recorded(endpoint, &reason.into(), end),
+                    None => EndpointFuture::rejected(endpoint, reason.into()),
+                },
             },
             _ => {
                 let reason = Reason::Method { has_sessions: endpoint.has_sessions() };

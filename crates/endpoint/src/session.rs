@@ -8,7 +8,7 @@ mod owner;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use portcullis_mcp::header;
 use portcullis_metadata::Scopes;
-use portcullis_session::{Identifier, InUse, Owner, ResolveError, Session, SessionStore, SessionTarget};
+use portcullis_session::{EndRecord, Identifier, InUse, Owner, ResolveError, Session, SessionStore, SessionTarget};
 
 pub use self::{
     backend_guard::BackendSessionGuard,
@@ -50,6 +50,12 @@ impl Sessions {
             ResolveError::Ended if reveals_ended => SessionError::Ended,
             error => SessionError::NotResolved(error),
         })
+    }
+
+    /// Records the end of the owner's session that the request names. `None` if it names no single one.
+    pub(crate) fn record_known_end(&self, headers: &HeaderMap, owner: Owner<'_>) -> Option<EndRecord> {
+        let identifier = header::single(headers, &self.header).ok().flatten()?;
+        Some(self.store.record_known_end(&self.target, owner, identifier.as_bytes()))
     }
 
     /// Removes every session header and returns the first value.

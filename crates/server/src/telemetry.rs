@@ -12,7 +12,7 @@ use std::{
     ffi::OsStr,
     fmt::{self, Display},
     io::{self, IsTerminal as _},
-    time::{Duration, UNIX_EPOCH},
+    time::Duration,
 };
 
 use anyhow::Context as _;
@@ -103,7 +103,7 @@ pub(crate) fn microseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// Returns a time as it is written in logs.
+/// Returns a time as it is written in logs. Each time has a notation.
 pub(crate) fn timestamp(time: UnixTime) -> impl Display {
-    humantime::format_rfc3339_millis(UNIX_EPOCH + Duration::from_millis(time.as_millis()))
+    humantime::format_rfc3339_millis(time.until_year_9999())
 }

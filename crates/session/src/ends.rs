@@ -44,6 +44,8 @@ pub(crate) struct Ends {
     has_wide: AtomicBool,
     /// The floor of all sessions.
     valid_from: AtomicU64,
+    /// The highest floor of all sessions that a journal has recorded.
+    recorded_from: AtomicU64,
     /// The highest floor that any scope ever had. A new session is created above its floors, so its creation time can be ahead
     /// of the clock, up to this time.
     highest_floor: AtomicU64,
@@ -73,6 +75,21 @@ pub(crate) struct RaisedFloors {
     pub(crate) global: Option<UnixTime>,
 }
 
+/// An end that includes an identifier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct IncludingEnd {
+    pub(crate) end: SessionEnd,
+    /// Whether a journal has confirmed it to this process.
+    pub(crate) is_recorded: bool,
+}
+
+impl IncludingEnd {
+    fn floor(scope: Option<ScopeId>, valid_from: u64, is_recorded: bool) -> Self {
+        let created = UnixTime::from_millis(valid_from.saturating_sub(1));
+        Self { end: SessionEnd::Floor { scope, created }, is_recorded }
+    }
+}
+
 impl EndsLimits {
     pub(crate) const DEFAULT: Self = Self { per_owner: 256, anonymous: 65_536, tombstones: 1_000_000, scopes: 250_000 };
 }
@@ -87,6 +104,7 @@ impl Ends {
             tombstones: AtomicUsize::new(0),
             has_wide: AtomicBool::new(false),
             valid_from: AtomicU64::new(0),
+            recorded_from: AtomicU64::new(0),
             highest_floor: AtomicU64::new(0),
             last_prune: AtomicU64::new(0),
         }
@@ -112,6 +130,47 @@ impl Ends {
                 .scopes
                 .get(&ScopeId::of_owner(owner))
                 .is_some_and(|ends| ends.contains(created, session, generation))
+    }
+
+    /// Returns the end that includes an identifier of this session, if it has ended: one that is recorded, if there is one.
+    pub(crate) fn including(
+        &self,
+        owner: Owner<'_>,
+        target: &SessionTarget,
+        session: &SessionId,
+        created: UnixTime,
+        generation: u32,
+    ) -> Option<IncludingEnd> {
+        let created = created.as_millis();
+        let global = self.valid_from.load(Ordering::Acquire);
+        let of_all = (created < global)
+            .then(|| IncludingEnd::floor(None, global, created < self.recorded_from.load(Ordering::Acquire)));
+        let in_scope = |id| self.scopes.get(&id)?.including(id, created, session, generation);
+        let of_owner = in_scope(ScopeId::of_owner(owner));
+        let of_wide = EndScope::wide(owner, target).filter_map(|scope| in_scope(scope.id()));
+        let mut ends = of_owner.into_iter().chain(of_all).chain(of_wide);
+        let first = ends.next()?;
+        if first.is_recorded { Some(first) } else { ends.find(|end| end.is_recorded).or(Some(first)) }
+    }
+
+    /// Marks an end as recorded. It may have been replaced by a higher floor, which is not recorded then.
+    pub(crate) fn set_recorded(&self, end: &SessionEnd) {
+        match *end {
+            SessionEnd::Session { owner, session, created, lowest_generation } => {
+                let lowest = lowest_generation.unwrap_or(ALL_GENERATIONS);
+                if let Some(mut ends) = self.scopes.get_mut(&owner) {
+                    ends.set_recorded(created.as_millis(), &session, lowest);
+                }
+            }
+            SessionEnd::Floor { scope: Some(scope), created } => {
+                if let Some(mut ends) = self.scopes.get_mut(&scope) {
+                    ends.set_floor_recorded(created.as_millis().saturating_add(1));
+                }
+            }
+            SessionEnd::Floor { scope: None, created } => {
+                self.recorded_from.fetch_max(created.as_millis().saturating_add(1), Ordering::AcqRel);
+            }
+        }
     }
 
     /// Returns the creation time of a new session: now, or the time above its floors if one of them is in the future.
@@ -143,7 +202,7 @@ impl Ends {
         let mut ends = self.scopes.entry(owner).or_default();
         let before = ends.tombstones().len();
         ends.remove_before(oldest);
-        ends.insert(Tombstone { created, session, lowest_generation });
+        ends.insert(Tombstone { created, session, lowest_generation, recorded_below: 0 });
         let limit = if owner == self.anonymous { self.limits.anonymous } else { self.limits.per_owner };
         let count = ends.tombstones().len();
         let total = self.tombstones.load(Ordering::Acquire).saturating_sub(before) + count;

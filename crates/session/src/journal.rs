@@ -94,6 +94,15 @@ impl SessionEnd {
         }
     }
 
+    /// Returns this end if it ends no session that was created after `latest`. A later floor is lowered to `latest`. Returns `None` for
+    /// the end of a later session: no process accepts such a session, and its end would never expire.
+    pub fn limited_to(self, latest: UnixTime) -> Option<Self> {
+        match self {
+            Self::Session { created, .. } => (created <= latest).then_some(self),
+            Self::Floor { scope, created } => Some(Self::Floor { scope, created: created.min(latest) }),
+        }
+    }
+
     /// Returns the encoding for a file or a message.
     pub fn encode(&self) -> [u8; Self::ENCODED_LENGTH] {
         let mut bytes = [0; Self::ENCODED_LENGTH];

@@ -13,6 +13,8 @@ pub(crate) enum Fault {
     OwnViewOfIdleTime,
     /// The lifetime of a session counts from its adoption.
     LifetimeFromFirstSight,
+    /// A known end counts as recorded.
+    AssumedRecord,
     /// Identifiers are not bound to their owner.
     UnboundOwner,
 }

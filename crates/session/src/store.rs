@@ -3,6 +3,7 @@
 mod adoption;
 mod announcing;
 mod capacity;
+mod confirming;
 mod ending;
 mod in_use;
 mod last_use_heap;
@@ -28,6 +29,7 @@ use portcullis_metadata::{Clock, Scopes};
 
 use self::{capacity::Capacity, opened_sessions::OpenedSessions};
 pub use self::{
+    confirming::EndRecord,
     ending::EndedScope,
     in_use::InUse,
     listing::{ListedSession, SessionPage},
@@ -98,6 +100,17 @@ const SWEEP_BATCH: usize = 1024;
 impl SessionStore {
     /// How often [`sweep`](Self::sweep) should be called: 5 s.
     pub const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
+
+    /// The maximum difference between the clocks of two processes that is tolerated: 5 s.
+    pub const MAX_CLOCK_DIFFERENCE: Duration = Duration::from_secs(5);
+
+    /// How far the creation time of a session can be ahead of this process's clock: 11 s, twice the maximum difference and 1 s. A floor
+    /// is ahead of the clock of the process that raises it by the difference, and that clock can be ahead by as much. New sessions
+    /// are created 1 ms above it, as are further floors.
+    ///
+    /// An identifier with a later creation time is unknown, and so is the end of its session. A later floor counts as one at this
+    /// limit. Otherwise none of them would ever expire.
+    pub const MAX_AHEAD: Duration = Self::MAX_CLOCK_DIFFERENCE.saturating_mul(2).saturating_add(Duration::from_secs(1));
 
     /// Returns an empty store that keeps nothing outside the process.
     pub fn new(settings: SessionSettings, clock: Arc<dyn Clock>, observer: Arc<dyn SessionObserver>) -> Self {

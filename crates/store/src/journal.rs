@@ -63,7 +63,11 @@ impl FileJournal {
         clock: Arc<dyn Clock>,
     ) -> Result<(Self, Recovered), StateError> {
         let now = clock.now();
-        let (ends_file, ends) = LogFile::open(&directory, ENDS, |ends| needed_ends(ends, retention.oldest_end(now)))?;
+        // The rewritten file has no end that would never expire.
+        let limited = |end: SessionEnd| end.limited_to(Retention::latest_end(now));
+        let (ends_file, ends) = LogFile::open(&directory, ENDS, |ends| {
+            needed_ends(ends.into_iter().filter_map(limited), retention.oldest_end(now))
+        })?;
         let (uses_file, uses) = LogFile::open(&directory, USES, |uses| needed_uses(uses, retention.oldest_use(now)))?;
         let queue = Arc::<Queue>::default();
         let failed_to_start = StateError::io(directory.path());

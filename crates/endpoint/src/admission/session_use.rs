@@ -5,7 +5,7 @@ use std::sync::Arc;
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use portcullis_guard::{Caller, RequestId};
 use portcullis_mcp::Revision;
-use portcullis_session::{EndReason, EndTicket, InUse, Session, SessionStore};
+use portcullis_session::{EndReason, EndRecord, InUse, Session, SessionStore};
 
 use super::negotiation::{Accepted, Opening};
 use crate::{
@@ -47,7 +47,7 @@ pub(crate) struct Deletion {
 /// A response, and the end of a session that must be recorded before the response is sent.
 pub(crate) struct Finished<B> {
     pub(crate) response: Response<EndpointBody<B>>,
-    pub(crate) end: Option<EndTicket>,
+    pub(crate) end: Option<EndRecord>,
 }
 
 impl SessionUse {
@@ -130,13 +130,14 @@ impl Deletion {
             || matches!(status, StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED)
             || self.session.backend_id().is_empty();
         let reason = if is_confirmed { EndReason::Deleted } else { EndReason::DeleteFailed };
-        let ticket = {
+        let end = {
             let _span = request_span(caller.request_id());
-            self.store.end(&self.session, reason)
+            // The session may have ended in the meantime, by another DELETE or for another reason, without a record.
+            self.store.end_and_record(&self.session, reason)
         };
         let response =
             if status.is_success() { finish_without_session(endpoint, caller, response) } else { session_ended() };
-        Finished { response, end: ticket.filter(|ticket| !ticket.is_done()) }
+        Finished { response, end: Some(end) }
     }
 }
 

@@ -29,6 +29,12 @@ impl UnixTime {
         self.0
     }
 
+    /// Returns the time for a notation with years of four digits, such as RFC 3339. A time after the year 9999 becomes the last
+    /// millisecond of that year, so no time from a token, an identifier or another process makes the notation fail.
+    pub fn until_year_9999(self) -> SystemTime {
+        UNIX_EPOCH + Duration::from_millis(self.0.min(LAST_OF_YEAR_9999))
+    }
+
     /// Returns the time that is `duration` later.
     pub fn saturating_add(self, duration: Duration) -> Self {
         Self(self.0.saturating_add(millis(duration)))
@@ -44,6 +50,9 @@ impl UnixTime {
         Duration::from_millis(self.0.saturating_sub(earlier.0))
     }
 }
+
+/// 9999-12-31T23:59:59.999Z, in milliseconds.
+const LAST_OF_YEAR_9999: u64 = 253_402_300_799_999;
 
 fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
@@ -92,6 +101,17 @@ impl Clock for SystemClock {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// C7: every time has a notation with years of four digits.
+    #[test]
+    fn late_times_are_limited_to_the_year_9999() {
+        let last = UNIX_EPOCH + Duration::from_millis(LAST_OF_YEAR_9999);
+        for (millis, expected) in
+            [(0, UNIX_EPOCH), (LAST_OF_YEAR_9999, last), (LAST_OF_YEAR_9999 + 1, last), (u64::MAX, last)]
+        {
+            assert_eq!(UnixTime::from_millis(millis).until_year_9999(), expected, "{millis}");
+        }
+    }
 
     /// C7: arithmetic saturates at both ends.
     #[test]

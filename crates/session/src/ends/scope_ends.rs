@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use portcullis_metadata::UnixTime;
 
+use super::IncludingEnd;
 use crate::{identifier::SessionId, journal::SessionEnd, scope::ScopeId};
 
 /// The lowest valid generation of a session that has ended. No session has so many.
@@ -14,6 +15,8 @@ pub(crate) const ALL_GENERATIONS: u32 = u32::MAX;
 pub(super) struct ScopeEnds {
     /// The floor: sessions that were created before this time have ended. 0 without a floor.
     valid_from: u64,
+    /// The highest floor that a journal has recorded.
+    recorded_from: u64,
     /// Ordered by creation time and session. None is below the floor.
     tombstones: VecDeque<Tombstone>,
 }
@@ -26,6 +29,8 @@ pub(super) struct Tombstone {
     pub(super) session: SessionId,
     /// The lowest generation that is still valid.
     pub(super) lowest_generation: u32,
+    /// The lowest generation whose end no journal has recorded.
+    pub(super) recorded_below: u32,
 }
 
 impl ScopeEnds {
@@ -44,6 +49,35 @@ impl ScopeEnds {
         let is_entombed =
             || self.position(created, session).is_ok_and(|at| generation < self.tombstones[at].lowest_generation);
         created < self.valid_from || is_entombed()
+    }
+
+    /// Returns the end that includes an identifier of this generation: the floor, or a tombstone.
+    pub(super) fn including(
+        &self,
+        scope: ScopeId,
+        created: u64,
+        session: &SessionId,
+        generation: u32,
+    ) -> Option<IncludingEnd> {
+        if created < self.valid_from {
+            return Some(IncludingEnd::floor(Some(scope), self.valid_from, created < self.recorded_from));
+        }
+        let tombstone = self.tombstones[self.position(created, session).ok()?];
+        (generation < tombstone.lowest_generation)
+            .then(|| IncludingEnd { end: tombstone.to_end(scope), is_recorded: generation < tombstone.recorded_below })
+    }
+
+    /// Marks the floor up to this time as recorded.
+    pub(super) fn set_floor_recorded(&mut self, valid_from: u64) {
+        self.recorded_from = self.recorded_from.max(valid_from);
+    }
+
+    /// Marks the end of the generations below `lowest` as recorded, if there is a tombstone.
+    pub(super) fn set_recorded(&mut self, created: u64, session: &SessionId, lowest: u32) {
+        if let Ok(at) = self.position(created, session) {
+            let known = &mut self.tombstones[at];
+            known.recorded_below = known.recorded_below.max(lowest);
+        }
     }
 
     /// Adds a tombstone, unless the floor includes it. A second tombstone of a session never revives a generation.
@@ -87,7 +121,7 @@ impl ScopeEnds {
 impl Tombstone {
     /// Returns the end that a journal records.
     pub(super) fn to_end(self, owner: ScopeId) -> SessionEnd {
-        let Self { created, session, lowest_generation } = self;
+        let Self { created, session, lowest_generation, recorded_below: _ } = self;
         let lowest_generation = (lowest_generation != ALL_GENERATIONS).then_some(lowest_generation);
         SessionEnd::Session { owner, session, created: UnixTime::from_millis(created), lowest_generation }
     }

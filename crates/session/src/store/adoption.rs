@@ -9,7 +9,7 @@ use super::{Inner, SessionStore, in_use::InUse, reservation::CapacityPermit, res
 use crate::{
     end_reason::EndReason,
     error::ResolveError,
-    identifier::{AssociatedData, Generation, Head, RandomPart, Record, SessionKey, open},
+    identifier::{AssociatedData, Generation, Head, RandomPart, Record, SessionKey, SessionKeys, open},
     owner::Owner,
     planted::{Fault, is_planted},
     scope::SessionTarget,
@@ -17,11 +17,11 @@ use crate::{
 };
 
 /// An opened identifier.
-struct Opened<'a> {
+pub(super) struct Opened<'a> {
     key: &'a SessionKey,
     random: RandomPart,
     text_hash: u64,
-    record: Record,
+    pub(super) record: Record,
 }
 
 /// The session of an opened identifier, which is in the table.
@@ -36,20 +36,18 @@ impl SessionStore {
     /// Takes a session into use by an identifier that is not in the table.
     pub(super) fn open_sealed(
         &self,
-        Head { epoch, random }: Head,
+        head: Head,
         target: &SessionTarget,
         owner: Owner<'_>,
         scopes: &Scopes,
         identifier: &[u8],
     ) -> Result<InUse, ResolveError> {
-        let bound_to = AssociatedData::new(target.resource(), owner);
         let keys = self.0.keys.load();
-        let opened = keys.of_epoch(epoch).find_map(|key| {
-            let record = open(key, &bound_to, identifier)?;
-            Some(Opened { key, random, text_hash: key.text_hash(identifier), record })
-        });
-        let opened = opened.ok_or(ResolveError::Unknown)?;
+        let opened = Opened::new(&keys, head, target, owner, identifier).ok_or(ResolveError::Unknown)?;
         let now = self.0.now();
+        if opened.record.created > now.unix.saturating_add(SessionStore::MAX_AHEAD) {
+            return Err(ResolveError::Unknown);
+        }
         if self.0.has_ended(target, owner, &opened, now) {
             return Err(ResolveError::Ended);
         }
@@ -159,7 +157,22 @@ impl Inner {
     }
 }
 
-impl Opened<'_> {
+impl<'a> Opened<'a> {
+    /// Opens an identifier with the key that sealed it. Returns `None` if it was not issued to this owner for this resource.
+    pub(super) fn new(
+        keys: &'a SessionKeys,
+        Head { epoch, random }: Head,
+        target: &SessionTarget,
+        owner: Owner<'_>,
+        identifier: &[u8],
+    ) -> Option<Self> {
+        let bound_to = AssociatedData::new(target.resource(), owner);
+        keys.of_epoch(epoch).find_map(|key| {
+            let record = open(key, &bound_to, identifier)?;
+            Some(Self { key, random, text_hash: key.text_hash(identifier), record })
+        })
+    }
+
     fn generation(&self, now: Now) -> Generation {
         let Record { generation, fingerprint, .. } = self.record;
         Generation::new(self.random, self.text_hash, generation, fingerprint, millis(now.monotonic))

@@ -13,15 +13,13 @@ use crate::{
     end_reason::EndReason,
     ends::{ALL_GENERATIONS, RaisedFloors},
     error::ReservationError,
+    identifier::SessionId,
     journal::{EndTicket, SessionEnd},
     owner::Owner,
     planted::{Fault, is_planted},
     scope::{EndScope, ScopeId},
     session::{Session, Status},
 };
-
-/// The maximum difference between the clocks of two processes that is tolerated.
-pub(super) const MAX_CLOCK_DIFFERENCE: Duration = Duration::from_secs(5);
 
 /// The result of [`SessionStore::end_scope`].
 #[derive(Debug)]
@@ -47,7 +45,7 @@ impl SessionStore {
     pub fn end_scope(&self, scope: EndScope<'_>, reason: EndReason) -> EndedScope {
         let now = self.0.clock.now();
         // The clock of a process that has opened a session can be ahead.
-        let created = self.0.ends.floor_above_all(now.saturating_add(MAX_CLOCK_DIFFERENCE));
+        let created = self.0.ends.floor_above_all(now.saturating_add(Self::MAX_CLOCK_DIFFERENCE));
         let id = scope.id();
         let raised = self.0.ends.raise(Some(id), created, now);
         let ticket = self.0.journal.record(&SessionEnd::Floor { scope: Some(id), created });
@@ -57,9 +55,13 @@ impl SessionStore {
     }
 
     /// Adds an end that another process has recorded, or this one before a restart. It is not recorded again.
+    ///
+    /// The end of a session that was created later than [`MAX_AHEAD`](Self::MAX_AHEAD) from now is ignored, and a later floor is lowered
+    /// to that time.
     pub fn import(&self, end: &SessionEnd) {
         let now = self.0.clock.now();
-        match *end {
+        let Some(end) = end.limited_to(now.saturating_add(Self::MAX_AHEAD)) else { return };
+        match end {
             SessionEnd::Session { owner, session, created, lowest_generation } => {
                 let lowest = lowest_generation.unwrap_or(ALL_GENERATIONS);
                 let raised = self.0.ends.add(owner, session, created, lowest, now);
@@ -228,17 +230,21 @@ impl Inner {
 
     /// Records the end of a session, or of its generations below `lowest`.
     pub(super) fn record_end(&self, session: &Session, lowest: Option<u32>) -> EndTicket {
-        let owner = session.owner_id();
-        let created = session.created();
+        self.record_session_end(session.owner_id(), *session.id(), session.created(), lowest)
+    }
+
+    /// Records the end of a session that may be in no table, or of its generations below `lowest`.
+    pub(super) fn record_session_end(
+        &self,
+        owner: ScopeId,
+        session: SessionId,
+        created: UnixTime,
+        lowest: Option<u32>,
+    ) -> EndTicket {
         let now = self.clock.now();
         let lowest = if is_planted(Fault::EndOfOneGeneration) { lowest.or(Some(1)) } else { lowest };
-        let raised = self.ends.add(owner, *session.id(), created, lowest.unwrap_or(ALL_GENERATIONS), now);
-        let ticket = self.journal.record(&SessionEnd::Session {
-            owner,
-            session: *session.id(),
-            created,
-            lowest_generation: lowest,
-        });
+        let raised = self.ends.add(owner, session, created, lowest.unwrap_or(ALL_GENERATIONS), now);
+        let ticket = self.journal.record(&SessionEnd::Session { owner, session, created, lowest_generation: lowest });
         self.record_overflow(owner, raised);
         ticket
     }

@@ -2,7 +2,7 @@
 
 use std::{sync::atomic::Ordering, time::Duration};
 
-use super::{SessionStore, ending::MAX_CLOCK_DIFFERENCE};
+use super::SessionStore;
 use crate::{
     journal::{JOURNAL_BATCH, LastUse},
     peer_sessions::RECORD_INTERVAL,
@@ -33,7 +33,7 @@ impl SessionStore {
     pub fn import_last_uses(&self, uses: &[LastUse]) {
         let now = self.0.clock.now();
         let oldest = now.saturating_sub(Duration::from_millis(self.0.timeouts.idle));
-        self.0.last_uses.import(uses, oldest..=now.saturating_add(MAX_CLOCK_DIFFERENCE));
+        self.0.last_uses.import(uses, oldest..=now.saturating_add(Self::MAX_CLOCK_DIFFERENCE));
     }
 }
 

@@ -1,10 +1,12 @@
 //! The fixture of the tests of the store: a store with a manual clock.
 
 use std::{
+    pin::Pin,
     sync::{
         Arc, Mutex,
         atomic::{AtomicU64, Ordering},
     },
+    task::{Context, Poll, Waker},
     time::Duration,
 };
 
@@ -18,6 +20,7 @@ use crate::{
     journal::LastUse,
 };
 
+mod confirming;
 mod ending;
 mod evicting;
 mod limits;
@@ -73,6 +76,14 @@ impl EndedSessions {
 impl SessionObserver for EndedSessions {
     fn ended(&self, session: &Session, reason: EndReason) {
         self.0.lock().unwrap().push(((*session.identifier()).into(), reason));
+    }
+}
+
+/// Returns whether an end is recorded: `None` if that is not known yet.
+fn confirmed(record: &mut EndRecord) -> Option<bool> {
+    match Pin::new(record).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(result) => Some(result.is_ok()),
+        Poll::Pending => None,
     }
 }
 

@@ -1,6 +1,6 @@
 //! The validity of a certificate.
 
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
 use openssl::{
     asn1::{Asn1Time, Asn1TimeRef},
@@ -64,9 +64,7 @@ fn unix_time(time: &Asn1TimeRef) -> Option<UnixTime> {
 
 /// Writes a time as in `2026-11-22T14:07:55Z`.
 pub(crate) fn date(time: UnixTime) -> String {
-    UNIX_EPOCH
-        .checked_add(Duration::from_secs(time.as_secs()))
-        .map_or_else(|| "an unknown time".to_owned(), |time| humantime::format_rfc3339_seconds(time).to_string())
+    humantime::format_rfc3339_seconds(time.until_year_9999()).to_string()
 }
 
 #[cfg(test)]

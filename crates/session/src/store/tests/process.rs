@@ -3,7 +3,7 @@
 use super::*;
 use crate::{
     AnnouncedSession,
-    journal::{EndTicket, SessionEnd},
+    journal::{EndConfirmation, EndTicket, SessionEnd},
 };
 
 /// A journal that keeps the records in memory.
@@ -13,13 +13,24 @@ pub(super) struct Recorded {
     pub(super) last_uses: Mutex<Vec<LastUse>>,
     pub(super) announced: Mutex<Vec<AnnouncedSession>>,
     pub(super) is_incomplete: AtomicBool,
+    /// Whether nothing can be recorded.
+    pub(super) is_failing: AtomicBool,
+    /// The confirmations of the ends, if they are to be kept.
+    pub(super) pending: Mutex<Option<Vec<EndConfirmation>>>,
     pub(super) peer_delay: Duration,
 }
 
 impl SessionJournal for Recorded {
     fn record(&self, end: &SessionEnd) -> EndTicket {
+        if self.is_failing.load(Ordering::SeqCst) {
+            return EndTicket::failed();
+        }
         self.ends.lock().unwrap().push(*end);
-        EndTicket::done()
+        let mut pending = self.pending.lock().unwrap();
+        let Some(pending) = &mut *pending else { return EndTicket::done() };
+        let (confirmation, ticket) = EndTicket::pending();
+        pending.push(confirmation);
+        ticket
     }
 
     fn record_last_uses(&self, uses: &[LastUse]) {
@@ -85,6 +96,11 @@ impl Process {
     pub(super) fn end(&self, identifier: &Identifier) {
         let in_use = self.fixture.find(ALICE, identifier.as_bytes()).unwrap();
         assert!(self.fixture.store.end(&in_use, EndReason::Deleted).unwrap().is_done());
+    }
+
+    /// Records the end that `resolve` has reported.
+    pub(super) fn record_known_end(&self, identifier: &Identifier) -> EndRecord {
+        self.fixture.store.record_known_end(&self.fixture.target, ALICE, identifier.as_bytes())
     }
 
     pub(super) fn reasons(&self) -> Vec<EndReason> {

@@ -77,6 +77,7 @@ fn histories_find_planted_faults() {
         (Fault::IgnoredTombstones, "its end"),
         (Fault::EndOfOneGeneration, "its end"),
         (Fault::MissingFloor, "its end"),
+        (Fault::AssumedRecord, "its end"),
         (Fault::OwnViewOfIdleTime, "a session is lost"),
         (Fault::LifetimeFromFirstSight, "its lifetime"),
         (Fault::UnboundOwner, "another owner"),

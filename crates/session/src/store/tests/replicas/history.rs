@@ -198,9 +198,17 @@ impl History {
         let (identifier, _) = session.identifiers[session.identifiers.len() - 1].clone();
         let scopes = Scopes::parse(SCOPES[0]).unwrap();
         let store = &self.replicas[replica].store;
-        if let Ok(in_use) = store.resolve(&target(), OWNERS[session.owner], &scopes, identifier.as_bytes()) {
+        let found = store.resolve(&target(), OWNERS[session.owner], &scopes, identifier.as_bytes());
+        if let Ok(in_use) = found {
             session.may_have_ended = true;
-            session.has_ended |= store.end(&in_use, EndReason::Deleted).is_some_and(|ticket| ticket.is_done());
+            session.has_ended |= confirmed(&mut store.end_and_record(&in_use, EndReason::Deleted)) == Some(true);
+            drop(in_use);
+            self.overflow(at);
+        } else if let Err(ResolveError::Ended) = found {
+            // The owner takes the confirmation of a known end for that of the DELETE.
+            let mut record = store.record_known_end(&target(), OWNERS[session.owner], identifier.as_bytes());
+            session.has_ended |= confirmed(&mut record) == Some(true);
+            session.may_have_ended = true;
             self.overflow(at);
         }
         Ok(())
