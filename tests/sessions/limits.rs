@@ -44,3 +44,25 @@ async fn rejected_sessions_release_their_capacity() {
     deployment.open_session(&token).await;
     assert_full(&deployment.try_token(&token).await);
 }
+
+/// E9: one subject has a limit with all its clients together, so that it cannot take all sessions by registering clients. Its clients
+/// still replace their own sessions, and other subjects are not affected.
+#[tokio::test]
+async fn of_a_subject_with_many_clients() {
+    let tables = "[session]\nmax_total = 40\nmax_per_owner = 2\nmax_per_subject = 5";
+    let deployment = Deployment::builder().tables(tables).start().await;
+    let token = |client: usize| deployment.token().subject("mallory").client_id(&format!("client-{client}")).sign();
+    for number in 0..5 {
+        deployment.open_session(&token(number / 2)).await;
+    }
+    for client in 3..6 {
+        let response = deployment.try_token(&token(client)).await;
+        assert_full(&response);
+        deployment.portcullis.assert_denied(&response, "session.subject_full").await;
+    }
+    assert_full(&deployment.try_token(&token(2)).await);
+    deployment.open_session(&token(0)).await;
+    deployment.portcullis.logged("session ended", |line| line["session.reason"] == "evicted").await;
+    assert_full(&deployment.try_token(&token(3)).await);
+    deployment.open_session(&deployment.token().subject("alice").sign()).await;
+}

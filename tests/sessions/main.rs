@@ -2,8 +2,10 @@
 #![allow(clippy::unwrap_used, reason = "a scenario fails where something is missing")]
 
 mod administration;
+mod confirming;
 mod ending;
 mod evicting;
+mod future;
 mod keys;
 mod leftovers;
 mod life;

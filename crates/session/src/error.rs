@@ -11,6 +11,9 @@ pub enum ReservationError {
     /// are in use.
     #[error("the owner's maximum number of sessions is reached, and all are in use")]
     OwnerLimit,
+    /// [`SessionSettings::max_per_subject`](crate::SessionSettings::max_per_subject) is reached.
+    #[error("the subject's maximum number of sessions is reached")]
+    SubjectLimit,
     /// The operating system returned no random bytes for an identifier.
     #[error("the operating system returned no random bytes")]
     NoRandomness,
@@ -22,6 +25,7 @@ impl ReservationError {
         match self {
             Self::TotalLimit => "session.store_full",
             Self::OwnerLimit => "session.owner_full",
+            Self::SubjectLimit => "session.subject_full",
             Self::NoRandomness => "session.no_randomness",
         }
     }
@@ -102,6 +106,7 @@ mod tests {
         let codes = [
             ReservationError::TotalLimit.code(),
             ReservationError::OwnerLimit.code(),
+            ReservationError::SubjectLimit.code(),
             ReservationError::NoRandomness.code(),
             ResolveError::Unknown.code(),
             ResolveError::Ended.code(),
@@ -116,6 +121,7 @@ mod tests {
         let expected = [
             "session.store_full",
             "session.owner_full",
+            "session.subject_full",
             "session.no_randomness",
             "session.unknown",
             "session.ended",

@@ -1,6 +1,7 @@
 //! [`PeerSessions`]: the sessions in the tables of other processes, to count those of an owner.
 
 use std::{
+    collections::BTreeSet,
     sync::atomic::{AtomicUsize, Ordering},
     time::Duration,
 };
@@ -23,31 +24,40 @@ const LIFETIME: Duration = RECORD_INTERVAL.saturating_mul(3);
 pub struct AnnouncedSession {
     /// The owner.
     pub owner: ScopeId,
+    /// The owner's subject with all its clients; `None` without a subject.
+    pub subject: Option<ScopeId>,
     /// The first half of the stable session id. It is random.
     pub session: u64,
 }
 
 impl AnnouncedSession {
     /// The length of the encoding, in bytes.
-    pub const ENCODED_LENGTH: usize = 16 + 8;
+    pub const ENCODED_LENGTH: usize = 16 + 16 + 8;
+
+    /// The encoding of a missing subject. No scope of subjects has this id: its first bit is set.
+    const NO_SUBJECT: [u8; 16] = [0; 16];
 
     /// Returns the announcement of a session.
     pub(crate) fn of(session: &Session) -> Self {
-        Self { owner: session.owner_id(), session: short_id(session.id()) }
+        let subject = session.owner().subject_scope();
+        Self { owner: session.owner_id(), subject, session: short_id(session.id()) }
     }
 
     /// Returns the encoding for a message.
     pub fn encode(&self) -> [u8; Self::ENCODED_LENGTH] {
         let mut bytes = [0; Self::ENCODED_LENGTH];
         bytes[..16].copy_from_slice(&self.owner.0);
-        bytes[16..].copy_from_slice(&self.session.to_be_bytes());
+        bytes[16..32].copy_from_slice(&self.subject.map_or(Self::NO_SUBJECT, |subject| subject.0));
+        bytes[32..].copy_from_slice(&self.session.to_be_bytes());
         bytes
     }
 
     /// Returns the session with this encoding; `None` if the encoding is not valid.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
-        let (owner, session) = bytes.split_first_chunk()?;
-        Some(Self { owner: ScopeId(*owner), session: u64::from_be_bytes(session.try_into().ok()?) })
+        let (owner, bytes) = bytes.split_first_chunk()?;
+        let (subject, session) = bytes.split_first_chunk()?;
+        let subject = (*subject != Self::NO_SUBJECT).then_some(ScopeId(*subject));
+        Some(Self { owner: ScopeId(*owner), subject, session: u64::from_be_bytes(session.try_into().ok()?) })
     }
 }
 
@@ -58,6 +68,8 @@ pub(crate) struct PeerSessions {
     len: AtomicUsize,
     /// The sessions of each owner, ordered by their short ids.
     owners: DashMap<ScopeId, Vec<PeerSession>>,
+    /// The owners of each subject. An owner is added with each announcement, and removed with its last session.
+    subjects: DashMap<ScopeId, BTreeSet<ScopeId>>,
 }
 
 /// A session that was announced.
@@ -70,13 +82,13 @@ struct PeerSession {
 impl PeerSessions {
     /// Returns an empty table for up to `max` sessions.
     pub(crate) fn new(max: usize) -> Self {
-        Self { max, len: AtomicUsize::new(0), owners: DashMap::new() }
+        Self { max, len: AtomicUsize::new(0), owners: DashMap::new(), subjects: DashMap::new() }
     }
 
     /// Adds announced sessions. The own ones can be among them.
     pub(crate) fn add(&self, announced: &[AnnouncedSession], now: Duration) {
         let counts_until = millis(now.saturating_add(LIFETIME));
-        for AnnouncedSession { owner, session } in announced {
+        for AnnouncedSession { owner, subject, session } in announced {
             let is_full = self.len.load(Ordering::Relaxed) >= self.max;
             // A session that does not fit leaves no empty entry of its owner.
             if is_full && !self.owners.contains_key(owner) {
@@ -90,6 +102,10 @@ impl PeerSessions {
                     self.len.fetch_add(1, Ordering::Relaxed);
                     sessions.insert(position, PeerSession { short_id: *session, counts_until });
                 }
+            }
+            drop(sessions);
+            if let Some(subject) = subject {
+                self.subjects.entry(*subject).or_default().insert(*owner);
             }
         }
     }
@@ -112,15 +128,24 @@ impl PeerSessions {
         self.owners.get(&owner).map_or(0, |sessions| sessions.iter().filter(counts).count())
     }
 
+    /// Returns the owners of a subject that have sessions, or had some until the last [`prune`](Self::prune).
+    pub(crate) fn owners_of(&self, subject: ScopeId) -> Vec<ScopeId> {
+        self.subjects.get(&subject).map(|owners| owners.iter().copied().collect()).unwrap_or_default()
+    }
+
     /// Removes the sessions that do not count any more.
     pub(crate) fn prune(&self, now: Duration) {
-        if !self.owners.is_empty() {
+        if !(self.owners.is_empty() && self.subjects.is_empty()) {
             let now = millis(now);
             self.owners.retain(|_, sessions| {
                 let before = sessions.len();
                 sessions.retain(|session| session.counts_until > now);
                 self.len.fetch_sub(before - sessions.len(), Ordering::Relaxed);
                 !sessions.is_empty()
+            });
+            self.subjects.retain(|_, owners| {
+                owners.retain(|owner| self.owners.contains_key(owner));
+                !owners.is_empty()
             });
         }
     }
@@ -136,7 +161,7 @@ mod tests {
     use super::*;
 
     fn announced(owner: u8, session: u64) -> AnnouncedSession {
-        AnnouncedSession { owner: ScopeId([owner; 16]), session }
+        AnnouncedSession { owner: ScopeId([owner; 16]), subject: Some(ScopeId([0x80; 16])), session }
     }
 
     /// E13: a session counts once, until it ends or is not announced any more, and the number is bounded.
@@ -161,6 +186,7 @@ mod tests {
         assert_eq!(count(1, now + LIFETIME * 2), 0);
         sessions.prune(now + LIFETIME * 2);
         assert!(sessions.owners.is_empty());
+        assert!(sessions.subjects.is_empty());
         assert_eq!(sessions.len.load(Ordering::Relaxed), 0);
     }
 
@@ -168,6 +194,8 @@ mod tests {
     #[test]
     fn announcements_return_from_their_encoding() {
         let announced = announced(3, u64::MAX - 7);
+        let without_subject = AnnouncedSession { subject: None, ..announced };
+        assert_eq!(AnnouncedSession::decode(&without_subject.encode()), Some(without_subject));
         assert_eq!(AnnouncedSession::decode(&announced.encode()), Some(announced));
         assert_eq!(AnnouncedSession::decode(&announced.encode()[1..]), None);
         assert_eq!(AnnouncedSession::decode(&[0; AnnouncedSession::ENCODED_LENGTH + 1]), None);

@@ -21,6 +21,10 @@ pub struct SessionSettings {
     /// [`DEFAULT_MAX_PER_OWNER`](Self::DEFAULT_MAX_PER_OWNER), 100. At the limit, a new session evicts the owner's least
     /// recently used session that is not in use. The limit does not apply to [`Owner::Anonymous`](crate::Owner::Anonymous).
     pub max_per_owner: usize,
+    /// The maximum number of sessions of one subject with all its clients, over all resources. Default: `None`, which stands for ten
+    /// times `max_per_owner` or a quarter of `max_total`, whichever is less, and at least `max_per_owner`. At the limit, new sessions
+    /// are rejected, except those that evict one of the same owner. An owner without a subject has only `max_per_owner`.
+    pub max_per_subject: Option<usize>,
     /// The keys that seal and open identifiers. An identifier that was sealed with any other key is unknown.
     pub keys: SessionKeys,
 }
@@ -35,6 +39,12 @@ impl SessionSettings {
     /// The default maximum number of sessions of one owner.
     pub const DEFAULT_MAX_PER_OWNER: usize = 100;
 
+    /// Returns the maximum number of sessions of one subject: [`max_per_subject`](Self::max_per_subject), or its default.
+    pub(crate) fn subject_limit(&self) -> usize {
+        let default = || self.max_per_owner.saturating_mul(10).min(self.max_total / 4).max(self.max_per_owner);
+        self.max_per_subject.unwrap_or_else(default)
+    }
+
     /// Returns the default settings with these keys.
     pub fn new(keys: impl Into<SessionKeys>) -> Self {
         Self {
@@ -42,6 +52,7 @@ impl SessionSettings {
             lifetime: Self::DEFAULT_LIFETIME,
             max_total: Self::DEFAULT_MAX_TOTAL,
             max_per_owner: Self::DEFAULT_MAX_PER_OWNER,
+            max_per_subject: None,
             keys: keys.into(),
         }
     }
@@ -60,5 +71,6 @@ mod tests {
         assert_eq!(settings.lifetime, Duration::from_secs(86_400));
         assert_eq!(settings.max_total, 100_000);
         assert_eq!(settings.max_per_owner, 100);
+        assert_eq!(settings.subject_limit(), 1000);
     }
 }

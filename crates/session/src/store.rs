@@ -52,7 +52,8 @@ use crate::{
 /// The sessions of one process. Clones share the store.
 ///
 /// **Table.** At [`SessionSettings::max_total`], new sessions are rejected. At [`SessionSettings::max_per_owner`], a new session
-/// evicts the owner's least recently used session that is not in use. The owner's sessions at other processes count as far as a
+/// evicts the owner's least recently used session that is not in use. At [`SessionSettings::max_per_subject`], new sessions of a
+/// subject are rejected, whichever client has them. Sessions at other processes count for owner and subject as far as a
 /// [`SessionJournal`] announces them; each process allows an owner at least one session.
 ///
 /// **Adoption.** Identifiers are sealed. With the key, the store adopts a session that another process opened, or this one before
@@ -134,7 +135,8 @@ impl SessionStore {
         journal: Arc<dyn SessionJournal>,
         limits: EndsLimits,
     ) -> Self {
-        let SessionSettings { idle_timeout, lifetime, max_total, max_per_owner, keys } = settings;
+        let max_per_subject = settings.subject_limit();
+        let SessionSettings { idle_timeout, lifetime, max_total, max_per_owner, max_per_subject: _, keys } = settings;
         let peer_delay = journal.peer_delay();
         let timeouts = Timeouts::new(idle_timeout.saturating_add(peer_delay), lifetime);
         Self(Arc::new(Inner {
@@ -147,7 +149,7 @@ impl SessionStore {
             clock,
             observer,
             journal,
-            capacity: Capacity::new(max_total, max_per_owner),
+            capacity: Capacity::new(max_total, max_per_owner, max_per_subject),
             table: DashMap::new(),
             rotated: DashMap::new(),
             ends: Ends::new(limits, timeouts.lifetime),

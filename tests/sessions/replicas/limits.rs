@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use portcullis_scenarios::Deployment;
+use portcullis_scenarios::{Deployment, INITIALIZE, Request};
 use tokio::time::sleep;
 
 use super::deployment::{Redis, Replicas};
@@ -65,4 +65,23 @@ async fn sessions_of_an_owner_count_at_all() {
 
     let owners = replicas.administrations[0].sessions("").await;
     assert!(owners["total"].as_u64().unwrap() <= 3, "{owners}");
+}
+
+/// E9, E13: the sessions of a subject at all replicas count for its limit, whichever client has them.
+#[tokio::test]
+async fn sessions_of_a_subject_count_at_all() {
+    let Some(redis) = Redis::start().await else { return };
+    let replicas = Replicas::with(&redis, 2, "max_per_owner = 2\nmax_per_subject = 3", "", Deployment::builder()).await;
+    let open = async |number: usize, client: &str| {
+        let token = replicas.deployment.token().subject("mallory").client_id(client).sign();
+        let initialize = Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&token);
+        initialize.send(replicas.replica(number).address()).await
+    };
+    for client in ["a", "a", "b"] {
+        assert_eq!(open(0, client).await.status, 200);
+    }
+    sleep(LIMIT_EXCHANGE).await;
+    let response = open(1, "c").await;
+    assert_eq!(response.status, 503, "{response:?}");
+    replicas.replica(1).assert_denied(&response, "session.subject_full").await;
 }

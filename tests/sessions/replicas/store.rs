@@ -181,3 +181,29 @@ async fn redis_is_emptied() {
     assert_eq!(replicas.delete(fresh, &active).await.status, 200);
     replicas.echo(0, &active).await.assert_rpc_error(404, -32000);
 }
+
+/// E12, E13: a DELETE is confirmed by no replica before all of them know the end, whether it is repeated at the same replica or at
+/// another one, where the upstream does not know the session any more.
+#[tokio::test]
+async fn repeated_deletes_are_confirmed_when_recorded() {
+    let Some(mut redis) = Redis::start().await else { return };
+    let replicas = Replicas::start(&redis, 2, "").await;
+    let session = replicas.open(0).await;
+    assert_eq!(replicas.echo(1, &session).await.status, 200);
+    redis.kill().await;
+    for replica in replicas.all() {
+        wait_for_state(replica, "unreachable").await;
+    }
+    for number in [0, 0, 1, 1, 0] {
+        let response = replicas.delete(number, &session).await;
+        assert_eq!(response.status, 503, "{response:?}");
+    }
+    redis.restart_empty().await;
+    for replica in replicas.all() {
+        wait_until_ready(replica).await;
+    }
+    for number in [0, 1] {
+        assert_eq!(replicas.delete(number, &session).await.status, 404);
+        replicas.echo(number, &session).await.assert_rpc_error(404, -32000);
+    }
+}

@@ -52,12 +52,14 @@ pub(super) fn plan(configured: &Session, errors: &mut Diagnostics<'_>) -> Option
             errors.take("keys", random).map(SessionKeys::from)
         }
     };
-    times.into_iter().chain(counts).collect::<Option<()>>()?;
+    let per_subject = errors.take("max_per_subject", check_subject_limit(configured));
+    times.into_iter().chain(counts).chain([per_subject]).collect::<Option<()>>()?;
     let mut settings = SessionSettings::new(keys?);
     settings.idle_timeout = configured.idle_timeout.0;
     settings.lifetime = configured.lifetime.0;
     settings.max_total = configured.max_total;
     settings.max_per_owner = configured.max_per_owner;
+    settings.max_per_subject = configured.max_per_subject;
     Some(SessionPlan { settings, ended_status: ended_status?, key_sources, key_versions })
 }
 
@@ -91,6 +93,18 @@ fn check_timeout(name: &str, span: Span) -> anyhow::Result<()> {
 
 fn check_count(name: &str, count: usize, most: usize) -> anyhow::Result<()> {
     ensure!((1..=most).contains(&count), "{name} = {count} is outside 1 to {most}");
+    Ok(())
+}
+
+fn check_subject_limit(configured: &Session) -> anyhow::Result<()> {
+    let Some(max_per_subject) = configured.max_per_subject else { return Ok(()) };
+    check_count("max_per_subject", max_per_subject, MOST_SESSIONS)?;
+    ensure!(
+        max_per_subject >= configured.max_per_owner,
+        "max_per_subject = {max_per_subject} is less than max_per_owner = {}, which is the limit of one of the subject's clients; \
+         make it larger",
+        configured.max_per_owner
+    );
     Ok(())
 }
 
@@ -128,6 +142,7 @@ mod tests {
             session.lifetime = Span::secs(30 * 24 * 60 * 60 + 1);
             session.max_total = 10_000_001;
             session.max_per_owner = 0;
+            session.max_per_subject = Some(0);
             session.ended_status = 410;
             session.keys = Some(vec![]);
         });
@@ -138,6 +153,7 @@ mod tests {
             "session.max_per_owner = 0 is outside 1 to 1000000",
             "session.ended_status = 410 is neither 400 nor 404",
             "session.keys: the list of session keys is empty",
+            "session.max_per_subject = 0 is outside 1 to 10000000",
         ];
         let errors = errors.err().unwrap();
         assert_eq!(errors.len(), expected.len(), "{errors:#?}");

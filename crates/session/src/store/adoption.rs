@@ -117,7 +117,8 @@ impl Inner {
             Entry::Occupied(known) => return Ok(Entered::Known(Arc::clone(known.get()))),
             Entry::Vacant(entry) => {
                 // This takes the owner's lock while it holds that of the table. No other code holds both.
-                let evicted = self.capacity.record(&session, permit.0.elsewhere)?;
+                let evicted =
+                    self.capacity.record(&session, permit.0.elsewhere.of_owner, permit.0.counts_for_subject)?;
                 entry.insert(Arc::clone(&session));
                 evicted
             }

@@ -6,7 +6,7 @@
 
 use std::{collections::HashSet, time::Duration};
 
-use super::{Inner, SessionStore};
+use super::{Inner, SessionStore, capacity::Elsewhere};
 use crate::{
     identifier::SessionId,
     journal::JOURNAL_BATCH,
@@ -53,13 +53,19 @@ impl Inner {
         }
     }
 
-    /// Returns how many sessions of an owner only other processes have. A session that this process is about to add to its table,
-    /// `adopting`, does not count.
-    pub(super) fn sessions_elsewhere(&self, owner: Owner<'_>, adopting: Option<&SessionId>) -> usize {
+    /// Returns how many sessions of an owner, and of its subject, only other processes have. A session that this process is about to
+    /// add to its table, `adopting`, does not count.
+    pub(super) fn sessions_elsewhere(&self, owner: Owner<'_>, adopting: Option<&SessionId>) -> Elsewhere {
         if !self.has_peers || owner == Owner::Anonymous {
-            return 0;
+            return Elsewhere::default();
         }
-        let owner = ScopeId::of_owner(owner);
+        let of_owner = self.sessions_of_owner_elsewhere(ScopeId::of_owner(owner), adopting);
+        let owners = owner.subject_scope().map(|subject| self.peer_sessions.owners_of(subject)).unwrap_or_default();
+        let of_subject = owners.into_iter().map(|owner| self.sessions_of_owner_elsewhere(owner, adopting)).sum();
+        Elsewhere { of_owner, of_subject }
+    }
+
+    fn sessions_of_owner_elsewhere(&self, owner: ScopeId, adopting: Option<&SessionId>) -> usize {
         let own = self.capacity.sessions_of(owner);
         let here: HashSet<u64> = own.iter().map(|session| session.id()).chain(adopting).map(short_id).collect();
         self.peer_sessions.count(owner, self.clock.monotonic(), |session| here.contains(&session))

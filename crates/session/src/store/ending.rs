@@ -147,9 +147,14 @@ impl Inner {
 
     /// Adds a new session that is in use to the table. At the owner's limit, with `elsewhere` sessions in other processes,
     /// another session ends.
-    pub(super) fn record(&self, session: &Arc<Session>, elsewhere: usize) -> Result<(), ReservationError> {
+    pub(super) fn record(
+        &self,
+        session: &Arc<Session>,
+        elsewhere: usize,
+        counts_for_subject: bool,
+    ) -> Result<(), ReservationError> {
         // No eviction can select the session before it is in the table, because it is in use.
-        let evicted = self.capacity.record(session, elsewhere)?;
+        let evicted = self.capacity.record(session, elsewhere, counts_for_subject)?;
         self.table.insert(*session.id(), Arc::clone(session));
         self.announce_later(session);
         self.observer.opened(session);

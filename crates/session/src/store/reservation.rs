@@ -8,7 +8,11 @@ use std::{
     },
 };
 
-use super::{Inner, SessionStore, in_use::InUse};
+use super::{
+    Inner, SessionStore,
+    capacity::{Elsewhere, Reserved},
+    in_use::InUse,
+};
 use crate::{
     error::ReservationError,
     identifier::{
@@ -69,7 +73,7 @@ impl Reservation {
         let first = Generation::new(id, text_hash, 0, fingerprint, millis(now.monotonic));
         let new = NewSession { first, record, key, target, encoded_owner, backend_id, is_adopted: false };
         let session = Arc::new(Session::new(new, now));
-        store.record(&session, permit.elsewhere)?;
+        store.record(&session, permit.elsewhere.of_owner, permit.counts_for_subject)?;
         permit.set_recorded();
         Ok(InUse::new(SessionStore(Arc::clone(store)), session, None, fingerprint))
     }
@@ -90,8 +94,10 @@ pub struct CapacityPermit(pub(super) Arc<PermitInner>);
 pub(super) struct PermitInner {
     store: Arc<Inner>,
     pub(super) encoded_owner: Option<Arc<[u8]>>,
-    /// The number of the owner's sessions that only other processes had at the reservation.
-    pub(super) elsewhere: usize,
+    /// What only other processes had at the reservation.
+    pub(super) elsewhere: Elsewhere,
+    /// Whether the reservation counts for the owner's subject.
+    pub(super) counts_for_subject: bool,
     /// Whether the capacity belongs to a session now.
     is_recorded: AtomicBool,
 }
@@ -104,9 +110,10 @@ impl CapacityPermit {
         adopted: Option<&SessionId>,
     ) -> Result<Self, ReservationError> {
         let elsewhere = store.sessions_elsewhere(owner, adopted);
-        let encoded_owner = store.capacity.reserve(owner, elsewhere)?;
+        let Reserved { encoded_owner, counts_for_subject } = store.capacity.reserve(owner, elsewhere)?;
         let store = Arc::clone(store);
-        Ok(Self(Arc::new(PermitInner { store, encoded_owner, elsewhere, is_recorded: AtomicBool::new(false) })))
+        let is_recorded = AtomicBool::new(false);
+        Ok(Self(Arc::new(PermitInner { store, encoded_owner, elsewhere, counts_for_subject, is_recorded })))
     }
 }
 
@@ -120,7 +127,7 @@ impl PermitInner {
 impl Drop for PermitInner {
     fn drop(&mut self) {
         if !*self.is_recorded.get_mut() {
-            self.store.capacity.cancel(self.encoded_owner.as_deref());
+            self.store.capacity.cancel(self.encoded_owner.as_deref(), self.counts_for_subject);
         }
     }
 }

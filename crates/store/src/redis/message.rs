@@ -15,7 +15,7 @@ const RECORDS: u8 = b'E';
 const ACKNOWLEDGEMENT: u8 = b'A';
 const LAST_USES: u8 = b'S';
 const LIMIT_USES: u8 = b'L';
-const ANNOUNCED: u8 = b'O';
+const ANNOUNCED: u8 = b'P';
 const INACTIVE_TOKENS: u8 = b'T';
 /// The encoding of a missing batch.
 const NO_BATCH: Batch = 0;
@@ -151,7 +151,7 @@ mod tests {
         let replica = NAME.to_owned();
         let used = LastUse { session: [1; 16], time: UnixTime::from_secs(7) };
         let uses = vec![LimitUse { limit: 1, key: u64::MAX, count: 3 }, LimitUse { limit: 2, key: 5, count: 6 }];
-        let sessions = vec![AnnouncedSession { owner: ScopeId([4; 16]), session: 5 }];
+        let sessions = vec![AnnouncedSession { owner: ScopeId([4; 16]), subject: None, session: 5 }];
         let tokens = vec![[1; 16], [2; 16]];
         let cases = [
             (Message::acknowledgement(NAME, 7), Message::Acknowledgement { connection, batch: 7 }),

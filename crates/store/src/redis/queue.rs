@@ -228,7 +228,7 @@ mod tests {
         assert_eq!(queue.take_limit_uses().len(), MAX_USES);
 
         queue.add_limit_uses(&uses[..9]);
-        let session = AnnouncedSession { owner: ScopeId([1; 16]), session: 2 };
+        let session = AnnouncedSession { owner: ScopeId([1; 16]), subject: None, session: 2 };
         queue.add_announced(&[session]);
         assert_eq!(queue.take_announced(), [session]);
 

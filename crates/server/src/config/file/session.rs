@@ -18,6 +18,11 @@ pub(crate) struct Session {
     pub(crate) max_total: usize,
     /// The maximum number of sessions of one owner.
     pub(crate) max_per_owner: usize,
+    /// The maximum number of sessions of one subject with all its clients. Default: 10 times `max_per_owner` or a quarter of `max_total`,
+    /// whichever is less, and at least `max_per_owner`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(example = 1000)]
+    pub(crate) max_per_subject: Option<usize>,
     /// The status of a request for an ended session by its owner: 400 or 404.
     pub(crate) ended_status: u16,
     /// The keys that seal session identifiers, the key of new identifiers first. Default: those of the state directory.
@@ -33,6 +38,7 @@ impl Default for Session {
             lifetime: Span(SessionSettings::DEFAULT_LIFETIME),
             max_total: SessionSettings::DEFAULT_MAX_TOTAL,
             max_per_owner: SessionSettings::DEFAULT_MAX_PER_OWNER,
+            max_per_subject: None,
             ended_status: 400,
             keys: None,
         }

@@ -49,6 +49,37 @@ fn a_capacity_permit_counts() {
     assert_eq!(fixture.store.0.capacity.counts(), (0, 0));
 }
 
+/// E9: a subject has a limit with all its clients together. At a client's own limit, a session still replaces another one of the same
+/// client. Clients without subject have no further limit.
+#[test]
+fn a_subject_has_a_limit_with_all_clients() {
+    let fixture = fixture_with(|settings| {
+        (settings.max_per_owner, settings.max_per_subject) = (2, Some(3));
+    });
+    let clients =
+        ["a", "b", "c"].map(|client| Owner::Subject { issuer: ISSUER, subject: "mallory", client: Some(client) });
+    let [first, second, third] = clients;
+    let opened = [fixture.open(first), fixture.open(first)];
+    let reserved = fixture.reserve(second).unwrap();
+    for owner in [second, third] {
+        assert_eq!(fixture.reserve(owner).unwrap_err(), ReservationError::SubjectLimit);
+    }
+    drop(reserved);
+    fixture.open(second);
+    let replacing = fixture.open(first);
+    assert_eq!(opened.iter().filter(|session| session.has_ended()).count(), 1);
+    assert_eq!(fixture.reserve(third).unwrap_err(), ReservationError::SubjectLimit);
+    assert_eq!(fixture.store.0.capacity.subject_counts(), [3]);
+
+    fixture.open(ALICE);
+    (0..2).for_each(|_| drop(fixture.open(Owner::Client { issuer: ISSUER, client: "a" })));
+    fixture.store.end(&replacing, EndReason::Deleted);
+    fixture.open(third);
+    fixture.store.all().iter().for_each(|session| drop(fixture.store.end(session, EndReason::Deleted)));
+    assert!(fixture.store.0.capacity.subject_counts().is_empty());
+    assert_eq!(fixture.store.0.capacity.counts(), (0, 0));
+}
+
 /// E9: anonymous sessions have no limit per owner, and rejections leave no entry of an owner.
 #[test]
 fn limits_at_their_edges() {

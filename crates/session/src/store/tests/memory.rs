@@ -16,7 +16,7 @@ fn resolve_allocates_nothing() {
 }
 
 #[test]
-fn a_session_takes_at_most_500_bytes() {
+fn a_session_takes_at_most_520_bytes() {
     const COUNT: usize = 100_000;
     let fixture = fixture();
     let subjects: Vec<String> = (0..COUNT).map(|number| format!("f81d4fae-7dec-11d0-a765-{number:012}")).collect();
@@ -26,5 +26,5 @@ fn a_session_takes_at_most_500_bytes() {
         }
     });
     let each = counted.bytes_current as usize / COUNT;
-    assert!(each <= 500, "{each} bytes");
+    assert!(each <= 520, "{each} bytes");
 }

@@ -363,6 +363,10 @@ impl History {
         owners.sort_unstable();
         owners.dedup();
         assert_eq!(self.fixture.store.0.capacity.counts().1, owners.len());
+        if self.reserved.is_empty() {
+            let of_subjects = present.iter().filter(|session| OWNERS[session.owner] != Owner::Anonymous).count();
+            assert_eq!(self.fixture.store.0.capacity.subject_counts().iter().sum::<usize>(), of_subjects);
+        }
         assert!(self.fixture.store.0.rotated.len() <= present.iter().map(|session| session.names.len() - 1).sum());
 
         for session in present {
