@@ -20,6 +20,8 @@ fn sessions() -> usize {
 
 /// The ends of one owner that are remembered.
 const REMEMBERED: usize = 256;
+/// The clients of one subject whose ends are remembered.
+const CLIENTS_OF_SUBJECT: usize = 256;
 /// The length of an end in the file. An end can be written twice, when the floor rises.
 const LINE: u64 = 61;
 /// The file is rewritten when it has grown by this, in bytes.
@@ -67,6 +69,35 @@ async fn in_a_loop() {
         deployment.echo(token, session).await.assert_rpc_error(404, -32000);
     }
     assert!(size(&state) <= 2 * LINE * (REMEMBERED as u64 + 2), "{}", size(&state));
+}
+
+/// E9, E12: a subject that registers a client for each session ends its own oldest sessions, instead of filling the table of ends for
+/// all. What it has deleted stays deleted.
+#[tokio::test]
+async fn with_many_clients() {
+    let state = Scratch::path_for("state");
+    let top = format!("state_dir = \"{}\"", state.as_str());
+    let deployment = Deployment::builder().top(top).tables("[session]\nended_status = 404").start().await;
+    let bob = deployment.token().subject("bob").sign();
+    let kept = deployment.open_session(&bob).await;
+    let mallory = |client: usize| deployment.token().subject("mallory").client_id(&format!("client-{client}")).sign();
+    let oldest = deployment.open_session(&mallory(0)).await;
+    let mut deleted = Vec::new();
+    for client in 1..=CLIENTS_OF_SUBJECT + 1 {
+        let token = mallory(client);
+        let session = deployment.open_session(&token).await;
+        let delete = Request::new("DELETE", Deployment::ENDPOINT).bearer(&token).session(&session);
+        assert_eq!(deployment.send(delete).await.status, 200);
+        deleted.push((token, session));
+    }
+    deployment.echo(&mallory(0), &oldest).await.assert_rpc_error(404, -32000);
+    assert_eq!(deployment.echo(&bob, &kept).await.status, 200);
+
+    let deployment = deployment.restart(Signal::KILL).await;
+    assert_eq!(deployment.echo(&bob, &kept).await.status, 200);
+    for (token, session) in deleted.iter().step_by(16) {
+        deployment.echo(token, session).await.assert_rpc_error(404, -32000);
+    }
 }
 
 /// Returns the size of all files, in bytes.

@@ -1,10 +1,14 @@
 //! The ends of sessions, which outlive the sessions: tombstones and floors, within bounds.
 
 mod scope_ends;
+mod subjects;
 #[cfg(test)]
 mod tests;
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::{
+    collections::BTreeSet,
+    sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+};
 
 use dashmap::DashMap;
 use portcullis_metadata::UnixTime;
@@ -27,6 +31,8 @@ use crate::{
 /// When a table is full, a floor replaces tombstones:
 /// - An owner with too many tombstones gets a floor, which replaces those of its oldest sessions. With too many tombstones
 ///   in total, this happens to the owner of the session that ends.
+/// - A subject with too many owners gets a floor, which replaces the ends of those whose ended sessions are oldest. Only ends that
+///   this process records count, because those of other processes do not name the subject.
 /// - With too many scopes, a floor for all sessions replaces the scopes whose ended sessions are oldest.
 ///
 /// A floor is stored as the time from which on sessions are valid, which is 1 ms after the creation of the youngest session
@@ -38,6 +44,8 @@ pub(crate) struct Ends {
     /// The scope of [`Owner::Anonymous`].
     anonymous: ScopeId,
     scopes: DashMap<ScopeId, ScopeEnds>,
+    /// The owners of each subject whose ends this process has recorded.
+    subjects: DashMap<ScopeId, BTreeSet<ScopeId>>,
     /// The number of tombstones in all scopes.
     tombstones: AtomicUsize,
     /// Whether a [wide](ScopeId::is_wide) scope ever had a floor.
@@ -59,6 +67,8 @@ pub(crate) struct EndsLimits {
     pub(crate) per_owner: usize,
     /// Tombstones of all callers without authentication together.
     pub(crate) anonymous: usize,
+    /// Owners of one subject, that is, its clients.
+    pub(crate) owners_per_subject: usize,
     /// Tombstones in total.
     pub(crate) tombstones: usize,
     /// Scopes with a tombstone or a floor.
@@ -72,6 +82,8 @@ const PRUNE_INTERVAL: u64 = 60_000;
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct RaisedFloors {
     pub(crate) owner: Option<UnixTime>,
+    /// The scope of the owner's subject, and its floor.
+    pub(crate) subject: Option<(ScopeId, UnixTime)>,
     pub(crate) global: Option<UnixTime>,
 }
 
@@ -91,7 +103,8 @@ impl IncludingEnd {
 }
 
 impl EndsLimits {
-    pub(crate) const DEFAULT: Self = Self { per_owner: 256, anonymous: 65_536, tombstones: 1_000_000, scopes: 250_000 };
+    pub(crate) const DEFAULT: Self =
+        Self { per_owner: 256, anonymous: 65_536, owners_per_subject: 256, tombstones: 1_000_000, scopes: 250_000 };
 }
 
 impl Ends {
@@ -101,6 +114,7 @@ impl Ends {
             lifetime,
             anonymous: ScopeId::of_owner(Owner::Anonymous),
             scopes: DashMap::new(),
+            subjects: DashMap::new(),
             tombstones: AtomicUsize::new(0),
             has_wide: AtomicBool::new(false),
             valid_from: AtomicU64::new(0),
@@ -210,7 +224,7 @@ impl Ends {
             if count > limit || total > self.limits.tombstones { self.replace_oldest(&mut ends, limit) } else { None };
         self.update_count(before, ends.tombstones().len());
         drop(ends);
-        RaisedFloors { owner: owner_floor, global: self.limit_scopes(oldest) }
+        RaisedFloors { owner: owner_floor, subject: None, global: self.limit_scopes(oldest) }
     }
 
     /// Ends all sessions of a scope that were created no later than `created`. Without a scope, ends those of all scopes.
@@ -230,7 +244,7 @@ impl Ends {
         ends.raise(valid_from);
         self.update_count(before, ends.tombstones().len());
         drop(ends);
-        RaisedFloors { owner: None, global: self.limit_scopes(self.oldest_creation(now)) }
+        RaisedFloors { owner: None, subject: None, global: self.limit_scopes(self.oldest_creation(now)) }
     }
 
     /// Returns whether a floor of the scope, or without a scope that of all sessions, ends the sessions that were created no
@@ -326,6 +340,7 @@ impl Ends {
             self.update_count(before, ends.tombstones().len());
             ends.valid_from() > time || !ends.tombstones().is_empty()
         });
+        self.remove_unused_subjects();
     }
 
     /// Updates the total after the number of tombstones of a scope has changed.

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::*;
 
 const LIFETIME: u64 = 1_000;
-const LIMITS: EndsLimits = EndsLimits { per_owner: 4, anonymous: 8, tombstones: 20, scopes: 6 };
+const LIMITS: EndsLimits = EndsLimits { per_owner: 4, anonymous: 8, owners_per_subject: 3, tombstones: 20, scopes: 6 };
 const ISSUER: &str = "https://a.example";
 
 fn owner(subject: &str) -> Owner<'_> {
@@ -35,6 +35,39 @@ impl Ends {
     fn has_ended(&self, subject: &str, session: u8, created: u64) -> bool {
         self.contains(owner(subject), &target(), &[session; 16], at(created), 0)
     }
+}
+
+/// E9, E12: a subject with many clients takes few entries. Its ended sessions stay ended, and no other subject is affected.
+#[test]
+fn a_subject_with_many_clients_takes_few_entries() {
+    let ends = ends();
+    assert_eq!(ends.end("bob", 1, 5, 5), RaisedFloors::default());
+    let client = |number: u64| format!("client-{number}");
+    let mut raised = 0;
+    for number in 0..100 {
+        let client = client(number);
+        let owner = Owner::Subject { issuer: ISSUER, subject: "mallory", client: Some(&client) };
+        let id = ScopeId::of_owner(owner);
+        let created = at(10 + number);
+        assert_eq!(ends.add(id, [7; 16], created, ALL_GENERATIONS, created), RaisedFloors::default());
+        raised += usize::from(ends.limit_subject(owner.subject_scope().unwrap(), id, created).is_some());
+        assert!(
+            ends.scopes.len() <= 1 + 1 + LIMITS.owners_per_subject,
+            "bob, and the floor and the clients of mallory"
+        );
+        assert!(ends.subjects.len() <= 1);
+    }
+    assert_eq!(raised, 97);
+    for number in 0..100 {
+        let client = client(number);
+        let owner = Owner::Subject { issuer: ISSUER, subject: "mallory", client: Some(&client) };
+        assert!(ends.contains(owner, &target(), &[7; 16], at(10 + number), 0), "{number}");
+    }
+    assert!(!ends.has_ended("bob", 2, 5));
+    assert!(ends.has_ended("bob", 1, 5));
+    ends.prune(at(PRUNE_INTERVAL + LIFETIME));
+    assert!(ends.subjects.is_empty() && ends.scopes.is_empty());
+    assert_eq!(ends.tombstones.load(Ordering::SeqCst), 0);
 }
 
 /// E12: a tombstone ends one session of one owner, until the lifetime is over.
@@ -99,7 +132,7 @@ fn an_owner_with_too_many_tombstones_gets_a_floor() {
         assert_eq!(ends.end("alice", number, 10 * u64::from(number), 40), RaisedFloors::default());
     }
     assert!(!ends.has_ended("alice", 9, 0));
-    assert_eq!(ends.end("alice", 4, 40, 40), RaisedFloors { owner: Some(at(0)), global: None });
+    assert_eq!(ends.end("alice", 4, 40, 40), RaisedFloors { owner: Some(at(0)), ..RaisedFloors::default() });
     assert!(ends.has_ended("alice", 9, 0));
     assert!(!ends.has_ended("alice", 9, 1));
     assert!(!ends.has_ended("bob", 9, 0));
@@ -118,7 +151,7 @@ fn the_total_is_bounded_at_the_cost_of_the_owner_that_ends_sessions() {
         ends.end("alice", number, 10, 40);
     }
     assert_eq!(ends.end("bob", 1, 10, 40), RaisedFloors::default());
-    assert_eq!(ends.end("carol", 1, 20, 40), RaisedFloors { owner: Some(at(20)), global: None });
+    assert_eq!(ends.end("carol", 1, 20, 40), RaisedFloors { owner: Some(at(20)), ..RaisedFloors::default() });
     assert_eq!(ends.tombstones.load(Ordering::SeqCst), 5);
     assert!(ends.has_ended("carol", 1, 20));
     assert!(!ends.has_ended("carol", 2, 21));

@@ -102,13 +102,14 @@ impl SessionStore {
             Some(IncludingEnd { is_recorded: true, .. }) => return self.recorded(),
             Some(IncludingEnd { end, .. }) => (end, self.0.journal.record(&end)),
             None => {
-                let owner = ScopeId::of_owner(owner);
+                let owner_id = ScopeId::of_owner(owner);
                 let known = self.0.table.get(session).map(|known| Arc::clone(&known));
-                let known = known.filter(|known| known.owner_id() == owner);
+                let known = known.filter(|known| known.owner_id() == owner_id);
                 let ended = known.and_then(|known| self.end(&known, EndReason::DeleteFailed));
                 // Without a ticket, another call may have ended the session and not recorded it yet.
-                let ticket = ended.unwrap_or_else(|| self.0.record_session_end(owner, *session, created, None));
-                (SessionEnd::Session { owner, session: *session, created, lowest_generation: None }, ticket)
+                let ticket =
+                    ended.unwrap_or_else(|| self.0.record_session_end(owner, owner_id, *session, created, None));
+                (SessionEnd::Session { owner: owner_id, session: *session, created, lowest_generation: None }, ticket)
             }
         };
         EndRecord { store: Arc::clone(&self.0), end: Some(end), ticket }

@@ -235,22 +235,25 @@ impl Inner {
 
     /// Records the end of a session, or of its generations below `lowest`.
     pub(super) fn record_end(&self, session: &Session, lowest: Option<u32>) -> EndTicket {
-        self.record_session_end(session.owner_id(), *session.id(), session.created(), lowest)
+        self.record_session_end(session.owner(), session.owner_id(), *session.id(), session.created(), lowest)
     }
 
     /// Records the end of a session that may be in no table, or of its generations below `lowest`.
     pub(super) fn record_session_end(
         &self,
-        owner: ScopeId,
+        owner: Owner<'_>,
+        owner_id: ScopeId,
         session: SessionId,
         created: UnixTime,
         lowest: Option<u32>,
     ) -> EndTicket {
         let now = self.clock.now();
         let lowest = if is_planted(Fault::EndOfOneGeneration) { lowest.or(Some(1)) } else { lowest };
-        let raised = self.ends.add(owner, session, created, lowest.unwrap_or(ALL_GENERATIONS), now);
-        let ticket = self.journal.record(&SessionEnd::Session { owner, session, created, lowest_generation: lowest });
-        self.record_overflow(owner, raised);
+        let mut raised = self.ends.add(owner_id, session, created, lowest.unwrap_or(ALL_GENERATIONS), now);
+        raised.subject = owner.subject_scope().and_then(|subject| self.ends.limit_subject(subject, owner_id, now));
+        let ticket =
+            self.journal.record(&SessionEnd::Session { owner: owner_id, session, created, lowest_generation: lowest });
+        self.record_overflow(owner_id, raised);
         ticket
     }
 
@@ -301,6 +304,7 @@ impl RaisedFloors {
     /// Returns the floors with their scopes.
     fn floors(&self, owner: ScopeId) -> impl Iterator<Item = (Option<ScopeId>, UnixTime)> + use<> {
         let of_owner = self.owner.map(|created| (Some(owner), created));
-        of_owner.into_iter().chain(self.global.map(|created| (None, created)))
+        let of_subject = self.subject.map(|(subject, created)| (Some(subject), created));
+        of_owner.into_iter().chain(of_subject).chain(self.global.map(|created| (None, created)))
     }
 }
