@@ -15,6 +15,7 @@ mod client_of_other_server;
 mod content_type_parameters;
 mod critical_header;
 mod deep_json;
+mod dropped_tokens;
 mod duplicate_members;
 mod embedded_keys;
 mod era_confusion;

@@ -40,6 +40,18 @@ async fn tokens_of_other_types() {
         .await;
 }
 
+/// C4: `token_use` distinguishes the tokens of Amazon Cognito, which have the same issuer and keys.
+#[tokio::test]
+async fn tokens_of_another_use() {
+    let deployment = Deployment::start().await;
+    for token_use in ["access", "access_token"] {
+        deployment.assert_accepted(token_use, &deployment.token().claim("token_use", token_use).sign()).await;
+    }
+    let uses = ["id", "id_token", "refresh", "refresh_token", "ACCESS", "accessory", ""];
+    let token = |token_use: &str| deployment.token().claim("token_use", token_use).sign();
+    deployment.assert_rejected(uses.map(|token_use| (token_use, token(token_use), "token.not_an_access_token"))).await;
+}
+
 /// C4: `at+jwt` can be required.
 #[tokio::test]
 async fn only_at_jwt() {

@@ -116,9 +116,12 @@ async fn a_browser_brings_the_answer() {
         let browser = browser.clone();
         let url = url.clone();
         tokio::spawn(async move {
-            let sent = browser.fetch(FetchRequest::get(url, UrlPolicy::Operator)).await.unwrap();
-            let location = sent.headers["location"].to_str().unwrap().parse().unwrap();
-            let page = browser.fetch(FetchRequest::get(location, UrlPolicy::Operator)).await.unwrap();
+            // From the one-time address to the authorization server, and back.
+            let mut page = browser.fetch(FetchRequest::get(url, UrlPolicy::Operator)).await.unwrap();
+            while let Some(location) = page.headers.get("location") {
+                let location = location.to_str().unwrap().parse().unwrap();
+                page = browser.fetch(FetchRequest::get(location, UrlPolicy::Operator)).await.unwrap();
+            }
             assert!(String::from_utf8_lossy(&page.body).contains("Access granted"));
         });
     })

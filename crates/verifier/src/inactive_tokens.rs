@@ -43,38 +43,51 @@ impl TokenId {
 
 /// The introspected tokens that are cached, watched, or being introspected, by the ids that other processes use.
 ///
-/// Entries that are not needed any more are removed when the table has doubled. So are those of tokens that are being
-/// introspected for the first time, which are then not cached.
+/// Each entry has a number of its own, so that a token that was found inactive and is introspected again is told apart from
+/// its introspection before. Entries that are not needed any more are removed when the table has doubled. So are those of
+/// tokens that are being introspected for the first time, which are then not cached.
 #[derive(Default)]
 pub(crate) struct IntrospectedTokens(Mutex<Table>);
 
 /// The tokens, and when the table is cleaned up.
 #[derive(Default)]
 struct Table {
-    hashes: HashMap<TokenId, TokenHash>,
+    tokens: HashMap<TokenId, Entry>,
+    /// The number of the last entry.
+    last: u64,
     /// The number of entries at which those that are not needed are removed.
     full_at: usize,
 }
 
+/// A token that introspection may find inactive.
+struct Entry {
+    hash: TokenHash,
+    number: u64,
+}
+
 impl IntrospectedTokens {
-    /// Adds a token that is about to be introspected. `is_needed` returns whether another token is cached or watched.
-    pub(crate) fn add(&self, token: TokenId, hash: TokenHash, is_needed: impl Fn(TokenHash) -> bool) {
+    /// Adds a token that is about to be introspected, and returns the number of its entry. `is_needed` returns whether another
+    /// token is cached or watched.
+    pub(crate) fn add(&self, token: TokenId, hash: TokenHash, is_needed: impl Fn(TokenHash) -> bool) -> u64 {
         let mut table = self.lock();
-        if table.hashes.len() >= table.full_at.max(MIN_TOKENS) {
-            table.hashes.retain(|_, hash| is_needed(*hash));
-            table.full_at = table.hashes.len() * 2;
+        if table.tokens.len() >= table.full_at.max(MIN_TOKENS) {
+            table.tokens.retain(|_, entry| is_needed(entry.hash));
+            table.full_at = table.tokens.len() * 2;
         }
-        table.hashes.insert(token, hash);
+        let next = table.last + 1;
+        let number = table.tokens.entry(token).or_insert(Entry { hash, number: next }).number;
+        table.last = table.last.max(number);
+        number
     }
 
-    /// Returns whether a token was added, and not found inactive since.
-    pub(crate) fn contains(&self, token: TokenId) -> bool {
-        self.lock().hashes.contains_key(&token)
+    /// Returns the number of a token's entry, if it was added and not found inactive since.
+    pub(crate) fn number(&self, token: TokenId) -> Option<u64> {
+        self.lock().tokens.get(&token).map(|entry| entry.number)
     }
 
     /// Removes a token that is inactive, and returns its hash.
     pub(crate) fn remove(&self, token: TokenId) -> Option<TokenHash> {
-        self.lock().hashes.remove(&token)
+        self.lock().tokens.remove(&token).map(|entry| entry.hash)
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {
@@ -97,11 +110,22 @@ mod tests {
         for number in 0..10_000 {
             tokens.add(id(number), TokenHash(number.into()), |hash| hash.0 < 100);
         }
-        assert!(tokens.lock().hashes.len() <= MIN_TOKENS);
-        assert!((0..100).all(|number| tokens.contains(id(number))));
+        assert!(tokens.lock().tokens.len() <= MIN_TOKENS);
+        assert!((0..100).all(|number| tokens.number(id(number)).is_some()));
         assert_eq!(tokens.remove(id(7)), Some(TokenHash(7)));
         assert_eq!(tokens.remove(id(7)), None);
-        assert!(!tokens.contains(id(7)));
+        assert_eq!(tokens.number(id(7)), None);
+    }
+
+    /// E13: a token that is introspected again after it was inactive has another entry.
+    #[test]
+    fn another_introspection_has_another_number() {
+        let tokens = IntrospectedTokens::default();
+        let add = || tokens.add(id(1), TokenHash(1), |_| true);
+        let first = add();
+        assert_eq!(add(), first);
+        assert_eq!(tokens.remove(id(1)), Some(TokenHash(1)));
+        assert_ne!(add(), first);
     }
 
     /// E13: all processes name a token alike.

@@ -30,7 +30,7 @@ pub use self::{
     refresh_error::RefreshError,
 };
 use self::{
-    introspection::IntrospectionClient,
+    introspection::{CallState, IntrospectionClient},
     key_fetcher::KeyFetcher,
     keys::Keys,
     refresh::refresh_periodically,
@@ -196,13 +196,15 @@ impl TrustedIssuer {
         self.settings.validation.introspection().map_or(MAX_LIFETIME, |introspection| introspection.cache_lifetime)
     }
 
-    /// Introspects a token. The endpoint is discovered first if it is unknown. The response is not validated.
+    /// Introspects a token. The endpoint is discovered first if it is unknown. The response is not validated. `number` differs
+    /// before and after the token was found inactive elsewhere.
     ///
     /// # Errors
     /// Fails with [`VerifyError::IssuerUnavailable`] if there is no response until the deadline.
     pub(crate) async fn introspect(
         self: &Arc<Self>,
         token: &AccessToken,
+        number: u64,
         deadline: &mut Deadline,
     ) -> Result<Arc<IntrospectionResponse>, VerifyError> {
         let Some(introspection) = &self.introspection else { return Err(self.unavailable()) };
@@ -215,7 +217,8 @@ impl TrustedIssuer {
         if !introspection.is_ready() {
             return Err(self.unavailable());
         }
-        introspection.introspect(token, deadline.get()).await
+        let state = CallState { generation: self.generation(), number };
+        introspection.introspect(token, state, deadline.get()).await
     }
 
     /// Returns the error for a token that cannot be verified before the next refresh.

@@ -32,6 +32,11 @@ pub(crate) struct PrincipalFields {
     pub(crate) subjectless_client: bool,
 }
 
+/// Returns a subject or a client. An empty one names nobody, so it counts as absent.
+pub(crate) fn non_empty(name: Option<&str>) -> Option<Box<str>> {
+    name.filter(|name| !name.is_empty()).map(Into::into)
+}
+
 impl Principal {
     /// Creates a principal from values that were checked.
     pub(crate) fn new(fields: PrincipalFields) -> Self {

@@ -185,12 +185,12 @@ impl Verifier {
         if let Some(observer) = &self.settings.observer {
             observer.verified(self.clock.monotonic().saturating_sub(now.monotonic));
         }
-        let Verified { principal, keys } = verified?;
+        let Verified { principal, keys, introspection } = verified?;
         let verified = VerifiedToken::new(principal);
         let max_lifetime = self.issuers.get(keys.issuer).map_or(Duration::ZERO, |issuer| issuer.cache_lifetime());
         self.cache.insert(hash, keys, verified.clone(), max_lifetime, now, self.generations());
         // Checked after the insertion: a drop that is not seen here has yet to remove the entry.
-        if verified.principal().is_introspected() && self.was_dropped(token) {
+        if introspection.is_some_and(|number| self.was_dropped(token, number)) {
             self.cache.remove(hash);
         }
         Ok(verified)

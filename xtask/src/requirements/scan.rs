@@ -97,7 +97,7 @@ fn numbers(comment: &str) -> Vec<String> {
 /// Returns whether a word is a group's letter and digits.
 fn is_number(word: &str) -> bool {
     let mut characters = word.chars();
-    characters.next().is_some_and(|first| ('A'..='L').contains(&first))
+    characters.next().is_some_and(|first| ('A'..='N').contains(&first))
         && word.len() > 1
         && characters.all(|digit| digit.is_ascii_digit())
 }

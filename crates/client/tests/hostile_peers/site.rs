@@ -120,11 +120,15 @@ impl Site {
     ) -> Result<ResourceToken, ClientError> {
         let opened = Arc::new(Mutex::new(Vec::new()));
         let seen = opened.clone();
-        let browser = LoopbackRedirect::bind(move |url| {
-            seen.lock().unwrap().push(url.clone());
-            let value = |name| url.query_pairs().find(|(found, _)| found == name).unwrap().1.into_owned();
-            let target = format!("{}?{}", value("redirect_uri"), redirect(&value("state")));
+        let redirect = Arc::new(redirect);
+        let browser = LoopbackRedirect::bind(move |one_time| {
+            let (one_time, seen, redirect) = (one_time.clone(), seen.clone(), redirect.clone());
             tokio::spawn(async move {
+                let page = fetcher().fetch(FetchRequest::get(one_time, UrlPolicy::Operator)).await.unwrap();
+                let url = Url::parse(page.headers["location"].to_str().unwrap()).unwrap();
+                seen.lock().unwrap().push(url.clone());
+                let value = |name| url.query_pairs().find(|(found, _)| found == name).unwrap().1.into_owned();
+                let target = format!("{}?{}", value("redirect_uri"), redirect(&value("state")));
                 fetcher().fetch(FetchRequest::get(Url::parse(&target).unwrap(), UrlPolicy::Operator)).await
             });
         });

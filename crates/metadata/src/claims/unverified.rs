@@ -75,6 +75,11 @@ impl<'p> UnverifiedClaims<'p> {
         self.parsed.typ.as_str()
     }
 
+    /// Returns `token_use`, by which Amazon Cognito distinguishes access tokens from ID tokens.
+    pub fn token_use(&self) -> Option<&str> {
+        self.parsed.token_use.as_str()
+    }
+
     /// Returns whether the payload has a confirmation claim (RFC 7800) of any type, including `null`.
     pub fn has_cnf(&self) -> bool {
         !self.parsed.cnf.is_missing()

@@ -1,13 +1,12 @@
 //! The validation of introspection responses (RFC 7662 section 2.2).
 
-use portcullis_metadata::{ClaimsError, IntrospectionResponse, ResourceUri, Scopes, UnixTime};
-use serde_json::Value;
+use portcullis_metadata::{IntrospectionResponse, ResourceUri, Scopes, UnixTime};
 
 use super::{scopes, statement::Statement, validation::validate};
 use crate::{
     error::VerifyError,
     json_claims::JsonClaims,
-    principal::{Principal, PrincipalFields},
+    principal::{Principal, PrincipalFields, non_empty},
     settings::IssuerSettings,
     time::Now,
 };
@@ -33,7 +32,7 @@ pub(crate) fn validate_response(
         return Err(VerifyError::IssuerMismatch);
     }
     check_token_type(response.token_type.as_deref())?;
-    let mut statement = Statement::of_response(response, typ_claim(response)?, settings, resource);
+    let mut statement = Statement::of_response(response, settings, resource)?;
     statement.iss.get_or_insert(settings.issuer.as_str());
     statement.exp.get_or_insert(default_expiry);
     let expires = validate(&statement, settings, now.unix)?;
@@ -41,8 +40,8 @@ pub(crate) fn validate_response(
     let scopes = scopes::of_response(response, &json, settings);
     let principal = Principal::new(PrincipalFields {
         issuer: settings.issuer.clone(),
-        subject: response.sub.as_deref().map(Into::into),
-        client: response.client_id.as_deref().or(response.azp.as_deref()).map(Into::into),
+        subject: non_empty(response.sub.as_deref()),
+        client: non_empty(response.client_id.as_deref()).or_else(|| non_empty(response.azp.as_deref())),
         scopes: scopes.clone().unwrap_or_default(),
         expires,
         valid_until: response.exp.map(|exp| exp.saturating_add(settings.leeway)),
@@ -68,14 +67,5 @@ fn check_token_type(token_type: Option<&str>) -> Result<(), VerifyError> {
         // Such a token is sender-constrained even if the response has no `cnf` (RFC 9449 section 6.2).
         Some(name) if name.eq_ignore_ascii_case("DPoP") => Err(VerifyError::SenderConstrained),
         Some(_) => Err(VerifyError::NotAnAccessToken),
-    }
-}
-
-/// Returns the member `typ`, by which Keycloak distinguishes its tokens.
-fn typ_claim(response: &IntrospectionResponse) -> Result<Option<&str>, ClaimsError> {
-    match response.extra.get("typ") {
-        None => Ok(None),
-        Some(Value::String(typ)) => Ok(Some(typ)),
-        Some(_) => Err(ClaimsError::WrongType { claim: "typ" }),
     }
 }

@@ -1,6 +1,7 @@
 //! [`Statement`]: what a token's claims or an introspection response state about the token.
 
-use portcullis_metadata::{IntrospectionResponse, ResourceUri, UnixTime, UnverifiedClaims};
+use portcullis_metadata::{ClaimsError, IntrospectionResponse, ResourceUri, UnixTime, UnverifiedClaims};
+use serde_json::Value;
 
 use crate::settings::IssuerSettings;
 
@@ -14,6 +15,8 @@ pub(crate) struct Statement<'a> {
     pub(crate) iss: Option<&'a str>,
     /// The claim, not the header member.
     pub(crate) typ: Option<&'a str>,
+    /// The claim `token_use`.
+    pub(crate) token_use: Option<&'a str>,
     /// Whether there is a claim that only other token types have.
     pub(crate) has_foreign_claim: bool,
     /// Whether there is `cnf`, which binds the token to a key of its sender (RFC 7800).
@@ -49,6 +52,7 @@ impl<'a> Statement<'a> {
         Self {
             iss: claims.iss(),
             typ: claims.typ(),
+            token_use: claims.token_use(),
             has_foreign_claim: FOREIGN_CLAIMS.iter().any(|name| claims.contains_unknown_claim(name)),
             has_cnf: claims.has_cnf(),
             audience: audience.map(|entries| match_audience(entries, settings, resource)),
@@ -61,17 +65,20 @@ impl<'a> Statement<'a> {
         }
     }
 
-    /// Returns what an introspection response states. `typ` is its member of this name.
+    /// Returns what an introspection response states.
+    ///
+    /// # Errors
+    /// Fails if `typ` or `token_use` is not a string.
     pub(crate) fn of_response(
         response: &'a IntrospectionResponse,
-        typ: Option<&'a str>,
         settings: &IssuerSettings,
         resource: &ResourceUri,
-    ) -> Self {
+    ) -> Result<Self, ClaimsError> {
         let audience = response.aud.as_ref();
-        Self {
+        Ok(Self {
             iss: response.iss.as_deref(),
-            typ,
+            typ: string_member(response, "typ")?,
+            token_use: string_member(response, "token_use")?,
             has_foreign_claim: FOREIGN_CLAIMS.iter().any(|name| response.extra.contains_key(*name)),
             has_cnf: response.cnf.is_some(),
             audience: audience.map(|entries| match_audience(entries.iter(), settings, resource)),
@@ -81,7 +88,16 @@ impl<'a> Statement<'a> {
             exp: response.exp,
             nbf: response.nbf,
             iat: response.iat,
-        }
+        })
+    }
+}
+
+/// Returns a member that is a string, if it is there.
+fn string_member<'a>(response: &'a IntrospectionResponse, claim: &'static str) -> Result<Option<&'a str>, ClaimsError> {
+    match response.extra.get(claim) {
+        None => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text)),
+        Some(_) => Err(ClaimsError::WrongType { claim }),
     }
 }
 

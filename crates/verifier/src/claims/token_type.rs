@@ -6,6 +6,9 @@ use crate::error::VerifyError;
 /// Values of the `typ` claim in Keycloak's tokens that are not access tokens.
 const FOREIGN_TYPES: [&str; 4] = ["ID", "Refresh", "Offline", "Logout"];
 
+/// Values of `token_use` in access tokens: Amazon Cognito's, and that of servers which name it as RFC 8693 does.
+const ACCESS_USES: [&str; 2] = ["access", "access_token"];
+
 /// Checks the header's `typ`: it must be missing, `JWT` or `at+jwt`, in any case, with or without `application/`.
 /// `require_at_jwt` excludes the first two.
 pub(crate) fn check_header_type(typ: Option<&str>, require_at_jwt: bool) -> Result<(), VerifyError> {
@@ -32,7 +35,8 @@ fn without_prefix(typ: &str) -> &str {
 /// token of Microsoft Entra ID has the same `aud`.
 pub(crate) fn check_claims(statement: &Statement<'_>) -> Result<(), VerifyError> {
     let is_foreign = |typ: &str| FOREIGN_TYPES.iter().any(|foreign| foreign.eq_ignore_ascii_case(typ));
-    if statement.has_foreign_claim || statement.typ.is_some_and(is_foreign) {
+    let is_other_use = statement.token_use.is_some_and(|token_use| !ACCESS_USES.contains(&token_use));
+    if statement.has_foreign_claim || statement.typ.is_some_and(is_foreign) || is_other_use {
         return Err(VerifyError::NotAnAccessToken);
     }
     if statement.audience == Some(AudienceMatch::Application) && !statement.has_access_claim {

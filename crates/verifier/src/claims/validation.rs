@@ -10,7 +10,7 @@ use super::{
 use crate::{
     error::VerifyError,
     json_claims::JsonClaims,
-    principal::{Principal, PrincipalFields},
+    principal::{Principal, PrincipalFields, non_empty},
     settings::IssuerSettings,
 };
 
@@ -30,8 +30,8 @@ pub(crate) fn validate_signed(
     let json = JsonClaims::new(payload.to_vec());
     Ok(Principal::new(PrincipalFields {
         issuer: settings.issuer.clone(),
-        subject: claims.sub().map(Into::into),
-        client: claims.client_id().or(claims.azp()).map(Into::into),
+        subject: non_empty(claims.sub()),
+        client: non_empty(claims.client_id()).or_else(|| non_empty(claims.azp())),
         scopes: scopes::of_token(claims, &json, settings)?,
         expires,
         valid_until: Some(expires.saturating_add(settings.leeway)),

@@ -61,7 +61,7 @@ pub(crate) struct IntrospectionClient {
     /// `None` if the endpoint is configured.
     metadata: Option<Arc<ServerMetadata>>,
     hash_key: TokenHashKey,
-    running: Arc<SingleFlight<TokenHash, CallResult>>,
+    running: Arc<SingleFlight<(TokenHash, CallState), CallResult>>,
     last_failure: Mutex<Option<&'static str>>,
     calls_made: CallCounter,
     /// Whether the endpoint rejected this client at the last probe.
@@ -70,6 +70,16 @@ pub(crate) struct IntrospectionClient {
     rejections: Arc<Notify>,
     fetch: Arc<dyn Fetch>,
     control: Handle,
+}
+
+/// What was known of a token when its call began. A request with another state does not join the call, because the token may have
+/// been dropped since.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct CallState {
+    /// The generation of the issuer's keys.
+    pub(crate) generation: u64,
+    /// The number of the introspection, which changes when another process finds the token inactive.
+    pub(crate) number: u64,
 }
 
 /// The introspection endpoint, and how the client authenticates there.
@@ -154,7 +164,7 @@ impl IntrospectionClient {
         result
     }
 
-    /// Introspects a token, or waits until the deadline for the running call for the same token. The response is not
+    /// Introspects a token, or waits until the deadline for the running call for the same token in the same state. The response is not
     /// validated: the token may be inactive.
     ///
     /// # Errors
@@ -162,9 +172,10 @@ impl IntrospectionClient {
     pub(crate) async fn introspect(
         self: &Arc<Self>,
         token: &AccessToken,
+        state: CallState,
         deadline: Instant,
     ) -> Result<Arc<IntrospectionResponse>, VerifyError> {
-        let receiver = match self.running.join(self.hash_key.hash(0, token.secret().as_bytes())) {
+        let receiver = match self.running.join((self.hash_key.hash(0, token.secret().as_bytes()), state)) {
             Joined::Follower(receiver) => receiver,
             Joined::Full => {
                 self.log_failure(&CallError::Busy);

@@ -16,18 +16,20 @@ impl Verifier {
         true
     }
 
-    /// Records that a token is about to be introspected: another process can find it inactive from now on.
-    pub(super) fn record_introspection(&self, token: &AccessToken) {
-        if self.settings.inactive_tokens.is_some() {
-            let is_watched = |hash| self.issuers.iter().any(|issuer| issuer.rechecks().contains(hash));
-            let is_needed = |hash| self.cache.contains(hash) || is_watched(hash);
-            self.introspected.add(TokenId::of(token), self.token_hash(token), is_needed);
+    /// Records that a token is about to be introspected: another process can find it inactive from now on. Returns the number of
+    /// the introspection, which differs before and after the token was found inactive.
+    pub(super) fn record_introspection(&self, token: &AccessToken) -> u64 {
+        if self.settings.inactive_tokens.is_none() {
+            return 0;
         }
+        let is_watched = |hash| self.issuers.iter().any(|issuer| issuer.rechecks().contains(hash));
+        let is_needed = |hash| self.cache.contains(hash) || is_watched(hash);
+        self.introspected.add(TokenId::of(token), self.token_hash(token), is_needed)
     }
 
-    /// Returns whether another process has found a token inactive since its introspection here began.
-    pub(super) fn was_dropped(&self, token: &AccessToken) -> bool {
-        self.settings.inactive_tokens.is_some() && !self.introspected.contains(TokenId::of(token))
+    /// Returns whether another process has found a token inactive since the introspection with this number began here.
+    pub(super) fn was_dropped(&self, token: &AccessToken, number: u64) -> bool {
+        self.settings.inactive_tokens.is_some() && self.introspected.number(TokenId::of(token)) != Some(number)
     }
 
     /// Drops a token that introspection has found inactive here, and reports it.

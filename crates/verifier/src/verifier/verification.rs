@@ -38,11 +38,13 @@ pub(super) struct Verified {
     pub(super) principal: Principal,
     /// The issuer, and its key generation before the signature was checked.
     pub(super) keys: KeyState,
+    /// The number of the introspection, if the token was introspected.
+    pub(super) introspection: Option<u64>,
 }
 
 impl Routed<'_> {
     fn verified(&self, principal: Principal, generation: u64) -> Verified {
-        Verified { principal, keys: KeyState { issuer: self.position, generation } }
+        Verified { principal, keys: KeyState { issuer: self.position, generation }, introspection: None }
     }
 
     /// Checks the `typ` of the token's header, which is `None` for an opaque token.
@@ -141,37 +143,40 @@ impl Verifier {
         signed: Verified,
         deadline: &mut Deadline,
     ) -> Result<Verified, VerifyError> {
-        let Verified { principal, keys } = signed;
-        let response = self.introspect(routed, deadline, |_| principal.expires()).await?;
-        Ok(Verified { principal: principal.narrowed_to(response.scopes.as_ref(), &response.principal), keys })
+        let Verified { principal, keys, .. } = signed;
+        let (number, response) = self.introspect(routed, deadline, |_| principal.expires()).await?;
+        let principal = principal.narrowed_to(response.scopes.as_ref(), &response.principal);
+        Ok(Verified { principal, keys, introspection: Some(number) })
     }
 
     /// Introspects a token whose signature is not verified.
     async fn introspect_only(&self, routed: &Routed<'_>) -> Result<Verified, VerifyError> {
         let generation = routed.issuer.generation();
         let default_expiry = |now: UnixTime| now.saturating_add(DEFAULT_LIFETIME);
-        let response = self.introspect(routed, &mut Deadline::default(), default_expiry).await?;
-        Ok(routed.verified(response.principal, generation))
+        let (number, response) = self.introspect(routed, &mut Deadline::default(), default_expiry).await?;
+        Ok(Verified { introspection: Some(number), ..routed.verified(response.principal, generation) })
     }
 
-    /// Introspects a token, validates the response, and logs a rejection. `default_expiry` returns the expiration time
+    /// Introspects a token, validates the response, and logs a rejection. Returns the number of the introspection, too. `default_expiry` returns the expiration time
     /// for a response without `exp`, given the current time.
     async fn introspect(
         &self,
         routed: &Routed<'_>,
         deadline: &mut Deadline,
         default_expiry: impl FnOnce(UnixTime) -> UnixTime,
-    ) -> Result<ValidResponse, VerifyError> {
-        self.record_introspection(routed.token);
-        let response = routed.issuer.introspect(routed.token, deadline).await?;
+    ) -> Result<(u64, ValidResponse), VerifyError> {
+        let number = self.record_introspection(routed.token);
+        let response = routed.issuer.introspect(routed.token, number, deadline).await?;
         let now = self.now();
         let settings = routed.issuer.settings();
         let default_expiry = default_expiry(now.unix);
-        validate_response(&response, settings, &self.settings.resource, now, default_expiry).inspect_err(|error| {
+        let valid = validate_response(&response, settings, &self.settings.resource, now, default_expiry);
+        let valid = valid.inspect_err(|error| {
             rejection_log::log(self, error, || Claimed::of_response(&response));
             if matches!(error, VerifyError::Inactive) {
                 self.report_inactive(routed.token);
             }
-        })
+        })?;
+        Ok((number, valid))
     }
 }

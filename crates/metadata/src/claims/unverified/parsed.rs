@@ -22,6 +22,7 @@ pub(super) struct ParsedClaims<'p> {
     pub(super) azp: ClaimValue<'p>,
     pub(super) jti: ClaimValue<'p>,
     pub(super) typ: ClaimValue<'p>,
+    pub(super) token_use: ClaimValue<'p>,
     pub(super) cnf: ClaimValue<'p>,
     /// The names of the claims without a field, to find repeated ones.
     pub(super) others: HashSet<Cow<'p, str>>,
@@ -43,6 +44,7 @@ impl<'p> ParsedClaims<'p> {
             "azp" => &mut self.azp,
             "jti" => &mut self.jti,
             "typ" => &mut self.typ,
+            "token_use" => &mut self.token_use,
             "cnf" => &mut self.cnf,
             _ => return None,
         })
@@ -54,8 +56,32 @@ impl<'p> ParsedClaims<'p> {
     /// Fails at the first claim of another type.
     pub(super) fn check_types(&self) -> Result<(), ClaimsError> {
         // The values of `scope`, `scp` and `cnf` have several types, which the caller checks.
-        let Self { iss, sub, aud, exp, nbf, iat, scope: _, scp: _, client_id, azp, jti, typ, cnf: _, others: _ } = self;
-        let strings = [(iss, "iss"), (sub, "sub"), (client_id, "client_id"), (azp, "azp"), (jti, "jti"), (typ, "typ")];
+        let Self {
+            iss,
+            sub,
+            aud,
+            exp,
+            nbf,
+            iat,
+            scope: _,
+            scp: _,
+            client_id,
+            azp,
+            jti,
+            typ,
+            token_use,
+            cnf: _,
+            others: _,
+        } = self;
+        let strings = [
+            (iss, "iss"),
+            (sub, "sub"),
+            (client_id, "client_id"),
+            (azp, "azp"),
+            (jti, "jti"),
+            (typ, "typ"),
+            (token_use, "token_use"),
+        ];
         for (value, claim) in strings {
             if !matches!(value, ClaimValue::Missing | ClaimValue::String(_)) {
                 return Err(ClaimsError::WrongType { claim });

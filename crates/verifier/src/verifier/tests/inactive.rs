@@ -1,7 +1,12 @@
 //! Tokens that introspection has found inactive, here or in another process.
 
-use std::sync::Mutex;
+use std::sync::{
+    Mutex,
+    atomic::{AtomicUsize, Ordering},
+};
 
+use http::{HeaderMap, StatusCode};
+use portcullis_discovery::FetchResponse;
 use portcullis_metadata::Secret;
 
 use super::*;
@@ -99,5 +104,63 @@ async fn introspected_tokens_are_dropped_together() {
     fixture.verify(&fixture.test_issuer.token().sign()).await.unwrap();
     fixture.issuer.drop_introspected_tokens();
     assert_eq!(fixture.verifier.sweep(), 0);
+    assert_eq!(fixture.verifier.cached_tokens(), 1);
+}
+
+/// Verifies the token in a task, and waits until its introspection runs.
+async fn introspecting(
+    fixture: &Fixture,
+    running: usize,
+) -> tokio::task::JoinHandle<Result<VerifiedToken, VerifyError>> {
+    let verifier = Arc::clone(&fixture.verifier);
+    let verifying = tokio::spawn(async move { verifier.verify(&AccessToken::new(TOKEN)).await });
+    while fixture.fake.hits(fixture.test_issuer.endpoint("introspect")) < running {
+        tokio::task::yield_now().await;
+    }
+    verifying
+}
+
+/// A request that arrives after its token was dropped does not get the response to an introspection that began before.
+#[tokio::test(start_paused = true)]
+async fn an_introspection_from_before_a_drop_is_not_joined() {
+    for by_administrator in [true, false] {
+        let (fixture, _) = sharing().await;
+        let endpoint = fixture.test_issuer.endpoint("introspect");
+        let earlier = fixture.fake.hits(&endpoint);
+        // The token is inactive from the second response on.
+        let responses = AtomicUsize::new(0);
+        fixture.fake.respond(&endpoint, move |_| {
+            let is_active = responses.fetch_add(1, Ordering::Relaxed) == 0;
+            let response = json!({ "active": is_active, "aud": TestIssuer::RESOURCE, "sub": "alice" });
+            Ok(FetchResponse { status: StatusCode::OK, headers: HeaderMap::new(), body: response.to_string().into() })
+        });
+        let gate = fixture.fake.hang(&endpoint);
+        let first = introspecting(&fixture, earlier + 1).await;
+        if by_administrator {
+            fixture.issuer.drop_cached_tokens();
+        } else {
+            assert!(fixture.verifier.drop_token(id()));
+        }
+        let second = introspecting(&fixture, earlier + 2).await;
+        gate.release();
+        assert!(first.await.unwrap().is_ok(), "it arrived before the drop");
+        assert_eq!(second.await.unwrap().unwrap_err().code(), "token.inactive");
+        assert_eq!(fixture.verifier.cached_tokens(), 0, "by an administrator: {by_administrator}");
+    }
+}
+
+/// A token that is introspected again after a drop is cached, and the response from before the drop is not.
+#[tokio::test(start_paused = true)]
+async fn only_the_later_introspection_is_cached() {
+    let (fixture, _) = sharing().await;
+    let endpoint = fixture.test_issuer.endpoint("introspect");
+    let gate = fixture.fake.hang(&endpoint);
+    let earlier = fixture.fake.hits(&endpoint);
+    let first = introspecting(&fixture, earlier + 1).await;
+    assert!(fixture.verifier.drop_token(id()));
+    let second = introspecting(&fixture, earlier + 2).await;
+    gate.release();
+    assert!(first.await.unwrap().is_ok(), "it arrived before the drop");
+    assert!(second.await.unwrap().is_ok());
     assert_eq!(fixture.verifier.cached_tokens(), 1);
 }
