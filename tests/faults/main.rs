@@ -1,6 +1,7 @@
 //! Faults of issuers, upstreams, clients, configurations and the machine, one kind per file.
 #![allow(clippy::unwrap_used, reason = "a scenario fails where something is missing")]
 
+mod abandoned_requests;
 mod audit;
 mod audit_chain;
 mod check;

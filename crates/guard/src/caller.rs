@@ -11,6 +11,7 @@ use portcullis_verifier::{HeldToken, Principal, VerifiedToken};
 
 use crate::{
     decision::{Operation, Stopwatch, Timing},
+    limit::Permit,
     new_decision::NewDecision,
     request_id::RequestId,
     resource::ProtectedResource,
@@ -157,6 +158,16 @@ impl Caller {
         self.0.new_decision.poll()
     }
 
+    /// Counts the request as one in progress of its principal until the returned value is dropped, for a service that continues it
+    /// after the client has disconnected. Returns `None` if such requests are not limited, or there is no principal.
+    ///
+    /// Call it when the future of the response, or its body, is dropped: the guard drops its own count after those, so that the
+    /// request is counted without a gap. The limit is not checked, but other requests of the principal count this one.
+    pub fn continue_request(&self) -> Option<ContinuedRequest> {
+        let limiter = self.0.resource.limits.in_flight.as_ref()?;
+        Some(ContinuedRequest { _permit: limiter.continue_request(self.principal()?) })
+    }
+
     /// Returns what the service asks of the guard.
     pub(crate) fn new_decision(&self) -> &NewDecision {
         &self.0.new_decision
@@ -193,6 +204,12 @@ impl Caller {
     pub(crate) fn report_only_denial(&self) -> Option<&'static str> {
         self.0.report_only_denial.get().copied()
     }
+}
+
+/// Counts a request that continues without its client. See [`Caller::continue_request`].
+#[derive(Debug)]
+pub struct ContinuedRequest {
+    _permit: Permit,
 }
 
 /// The stable code of a rejection by an inner service: a response extension. The guard removes it and reports it in its

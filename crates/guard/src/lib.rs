@@ -98,7 +98,7 @@ pub use authorize::{
     ScopeImplications,
 };
 pub use builder::{GuardBuilder, GuardBuilderError};
-pub use caller::{Caller, RejectionCode};
+pub use caller::{Caller, ContinuedRequest, RejectionCode};
 pub use client_address::{Peer, ProxyHeader, TrustedProxies, TrustedProxyError};
 pub use cors::CorsSettings;
 pub use decision::{Decision, DecisionSink, Operation, Timing, TracingSink};

@@ -27,6 +27,7 @@ pin_project! {
     enum BodyState<B> {
         Full { data: Option<Bytes> },
         Empty,
+        // The body is dropped first: a service counts a request that continues before the permit is released.
         Inner { #[pin] body: B, permit: Option<Permit> },
     }
 }

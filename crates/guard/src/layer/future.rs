@@ -22,9 +22,10 @@ pin_project! {
     where
         S: Service<Request<B>>,
     {
-        context: RequestContext,
+        // Dropped before the context, so that a service counts a request that continues before the context ends its own count.
         #[pin]
         state: State<S, B, RB, S::Future>,
+        context: RequestContext,
     }
 }
 

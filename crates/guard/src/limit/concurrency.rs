@@ -85,6 +85,14 @@ impl ConcurrencyLimiter {
         self.start(principal.limit_key())
     }
 
+    /// Counts a request that continues without its client until the permit is dropped, even beyond the limit: the permit of
+    /// the client's request is dropped right after.
+    pub(crate) fn continue_request(self: &Arc<Self>, principal: &Principal) -> Permit {
+        let key = principal.limit_key();
+        self.shard(key).entry(key).or_default().requests += 1;
+        Permit { limiter: Arc::clone(self), key, counts_as: CountsAs::Request }
+    }
+
     fn start(self: &Arc<Self>, key: Key) -> Result<Permit, LimitExceeded> {
         if self.max_requests == 0 {
             return Err(LimitExceeded { retry_after: RETRY_AFTER_REQUESTS });

@@ -70,6 +70,7 @@ impl Service<Admitted> for Backend {
 impl HttpBackend {
     fn call(&mut self, admitted: Admitted) -> BackendFuture {
         let permit = admitted.extensions().get::<CapacityPermit>().cloned();
+        let opening = permit.map(|permit| (permit, admitted.caller().clone()));
         let call = match self.legacy_calls.superseded_by(&admitted) {
             None => {
                 let forward = |admitted| self.upstream.call(admitted);
@@ -87,8 +88,10 @@ impl HttpBackend {
             }
         };
         // Only a request that opens a session has a permit.
-        match permit {
-            Some(permit) => BackendFuture::Initialize { future: self.initialize_calls.start(call, permit) },
+        match opening {
+            Some((permit, caller)) => {
+                BackendFuture::Initialize { future: self.initialize_calls.start(call, permit, caller) }
+            }
             None => call,
         }
     }

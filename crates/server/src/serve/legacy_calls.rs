@@ -12,6 +12,7 @@ use std::{
 use http::{HeaderName, HeaderValue, Method};
 use portcullis_endpoint::Admitted;
 use portcullis_gateway::UpstreamFuture;
+use portcullis_guard::Caller;
 use portcullis_mcp::Era;
 use portcullis_session::CapacityPermit;
 use tokio::{
@@ -59,6 +60,8 @@ struct Call {
 struct Continuation {
     calls: Arc<LegacyCalls>,
     session: HeaderValue,
+    /// Whose limit of requests in progress the request still counts for.
+    caller: Caller,
 }
 
 impl LegacyCalls {
@@ -80,7 +83,7 @@ impl LegacyCalls {
             let session = admitted.headers().get(&self.header).cloned();
             // Without a session of the upstream, no other request belongs to the same one.
             let session = session.unwrap_or_else(|| admitted.caller().request_id().to_header_value());
-            Continuation { calls: Arc::clone(self), session }
+            Continuation { calls: Arc::clone(self), session, caller: admitted.caller().clone() }
         });
         LegacyFuture::new(forward(admitted), continuation)
     }
@@ -97,6 +100,32 @@ impl LegacyCalls {
         let calls = continued.sessions.remove(session)?;
         continued.total -= calls.len();
         Some(Superseded(calls))
+    }
+
+    /// Continues a request on the current runtime. At a limit, or without a runtime, the request ends.
+    fn add(self: Arc<Self>, session: HeaderValue, call: impl Future<Output = ()> + Send + 'static) {
+        let Ok(runtime) = Handle::try_current() else { return };
+        let all = Arc::clone(&self);
+        let mut continued = all.lock();
+        let in_session = continued.sessions.get(&session).map_or(0, Vec::len);
+        if continued.total >= MAX_TOTAL || in_session >= MAX_PER_SESSION {
+            tracing::debug!("too many requests continue without their clients; one more ends");
+            return;
+        }
+        let number = continued.next_number;
+        continued.next_number += 1;
+        continued.total += 1;
+        let (ending, ended) = oneshot::channel();
+        let key = session.clone();
+        let task = runtime.spawn(async move {
+            // Dropped after the call, even if the task is aborted.
+            let _ending: oneshot::Sender<()> = ending;
+            if timeout(CONTINUE_TIMEOUT, call).await.is_err() {
+                tracing::debug!("a request without its client ends after the time limit");
+            }
+            self.remove(&session, number);
+        });
+        continued.sessions.entry(key).or_default().push(Call { number, task: task.abort_handle(), ended });
     }
 
     fn remove(&self, session: &HeaderValue, number: u64) {
@@ -116,31 +145,14 @@ impl LegacyCalls {
 }
 
 impl Continuation {
-    /// Continues a request on the current runtime. At a limit, or without a runtime, the request ends.
+    /// Continues a request, which still counts as one in progress of its caller.
     fn run(self, call: impl Future<Output = ()> + Send + 'static) {
-        let Ok(runtime) = Handle::try_current() else { return };
-        let Self { calls, session } = self;
-        let all = Arc::clone(&calls);
-        let mut continued = all.lock();
-        let in_session = continued.sessions.get(&session).map_or(0, Vec::len);
-        if continued.total >= MAX_TOTAL || in_session >= MAX_PER_SESSION {
-            tracing::debug!("too many requests continue without their clients; one more ends");
-            return;
-        }
-        let number = continued.next_number;
-        continued.next_number += 1;
-        continued.total += 1;
-        let (ending, ended) = oneshot::channel();
-        let key = session.clone();
-        let task = runtime.spawn(async move {
-            // Dropped after the call, even if the task is aborted.
-            let _ending: oneshot::Sender<()> = ending;
-            if timeout(CONTINUE_TIMEOUT, call).await.is_err() {
-                tracing::debug!("a request without its client ends after the time limit");
-            }
-            calls.remove(&session, number);
+        let Self { calls, session, caller } = self;
+        let counted = caller.continue_request();
+        calls.add(session, async move {
+            call.await;
+            drop(counted);
         });
-        continued.sessions.entry(key).or_default().push(Call { number, task: task.abort_handle(), ended });
     }
 }
 
@@ -166,7 +178,7 @@ mod tests {
     use super::*;
 
     fn continued(calls: &Arc<LegacyCalls>, session: &'static str, call: impl Future<Output = ()> + Send + 'static) {
-        Continuation { calls: Arc::clone(calls), session: HeaderValue::from_static(session) }.run(call);
+        Arc::clone(calls).add(HeaderValue::from_static(session), call);
     }
 
     fn total(calls: &LegacyCalls) -> (usize, usize) {
@@ -212,8 +224,7 @@ mod tests {
         }
         assert_eq!(total(&calls), (MAX_PER_SESSION, 1));
         for number in 0..MAX_TOTAL {
-            let session = HeaderValue::from(number);
-            Continuation { calls: Arc::clone(&calls), session }.run(pending());
+            Arc::clone(&calls).add(HeaderValue::from(number), pending());
         }
         assert_eq!(total(&calls).0, MAX_TOTAL);
     }

@@ -3,7 +3,7 @@
 use std::{
     convert::Infallible,
     pin::{Pin, pin},
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
     task::{Context, Poll, ready},
     time::Duration,
 };
@@ -15,6 +15,7 @@ use http::{
 };
 use http_body_util::{BodyExt as _, Either, Full};
 use portcullis_endpoint::BackendSessionGuard;
+use portcullis_guard::{Caller, ContinuedRequest};
 use portcullis_mcp::{ErrorCode, error_body};
 use portcullis_session::CapacityPermit;
 use tokio::{sync::oneshot, time::timeout};
@@ -33,16 +34,28 @@ pub(crate) struct InitializeCalls {
 }
 
 /// The future of the response.
-pub(crate) struct InitializeFuture(oneshot::Receiver<Response<BackendBody>>);
+pub(crate) struct InitializeFuture {
+    /// `None` after completion.
+    response: Option<oneshot::Receiver<Response<BackendBody>>>,
+    caller: Caller,
+    /// Counts the call as a request in progress when the client has disconnected.
+    counted: Counted,
+}
+
+/// The count of a call without its client. The task of the call drops it at its end.
+type Counted = Arc<Mutex<Option<ContinuedRequest>>>;
 
 impl InitializeCalls {
-    /// Starts a call. The capacity for its session stays reserved until the call has ended.
-    pub(crate) fn start<F>(self: &Arc<Self>, call: F, permit: CapacityPermit) -> InitializeFuture
+    /// Starts a call. The capacity for its session stays reserved until the call has ended, and so long the call counts as a
+    /// request in progress of its caller.
+    pub(crate) fn start<F>(self: &Arc<Self>, call: F, permit: CapacityPermit, caller: Caller) -> InitializeFuture
     where
         F: Future<Output = Result<Response<BackendBody>, Infallible>> + Send + 'static,
     {
         let (mut answer, awaited) = oneshot::channel();
         let initialize_calls = Arc::clone(self);
+        let counted = Counted::default();
+        let until_end = Arc::clone(&counted);
         tokio::spawn(async move {
             let mut call = pin!(call);
             let answered = tokio::select! {
@@ -62,9 +75,9 @@ impl InitializeCalls {
                     "an upstream session may be left open: the upstream did not respond to the request that opens it"
                 ),
             }
-            drop(permit);
+            drop((permit, until_end));
         });
-        InitializeFuture(awaited)
+        InitializeFuture { response: Some(awaited), caller, counted }
     }
 
     /// Ends the upstream session that a response names unless the endpoint records it. The endpoint does not record it
@@ -84,7 +97,20 @@ impl Future for InitializeFuture {
     type Output = Response<BackendBody>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        Poll::Ready(ready!(Pin::new(&mut self.0).poll(cx)).unwrap_or_else(|_| lost()))
+        let Some(response) = &mut self.response else { return Poll::Pending };
+        let response = ready!(Pin::new(response).poll(cx)).unwrap_or_else(|_| lost());
+        self.response = None;
+        Poll::Ready(response)
+    }
+}
+
+/// The call of a client that has disconnected still counts as a request in progress, until the call ends.
+impl Drop for InitializeFuture {
+    fn drop(&mut self) {
+        if self.response.is_none() {
+            return;
+        }
+        *self.counted.lock().unwrap_or_else(PoisonError::into_inner) = self.caller.continue_request();
     }
 }
 
