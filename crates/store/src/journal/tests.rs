@@ -40,7 +40,7 @@ async fn records_survive_a_restart() {
     assert!(recovered.ends.is_empty());
     assert!(recovered.uses.is_empty());
 
-    let tickets: Vec<_> = (1..=20).map(|session| journal.record(&end(session, 500))).collect();
+    let tickets: Vec<_> = (1..=20).map(|session| journal.record(&end(session, 5))).collect();
     for ticket in tickets {
         assert_eq!(ticket.await, Ok(()));
     }
@@ -71,7 +71,7 @@ fn dropping_writes_what_waits() {
     for round in 0..20 {
         let (journal, recovered) = open(parent.path(), &clock);
         assert_eq!(recovered.ends.len(), usize::from(round));
-        drop(journal.record(&end(round, 500)));
+        drop(journal.record(&end(round, 5)));
     }
 }
 
