@@ -107,6 +107,44 @@ async fn among_too_many_names() {
     deployment.portcullis.assert_all_denied(&[(response, "message.too_many_names")]).await;
 }
 
+/// F12: a method or name of more than 8,192 bytes is rejected with the request's id, in every member and without rules.
+#[tokio::test]
+async fn with_long_names() {
+    const MAX_BYTES: usize = 8192;
+    let without_rules = Deployment::start().await;
+    for deployment in [Deployment::builder().resource(RULES).start().await, without_rules] {
+        let token = deployment.good_token();
+        let session = deployment.open_session(&token).await;
+        let long = "a".repeat(MAX_BYTES + 1);
+        let accepted = legacy(&session, "tools/call", &json!({ "name": long[1..], "arguments": {} })).bearer(&token);
+        assert_eq!(deployment.send(accepted).await.status, 200);
+        let before = deployment.upstream.count();
+        let mut denied = Vec::new();
+        for (method, params) in [
+            ("tools/call", json!({ "name": long, "arguments": {} })),
+            ("tools/call", json!({ "name": "a".repeat(4_000_000), "arguments": {} })),
+            ("prompts/get", json!({ "name": long })),
+            ("resources/read", json!({ "uri": long })),
+            ("tasks/get", json!({ "taskId": long })),
+            ("completion/complete", complete(json!({ "type": "ref/prompt", "name": long }))),
+        ] {
+            let response = deployment.send(legacy(&session, method, &params).bearer(&token)).await;
+            response.assert_rpc_error(400, -32602);
+            assert_eq!(response.json()["id"], 7, "{response:?}");
+            denied.push((response, "message.name_too_long"));
+        }
+        let listen =
+            deployment.send(modern("subscriptions/listen", &listen_to(&["note:a", &long])).bearer(&token)).await;
+        listen.assert_rpc_error(400, -32602);
+        denied.push((listen, "message.name_too_long"));
+        let method = deployment.send(legacy(&session, &long, &json!({})).bearer(&token)).await;
+        method.assert_rpc_error(400, -32600);
+        denied.push((method, "message.method_too_long"));
+        assert_eq!(deployment.upstream.count(), before, "a request reached the upstream");
+        deployment.portcullis.assert_all_denied(&denied).await;
+    }
+}
+
 /// J4, F12: the audit trail has the names that were checked, without their queries.
 #[tokio::test]
 async fn in_the_audit_trail() {

@@ -66,7 +66,8 @@ pub enum MessageType {
 /// - The object is exactly one of a request, a notification and a response.
 /// - No member that is read is repeated, in any escaped form. No other member differs from it only in letter case (Unicode
 ///   simple case folding) or after a NUL. Some parsers would use that member instead.
-/// - Neither the method nor a name contains a NUL. There are at most 1,000 names.
+/// - Neither the method nor a name contains a NUL or is longer than [`MAX_NAME_BYTES`](Self::MAX_NAME_BYTES). There are at
+///   most 1,000 names, of 1 MiB together.
 ///
 /// Members that are not read are not checked.
 #[derive(Clone, Debug)]
@@ -79,6 +80,11 @@ pub struct Envelope<'a> {
     initialize_version: Option<Cow<'a, str>>,
     protocol_version: Option<Cow<'a, str>>,
     has_client_capabilities: bool,
+}
+
+impl Envelope<'_> {
+    /// The maximum length of the method and of each name, decoded, in bytes.
+    pub const MAX_NAME_BYTES: usize = 8192;
 }
 
 impl<'a> Envelope<'a> {
@@ -108,6 +114,9 @@ impl<'a> Envelope<'a> {
     /// Creates the envelope of a request or notification.
     fn from_call(method: &'a str, message: Message<'a>, limits: EnvelopeLimits) -> Result<Self, EnvelopeError> {
         let method = decode_without_nul(method).ok_or(EnvelopeError::NotJsonRpc)?;
+        if method.len() > Self::MAX_NAME_BYTES {
+            return Err(EnvelopeError::MethodTooLong);
+        }
         if message.result.is_some() || message.error.is_some() || message.id.is_some_and(|id| !is_identifier(id)) {
             return Err(EnvelopeError::NotJsonRpc);
         }

@@ -46,4 +46,4 @@ pub use secret::{AccessToken, Secret};
 pub use time::{Clock, SystemClock, UnixTime};
 pub use untrusted_text::EscapedText;
 pub use url_without_secrets::url_without_secrets;
-pub use wildcard::wildcard_matches;
+pub use wildcard::Wildcard;

@@ -1,43 +1,116 @@
-//! Matching of texts with patterns in which `*` is a wildcard.
+//! [`Wildcard`]: patterns in which `*` matches any run of bytes.
 
-/// Returns whether the whole text matches the pattern. `*` matches any run of bytes, including none and including `/`.
-/// Every other byte matches itself. ASCII letter case is ignored.
-///
-/// The time is at most the product of both lengths.
+/// A pattern in which `*` matches any run of bytes, including none and including `/`. Every other byte matches itself. ASCII
+/// letter case is ignored.
 ///
 /// ```
-/// use portcullis_metadata::wildcard_matches;
+/// use portcullis_metadata::Wildcard;
 ///
-/// assert!(wildcard_matches("file:///*.txt", "file:///notes/Today.TXT"));
-/// assert!(!wildcard_matches("admin_*", "list_admins"));
+/// assert!(Wildcard::new("file:///*.txt").matches("file:///notes/Today.TXT"));
+/// assert!(!Wildcard::new("admin_*").matches("list_admins"));
 /// ```
-pub fn wildcard_matches(pattern: &str, text: &str) -> bool {
-    let pattern = pattern.as_bytes();
-    let text = text.as_bytes();
-    let mut p = 0;
-    let mut t = 0;
-    // The position after the last star, and the end of the run that this star matches. Earlier stars need no second
-    // attempt: the last star can match everything that they could.
-    let mut last_star = None;
-    while t < text.len() {
-        match pattern.get(p) {
-            Some(b'*') => {
-                p += 1;
-                last_star = Some((p, t));
-            }
-            Some(byte) if byte.eq_ignore_ascii_case(&text[t]) => {
-                p += 1;
-                t += 1;
-            }
-            _ => {
-                let Some((after_star, run_end)) = last_star else { return false };
-                p = after_star;
-                t = run_end + 1;
-                last_star = Some((p, t));
-            }
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wildcard {
+    /// The bytes before the first star: all of them, if there is none.
+    prefix: Box<[u8]>,
+    after_star: Option<AfterStar>,
+}
+
+/// What follows the first star of a pattern.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct AfterStar {
+    /// The runs of bytes between two stars.
+    inner: Box<[Run]>,
+    /// The bytes after the last star.
+    suffix: Box<[u8]>,
+}
+
+/// A run of bytes without a star, prepared for the search of Knuth, Morris and Pratt. It is not empty.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Run {
+    bytes: Box<[u8]>,
+    /// For each prefix of `bytes`, the length of the longest shorter prefix that is also its end.
+    borders: Box<[usize]>,
+}
+
+impl Wildcard {
+    /// Returns the pattern with this text. Every text is a pattern.
+    pub fn new(pattern: &str) -> Self {
+        let pattern = pattern.to_ascii_lowercase();
+        let Some((prefix, rest)) = pattern.split_once('*') else {
+            return Self { prefix: pattern.into_bytes().into(), after_star: None };
+        };
+        let (inner, suffix) = rest.rsplit_once('*').unwrap_or(("", rest));
+        let inner = inner.split('*').filter(|run| !run.is_empty()).map(|run| Run::new(run.as_bytes())).collect();
+        Self {
+            prefix: prefix.as_bytes().into(),
+            after_star: Some(AfterStar { inner, suffix: suffix.as_bytes().into() }),
         }
     }
-    pattern[p..].iter().all(|byte| *byte == b'*')
+
+    /// Returns whether the whole text matches the pattern.
+    ///
+    /// At most two bytes are compared for each byte of the text, whatever the pattern is.
+    pub fn matches(&self, text: &str) -> bool {
+        self.matches_bytes(text.as_bytes(), |wanted, given| wanted == given.to_ascii_lowercase())
+    }
+
+    /// The same with another comparison of a byte of the pattern and one of the text.
+    fn matches_bytes(&self, text: &[u8], mut equal: impl FnMut(u8, u8) -> bool) -> bool {
+        let mut all_equal =
+            |wanted: &[u8], given: &[u8]| wanted.iter().zip(given).all(|(wanted, given)| equal(*wanted, *given));
+        let Some(AfterStar { inner, suffix }) = &self.after_star else {
+            return text.len() == self.prefix.len() && all_equal(&self.prefix, text);
+        };
+        let Some((start, rest)) = text.split_at_checked(self.prefix.len()) else { return false };
+        let Some(middle) = rest.len().checked_sub(suffix.len()) else { return false };
+        let (mut rest, end) = rest.split_at(middle);
+        if !all_equal(&self.prefix, start) || !all_equal(suffix, end) {
+            return false;
+        }
+        // The first occurrence of a run leaves the most text for the next runs.
+        for run in inner {
+            let Some(after) = run.first_end(rest, &mut equal) else { return false };
+            rest = &rest[after..];
+        }
+        true
+    }
+}
+
+impl Run {
+    fn new(bytes: &[u8]) -> Self {
+        let mut borders = vec![0; bytes.len()];
+        let mut matched = 0;
+        for index in 1..bytes.len() {
+            while matched > 0 && bytes[matched] != bytes[index] {
+                matched = borders[matched - 1];
+            }
+            matched += usize::from(bytes[matched] == bytes[index]);
+            borders[index] = matched;
+        }
+        Self { bytes: bytes.into(), borders: borders.into() }
+    }
+
+    /// Returns the end of the first occurrence in the text.
+    fn first_end(&self, text: &[u8], mut equal: impl FnMut(u8, u8) -> bool) -> Option<usize> {
+        let mut matched = 0;
+        for (index, byte) in text.iter().enumerate() {
+            loop {
+                if equal(self.bytes[matched], *byte) {
+                    matched += 1;
+                    break;
+                }
+                if matched == 0 {
+                    break;
+                }
+                matched = self.borders[matched - 1];
+            }
+            if matched == self.bytes.len() {
+                return Some(index + 1);
+            }
+        }
+        None
+    }
 }
 
 #[cfg(test)]
@@ -52,13 +125,47 @@ mod tests {
         for (pattern, matching, other) in [
             ("", &[""][..], &["a"][..]),
             ("add", &["add", "ADD"], &["", "ad", "adds", "xadd"]),
+            ("ADD", &["add", "Add"], &["ad"]),
             ("*", &["", "x", "tools/call"], &[]),
             ("**", &["", "x"], &[]),
-            ("a*b*c", &["abc", "a-b-b-c", "abbcc", "a/b/c"], &["acb", "ab", "abcd"]),
+            ("a*a", &["aa", "aba"], &["a", ""]),
+            ("a*b*c", &["abc", "a-b-b-c", "abbcc", "a/b/c"], &["acb", "ab", "abcd", "ac"]),
+            ("*aab*", &["aaab", "xaabx"], &["aa", "abab"]),
             ("*_write", &["_write", "a_write_write"], &["a_write_", "write"]),
         ] {
-            assert!(matching.iter().all(|text| wildcard_matches(pattern, text)), "{pattern}");
-            assert!(!other.iter().any(|text| wildcard_matches(pattern, text)), "{pattern}");
+            let pattern = Wildcard::new(pattern);
+            assert!(matching.iter().all(|text| pattern.matches(text)), "{pattern:?}");
+            assert!(!other.iter().any(|text| pattern.matches(text)), "{pattern:?}");
+        }
+    }
+
+    /// Returns how many bytes are compared.
+    fn comparisons(pattern: &str, text: &str) -> usize {
+        let mut count = 0;
+        Wildcard::new(pattern).matches_bytes(text.as_bytes(), |wanted, given| {
+            count += 1;
+            wanted.eq_ignore_ascii_case(&given)
+        });
+        count
+    }
+
+    /// F12: the worst texts for backtracking take two comparisons for each byte.
+    #[test]
+    fn matching_is_linear() {
+        let half = "a".repeat(4096);
+        for pattern in [
+            "*a*b*".to_owned(),
+            "*a*a*a*a*b".to_owned(),
+            format!("*{half}b*"),
+            format!("{half}*{half}*b*"),
+            format!("*{}b*", "*a".repeat(2000)),
+        ] {
+            for text in
+                ["a".repeat(8192), "ab".repeat(4096), format!("{half}{half}b"), format!("{}b", "a".repeat(8000))]
+            {
+                let count = comparisons(&pattern, &text);
+                assert!(count <= 2 * text.len(), "{count} comparisons: {} {}", &pattern[..5], &text[..5]);
+            }
         }
     }
 
@@ -77,7 +184,16 @@ mod tests {
         /// B9: matching agrees with the recursive reference.
         #[test]
         fn matching_agrees_with_recursion(pattern in "[aAb\u{e9}/*]{0,6}", text in "[aAb\u{e9}/*]{0,8}") {
-            prop_assert_eq!(wildcard_matches(&pattern, &text), reference(pattern.as_bytes(), text.as_bytes()));
+            let matches = Wildcard::new(&pattern).matches(&text);
+            prop_assert_eq!(matches, reference(pattern.as_bytes(), text.as_bytes()));
+        }
+
+        /// B9: the same for patterns and texts that repeat themselves, and at most two comparisons for each byte.
+        #[test]
+        fn repetitive_texts_agree_with_recursion(pattern in "[ab]{0,2}(\\*[ab]{0,5}){0,3}", text in "[ab]{0,24}") {
+            let matches = Wildcard::new(&pattern).matches(&text);
+            prop_assert_eq!(matches, reference(pattern.as_bytes(), text.as_bytes()));
+            prop_assert!(comparisons(&pattern, &text) <= 2 * text.len());
         }
     }
 }

@@ -2,14 +2,18 @@
 
 use std::str::FromStr;
 
-use portcullis_metadata::wildcard_matches;
+use portcullis_mcp::Envelope;
+use portcullis_metadata::Wildcard;
 
 /// A pattern for methods and names, such as `tools/*` or `admin_*`. `*` matches any number of any characters, including `/`.
 ///
 /// ASCII letter case is ignored: a rule that matches can only add requirements. A pattern is compared with one
 /// spelling of a name; a [`MessageRule`](crate::MessageRule) compares it with every spelling of a URI.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NameGlob(Box<str>);
+pub struct NameGlob {
+    pattern: Box<str>,
+    wildcard: Wildcard,
+}
 
 /// The reason why a string is not a [`NameGlob`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -18,6 +22,9 @@ pub enum NameGlobError {
     /// The string is empty. Nothing would match it.
     #[error("a pattern for methods or names must not be empty; omit it to match all")]
     Empty,
+    /// The string is longer than [`Envelope::MAX_NAME_BYTES`], the maximum of methods and names.
+    #[error("a pattern for methods or names must not be longer than {} bytes", Envelope::MAX_NAME_BYTES)]
+    TooLong,
 }
 
 impl NameGlobError {
@@ -25,6 +32,7 @@ impl NameGlobError {
     pub const fn code(self) -> &'static str {
         match self {
             Self::Empty => "settings.empty_pattern",
+            Self::TooLong => "settings.long_pattern",
         }
     }
 }
@@ -33,19 +41,23 @@ impl NameGlob {
     /// Parses a pattern.
     ///
     /// # Errors
-    /// Fails if the pattern is empty.
+    /// Fails if the pattern is empty or longer than [`Envelope::MAX_NAME_BYTES`].
     pub fn parse(pattern: &str) -> Result<Self, NameGlobError> {
-        if pattern.is_empty() { Err(NameGlobError::Empty) } else { Ok(Self(pattern.into())) }
+        match pattern.len() {
+            0 => Err(NameGlobError::Empty),
+            1..=Envelope::MAX_NAME_BYTES => Ok(Self { pattern: pattern.into(), wildcard: Wildcard::new(pattern) }),
+            _ => Err(NameGlobError::TooLong),
+        }
     }
 
     /// Returns the pattern as written.
     pub fn as_str(&self) -> &str {
-        &self.0
+        &self.pattern
     }
 
-    /// Returns whether the whole name matches. The time is at most the product of both lengths.
+    /// Returns whether the whole name matches. The time is linear in its length.
     pub fn matches(&self, name: &str) -> bool {
-        wildcard_matches(&self.0, name)
+        self.wildcard.matches(name)
     }
 }
 
@@ -62,9 +74,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pattern_is_kept_as_written_and_is_not_empty() {
+    fn a_pattern_is_kept_as_written_and_has_a_length() {
         assert_eq!(NameGlob::parse("tools/*").unwrap().as_str(), "tools/*");
         assert_eq!(NameGlob::parse("").unwrap_err().code(), "settings.empty_pattern");
+        assert!(NameGlob::parse(&"a".repeat(Envelope::MAX_NAME_BYTES)).is_ok());
+        let long = NameGlob::parse(&"a".repeat(Envelope::MAX_NAME_BYTES + 1)).unwrap_err();
+        assert_eq!(long.code(), "settings.long_pattern");
     }
 
     /// B9: patterns match whole names, in any letter case, and a star also matches slashes.

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use portcullis_metadata::wildcard_matches;
+use portcullis_metadata::Wildcard;
 
 use super::plain_path::{PlainPath, is_ambiguous, segments};
 
@@ -26,13 +26,32 @@ use super::plain_path::{PlainPath, is_ambiguous, segments};
 /// Matching ignores ASCII letter case and one trailing slash, and percent-encoded characters are decoded first. This is
 /// safe because a rule only adds scopes that a request needs. The guard rejects ambiguous paths before it matches them
 /// (see [`RouteRule`](crate::RouteRule)).
+///
+/// For each segment of the pattern, each byte of the path is compared at most twice.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PathGlob(Box<str>);
+pub struct PathGlob {
+    pattern: Box<str>,
+    segments: Box<[Segment]>,
+}
+
+/// A segment of a pattern.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Segment {
+    /// `**`
+    AnyNumber,
+    One(Wildcard),
+}
+
+/// The maximum length of a pattern in bytes.
+const MAX_BYTES: usize = 8192;
 
 /// Why a string is not a path pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PathGlobError {
+    /// It is longer than 8,192 bytes.
+    #[error("a path pattern must not be longer than {MAX_BYTES} bytes")]
+    TooLong,
     /// It does not start with `/`.
     #[error("a path pattern must start with `/`")]
     NoLeadingSlash,
@@ -50,23 +69,27 @@ impl PathGlob {
     /// Parses a pattern.
     ///
     /// # Errors
-    /// Fails if the pattern could match no path or is ambiguous.
+    /// Fails if the pattern could match no path, is ambiguous, or is longer than 8,192 bytes.
     pub fn parse(pattern: &str) -> Result<Self, PathGlobError> {
-        let Some(segments) = pattern.strip_prefix('/') else {
+        if pattern.len() > MAX_BYTES {
+            return Err(PathGlobError::TooLong);
+        }
+        let Some(inner) = pattern.strip_prefix('/') else {
             return Err(PathGlobError::NoLeadingSlash);
         };
-        if segments.split('/').any(|segment| segment.contains("**") && segment != "**") {
+        if inner.split('/').any(|segment| segment.contains("**") && segment != "**") {
             return Err(PathGlobError::DoubleStarInSegment);
         }
         if pattern.contains(['?', '#', '%', ';']) || is_ambiguous(pattern) {
             return Err(PathGlobError::NeverMatches);
         }
-        Ok(Self(pattern.into()))
+        let segment = |text| if text == "**" { Segment::AnyNumber } else { Segment::One(Wildcard::new(text)) };
+        Ok(Self { pattern: pattern.into(), segments: segments(pattern).map(segment).collect() })
     }
 
     /// Returns the pattern as it was parsed.
     pub fn as_str(&self) -> &str {
-        &self.0
+        &self.pattern
     }
 
     /// Returns whether the pattern matches a request path. A path that servers interpret in different ways is matched
@@ -77,18 +100,18 @@ impl PathGlob {
 
     /// Returns whether the pattern matches a decoded path. At most the product of the numbers of segments are compared.
     pub(crate) fn matches(&self, path: &PlainPath<'_>) -> bool {
-        let mut pattern = segments(&self.0);
+        let mut pattern = self.segments.iter();
         let mut path = path.segments();
         // Where matching continues if the rest after the last `**` does not match: `**` takes one more path segment.
         let mut retry = None;
         loop {
-            match (pattern.clone().next(), path.clone().next()) {
-                (Some("**"), _) => {
+            match (pattern.as_slice().first(), path.clone().next()) {
+                (Some(Segment::AnyNumber), _) => {
                     pattern.next();
                     retry = Some((pattern.clone(), path.clone()));
                     continue;
                 }
-                (Some(wanted), Some(given)) if wildcard_matches(wanted, given) => {
+                (Some(Segment::One(wanted)), Some(given)) if wanted.matches(given) => {
                     pattern.next();
                     path.next();
                     continue;
@@ -196,6 +219,8 @@ mod tests {
         ] {
             assert_eq!(PathGlob::parse(pattern), Err(error), "{pattern}");
         }
+        assert!(PathGlob::parse(&format!("/{}", "a".repeat(MAX_BYTES - 1))).is_ok());
+        assert_eq!(PathGlob::parse(&format!("/{}", "a".repeat(MAX_BYTES))), Err(PathGlobError::TooLong));
     }
 
     /// Matches a segment with stars by recursion.

@@ -31,7 +31,13 @@ pub enum EnvelopeError {
     /// method requires it, or has the wrong type.
     #[error("a parameter of the message is missing or of the wrong type")]
     InvalidParams,
-    /// The message has more than 1,000 names of tools, prompts, resources and tasks.
+    /// The method is longer than 8,192 bytes.
+    #[error("the method of the message is too long")]
+    MethodTooLong,
+    /// A name of a tool, prompt, resource or task is longer than 8,192 bytes.
+    #[error("a name in the message is too long")]
+    NameTooLong,
+    /// The message has more than 1,000 names of tools, prompts, resources and tasks, or more than 1 MiB of them.
     #[error("the message names too many tools, prompts, resources or tasks")]
     TooManyNames,
 }
@@ -48,6 +54,8 @@ impl EnvelopeError {
             Self::DuplicateMember => "message.duplicate_member",
             Self::LookAlikeMember => "message.look_alike_member",
             Self::InvalidParams => "message.invalid_params",
+            Self::MethodTooLong => "message.method_too_long",
+            Self::NameTooLong => "message.name_too_long",
             Self::TooManyNames => "message.too_many_names",
         }
     }
@@ -56,10 +64,13 @@ impl EnvelopeError {
     pub const fn rpc_code(self) -> ErrorCode {
         match self {
             Self::NotUtf8 | Self::NotJson => ErrorCode::ParseError,
-            Self::InvalidParams | Self::TooManyNames => ErrorCode::InvalidParams,
-            Self::TooDeep | Self::Batch | Self::NotJsonRpc | Self::DuplicateMember | Self::LookAlikeMember => {
-                ErrorCode::InvalidRequest
-            }
+            Self::InvalidParams | Self::NameTooLong | Self::TooManyNames => ErrorCode::InvalidParams,
+            Self::TooDeep
+            | Self::Batch
+            | Self::NotJsonRpc
+            | Self::DuplicateMember
+            | Self::LookAlikeMember
+            | Self::MethodTooLong => ErrorCode::InvalidRequest,
         }
     }
 }

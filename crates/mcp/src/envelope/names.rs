@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::{
+    Envelope,
     error::EnvelopeError,
     objects::{Meta, Params, Reference, RelatedTask, SubscriptionFilter},
     reader::{for_each_element, read_nested},
@@ -11,6 +12,9 @@ use super::{
 
 /// The maximum number of names in a message.
 const MAX_NAMES: usize = 1000;
+
+/// The maximum size of all names in a message together, in bytes.
+const MAX_BYTES: usize = 1 << 20;
 
 /// The type of the thing that a name identifies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -49,6 +53,7 @@ impl Name<'_> {
 pub(super) struct Names<'a> {
     first: Option<Name<'a>>,
     more: Vec<Name<'a>>,
+    bytes: usize,
 }
 
 /// The position of a name in a message.
@@ -122,8 +127,8 @@ impl<'a> Names<'a> {
     /// Reads the names of a request or notification.
     ///
     /// # Errors
-    /// Fails if a required member is missing, a name is not a string, or has a NUL, there is a look-alike of a member that the method
-    /// uses, or there are more than 1,000 names.
+    /// Fails if a required member is missing, a name is not a string, has a NUL or is too long, there is a look-alike of a
+    /// member that the method uses, or there are too many names.
     pub(super) fn of_call(
         method: &str,
         params: &Params<'a>,
@@ -205,13 +210,18 @@ impl<'a> Names<'a> {
     fn push(&mut self, target_type: TargetType, value: Option<&'a str>) -> Result<bool, EnvelopeError> {
         let Some(value) = value else { return Ok(false) };
         let text = decode_without_nul(value).ok_or(EnvelopeError::InvalidParams)?;
+        if text.len() > Envelope::MAX_NAME_BYTES {
+            return Err(EnvelopeError::NameTooLong);
+        }
+        self.bytes += text.len();
+        if self.more.len() + 1 >= MAX_NAMES || self.bytes > MAX_BYTES {
+            return Err(EnvelopeError::TooManyNames);
+        }
         let name = Name { target_type, text };
         if self.first.is_none() {
             self.first = Some(name);
-        } else if self.more.len() + 1 < MAX_NAMES {
-            self.more.push(name);
         } else {
-            return Err(EnvelopeError::TooManyNames);
+            self.more.push(name);
         }
         Ok(true)
     }

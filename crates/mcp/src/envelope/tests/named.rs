@@ -98,6 +98,35 @@ fn the_number_of_names_is_bounded() {
     assert_eq!(error.rpc_code().value(), -32602);
 }
 
+/// F12: the method and each name have at most 8,192 bytes, after they are decoded. All names together have at most 1 MiB.
+#[test]
+fn the_length_of_names_is_bounded() {
+    let message =
+        |method: &str, params: &str| format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#);
+    let escaped = |count| "\\u0061".repeat(count);
+    let maximum = Envelope::MAX_NAME_BYTES;
+    for name in ["a".repeat(maximum), escaped(maximum)] {
+        let too_long = [name.clone(), "a".to_owned()].concat();
+        assert!(parse(&message(&name, "{}")).is_ok());
+        assert_eq!(parse(&message(&too_long, "{}")).unwrap_err(), EnvelopeError::MethodTooLong);
+        for (method, params, names) in NAMED.iter().filter(|(.., names)| names.len() == 1) {
+            let with = |name: &str| {
+                message(method, &params.replacen(&format!("\"{}\"", names[0].1), &format!("\"{name}\""), 1))
+            };
+            assert_eq!(parse(&with(&name)).unwrap().name().map(str::len), Some(maximum), "{method}");
+            assert_eq!(parse(&with(&too_long)).unwrap_err(), EnvelopeError::NameTooLong, "{method}");
+        }
+    }
+    let uris = |count: usize| {
+        let uris = vec![format!("\"{}\"", "a".repeat(maximum)); count].join(",");
+        message("subscriptions/listen", &format!(r#"{{"notifications":{{"resourceSubscriptions":[{uris}]}}}}"#))
+    };
+    assert_eq!(parse(&uris(128)).unwrap().names().count(), 128);
+    assert_eq!(parse(&uris(129)).unwrap_err(), EnvelopeError::TooManyNames);
+    assert_eq!(EnvelopeError::NameTooLong.rpc_code().value(), -32602);
+    assert_eq!(EnvelopeError::MethodTooLong.rpc_code().value(), -32600);
+}
+
 /// F13: a duplicate or similar member is rejected if the method reads the member.
 #[test]
 fn members_with_names_are_unique() {
