@@ -186,11 +186,54 @@ async fn of_an_invalid_scheme() {
     }
 }
 
+/// F12: a rule for a URI applies to it with a port, a final dot of the host, parameters of segments, and the other form of an
+/// internationalized host, in every combination.
+#[tokio::test]
+async fn with_parts_that_do_not_select() {
+    let rule = |name: &str| {
+        format!("[[resource.rule]]\nmethod = \"resources/*\"\nname = \"{name}\"\nscopes = [\"mcp:admin\"]")
+    };
+    let names =
+        ["note://vault/*", "https://host:8443/secret/*", "note://b\u{fc}cher/*", "https://xn--ksten-gra.example/*"];
+    let rules = names.map(rule).join("\n");
+    let deployment =
+        Deployment::builder().resource(format!("required_scopes = [\"mcp:tools\"]\n{rules}")).start().await;
+    let token = deployment.good_token();
+    let session = deployment.open_session(&token).await;
+    let before = deployment.upstream.count();
+    let read = |uri: &str| Request::post(Deployment::ENDPOINT, read(uri)).bearer(&token).session(&session);
+    let mut denied = Vec::new();
+    for alias in [
+        "note://vault:80/x",
+        "note://vault%3A80/x",
+        "note://vault:99999/x",
+        "note://vault./x",
+        "note://u@VAULT%2e:80/x",
+        "note://vault/;v/x",
+        "https://host.:8443/secret/x",
+        "https://host:8443/secret;v=1/x",
+        "https://HOST.:8443/%73ecret%3Bv=1/x",
+        "note://xn--bcher-kva/x",
+        "note://B%C3%9CCHER.:80/x",
+        "https://k\u{e4}sten.example/x",
+        "https://K%C3%84STEN.example.:8443/x;v",
+    ] {
+        let response = deployment.send(read(alias)).await;
+        assert_eq!(response.status, 403, "{alias}: {response:?}");
+        denied.push((response, "scope.insufficient"));
+    }
+    assert_eq!(deployment.upstream.count(), before, "a request reached the upstream");
+    for other in ["note://vaults:80/x", "https://host./secrets;v/x", "note://b\u{fc}che/x", "note://public/a;v=1/b"] {
+        assert_eq!(deployment.send(read(other)).await.status, 200, "{other}");
+    }
+    deployment.portcullis.assert_all_denied(&denied).await;
+}
+
 /// F12: a URI with too many spellings is rejected.
 #[tokio::test]
 async fn with_nested_escapes() {
     let mut attack = Attack::start().await;
-    let response = attack.post(read(&format!("file:///%{}2e", "25".repeat(50)))).await;
+    let response = attack.post(read(&format!("file:///%{}2e", "25".repeat(150)))).await;
     attack.assert_ambiguous(response, 7, "message.uri_spellings");
     attack.finish().await;
 }
