@@ -60,13 +60,14 @@ async fn continued_requests_count() {
             let mut client = Connection::open(deployment.portcullis.address()).await;
             client.write(&request("mallory").to_bytes()).await;
             upstream.has_open(number).await;
+            drop(client);
+            let gone = async {
+                while deployment.portcullis.log().matches("client.gone").count() < number {
+                    sleep(Duration::from_millis(20)).await;
+                }
+            };
+            timeout(TIMEOUT, gone).await.unwrap();
         }
-        let gone = async {
-            while deployment.portcullis.log().matches("client.gone").count() < 3 {
-                sleep(Duration::from_millis(20)).await;
-            }
-        };
-        timeout(TIMEOUT, gone).await.unwrap();
         let rejected = deployment.send(request("mallory")).await;
         assert_eq!(rejected.status, 429, "{mode} {message}: {rejected:?}");
         deployment.portcullis.assert_denied(&rejected, "limit.in_flight").await;

@@ -263,3 +263,40 @@ async fn streams() {
     assert!(with_response >= 7, "{with_response} with a response, {} refused", refused.len());
     assert_eq!(with_response + refused.len(), 20, "{with_response} with a response, {} refused", refused.len());
 }
+
+/// F4: the large bodies of one principal get a quarter of the memory for bodies, so that others can send theirs. One that
+/// arrives too slowly is rejected.
+#[tokio::test]
+async fn bodies_of_one_principal() {
+    const LARGE: usize = 200 << 10;
+    let deployment = limited("max_body = 262144\nbody_budget = 1048576").await;
+    let request = |subject: &str| {
+        let token = deployment.token().subject(subject).sign();
+        Request::post(Deployment::ENDPOINT, vec![b' '; LARGE]).bearer(&token).to_bytes()
+    };
+    let incomplete = async |subject: &str| {
+        let bytes = request(subject);
+        let mut connection = Connection::open(deployment.portcullis.address()).await;
+        connection.write(&bytes[..bytes.len() - 100]).await;
+        connection
+    };
+    let mut slow = incomplete("mallory").await;
+    // Until it has arrived, which nothing reports.
+    sleep(Duration::from_millis(500)).await;
+    for _ in 0..2 {
+        let rejected = incomplete("mallory").await.response().await.expect("a response");
+        assert_eq!(rejected.status, 429, "{rejected:?}");
+        assert_eq!(rejected.header("retry-after"), Some("1"));
+        deployment.portcullis.assert_denied(&rejected, "body.principal_budget").await;
+    }
+    let other = Connection::open(deployment.portcullis.address()).await.exchange(&request("alice")).await;
+    assert_eq!(other.status, 400, "its body was read to the end: {other:?}");
+
+    // The first period had most of the body.
+    sleep(Duration::from_secs(11)).await;
+    slow.write(b" ").await;
+    sleep(Duration::from_secs(11)).await;
+    let rejected = slow.exchange(b" ").await;
+    assert_eq!(rejected.status, 408, "{rejected:?}");
+    deployment.portcullis.assert_denied(&rejected, "body.too_slow").await;
+}

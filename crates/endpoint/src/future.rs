@@ -16,6 +16,7 @@ use http_body::Body;
 use pin_project_lite::pin_project;
 use portcullis_guard::{Caller, SupersededRequest};
 use portcullis_session::EndRecord;
+use portcullis_verifier::Principal;
 use tower_service::Service;
 
 use crate::{
@@ -109,7 +110,8 @@ where
         if body.size_hint().lower() > endpoint.max_body as u64 {
             return Self::rejected(endpoint, Reason::Body(BodyError::TooLarge).into());
         }
-        let collector = Collector::new(endpoint.max_body, &endpoint.budget);
+        let principal = caller.principal().map_or(0, Principal::limit_key);
+        let collector = Collector::new(endpoint.max_body, &endpoint.budget, principal);
         let pending = Some(PendingPost { collector, parts, caller, service, has_waited: false });
         Self { endpoint, state: State::Collecting { body, pending } }
     }

@@ -15,10 +15,14 @@ use serde_json::value::RawValue;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::{
-    message::BudgetShare,
+    message::{BodyError, BudgetShare},
     response::{EndpointBody, MessageReader, Progress, Reason, Rejection},
     session::BackendSessionGuard,
 };
+
+/// The bytes of a response that do not count against the budget of bodies. Most responses are shorter, so that sessions can be
+/// opened while the budget is exhausted. The limits of sessions bound how many there are.
+const UNCOUNTED: usize = 16 << 10;
 
 /// The session that begins when the inner service accepts an `initialize`.
 pub(crate) struct Opening {
@@ -115,6 +119,7 @@ impl<B: Body<Data = Bytes>> Negotiation<B> {
         let backend_guard = head.extensions.remove::<BackendSessionGuard>();
         match MessageReader::new(&head.headers, share) {
             Some(reader) => {
+                let reader = reader.with_uncounted(UNCOUNTED);
                 let body = Box::pin(body);
                 let deadline = Box::pin(sleep_until(opening.deadline));
                 let held = Box::new(HeldResponse { opening, head, body, backend_guard, reader, deadline });
@@ -159,6 +164,8 @@ impl<B: Body<Data = Bytes>> HeldResponse<B> {
                 Progress::Unfinished => continue,
                 Progress::Found(version) => Some(version),
                 Progress::NotFound => None,
+                // Not passed on unread: its revision may be one that is not served.
+                Progress::NoBudget => return Poll::Ready(Err(Reason::Body(BodyError::BudgetExhausted))),
             };
             return Poll::Ready(Ok(NamedVersion { version, has_ended }));
         }

@@ -1,9 +1,17 @@
 //! The memory budget that all held bodies share.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    collections::{HashMap, hash_map::Entry},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
+
+/// The bytes of one body that count only for all bodies together. Small bodies therefore need no lock.
+pub(crate) const SMALL_BODY: usize = 64 << 10;
+/// The part of the budget that one principal gets: a quarter.
+const PART_OF_A_PRINCIPAL: usize = 4;
 
 /// The maximum size of all held bodies together, in bytes: those of requests, and those of responses from which the endpoint
 /// reads revisions.
@@ -11,15 +19,23 @@ use std::sync::{
 /// A body counts from its first byte until its last reference is dropped. When the budget is exhausted, requests that
 /// send more are answered with 503 and `Retry-After`, and no more of such a response is read before it is passed on. Bodies
 /// that are already held are not affected.
+///
+/// The bodies of one principal that are larger than 64 KiB get a quarter of the budget, or one of them all that it needs. Beyond
+/// that, its requests are answered with 429 and `Retry-After`. The table of principals has an entry for each one with such a body
+/// and no others, so it is bounded by the budget.
 #[derive(Debug)]
 pub struct BodyBudget {
     available: AtomicUsize,
+    per_principal: usize,
+    /// The bytes of the larger bodies of each principal.
+    principals: Mutex<HashMap<u64, usize>>,
 }
 
 impl BodyBudget {
     /// Returns a budget of this many bytes.
     pub fn new(bytes: usize) -> Arc<Self> {
-        Arc::new(Self { available: AtomicUsize::new(bytes) })
+        let per_principal = bytes / PART_OF_A_PRINCIPAL;
+        Arc::new(Self { available: AtomicUsize::new(bytes), per_principal, principals: Mutex::default() })
     }
 
     /// Returns the number of bytes that are available now.
@@ -29,6 +45,57 @@ impl BodyBudget {
 
     fn take(&self, bytes: usize) -> bool {
         self.available.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes)).is_ok()
+    }
+
+    fn principals(&self) -> MutexGuard<'_, HashMap<u64, usize>> {
+        self.principals.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A large body as a part of its principal's bytes. It is returned on drop.
+#[derive(Debug)]
+pub(crate) struct PrincipalShare {
+    budget: Arc<BodyBudget>,
+    principal: u64,
+    bytes: usize,
+}
+
+impl PrincipalShare {
+    /// Returns a share of nothing, which can [grow](Self::grow).
+    pub(crate) fn empty(budget: &Arc<BodyBudget>, principal: u64) -> Self {
+        Self { budget: Arc::clone(budget), principal, bytes: 0 }
+    }
+
+    /// Returns whether nothing was taken yet.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.bytes == 0
+    }
+
+    /// Takes more of the principal's part. Returns false if other bodies of the principal leave too little.
+    pub(crate) fn grow(&mut self, bytes: usize) -> bool {
+        let mut principals = self.budget.principals();
+        let held = principals.get(&self.principal).copied().unwrap_or_default();
+        let is_only = held == self.bytes;
+        if !is_only && held + bytes > self.budget.per_principal {
+            return false;
+        }
+        principals.insert(self.principal, held + bytes);
+        self.bytes += bytes;
+        true
+    }
+}
+
+impl Drop for PrincipalShare {
+    fn drop(&mut self) {
+        let mut principals = self.budget.principals();
+        let Entry::Occupied(mut entry) = principals.entry(self.principal) else { return };
+        *entry.get_mut() = entry.get().saturating_sub(self.bytes);
+        if *entry.get() == 0 {
+            entry.remove();
+        }
+        if principals.is_empty() {
+            principals.shrink_to_fit();
+        }
     }
 }
 
@@ -81,5 +148,23 @@ mod tests {
         assert!(other.grow(6));
         drop(other);
         assert_eq!(budget.available(), 10);
+    }
+
+    /// F4: the larger bodies of a principal share a quarter, one alone gets what it needs, and nothing is left behind.
+    #[test]
+    fn a_principal_has_a_quarter() {
+        let budget = BodyBudget::new(100);
+        let mut only = PrincipalShare::empty(&budget, 1);
+        assert!(only.grow(20) && only.grow(20), "it is the only one");
+        let mut second = PrincipalShare::empty(&budget, 1);
+        assert!(!second.grow(1));
+        assert!(PrincipalShare::empty(&budget, 2).grow(25));
+        drop(only);
+        assert!(second.grow(20));
+        let mut third = PrincipalShare::empty(&budget, 1);
+        assert!(third.grow(5));
+        assert!(!third.grow(1) && !second.grow(1));
+        drop((second, third));
+        assert_eq!(budget.principals().len(), 0);
     }
 }

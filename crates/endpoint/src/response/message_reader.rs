@@ -14,8 +14,9 @@ const MAX_READ: usize = 256 << 10;
 pub(crate) struct MessageReader {
     format: Format,
     kept: Vec<u8>,
-    /// The kept bytes count against the budget of all bodies.
+    /// The kept bytes count against the budget of all bodies, except the first ones.
     share: BudgetShare,
+    uncounted: usize,
 }
 
 enum Format {
@@ -29,8 +30,10 @@ pub(crate) enum Progress<T> {
     Unfinished,
     /// A message has the value.
     Found(T),
-    /// No message has the value, the response is too long, or the budget is exhausted.
+    /// No message has the value, or the response is too long.
     NotFound,
+    /// The budget is exhausted.
+    NoBudget,
 }
 
 impl MessageReader {
@@ -46,16 +49,28 @@ impl MessageReader {
         } else {
             return None;
         };
-        Some(Self { format, kept: Vec::new(), share })
+        Some(Self { format, kept: Vec::new(), share, uncounted: 0 })
+    }
+
+    /// Does not count the first bytes against the budget, so that a short response is read even if it is exhausted.
+    pub(crate) fn with_uncounted(mut self, bytes: usize) -> Self {
+        self.uncounted = bytes;
+        self
     }
 
     /// Reads the next piece. `is_last` means that no piece follows. `find` returns the wanted value of a message.
     pub(crate) fn read<T>(&mut self, piece: &[u8], is_last: bool, find: impl Fn(&[u8]) -> Option<T>) -> Progress<T> {
-        let fits = self.kept.len() + piece.len() <= MAX_READ && self.share.grow(piece.len());
+        let is_too_long = self.kept.len() + piece.len() > MAX_READ;
+        let uncounted = piece.len().min(self.uncounted);
+        self.uncounted -= uncounted;
+        let has_budget = is_too_long || self.share.grow(piece.len() - uncounted);
         // Also a piece that does not fit: the client gets all bytes that were read.
         self.kept.extend_from_slice(piece);
-        if !fits {
+        if is_too_long {
             return Progress::NotFound;
+        }
+        if !has_budget {
+            return Progress::NoBudget;
         }
         let found = match &mut self.format {
             Format::Json if is_last => find(&self.kept),

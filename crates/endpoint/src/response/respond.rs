@@ -93,6 +93,14 @@ fn body_error(error: BodyError) -> Response<Bytes> {
             rpc(StatusCode::PAYLOAD_TOO_LARGE, ErrorCode::InvalidRequest, "The message is too large", None)
         }
         BodyError::BudgetExhausted => retry_later(SOON_RETRY, None),
+        BodyError::PrincipalBudget => {
+            let message = "Too many large messages at once; try again";
+            let response = rpc(StatusCode::TOO_MANY_REQUESTS, ErrorCode::InternalError, message, None);
+            with_header(response, RETRY_AFTER, SOON_RETRY)
+        }
+        BodyError::TooSlow => {
+            rpc(StatusCode::REQUEST_TIMEOUT, ErrorCode::InvalidRequest, "The message arrived too slowly", None)
+        }
     }
 }
 
@@ -244,6 +252,8 @@ mod tests {
             (BodyError::Incomplete, 400, None),
             (BodyError::TooLarge, 413, None),
             (BodyError::BudgetExhausted, 503, Some(SOON_RETRY)),
+            (BodyError::PrincipalBudget, 429, Some(SOON_RETRY)),
+            (BodyError::TooSlow, 408, None),
         ] {
             let response = body_error(error);
             assert_eq!(response.status(), status, "{error:?}");

@@ -63,7 +63,7 @@ impl RevisionsReader {
     pub(crate) fn read(&mut self, piece: &[u8], is_last: bool) -> bool {
         match self.reader.read(piece, is_last, |message| listed_revisions(message, self.is_discover)) {
             Progress::Unfinished => false,
-            Progress::NotFound => true,
+            Progress::NotFound | Progress::NoBudget => true,
             Progress::Found(listed) => {
                 self.revisions.set(listed);
                 true

@@ -161,18 +161,30 @@ async fn a_session_of_a_disconnected_client_ends() {
     assert!(fixture.sessions.is_empty());
 }
 
-/// E11: if the budget for bodies is used up, the session has the requested revision.
+/// E11: the revision is also read while the budget for bodies is used up. A response that is too long for it is not passed on
+/// unread.
 #[tokio::test]
-async fn a_response_is_held_back_within_the_budget() {
-    let mut fixture = Fixture::open();
-    let body = r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18"}}"#;
-    fixture.settings.budget = BodyBudget::new(initialize().to_string().len() + body.len() - 1);
-    fixture.inner.add_response(200, &[("content-type", "application/json"), (SESSION, BACKEND)], body);
-    let response = fixture.post(&[], initialize()).await;
-    assert_eq!(response.body, body);
-    let identifier = response.header(SESSION).unwrap().to_owned();
-    fixture.send("GET", &[(SESSION, &identifier)], "").await;
-    assert_eq!(fixture.inner.last().era, Era::Legacy { version: Some(Revision::V2025_11_25) });
+async fn a_response_is_read_without_a_budget() {
+    let named = |version: &str, spaces: usize| {
+        let body = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"protocolVersion":"{version}"}}{:spaces$}}}"#, "");
+        &*body.leak()
+    };
+    for (body, status, reason) in [
+        (named("2025-06-18", 0), 200, None),
+        (named("1999-01-01", 0), 400, Some("message.unsupported_version")),
+        (named("2025-06-18", 16 << 10), 503, Some("body.budget_spent")),
+    ] {
+        let mut fixture = Fixture::open();
+        fixture.settings.budget = BodyBudget::new(initialize().to_string().len());
+        fixture.inner.add_response(200, &[("content-type", "application/json"), (SESSION, BACKEND)], body);
+        let response = fixture.post(&[], initialize()).await;
+        assert_eq!((response.status, reason.is_some()), (status, fixture.decided().1.is_some()), "{body}");
+        assert_eq!(fixture.sessions.len(), usize::from(status == 200));
+        if let Some(identifier) = response.header(SESSION).map(ToOwned::to_owned) {
+            fixture.send("GET", &[(SESSION, &identifier)], "").await;
+            assert_eq!(fixture.inner.last().era, Era::Legacy { version: Some(Revision::V2025_06_18) });
+        }
+    }
 }
 
 /// E11: 2025-03-26 does not define a version header. Clients of later revisions may send it.
