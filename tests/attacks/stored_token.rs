@@ -154,3 +154,37 @@ async fn a_terminal_asks_first() {
         assert_eq!(host.peer.requests("/register").len(), usize::from(accepted), "{shown}");
     }
 }
+
+/// J2: `status` and `list` print no query, which can hold a secret.
+#[tokio::test]
+async fn the_query_of_a_resource_is_not_printed() {
+    const SECRET: &str = "/mcp?key=hush";
+    let peer = Peer::start(|request| {
+        request
+            .is_for_resource_metadata("/mcp")
+            .then(|| request.json(request.resource_metadata(&format!("{}{SECRET}", request.base))))
+    })
+    .await;
+    let store = Scratch::path_for("store");
+    let url = peer.url(SECRET);
+    let options = ["--store", store.as_str()];
+    let login = Portcullis::run(&[&["login", &url, "--auto-consent"][..], &options].concat()).await;
+    assert_eq!(login.code, Some(0), "{login:?}");
+    for arguments in [&["status", &url][..], &["status", &url, "--json"], &["list"], &["list", "--json"]] {
+        let shown = Portcullis::run(&[arguments, &options].concat()).await;
+        assert_eq!(shown.code, Some(0), "{shown:?}");
+        assert!(shown.stdout.contains(&peer.url("/mcp")), "{shown:?}");
+        assert!(!shown.stdout.contains("hush") && !shown.stderr.contains("hush"), "{shown:?}");
+    }
+}
+
+/// J2: `call` does not repeat parameters that are not valid.
+#[tokio::test]
+async fn invalid_parameters_are_not_printed() {
+    for params in ["hush", "[\"hush\"]"] {
+        let called = Portcullis::run(&["call", "http://127.0.0.1:9/mcp", "tools/call", params]).await;
+        assert_eq!(called.code, Some(1), "{called:?}");
+        assert!(called.stderr.contains("PARAMS is not"), "{called:?}");
+        assert!(!called.stderr.contains("hush"), "{called:?}");
+    }
+}

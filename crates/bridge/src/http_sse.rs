@@ -120,6 +120,8 @@ mod tests {
             "/a",
             "../b/messages",
             "/a/%2e%2e/b/messages",
+            "/a/%252e%252e/b/messages",
+            "/a/..%25252fb/messages",
             "/a/..%2fb/messages",
             "/a/..%5Cb/messages",
             "..%2Fb/messages",

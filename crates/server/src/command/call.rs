@@ -31,10 +31,11 @@ pub(crate) fn run(arguments: &cli::Call) -> anyhow::Result<ExitCode> {
     outcome
 }
 
-/// Parses the parameters, which must be an object: MCP has no parameters by position.
+/// Parses the parameters, which must be an object: MCP has no parameters by position. Errors do not contain them, because they
+/// can hold secrets.
 fn object(text: &str) -> anyhow::Result<Value> {
-    let value: Value = serde_json::from_str(text).with_context(|| format!("PARAMS is not JSON: {text}"))?;
-    anyhow::ensure!(value.is_object(), "PARAMS is not a JSON object, such as '{{\"name\":\"add\"}}': {text}");
+    let value: Value = serde_json::from_str(text).context("PARAMS is not JSON")?;
+    anyhow::ensure!(value.is_object(), "PARAMS is not a JSON object, such as '{{\"name\":\"add\"}}'");
     Ok(value)
 }
 
@@ -133,6 +134,16 @@ mod tests {
         assert_eq!(kept, Some(json!({ "_meta": { "a": 1, "progressToken": 1 } })));
         let odd = json!({ "_meta": 1 });
         assert_eq!(sent("tools/call", Some(odd.clone())), Some(odd));
+    }
+
+    /// J2: the error for invalid parameters does not contain them.
+    #[test]
+    fn parameters_are_rejected_without_their_text() {
+        for text in ["hush", "[\"hush\"]", "\"hush\"", "{\"a\": hush}", "{\"hush\": 1} hush"] {
+            let error = format!("{:#}", object(text).unwrap_err());
+            assert!(error.starts_with("PARAMS is not"), "{error}");
+            assert!(!error.contains("hush"), "{error}");
+        }
     }
 
     #[test]

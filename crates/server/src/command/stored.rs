@@ -6,7 +6,7 @@ use std::{
 };
 
 use portcullis_client::{StartUrl, StoreListing, StoredToken, UnusableEntry};
-use portcullis_metadata::{Clock as _, EscapedText, SystemClock, UnixTime};
+use portcullis_metadata::{Clock as _, EscapedText, SystemClock, UnixTime, url_without_secrets};
 use serde::Serialize;
 
 use super::sign_in;
@@ -15,7 +15,11 @@ use crate::{cli, telemetry::timestamp};
 /// The end of the year 9999, after which RFC 3339 has no notation.
 const MAX_SHOWN_TIME: u64 = 253_402_300_799;
 
-/// A stored token, without secrets.
+/// The length of a client identifier and of a list of scopes as text, in characters. A server chooses both, and can choose
+/// them to push everything else out of the terminal.
+const MAX_SHOWN_CHARACTERS: usize = 512;
+
+/// A stored token, without secrets. The URLs have no query, which can hold one.
 #[derive(Serialize)]
 struct Entry {
     url: String,
@@ -94,7 +98,8 @@ fn listing(
 
 fn entry(stored: &StoredToken, now: UnixTime) -> Entry {
     let token = &stored.token;
-    let url = token.start_url().map_or_else(|| token.resource().as_str().to_owned(), ToString::to_string);
+    let resource = url_without_secrets(token.resource().url()).to_string();
+    let url = token.start_url().map_or_else(|| resource.clone(), ToString::to_string);
     let names = |scopes: &portcullis_metadata::Scopes| scopes.iter().map(str::to_owned).collect::<Vec<_>>();
     let state = match (token.is_expired(now), token.refresh_token()) {
         (false, _) => State::Valid,
@@ -104,7 +109,7 @@ fn entry(stored: &StoredToken, now: UnixTime) -> Entry {
     Entry {
         url,
         issuer: token.issuer().to_string(),
-        resource: token.resource().as_str().to_owned(),
+        resource,
         client_id: token.client_id().map(str::to_owned),
         scopes: token.scopes().map(names),
         missing_scopes: names(&token.ungranted_scopes()),
@@ -138,11 +143,11 @@ fn text(token: &Entry) -> String {
     let scopes = match token.scopes.as_deref() {
         None => "not stated".to_owned(),
         Some([]) => "none".to_owned(),
-        Some(scopes) => scopes.join(" "),
+        Some(scopes) => shortened(&scopes.join(" ")),
     };
     let missing = match token.missing_scopes.as_slice() {
         [] => String::new(),
-        missing => format!(" (not granted: {})", missing.join(" ")),
+        missing => format!(" (not granted: {})", shortened(&missing.join(" "))),
     };
     let expires = match token.expires_at {
         None => "not stated".to_owned(),
@@ -161,11 +166,31 @@ fn text(token: &Entry) -> String {
         EscapedText(&token.url),
         EscapedText(&token.issuer),
         EscapedText(&token.resource),
-        EscapedText(token.client_id.as_deref().unwrap_or("not stated")),
+        EscapedText(&shortened(token.client_id.as_deref().unwrap_or("not stated"))),
         shown(token.file.as_deref()),
     )
 }
 
+/// The first [`MAX_SHOWN_CHARACTERS`] of a text, and how many more it has.
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(MAX_SHOWN_CHARACTERS) {
+        None => text.to_owned(),
+        Some((end, _)) => format!("{}... ({} more characters)", &text[..end], text[end..].chars().count()),
+    }
+}
+
 fn shown(file: Option<&Path>) -> String {
     file.map_or_else(|| "in memory".to_owned(), |file| EscapedText(&file.display().to_string()).to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_texts_are_shortened() {
+        let longest = "é".repeat(MAX_SHOWN_CHARACTERS);
+        assert_eq!(shortened(&longest), longest);
+        assert_eq!(shortened(&format!("{longest}abc")), format!("{longest}... (3 more characters)"));
+    }
 }
