@@ -92,3 +92,29 @@ async fn doctor_reports_it() {
     assert_eq!(finished.code, Some(1), "{finished:?}");
     assert!(finished.stdout.contains("neither https nor http to loopback: introspection_endpoint"), "{finished:?}");
 }
+
+/// G9: metadata with more than 1,000 scopes or 32 authorization servers is rejected, and the error names the limit.
+#[tokio::test]
+async fn crowded_metadata_is_rejected() {
+    let scopes: Vec<String> = (0..20_000).map(|number| format!("s{number}")).collect();
+    let limit = "scopes_supported in the metadata has 20000 entries; at most 1000 are accepted";
+    let (peer, finished) = login(metadata_with("scopes_supported", json!(scopes))).await;
+    assert!(finished.stderr.contains(limit), "{finished:?}");
+    assert!(peer.requests("/register").is_empty());
+
+    let resource_with = |member: &'static str, value: Value| {
+        login(move |request| {
+            let mut metadata = request.resource_metadata(&format!("{}/mcp", request.base));
+            metadata[member] = value.clone();
+            request.is_for_resource_metadata("/mcp").then(|| request.json(metadata))
+        })
+    };
+    let (_, finished) = resource_with("scopes_supported", json!(scopes)).await;
+    assert!(finished.stderr.contains(limit), "{finished:?}");
+    assert_eq!(resource_with("scopes_supported", json!(scopes[..1_000])).await.1.code, Some(0));
+
+    let issuers: Vec<String> = (0..33).map(|number| format!("https://auth{number}.example")).collect();
+    let (_, finished) = resource_with("authorization_servers", json!(issuers)).await;
+    let limit = "authorization_servers in the metadata has 33 entries; at most 32 are accepted";
+    assert!(finished.stderr.contains(limit), "{finished:?}");
+}

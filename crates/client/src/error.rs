@@ -111,6 +111,16 @@ pub enum ClientError {
         /// The authorization server that the resource names.
         named: Issuer,
     },
+    /// A member of the metadata has too many entries. Nothing was sent to an authorization server after it was read.
+    #[error("{member} in the metadata has {count} entries; at most {limit} are accepted")]
+    MetadataTooLong {
+        /// The member.
+        member: &'static str,
+        /// The number of its entries.
+        count: usize,
+        /// The limit.
+        limit: usize,
+    },
     /// The authorization server does not support the flow.
     #[error(transparent)]
     UnsupportedServer(#[from] UnsupportedServer),
@@ -246,6 +256,7 @@ impl ClientError {
             Self::NoAuthorizationServer => "client.no_server",
             Self::AuthorizationServerNotListed { .. } => "client.server_not_listed",
             Self::ClientOfOtherServer { .. } => "client.other_server",
+            Self::MetadataTooLong { .. } => "client.metadata_too_long",
             Self::UnsupportedServer(error) => error.code(),
             Self::NoRegistration { .. } => "client.no_registration",
             Self::Registration(_) => "client.registration",

@@ -204,9 +204,20 @@ impl CredentialStore {
         Ok(ClientEntry(self.lock(Name::client(issuer, None, only_for), REQUEST_LOCK_TIMEOUT).await?))
     }
 
-    /// Whether a client is registered at the authorization server. False if the store cannot be read.
+    /// The first of these authorization servers at which a client is registered. None if the store cannot be read. Reads the
+    /// directory once.
+    pub(crate) fn first_known<'a>(&self, issuers: &'a [Issuer]) -> Option<&'a Issuer> {
+        let names = self.0.names(Name::CLIENTS).ok().filter(|names| !names.is_empty())?;
+        issuers.iter().find(|issuer| {
+            let prefix = Name::clients_of(issuer);
+            names.iter().any(|name| name.0.starts_with(&prefix))
+        })
+    }
+
+    /// Whether a client is registered at the authorization server.
+    #[cfg(test)]
     pub(crate) fn knows(&self, issuer: &Issuer) -> bool {
-        self.0.names(&Name::clients_of(issuer)).is_ok_and(|names| !names.is_empty())
+        self.first_known(std::slice::from_ref(issuer)).is_some()
     }
 
     /// The client with this identifier that is registered at the authorization server.

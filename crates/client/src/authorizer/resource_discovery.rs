@@ -11,6 +11,11 @@ use crate::{
     resource_challenge::ResourceChallenge, server::Server, token::dpop::DpopBinding,
 };
 
+/// The most scopes that metadata may list.
+const MAX_SCOPES: usize = 1_000;
+/// The most authorization servers that the metadata of a resource may list.
+const MAX_ISSUERS: usize = 32;
+
 impl Authorizer {
     /// Discovers the authorization server of a resource, and selects the parameters of the grant.
     ///
@@ -56,7 +61,7 @@ impl Authorizer {
     /// the resource's origin.
     ///
     /// # Errors
-    /// [`ClientError::Discovery`] when there is none, it is not valid, or it cannot be fetched.
+    /// [`ClientError::Discovery`] when there is none, it is not valid, or it cannot be fetched; [`ClientError::MetadataTooLong`].
     async fn fetch_resource_metadata(
         &self,
         start: &StartUrl,
@@ -64,12 +69,15 @@ impl Authorizer {
     ) -> Result<DiscoveredResource, ClientError> {
         let configured = self.settings.resource_metadata.as_ref();
         let found = self.discovery(start).protected_resource(start.url(), challenge.parameters(), configured).await;
-        match found {
+        let found = match found {
             Err(error @ DiscoveryError::NotFound(_)) if self.settings.revision_2025_03_26 => {
-                origin_as_server(start).ok_or(ClientError::Discovery(error))
+                origin_as_server(start).ok_or(ClientError::Discovery(error))?
             }
-            found => found.map_err(ClientError::Discovery),
-        }
+            found => found.map_err(ClientError::Discovery)?,
+        };
+        check_length("authorization_servers", found.metadata.authorization_servers.len(), MAX_ISSUERS)?;
+        check_length("scopes_supported", found.metadata.scopes_supported.len(), MAX_SCOPES)?;
+        Ok(found)
     }
 
     /// Selects one of the authorization servers that the resource lists. The client of the settings stays at the server at
@@ -82,7 +90,7 @@ impl Authorizer {
         let bound: Vec<&Issuer> =
             self.settings.credentials.iter().map(|held| &held.issuer).chain(&used_first).collect();
         let wanted = self.settings.authorization_server.as_ref();
-        let selected = selection::select_server(listed, wanted, &bound, |issuer| self.settings.store.knows(issuer));
+        let selected = selection::select_server(listed, wanted, &bound, |all| self.settings.store.first_known(all));
         match (&selected, &self.settings.client, &used_first, listed.first()) {
             (Err(ClientError::AuthorizationServerNotListed { issuer }), Some(client), Some(known), Some(named))
                 if issuer == known =>
@@ -97,14 +105,17 @@ impl Authorizer {
     /// none and has the default endpoints.
     ///
     /// # Errors
-    /// [`ClientError::Discovery`] when there is none, it is not valid, or it cannot be fetched.
+    /// [`ClientError::Discovery`] when there is none, it is not valid, or it cannot be fetched; [`ClientError::MetadataTooLong`].
     pub(super) async fn fetch_server_metadata(
         &self,
         start: &StartUrl,
         issuer: &Issuer,
     ) -> Result<AuthorizationServerMetadata, ClientError> {
         match self.discovery(start).authorization_server(issuer).await {
-            Ok(metadata) => Ok(metadata),
+            Ok(metadata) => {
+                check_length("scopes_supported", metadata.scopes_supported.as_ref().map_or(0, Vec::len), MAX_SCOPES)?;
+                Ok(metadata)
+            }
             Err(DiscoveryError::NotFound(_))
                 if self.settings.revision_2025_03_26 && issuer.url().origin() == start.url().origin() =>
             {
@@ -168,6 +179,12 @@ impl Authorizer {
     pub(super) fn policy(&self, start: &StartUrl) -> ChainPolicy {
         ChainPolicy::started_at(start.url(), self.settings.private_addresses)
     }
+}
+
+/// # Errors
+/// [`ClientError::MetadataTooLong`] when a member of metadata has more entries than the limit.
+fn check_length(member: &'static str, count: usize, limit: usize) -> Result<(), ClientError> {
+    if count > limit { Err(ClientError::MetadataTooLong { member, count, limit }) } else { Ok(()) }
 }
 
 /// The default of the 2025-03-26 revision: the resource's origin is its authorization server.

@@ -1,5 +1,7 @@
 //! Selects the authorization server and the scopes.
 
+use std::collections::HashSet;
+
 use portcullis_metadata::{Issuer, Scopes};
 
 use crate::{ClientError, offline_access::OFFLINE_ACCESS};
@@ -7,8 +9,8 @@ use crate::{ClientError, offline_access::OFFLINE_ACCESS};
 /// Selects one of the resource's authorization servers: `wanted`, else one that the caller has credentials for, else
 /// the first.
 ///
-/// `bound` are the servers of the caller's credentials. If there are any, no other server is used. `holds` returns
-/// whether a client is registered at a server.
+/// `bound` are the servers of the caller's credentials. If there are any, no other server is used. `first_known` returns the
+/// first server at which a client is registered; it is called at most once.
 ///
 /// # Errors
 /// [`ClientError::AuthorizationServerNotListed`] when the resource does not list the wanted server, or no server of the
@@ -17,7 +19,7 @@ pub(crate) fn select_server<'a>(
     listed: &'a [Issuer],
     wanted: Option<&Issuer>,
     bound: &[&Issuer],
-    holds: impl Fn(&Issuer) -> bool,
+    first_known: impl FnOnce(&'a [Issuer]) -> Option<&'a Issuer>,
 ) -> Result<&'a Issuer, ClientError> {
     let not_listed = |issuer: &Issuer| ClientError::AuthorizationServerNotListed { issuer: issuer.clone() };
     if let Some(issuer) = wanted {
@@ -26,7 +28,7 @@ pub(crate) fn select_server<'a>(
     if let Some(first) = bound.first() {
         return listed.iter().find(|&issuer| bound.contains(&issuer)).ok_or_else(|| not_listed(first));
     }
-    listed.iter().find(|issuer| holds(issuer)).or_else(|| listed.first()).ok_or(ClientError::NoAuthorizationServer)
+    first_known(listed).or_else(|| listed.first()).ok_or(ClientError::NoAuthorizationServer)
 }
 
 /// Selects the scopes to request: the challenge's, else all that the resource supports, else none. `offline_access` is
@@ -36,10 +38,7 @@ pub(crate) fn scopes_to_request(challenged: Option<&Scopes>, resource: &[String]
     let named = match challenged {
         Some(scopes) if !scopes.is_empty() => scopes.clone(),
         // Names that are not valid scopes are omitted.
-        _ => resource
-            .iter()
-            .filter_map(|name| Scopes::from_names([name.as_str()]).ok())
-            .fold(Scopes::empty(), |all, one| all.union(&one)),
+        _ => valid_scopes(resource.iter().map(String::as_str)),
     };
     with_offline_access(named, server)
 }
@@ -57,8 +56,13 @@ pub(crate) fn scopes_to_register(asked: &Scopes, resource: &[String], server: &[
     if asked.is_empty() {
         return Scopes::empty();
     }
-    let later = resource.iter().filter(|name| server.contains(name));
-    later.filter_map(|name| Scopes::from_names([name.as_str()]).ok()).fold(asked.clone(), |all, one| all.union(&one))
+    let known: HashSet<&str> = server.iter().map(String::as_str).collect();
+    asked.union(&valid_scopes(resource.iter().map(String::as_str).filter(|name| known.contains(name))))
+}
+
+/// The set of the names that are valid scopes.
+fn valid_scopes<'a>(names: impl Iterator<Item = &'a str>) -> Scopes {
+    Scopes::from_names(names.filter(|name| Scopes::is_name(name))).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -78,7 +82,7 @@ mod tests {
         let held = issuers(held);
         let (listed, bound) = (issuers(&["a", "b", "c"]), issuers(bound));
         let bound: Vec<&Issuer> = bound.iter().collect();
-        select_server(&listed, wanted.as_ref(), &bound, |issuer| held.contains(issuer))
+        select_server(&listed, wanted.as_ref(), &bound, |all| all.iter().find(|issuer| held.contains(issuer)))
             .map(Issuer::to_string)
             .map_err(|error| error.code())
     }

@@ -14,7 +14,7 @@ impl Name {
     /// The prefix of the names of all tokens.
     pub(super) const TOKENS: &str = "token-";
     /// The prefix of the names of all registrations.
-    const CLIENTS: &str = "client-";
+    pub(super) const CLIENTS: &str = "client-";
     /// The prefix of the names of all client bindings.
     const CLIENT_ISSUERS: &str = "issuer-of-client-";
 

@@ -72,6 +72,11 @@ impl Scopes {
         Ok(Self::from_valid_names(&mut on_heap))
     }
 
+    /// Returns whether a string is a valid scope name (RFC 6749 section 3.3).
+    pub fn is_name(name: &str) -> bool {
+        is_scope_name(name)
+    }
+
     /// Returns whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_none()
