@@ -46,7 +46,11 @@ async fn connect(
     let mut fetch_settings = FetchSettings::default();
     fetch_settings.ca_file = arguments.sign_in.ca_file.clone();
     let fetch = Arc::new(HttpFetch::new(fetch_settings)?);
-    let token_manager = Arc::new(token_manager(arguments, start, &fetch, &settings).await?);
+    let token_manager = tokio::select! {
+        token_manager = token_manager(arguments, start, &fetch, &settings) => Arc::new(token_manager?),
+        // Nothing was sent yet.
+        _ = signals.next() => return Ok(()),
+    };
     let bridge = Bridge::new(Arc::clone(&token_manager), fetch, settings);
     let stop = async {
         signals.next().await;

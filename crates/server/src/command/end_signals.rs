@@ -1,18 +1,39 @@
 //! [`EndSignals`]: the end of a client command by a signal, without the loss of a sign-in.
 
-use std::{future::Future, io, process::ExitCode, time::Duration};
+use std::{
+    future::Future,
+    io,
+    process::{self, ExitCode},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::Duration,
+};
 
 use portcullis_client::TokenManager;
 use tokio::{
+    runtime,
     signal::unix::{Signal, SignalKind, signal},
-    time::timeout,
+    time::{sleep, timeout},
 };
 
-/// SIGINT and SIGTERM.
+/// SIGINT and SIGTERM. A thread of its own ends the process if the command does not notice a signal within
+/// [`NOTICE_LIMIT`], because it computes or waits for a file.
 pub(crate) struct EndSignals {
+    signals: Signals,
+    /// Whether the command has received a signal, so that the thread leaves the end to it.
+    is_noticed: Arc<AtomicBool>,
+}
+
+struct Signals {
     interrupt: Signal,
     terminate: Signal,
 }
+
+/// The time in which the command must notice a signal.
+const NOTICE_LIMIT: Duration = Duration::from_millis(1_500);
 
 /// The limit of the wait for refreshes in progress.
 const REFRESH_LIMIT: Duration = Duration::from_secs(10);
@@ -25,16 +46,26 @@ impl EndSignals {
     /// # Errors
     /// Fails when the operating system does.
     pub(crate) fn listen() -> io::Result<Self> {
-        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+        let signals = Signals::listen()?;
+        let is_noticed = Arc::new(AtomicBool::new(false));
+        // The command's own runtime has one thread, which the command can block.
+        let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
+        let of_thread = {
+            let _context = runtime.enter();
+            Signals::listen()?
+        };
+        let noticed = Arc::clone(&is_noticed);
+        thread::Builder::new()
+            .name("signals".to_owned())
+            .spawn(move || runtime.block_on(end_if_unnoticed(of_thread, &noticed)))?;
+        Ok(Self { signals, is_noticed })
     }
 
     /// Waits for the next signal, and returns the exit code of a program that it ends.
     pub(crate) async fn next(&mut self) -> ExitCode {
-        let kind = tokio::select! {
-            _ = self.interrupt.recv() => SignalKind::interrupt(),
-            _ = self.terminate.recv() => SignalKind::terminate(),
-        };
-        ExitCode::from(u8::try_from(128 + kind.as_raw_value()).unwrap_or(u8::MAX))
+        let code = self.signals.next().await;
+        self.is_noticed.store(true, Ordering::Relaxed);
+        ExitCode::from(code)
     }
 
     /// Waits for the refresh requests that were sent, at most [`REFRESH_LIMIT`], or until the next signal: a server that
@@ -54,6 +85,30 @@ impl EndSignals {
             }
             _ = self.next() => {}
         }
+    }
+}
+
+impl Signals {
+    fn listen() -> io::Result<Self> {
+        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+    }
+
+    /// Waits for the next signal, and returns the exit code of a program that it ends.
+    async fn next(&mut self) -> u8 {
+        let kind = tokio::select! {
+            _ = self.interrupt.recv() => SignalKind::interrupt(),
+            _ = self.terminate.recv() => SignalKind::terminate(),
+        };
+        u8::try_from(128 + kind.as_raw_value()).unwrap_or(u8::MAX)
+    }
+}
+
+/// Waits for a signal, and ends the process if the command does not notice it in time.
+async fn end_if_unnoticed(mut signals: Signals, is_noticed: &AtomicBool) {
+    let code = signals.next().await;
+    sleep(NOTICE_LIMIT).await;
+    if !is_noticed.load(Ordering::Relaxed) {
+        process::exit(code.into());
     }
 }
 
