@@ -71,6 +71,24 @@ async fn signals_during_the_start() {
     }
 }
 
+/// J4: SIGTERM ends `connect` also while it is blocked in a read of a file that never ends.
+#[tokio::test]
+async fn a_signal_while_connect_is_blocked() {
+    let file = Scratch::path_for("client-secret");
+    assert!(Command::new("mkfifo").arg(file.as_str()).status().unwrap().success());
+    let store = Scratch::path_for("store");
+    let mut command = tokio::process::Command::from(portcullis_command(portcullis_program()));
+    command.args(["connect", "http://127.0.0.1:9/mcp", "--client-id", "me", "--client-secret-file", file.as_str()]);
+    command.args(["--auto-consent", "--store", store.as_str()]);
+    command.kill_on_drop(true).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+
+    let _pipe = timeout(TIMEOUT, open_when_read(file.path())).await.unwrap();
+    kill_process(Pid::from_raw(child.id().unwrap().cast_signed()).unwrap(), Signal::TERM).unwrap();
+    let status = timeout(TIMEOUT, child.wait()).await.unwrap().unwrap();
+    assert_eq!(status.code(), Some(143));
+}
+
 /// Opens a named pipe for writing when a process has opened it for reading.
 async fn open_when_read(path: &Path) -> pipe::Sender {
     loop {
