@@ -18,7 +18,7 @@ use tokio::{
 /// Returns a configuration with these lines at the top and without authorization.
 fn configuration(listen: &str) -> Scratch {
     let text = format!(
-        "{listen}\nbase_url = \"http://127.0.0.1:3000\"\n\
+        "{listen}\nstate_dir = \"off\"\nbase_url = \"http://127.0.0.1:3000\"\n\
          [[resource]]\nendpoint = \"/mcp\"\nauth = \"none\"\nupstream = \"demo\"\n"
     );
     Scratch::file("portcullis.toml", &text)

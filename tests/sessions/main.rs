@@ -22,4 +22,5 @@ mod revisions;
 mod sealed;
 mod stateless;
 mod streams;
+mod unusable_state;
 mod without_authorization;

@@ -59,6 +59,8 @@ impl<'a> Setup<'a> {
         let log = File::options().create(true).append(true).open(self.log())?;
         let mut command = portcullis_command(self.program);
         command.arg("serve").arg("--config").arg(&self.file);
+        // One process at a time uses a state directory.
+        command.env("STATE_DIRECTORY", self.file.with_extension("state"));
 
         // With a backtrace, every invalid signature would walk the stack, because josekit's errors contain one.
         command.env_remove("RUST_BACKTRACE").env_remove("RUST_LIB_BACKTRACE");

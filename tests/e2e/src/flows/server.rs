@@ -101,6 +101,8 @@ pub(crate) fn serve(program: &Path, folder: &Path, name: &str, configuration: &s
     fs::write(&file, configuration).with_context(|| format!("{} cannot be written", file.display()))?;
     let mut command = command(program);
     command.args(["serve", "--config"]).arg(file);
+    // One process at a time uses a state directory.
+    command.env("STATE_DIRECTORY", folder.join(format!("{name}-state")));
     Ok(command)
 }
 
