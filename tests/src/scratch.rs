@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     sync::atomic::{AtomicUsize, Ordering},
 };
@@ -17,13 +18,14 @@ impl Scratch {
         Self(std::env::temp_dir().join(format!("portcullis-{}-{number}-{name}", std::process::id())))
     }
 
-    /// Creates a file with this text.
+    /// Creates a file with this text that only its owner can read, because it may be a secret.
     ///
     /// # Panics
     /// Panics if the file cannot be written.
     pub fn file(name: &str, text: &str) -> Self {
         let scratch = Self::path_for(name);
         fs::write(&scratch.0, text).expect("a temporary file can be written");
+        fs::set_permissions(&scratch.0, fs::Permissions::from_mode(0o600)).expect("the file is mine");
         scratch
     }
 

@@ -15,6 +15,7 @@ mod rates;
 #[cfg(feature = "redis")]
 mod replicas;
 mod resources;
+mod secret_files;
 mod sessions;
 mod state_dir;
 #[cfg(test)]
@@ -149,7 +150,7 @@ impl Plan {
         warnings.extend(sessions::warnings(&config.session));
         let of_administrators = admin.iter().flatten().filter_map(|admin| admin.tls.as_ref());
         warnings.extend(tls::warnings(tls.iter().flatten().chain(of_administrators)));
-        warnings.extend(admin::warnings(config).iter().map(|text| Diagnostic::new(&KeyPath::default(), text)));
+        warnings.extend(secret_files::warnings(config).iter().map(|text| Diagnostic::new(&KeyPath::default(), text)));
         Some(Self {
             listen: config.listen,
             workers: workers?,

@@ -1,10 +1,6 @@
 //! The listener for administrators: validation of `[admin]`.
 
-use std::{
-    fs,
-    net::{IpAddr, SocketAddr},
-    os::unix::fs::PermissionsExt as _,
-};
+use std::net::{IpAddr, SocketAddr};
 
 use anyhow::{Context as _, ensure};
 use portcullis_guard::OriginPolicy;
@@ -12,7 +8,7 @@ use portcullis_metadata::Secret;
 use url::Url;
 
 use super::{TlsFiles, optional};
-use crate::config::{Admin, AdminListen, Config, Diagnostics, SecretSource};
+use crate::config::{Admin, AdminListen, Diagnostics, SecretSource};
 
 /// The minimum length of a token in characters.
 const MIN_TOKEN: usize = 32;
@@ -103,21 +99,6 @@ fn hosts(listen: &AdminListen, allowed: &[String], errors: &mut Diagnostics<'_>)
     }
     errors.take_all("allowed_hosts", allowed.iter().map(|host| hosts.clone().allow_host(host)))?;
     allowed.iter().try_fold(hosts, |hosts, host| hosts.allow_host(host)).ok()
-}
-
-/// Returns a warning for each file of a token that every user of this machine can read.
-pub(super) fn warnings(config: &Config) -> Vec<String> {
-    let sources = config.admin.iter().flat_map(|admin| {
-        let metrics_token = admin.metrics_token.as_ref().map(|source| ("admin.metrics_token", source));
-        [("admin.token", &admin.token)].into_iter().chain(metrics_token)
-    });
-    let readable = sources.filter_map(|(key, source)| {
-        let file = source.file()?;
-        let mode = fs::metadata(file).ok()?.permissions().mode();
-        (mode & 0o004 != 0)
-            .then(|| format!("{key}: every user of this machine can read {}; run `chmod 600` on it", file.display()))
-    });
-    readable.collect()
 }
 
 /// Returns the policy that accepts loopback hosts.
@@ -233,21 +214,5 @@ mod tests {
         assert!(error.contains("the same as admin.token"), "{error}");
         let error = plan_of("listen = \"127.0.0.1:9900\"\ntoken = { env = \"NO_SUCH_TOKEN\" }", TOKEN).err().unwrap();
         assert!(error.contains("NO_SUCH_TOKEN is not set"), "{error}");
-    }
-
-    /// J6: a token file that every user can read causes a warning.
-    #[test]
-    fn a_readable_token_file_causes_a_warning() {
-        Jail::expect_with(|jail| {
-            jail.create_file("token", TOKEN)?;
-            let text = "base_url = \"http://127.0.0.1:3000\"\nresource = []\n[admin]\nlisten = \"127.0.0.1:9900\"\n\
-                        token = { file = \"token\" }";
-            let config = from_text(text).unwrap();
-            for (mode, expected) in [(0o644, 1), (0o640, 0), (0o600, 0)] {
-                fs::set_permissions("token", fs::Permissions::from_mode(mode)).unwrap();
-                assert_eq!(warnings(&config).len(), expected, "{mode:o}");
-            }
-            Ok(())
-        });
     }
 }
