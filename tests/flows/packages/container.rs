@@ -39,12 +39,15 @@ async fn state_outside_of_a_volume_causes_a_warning() {
     }
 }
 
-/// E12: in the container image, the log says how to make the state directory writable.
+/// N4: in the container image, the error says how to make the state directory writable.
 #[tokio::test]
-async fn state_on_a_read_only_volume_causes_a_warning() {
-    let log = log_of_start("/proc/portcullis", "1").await;
-    assert!(log.contains("mount a volume there that its user can write"), "{log}");
-    assert!(!log.contains(NO_VOLUME), "{log}");
+async fn state_on_a_read_only_volume_prevents_the_start() {
+    let file = deploy("portcullis.toml");
+    let arguments = ["serve", "--config", file.to_str().unwrap(), "--listen", "127.0.0.1:0"];
+    let environment = [("STATE_DIRECTORY", "/proc/portcullis"), ("PORTCULLIS_CONTAINER", "1")];
+    let refused = Portcullis::run_with(&arguments, &environment).await;
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(refused.stderr.contains("mount a volume there that its user can write"), "{refused:?}");
 }
 
 /// Starts and stops the server with this state directory and value of `PORTCULLIS_CONTAINER`, and returns its log.
