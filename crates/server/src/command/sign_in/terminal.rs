@@ -39,7 +39,7 @@ pub(super) async fn line() -> Option<String> {
     .await
 }
 
-/// As [`line`], for a secret, which is not shown.
+/// As [`line()`], for a secret, which is not shown.
 pub(super) async fn hidden_line() -> Option<Secret> {
     read_with(|| rpassword::read_password().ok().map(Secret::new)).await
 }
