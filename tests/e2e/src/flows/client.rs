@@ -142,7 +142,8 @@ impl Client {
         if !opened.exists() {
             return Ok(None);
         }
-        self.act(name, action, &Url::parse(&fs::read_to_string(&opened)?)?).await.map(Some)
+        let url = authorization_url(&Url::parse(&fs::read_to_string(&opened)?)?).await?;
+        self.act(name, action, &url).await.map(Some)
     }
 
     /// Performs the user's action at this URL.
@@ -203,6 +204,16 @@ impl Client {
         }
         Ok(records)
     }
+}
+
+/// Returns the authorization URL to which the address that the program has opened redirects once.
+async fn authorization_url(one_time: &Url) -> anyhow::Result<Url> {
+    let addresses = one_time.socket_addrs(|| None)?;
+    let address = *addresses.iter().find(|address| address.is_ipv4()).or(addresses.first()).context("no address")?;
+    let response = portcullis_scenarios::Request::new("GET", one_time.path()).send(address).await;
+    let location =
+        response.header("location").with_context(|| format!("{one_time} does not redirect: {response:?}"))?;
+    Ok(Url::parse(location)?)
 }
 
 /// Returns the URL of a redirect to the client of an authorization request.
