@@ -3,7 +3,7 @@
 use std::{
     fmt::{Debug, Write},
     future::Future,
-    sync::{Arc, Mutex},
+    sync::{Arc, LazyLock, Mutex},
     time::Duration,
 };
 
@@ -11,7 +11,7 @@ use portcullis_discovery::Fetch;
 use portcullis_metadata::{AccessToken, ResourceUri};
 use portcullis_testkit::{ManualClock, ScriptedFetch, TestIssuer};
 use tokio::{runtime::Handle, task::yield_now};
-use tracing::{Event, Metadata, Subscriber, field::Field, span, subscriber};
+use tracing::{Dispatch, Event, Metadata, Subscriber, field::Field, span, subscriber};
 
 use crate::{IssuerSettings, TrustedIssuer, VerifiedToken, Verifier, VerifierSettings};
 
@@ -115,6 +115,10 @@ pub(crate) struct Logged(Arc<Mutex<Vec<String>>>);
 impl Logged {
     /// Records the log of this thread until the guard is dropped.
     pub(crate) fn here() -> (Self, subscriber::DefaultGuard) {
+        // While a single dispatcher exists, `tracing` asks only the thread that first reaches an event whether it is
+        // enabled, and another test's thread would answer no for all. With two, it asks every dispatcher.
+        static SECOND: LazyLock<Dispatch> = LazyLock::new(|| Dispatch::new(Logged::default()));
+        LazyLock::force(&SECOND);
         let logged = Self::default();
         (logged.clone(), subscriber::set_default(logged))
     }
