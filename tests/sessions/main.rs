@@ -22,5 +22,4 @@ mod revisions;
 mod sealed;
 mod stateless;
 mod streams;
-mod unusable_state;
 mod without_authorization;

@@ -26,6 +26,7 @@ pub(crate) use sink::dry_run;
 pub(crate) use verify::{Break, Report, verify};
 
 use std::{
+    path::Path,
     sync::{Arc, atomic::Ordering},
     thread::{self, Thread},
     time::Duration,
@@ -36,7 +37,6 @@ use portcullis_endpoint::EndedStream;
 use portcullis_guard::{Decision, DecisionSink};
 use portcullis_metadata::Clock;
 use portcullis_session::{EndReason, Session};
-use portcullis_store::StateDirectory;
 use tokio::{
     sync::oneshot,
     time::{Instant, sleep, timeout},
@@ -82,18 +82,15 @@ impl AuditTrail {
     /// They are chained with the configured key, or else with that of the state directory.
     ///
     /// # Errors
-    /// Fails when the sink cannot be opened, the keys in the state directory cannot be used, or the thread cannot be created.
+    /// Fails when the sink cannot be opened, or the thread cannot be created.
     pub(crate) fn start(
         settings: &AuditSettings,
-        state: Option<&StateDirectory>,
+        state_dir: Option<&Path>,
         workers: usize,
         clock: Arc<dyn Clock>,
     ) -> anyhow::Result<Self> {
         let opened = Target::open(&settings.target, settings.rotation).context("audit.target")?;
-        let keys = match &settings.keys {
-            Some(keys) => Some(keys.clone()),
-            None => key_source::of_state_dir(state)?,
-        };
+        let keys = settings.keys.clone().or_else(|| key_source::of_state_dir(state_dir));
         let key = keys.as_ref().and_then(ChainKeys::current).cloned();
         let audit = Audit::new(settings, workers, clock);
         let writer = Writer::new(Arc::clone(&audit.0), opened, key, settings.usage_interval);

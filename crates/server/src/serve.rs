@@ -27,7 +27,6 @@ mod sessions;
 mod shutdown;
 mod signals;
 mod state;
-mod state_directory;
 mod sweep;
 mod tls;
 mod worker;
@@ -59,7 +58,6 @@ pub(crate) use reload::ConfigSource;
 pub(crate) use signals::Signals;
 #[cfg(feature = "dev")]
 pub(crate) use signals::shutdown as shutdown_signal;
-pub(crate) use state_directory::{OpenedState, open as open_state_directory};
 
 /// The bound listeners.
 pub(crate) struct Listeners {
@@ -83,7 +81,6 @@ pub(crate) async fn serve(
     mut plan: Plan,
     source: Option<ConfigSource>,
     listeners: Listeners,
-    state: OpenedState,
     access: Arc<AccessLog>,
     audit: Option<AuditTrail>,
     Signals { shutdown, hangups }: Signals,
@@ -106,10 +103,9 @@ pub(crate) async fn serve(
         metrics: plan.admin.as_ref().map(|_| Metrics::new(plan.workers, &*clock)),
         traces: traces.as_ref().map(|export| export.traces().clone()),
     };
-    let mut kept = KeptSessions::open(&plan.session, state, Arc::clone(&clock) as _)?
+    let mut kept = KeptSessions::open(&plan.session, plan.state_dir.as_deref(), Arc::clone(&clock) as _)
         .share(plan.replicas.as_ref(), Arc::clone(&clock) as _)?;
     let (process, upstream_ender) = Process::new(&plan, clock, observers, &mut kept);
-    kept.end_unknown(&process.sessions, &plan);
     let state = ServerState::new(&plan, &process, None)?;
     process.upstream_ends.set_upstreams(state.upstreams());
     // If the plan cannot run, only its error is reported.

@@ -43,8 +43,7 @@ pub(crate) fn run(arguments: &cli::Demo, format: LogFormat) -> anyhow::Result<()
             let _ = stop.wait_for(|shutdown| *shutdown).await;
         }));
         let listeners = serve::Listeners { clients: listener, admin: None };
-        let state = serve::OpenedState::Off;
-        serve::serve(plan, None, listeners, state, AccessLog::start(format)?, None, signals).await?;
+        serve::serve(plan, None, listeners, AccessLog::start(format)?, None, signals).await?;
         idp.abort();
         Ok(())
     })

@@ -33,11 +33,8 @@ pub(crate) fn run(arguments: &cli::Serve, format: LogFormat) -> anyhow::Result<(
     for warning in &plan.warnings {
         tracing::warn!("{warning}");
     }
-    // Before the audit trail, which a process that is still ending may write.
-    let opened = runtime.block_on(serve::open_state_directory(&plan, signals.shutdown.clone()))?;
-    let Some(state) = opened else { return Ok(()) };
     let clock = Arc::new(SystemClock::new());
-    let start_audit = |audit| AuditTrail::start(audit, state.directory(), plan.workers, clock);
+    let start_audit = |audit| AuditTrail::start(audit, plan.state_dir.as_deref(), plan.workers, clock);
     let audit = plan.audit.as_ref().map(start_audit).transpose()?;
     let has_passed_socket = passed.is_some();
     let listener = passed.map_or_else(|| serve::bind(plan.listen, "--listen"), |passed| Ok(passed.into_listener()))?;
@@ -50,7 +47,7 @@ pub(crate) fn run(arguments: &cli::Serve, format: LogFormat) -> anyhow::Result<(
     };
     let served = runtime.block_on(async {
         let listeners = Listeners { clients: listener, admin };
-        serve::serve(plan, Some(source), listeners, state, AccessLog::start(format)?, audit, signals).await
+        serve::serve(plan, Some(source), listeners, AccessLog::start(format)?, audit, signals).await
     });
     served.map_err(|error| match error.downcast::<Diagnostic>() {
         Ok(found) => ConfigErrors(loaded.places.locate(vec![found])).into(),

@@ -44,22 +44,12 @@ pub(crate) fn keep_until_restart(running: &Config, new: &mut Config) -> Vec<Chan
 }
 
 fn keep_session(running: &Session, new: &mut Session) {
-    let Session {
-        idle_timeout,
-        lifetime,
-        max_total,
-        max_per_owner,
-        max_per_subject,
-        without_state,
-        keys,
-        ended_status: _,
-    } = running;
+    let Session { idle_timeout, lifetime, max_total, max_per_owner, max_per_subject, keys, ended_status: _ } = running;
     new.idle_timeout = *idle_timeout;
     new.lifetime = *lifetime;
     new.max_total = *max_total;
     new.max_per_owner = *max_per_owner;
     new.max_per_subject = *max_per_subject;
-    new.without_state = *without_state;
     keep_presence(keys, &mut new.keys);
 }
 
@@ -142,7 +132,6 @@ mod tests {
             ("session.max_total = 9", "session.max_total"),
             ("session.max_per_owner = 9", "session.max_per_owner"),
             ("session.max_per_subject = 900", "session.max_per_subject"),
-            ("session.without_state = 'reject_ends'", "session.without_state"),
             ("session.keys = [{ env = 'K' }]", "session.keys[0].env"),
             ("limits.max_token = 9", "limits.max_token"),
             ("limits.max_connections = 9", "limits.max_connections"),

@@ -23,8 +23,6 @@ pub(crate) struct Session {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(example = 1000)]
     pub(crate) max_per_subject: Option<usize>,
-    /// What happens if the state directory cannot be used.
-    pub(crate) without_state: WithoutState,
     /// The status of a request for an ended session by its owner: 400 or 404.
     pub(crate) ended_status: u16,
     /// The keys that seal session identifiers, the key of new identifiers first. Default: those of the state directory.
@@ -41,20 +39,8 @@ impl Default for Session {
             max_total: SessionSettings::DEFAULT_MAX_TOTAL,
             max_per_owner: SessionSettings::DEFAULT_MAX_PER_OWNER,
             max_per_subject: None,
-            without_state: WithoutState::Refuse,
             ended_status: 400,
             keys: None,
         }
     }
-}
-
-/// What the server does if the state directory cannot be used.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum WithoutState {
-    /// It does not start.
-    #[default]
-    Refuse,
-    /// It starts, ends all earlier sessions, and confirms no end of a session.
-    RejectEnds,
 }

@@ -1,23 +1,21 @@
 //! What outlives the process: the session keys and the journal of ends and last uses.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use portcullis_metadata::Clock;
-use portcullis_session::{
-    EndReason, EndScope, EndTicket, LastUse, SessionEnd, SessionJournal, SessionObserver, SessionSettings, SessionStore,
-};
+use portcullis_session::{SessionJournal, SessionObserver, SessionSettings, SessionStore};
 use portcullis_store::{FileJournal, Recovered, Retention, StateDirectory, StateError};
 use tokio::time::timeout;
 
 use super::replicas::Replicas;
 use crate::{
-    config::WithoutState,
     container::{is_container, is_on_volume},
-    plan::{Plan, ReplicasPlan, SessionPlan},
-    serve::{
-        state_directory::{OpenedState, refusal},
-        sweep::every,
-    },
+    plan::{ReplicasPlan, SessionPlan},
+    serve::sweep::every,
 };
 
 /// The settings of the session store, and its records outside the process.
@@ -30,7 +28,7 @@ pub(crate) struct KeptSessions {
     recovered: Recovered,
     /// The state directory.
     directory: Option<PathBuf>,
-    /// Why the state directory cannot be used. No end is then confirmed, unless replicas know it.
+    /// Why the state directory cannot be used.
     error: Option<StateError>,
 }
 
@@ -43,25 +41,14 @@ impl KeptSessions {
         Self { settings, keeps_keys, journal: None, replicas: None, recovered, directory: None, error: None }
     }
 
-    /// Reads the state directory.
-    ///
-    /// # Errors
-    /// Fails if it cannot be used, unless [`WithoutState::RejectEnds`] permits that.
-    pub(crate) fn open(plan: &SessionPlan, state: OpenedState, clock: Arc<dyn Clock>) -> anyhow::Result<Self> {
+    /// Opens the state directory. If it cannot be used, everything is kept in memory.
+    pub(crate) fn open(plan: &SessionPlan, directory: Option<&Path>, clock: Arc<dyn Clock>) -> Self {
         let mut kept = Self::in_memory(plan);
-        let opened = match state {
-            OpenedState::Off => return Ok(kept),
-            OpenedState::Unusable(error) => Err(error),
-            OpenedState::Directory(directory) => kept.open_journal(directory, clock),
-        };
-        match opened {
-            Ok(()) => Ok(kept),
-            Err(error) if plan.without_state == WithoutState::RejectEnds => {
-                kept.error = Some(error);
-                Ok(kept)
-            }
-            Err(error) => Err(refusal(&error)),
+        if let Some(directory) = directory {
+            kept.error = kept.open_directory(directory, clock).err();
+            kept.directory = Some(directory.to_owned());
         }
+        kept
     }
 
     /// Shares the sessions with other replicas.
@@ -73,12 +60,17 @@ impl KeptSessions {
         Ok(self)
     }
 
-    /// Logs if the state directory cannot be used, or does not outlive the container.
+    /// Logs a warning if the state directory cannot be used, or does not outlive the container.
     pub(crate) fn warn(&self) {
         if let Some(error) = &self.error {
-            tracing::error!(
+            let fix = if is_container() {
+                "in a container, mount a volume there that its user can write, or set state_dir = \"off\""
+            } else {
+                "or set state_dir to another directory"
+            };
+            tracing::warn!(
                 error.code = error.code(),
-                "earlier sessions have ended, and no end of a session is confirmed: {error}"
+                "sessions are kept in memory and end with this process: {error}; {fix}"
             );
         } else if let Some(directory) =
             self.directory.as_deref().filter(|directory| is_container() && !is_on_volume(directory))
@@ -90,8 +82,8 @@ impl KeptSessions {
         }
     }
 
-    fn open_journal(&mut self, directory: StateDirectory, clock: Arc<dyn Clock>) -> Result<(), StateError> {
-        self.directory = Some(directory.path().to_owned());
+    fn open_directory(&mut self, directory: &Path, clock: Arc<dyn Clock>) -> Result<(), StateError> {
+        let directory = StateDirectory::open(directory)?;
         let generated = if self.keeps_keys { None } else { Some(directory.session_keys()?) };
         let retention = Retention { lifetime: self.settings.lifetime, idle_timeout: self.settings.idle_timeout };
         let (journal, recovered) = FileJournal::open(directory, retention, clock)?;
@@ -107,23 +99,11 @@ impl KeptSessions {
         let journal: Arc<dyn SessionJournal> = match (&self.replicas, &self.journal) {
             (Some(replicas), file) => replicas.journal(file.clone()),
             (None, Some(file)) => Arc::clone(file) as _,
-            (None, None) if self.error.is_some() => Arc::new(Unrecordable),
             (None, None) => Arc::new(()),
         };
         let sessions = SessionStore::with_journal(self.settings.clone(), clock, observer, journal);
         std::mem::take(&mut self.recovered).import_into(&sessions);
         sessions
-    }
-
-    /// If ended sessions are not known, ends all earlier ones: an identifier from before this start is not accepted.
-    pub(crate) fn end_unknown(&self, sessions: &SessionStore, plan: &Plan) {
-        if self.error.is_none() || self.replicas.is_some() {
-            return;
-        }
-        for resource in &plan.resources {
-            // Nothing waits for the record, which fails.
-            drop(sessions.end_scope(EndScope::Resource(&resource.metadata.resource), EndReason::Overflow));
-        }
     }
 
     /// Returns whether sessions continue after this process.
@@ -140,17 +120,6 @@ impl KeptSessions {
     pub(crate) fn replicas(&self) -> Option<&Replicas> {
         self.replicas.as_ref()
     }
-}
-
-/// A journal that can record nothing, so that no end is confirmed.
-struct Unrecordable;
-
-impl SessionJournal for Unrecordable {
-    fn record(&self, _end: &SessionEnd) -> EndTicket {
-        EndTicket::failed()
-    }
-
-    fn record_last_uses(&self, _uses: &[LastUse]) {}
 }
 
 /// Records last uses until the task is aborted.
