@@ -15,7 +15,7 @@ use zeroize::Zeroizing;
 use crate::error::StateError;
 
 const LOCK: &str = "lock";
-const KEYS: &str = "session-keys";
+pub(crate) const KEYS: &str = "session-keys";
 /// The maximum size of a file with keys, in bytes.
 const MAX_KEYS: usize = 16 * 1024;
 
@@ -58,15 +58,18 @@ impl StateDirectory {
         &self.path
     }
 
+    /// Returns whether [`session_keys`](Self::session_keys) has generated a key before, or an operator has added one.
+    pub fn has_session_keys(&self) -> bool {
+        self.path.join(KEYS).exists()
+    }
+
     /// Returns the session keys. The first call generates one and stores it.
     ///
     /// # Errors
     /// Fails if the file cannot be read or written, is too large, if other users can access it, or if its keys cannot be used.
     pub fn session_keys(&self) -> Result<SessionKeys, StateError> {
         let (path, text) = self.keys(KEYS)?;
-        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-        let keys: Result<Vec<_>, _> = lines.map(|secret| SessionKey::derive(secret.as_bytes())).collect();
-        keys.and_then(SessionKeys::new).map_err(|error| StateError::Keys { path, error })
+        parse_keys(path, &text)
     }
 
     /// Returns the content of the file [`AUDIT_KEY`](Self::AUDIT_KEY): the secret for the chain of an audit trail, and
@@ -105,7 +108,13 @@ impl StateDirectory {
     }
 }
 
-fn read_keys(path: &Path, file: &File) -> Result<Zeroizing<String>, StateError> {
+pub(crate) fn parse_keys(path: PathBuf, text: &str) -> Result<SessionKeys, StateError> {
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let keys: Result<Vec<_>, _> = lines.map(|secret| SessionKey::derive(secret.as_bytes())).collect();
+    keys.and_then(SessionKeys::new).map_err(|error| StateError::Keys { path, error })
+}
+
+pub(crate) fn read_keys(path: &Path, file: &File) -> Result<Zeroizing<String>, StateError> {
     let metadata = file.metadata().map_err(StateError::io(path))?;
     if metadata.mode() & 0o077 != 0 {
         return Err(StateError::Exposed { path: path.to_owned() });

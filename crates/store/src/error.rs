@@ -38,14 +38,24 @@ pub enum StateError {
         path: PathBuf,
     },
     /// The file has another format.
-    #[error("{} was written by another version; move it away", path.display())]
+    #[error("{} was written by another version or is damaged; use the version that wrote it, or move it away, which ends all sessions that were opened before", path.display())]
     Format {
         /// The path.
         path: PathBuf,
     },
     /// The file is larger than any that this version writes.
-    #[error("{} is too large; move it away", path.display())]
+    #[error("{} is too large; move it away, which ends all sessions that were opened before", path.display())]
     TooLarge {
+        /// The path.
+        path: PathBuf,
+    },
+    /// The file lacks records that were in it.
+    #[error(
+        "{} is damaged: a line before its end cannot be read; restore it from a backup, or move it away, which ends all sessions that \
+         were opened before",
+        path.display()
+    )]
+    Damaged {
         /// The path.
         path: PathBuf,
     },
@@ -72,6 +82,7 @@ impl StateError {
             Self::Exposed { .. } => "state.exposed",
             Self::Format { .. } => "state.format",
             Self::TooLarge { .. } => "state.too_large",
+            Self::Damaged { .. } => "state.damaged",
             Self::Keys { .. } => "state.keys",
             Self::NoRandomness => "state.no_randomness",
         }

@@ -21,8 +21,8 @@ use crate::{
     retention::Retention,
 };
 
-const ENDS: &str = "session-ends";
-const USES: &str = "session-uses";
+pub(crate) const ENDS: &str = "session-ends";
+pub(crate) const USES: &str = "session-uses";
 
 /// Keeps the ends of sessions and their last uses in a [`StateDirectory`].
 ///
@@ -55,20 +55,34 @@ impl Recovered {
 impl FileJournal {
     /// Opens the files of a directory and starts the writer thread. Expired records are removed.
     ///
+    /// `unknown` is the end that a journal without a file of ends begins with: if the directory was replaced, or the file was moved away,
+    /// the ends of earlier processes are not known, and their sessions must not continue if the keys are still in use. `None` if there
+    /// can be no such sessions, or their ends are known elsewhere.
+    ///
     /// # Errors
-    /// Fails if a file cannot be read or written, has another format, or if the thread cannot be created.
+    /// Fails if a file cannot be read or written, has another format, or is damaged, or if the thread cannot be created.
     pub fn open(
         directory: StateDirectory,
         retention: Retention,
         clock: Arc<dyn Clock>,
+        unknown: Option<SessionEnd>,
     ) -> Result<(Self, Recovered), StateError> {
         let now = clock.now();
+        let first = || {
+            if unknown.is_some() {
+                tracing::warn!(
+                    state.directory = %directory.path().display(),
+                    "the state directory has no record of ended sessions, so that all sessions opened before now have ended"
+                );
+            }
+            unknown.into_iter().collect()
+        };
         // The rewritten file has no end that would never expire.
         let limited = |end: SessionEnd| end.limited_to(Retention::latest_end(now));
-        let (ends_file, ends) = LogFile::open(&directory, ENDS, |ends| {
-            needed_ends(ends.into_iter().filter_map(limited), retention.oldest_end(now))
-        })?;
-        let (uses_file, uses) = LogFile::open(&directory, USES, |uses| needed_uses(uses, retention.oldest_use(now)))?;
+        let needed = |ends: Vec<_>| needed_ends(ends.into_iter().filter_map(limited), retention.oldest_end(now));
+        let (ends_file, ends) = LogFile::open(&directory, ENDS, first, needed)?;
+        let needed = |uses| needed_uses(uses, retention.oldest_use(now));
+        let (uses_file, uses) = LogFile::open(&directory, USES, Vec::new, needed)?;
         let queue = Arc::<Queue>::default();
         let failed_to_start = StateError::io(directory.path());
         let writer =

@@ -3,6 +3,7 @@
 mod compaction;
 mod directory;
 mod error;
+mod examination;
 mod journal;
 mod limit_use;
 mod log_file;

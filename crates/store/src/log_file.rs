@@ -1,6 +1,6 @@
 //! [`LogFile`]: a file to which records are appended, one per line.
 
-mod format;
+pub(crate) mod format;
 
 use std::{
     fs::File,
@@ -65,17 +65,19 @@ impl Replacement {
 }
 
 impl LogFile {
-    /// Opens a file, or creates it. Rewrites it with the records that `needed` keeps, and returns them.
+    /// Opens a file, or creates it with the records of `first`; an empty file counts as missing. Rewrites it with the records that
+    /// `needed` keeps, and returns them.
     ///
     /// # Errors
-    /// Fails if the file cannot be read or written, has another format, or is too large.
+    /// Fails if the file cannot be read or written, has another format, is too large, or is damaged.
     pub(crate) fn open<R: Record>(
         directory: &StateDirectory,
         name: &str,
+        first: impl FnOnce() -> Vec<R>,
         needed: impl FnOnce(Vec<R>) -> Vec<R>,
     ) -> Result<(Self, Vec<R>), StateError> {
         let path = directory.path().join(name);
-        let records = needed(format::read(&path)?);
+        let records = needed(format::read(&path)?.unwrap_or_else(first));
         let replaced = directory.replace(&path, format::content(&records).as_bytes()).map_err(io::Error::from);
         let file = replaced.and_then(|()| Self::open_existing(&path)).map_err(StateError::io(&path))?;
         Ok((file, records))
@@ -144,7 +146,7 @@ impl LogFile {
             return Ok(());
         }
         self.rewritten_length = self.length;
-        let records = needed(format::read(&self.path)?);
+        let records = needed(format::read(&self.path)?.unwrap_or_default());
         let replaced = directory.replace(&self.path, format::content(&records).as_bytes());
         self.finish_replacement(replaced).map_err(StateError::io(&self.path))
     }
@@ -190,7 +192,7 @@ mod tests {
     }
 
     fn open(directory: &StateDirectory) -> (LogFile, Vec<LastUse>) {
-        LogFile::open(directory, "log", |records| records).unwrap()
+        LogFile::open(directory, "log", Vec::new, |records| records).unwrap()
     }
 
     /// E12: what was appended is read after a restart. A line that a crash has cut off is ignored.
@@ -225,7 +227,7 @@ mod tests {
         let path = directory.path().join("log");
         for (text, expected) in [("", None), ("portcullis session uses, form 2\n", Some("state.format"))] {
             fs::write(&path, text).unwrap();
-            let opened = LogFile::open::<LastUse>(&directory, "log", |records| records);
+            let opened = LogFile::open::<LastUse>(&directory, "log", Vec::new, |records| records);
             assert_eq!(opened.err().map(|error| error.code()), expected, "{text}");
         }
     }

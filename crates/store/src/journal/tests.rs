@@ -19,7 +19,7 @@ fn after(seconds: u64) -> UnixTime {
 }
 
 fn open(path: &Path, clock: &Arc<ManualClock>) -> (FileJournal, Recovered) {
-    FileJournal::open(StateDirectory::open(path).unwrap(), RETENTION, Arc::clone(clock) as _).unwrap()
+    FileJournal::open(StateDirectory::open(path).unwrap(), RETENTION, Arc::clone(clock) as _, None).unwrap()
 }
 
 fn end(session: u8, created: u64) -> SessionEnd {
@@ -81,8 +81,8 @@ async fn failures_are_not_confirmed() {
     let parent = tempfile::tempdir().unwrap();
     let clock: Arc<dyn Clock> = Arc::<ManualClock>::default();
     let directory = StateDirectory::open(parent.path()).unwrap();
-    let (mut ends_file, _) = LogFile::open::<SessionEnd>(&directory, ENDS, |ends| ends).unwrap();
-    let (uses_file, _) = LogFile::open::<LastUse>(&directory, USES, |uses| uses).unwrap();
+    let (mut ends_file, _) = LogFile::open::<SessionEnd>(&directory, ENDS, Vec::new, |ends| ends).unwrap();
+    let (uses_file, _) = LogFile::open::<LastUse>(&directory, USES, Vec::new, |uses| uses).unwrap();
     let writable = std::mem::replace(&mut ends_file, LogFile::read_only(parent.path().join(ENDS)));
     let queue = Arc::<Queue>::default();
     let mut writer = Writer { queue, directory, retention: RETENTION, clock, ends_file, uses_file, is_failing: false };
@@ -137,7 +137,7 @@ async fn a_store_continues_after_a_restart() {
     let start = || {
         let directory = StateDirectory::open(parent.path()).unwrap();
         let settings = SessionSettings::new(directory.session_keys().unwrap());
-        let (journal, recovered) = FileJournal::open(directory, RETENTION, Arc::clone(&clock) as _).unwrap();
+        let (journal, recovered) = FileJournal::open(directory, RETENTION, Arc::clone(&clock) as _, None).unwrap();
         let store = SessionStore::with_journal(settings, Arc::clone(&clock) as _, Arc::new(()), Arc::new(journal));
         recovered.import_into(&store);
         store
@@ -161,4 +161,36 @@ async fn a_store_continues_after_a_restart() {
     let resolve = |identifier: &str| store.resolve(&target, owner, &scopes, identifier.as_bytes());
     assert!(resolve(&kept_identifier).is_ok());
     assert_eq!(resolve(&gone_identifier).unwrap_err(), ResolveError::Ended);
+}
+
+/// E12, N4: a journal whose file of ends is missing or empty begins with the end of all earlier sessions, which survives a crash. One
+/// with a damaged file is an error.
+#[tokio::test]
+async fn unknown_ends_end_all_sessions() {
+    let parent = tempfile::tempdir().unwrap();
+    let clock = Arc::<ManualClock>::default();
+    let floor = SessionEnd::Floor { scope: None, created: after(1) };
+    let open = || {
+        let directory = StateDirectory::open(parent.path()).unwrap();
+        FileJournal::open(directory, RETENTION, Arc::clone(&clock) as _, Some(floor))
+    };
+    let path = parent.path().join(ENDS);
+    for _ in 0..2 {
+        let (journal, recovered) = open().unwrap();
+        assert_eq!(recovered.ends, [floor]);
+        assert_eq!(journal.record(&end(1, 2)).await, Ok(()));
+        drop(journal);
+        assert_eq!(open().unwrap().1.ends, [floor, end(1, 2)], "a file with ends is used");
+        fs::write(&path, "").unwrap();
+    }
+    let (journal, _) = open().unwrap();
+    assert_eq!(journal.record(&end(1, 2)).await, Ok(()));
+    drop(journal);
+    let text = fs::read_to_string(&path).unwrap();
+    let mut lines: Vec<_> = text.lines().collect();
+    lines[1] = "damaged";
+    fs::write(&path, lines.join("\n")).unwrap();
+    assert_eq!(open().err().map(|error| error.code()), Some("state.damaged"));
+    fs::write(&path, format!("{text}cut off")).unwrap();
+    assert_eq!(open().unwrap().1.ends, [floor, end(1, 2)]);
 }
