@@ -7,7 +7,6 @@ mod administration;
 mod chain;
 mod chunk;
 mod key;
-mod key_source;
 mod record;
 mod rotation;
 mod settings;
@@ -22,11 +21,10 @@ pub(crate) use administration::{AdminAction, AdminPeer};
 pub(crate) use chain::{ChainKeys, Head};
 pub(crate) use rotation::Rotation;
 pub(crate) use settings::AuditSettings;
-pub(crate) use sink::dry_run;
+pub(crate) use sink::{check_chain, dry_run};
 pub(crate) use verify::{Break, Report, verify};
 
 use std::{
-    path::Path,
     sync::{Arc, atomic::Ordering},
     thread::{self, Thread},
     time::Duration,
@@ -42,7 +40,7 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-use crate::telemetry::Effect;
+use crate::{config::WithoutChain, telemetry::Effect};
 use key::UsageKey;
 use sink::Target;
 use state::State;
@@ -79,19 +77,27 @@ pub(crate) struct AuditTrail {
 
 impl AuditTrail {
     /// Opens the sink and starts the thread that writes to it. Records come from `workers` threads and the control runtime.
-    /// They are chained with the configured key, or else with that of the state directory.
+    /// They are chained with the first of `keys`; without, they are not chained.
     ///
     /// # Errors
-    /// Fails when the sink cannot be opened, or the thread cannot be created.
+    /// Fails when the sink cannot be opened, its chain cannot be continued and nothing else is configured, or the thread cannot be
+    /// created.
     pub(crate) fn start(
         settings: &AuditSettings,
-        state_dir: Option<&Path>,
+        keys: Option<&ChainKeys>,
         workers: usize,
         clock: Arc<dyn Clock>,
     ) -> anyhow::Result<Self> {
+        let key = keys.and_then(ChainKeys::current).cloned();
+        if key.is_some()
+            && let Err(error) = check_chain(&settings.target)
+        {
+            if settings.without_chain == WithoutChain::Refuse {
+                return Err(error);
+            }
+            tracing::warn!("a new chain of audit records begins: {error:#}");
+        }
         let opened = Target::open(&settings.target, settings.rotation).context("audit.target")?;
-        let keys = settings.keys.clone().or_else(|| key_source::of_state_dir(state_dir));
-        let key = keys.as_ref().and_then(ChainKeys::current).cloned();
         let audit = Audit::new(settings, workers, clock);
         let writer = Writer::new(Arc::clone(&audit.0), opened, key, settings.usage_interval);
         let (ended, done) = oneshot::channel();

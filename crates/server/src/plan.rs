@@ -139,6 +139,9 @@ impl Plan {
         let resources = resources::plan(config, &sound_url, &issuers, &sound_limits, errors);
         let origins = resources::origins(&config.resource.iter().collect::<Vec<_>>(), &sound_url);
         let audit = optional(config.audit.as_ref(), |audit| audit::plan(audit, &mut errors.table("audit")));
+        if let (Some(Some(settings)), Some(directory)) = (&audit, &state_dir) {
+            audit::check_key(settings, directory.as_deref(), config.state_dir.as_deref(), errors);
+        }
         let traces = optional(config.traces.as_ref(), |traces| traces::plan(traces, &mut errors.table("traces")));
         let admin =
             optional(config.admin.as_ref(), |admin| admin::plan(admin, config.listen, &mut errors.table("admin")));

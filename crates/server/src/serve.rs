@@ -13,6 +13,7 @@ mod file_limit;
 mod file_versions;
 mod forwarded_headers;
 mod health;
+mod kept;
 mod legacy_calls;
 mod limit_exchange;
 mod listener;
@@ -27,6 +28,7 @@ mod sessions;
 mod shutdown;
 mod signals;
 mod state;
+mod state_directory;
 mod sweep;
 mod tls;
 mod worker;
@@ -38,13 +40,12 @@ use arc_swap::ArcSwap;
 use portcullis_metadata::SystemClock;
 use portcullis_verifier::LimitHasher;
 
-use crate::{audit::AuditTrail, metrics::Metrics, plan::Plan, telemetry::AccessLog, traces::TraceExport};
+use crate::{metrics::Metrics, plan::Plan, telemetry::AccessLog, traces::TraceExport};
 use admin::AdminServer;
 use background::{BackgroundTasks, TaskInputs};
 use changed_files::ChangedFiles;
 use observers::Observers;
 use reload::Reloader;
-use sessions::kept::KeptSessions;
 use shutdown::Shutdown;
 use state::{Process, ServerState};
 use tls::Tls;
@@ -52,6 +53,7 @@ use worker_pool::WorkerPool;
 
 pub(crate) use admin::AdminListener;
 pub(crate) use dry_run::runnable_plan;
+pub(crate) use kept::Kept;
 pub(crate) use listener::{PassedListener, bind};
 pub(crate) use own_response::REFUSED;
 pub(crate) use reload::ConfigSource;
@@ -82,7 +84,7 @@ pub(crate) async fn serve(
     source: Option<ConfigSource>,
     listeners: Listeners,
     access: Arc<AccessLog>,
-    audit: Option<AuditTrail>,
+    Kept { sessions, audit }: Kept,
     Signals { shutdown, hangups }: Signals,
 ) -> anyhow::Result<()> {
     // Process: the listener, the limit of open files.
@@ -103,8 +105,7 @@ pub(crate) async fn serve(
         metrics: plan.admin.as_ref().map(|_| Metrics::new(plan.workers, &*clock)),
         traces: traces.as_ref().map(|export| export.traces().clone()),
     };
-    let mut kept = KeptSessions::open(&plan.session, plan.state_dir.as_deref(), Arc::clone(&clock) as _)
-        .share(plan.replicas.as_ref(), Arc::clone(&clock) as _)?;
+    let mut kept = sessions.share(plan.replicas.as_ref(), Arc::clone(&clock) as _)?;
     let (process, upstream_ender) = Process::new(&plan, clock, observers, &mut kept);
     let state = ServerState::new(&plan, &process, None)?;
     process.upstream_ends.set_upstreams(state.upstreams());
@@ -112,7 +113,7 @@ pub(crate) async fn serve(
     if let Some(shortage) = shortage {
         shortage.warn();
     }
-    kept.warn();
+    kept.report();
     state.spawn_key_refresh();
     let tls = plan.tls.as_ref().map(|files| Tls::measured(files, process.observers.metrics.as_deref())).transpose()?;
     let state = Arc::new(ArcSwap::from_pointee(state));
@@ -121,7 +122,7 @@ pub(crate) async fn serve(
     let files = ChangedFiles::new(&plan, tls.clone(), process.sessions.clone());
     let contents = std::mem::take(&mut plan.contents);
     let admin = listeners.admin.zip(plan.admin.as_ref());
-    let (reopener, max_connections) = (audit.as_ref().map(AuditTrail::reopener), plan.limits.max_connections);
+    let (reopener, max_connections) = (audit.as_ref().map(|trail| trail.reopener()), plan.limits.max_connections);
     let inputs = TaskInputs {
         upstream_ender,
         reloader: Reloader::new(Arc::clone(&state), source, reopener, files, contents, max_connections),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{chain::ChainKeys, rotation::Rotation};
-use crate::config::AuditTarget;
+use crate::config::{AuditTarget, WithoutChain};
 
 /// The validated settings of the audit trail.
 #[derive(Clone, Debug)]
@@ -18,4 +18,6 @@ pub(crate) struct AuditSettings {
     pub(crate) rotation: Rotation,
     /// The configured keys of the chain.
     pub(crate) keys: Option<ChainKeys>,
+    /// What happens if there is no key, or the chain cannot be continued.
+    pub(crate) without_chain: WithoutChain,
 }

@@ -10,7 +10,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::Context as _;
+use anyhow::{Context as _, anyhow, ensure};
 use portcullis_files::directory_of;
 use portcullis_metadata::UnixTime;
 use rustix::{fs::OFlags, io::Errno};
@@ -185,7 +185,7 @@ impl Opened {
         let file = OpenOptions::new().append(true).create(true).mode(0o600).custom_flags(no_wait).open(path)?;
         let metadata = file.metadata()?;
         let length = if metadata.is_file() { metadata.len() } else { 0 };
-        let Tail { head, torn, needs_newline } = Tail::read(path)?;
+        let Tail { head, torn, needs_newline, .. } = Tail::read(path)?;
         let begun = if length > 0 { first_time(path) } else { None };
         Ok((Self { file, needs_newline, length, begun }, Opening { has_records: length > 0, torn, head }))
     }
@@ -223,6 +223,36 @@ fn has_no_reader(error: &io::Error) -> bool {
     error.raw_os_error() == Some(Errno::NXIO.raw_os_error())
 }
 
+/// Checks that the chain of a target can be continued: its file, and the newest rotated one, can be read, and the file has records of a
+/// chain if it has any. A target that does not exist, or is not a file, begins a chain.
+///
+/// # Errors
+/// Fails otherwise. The message begins with the key and ends with the fix.
+pub(crate) fn check_chain(target: &AuditTarget) -> anyhow::Result<()> {
+    const FIX: &str = "or set audit.without_chain = \"write\" to begin a new chain";
+    let AuditTarget::File(path) = target else { return Ok(()) };
+    if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
+        return Ok(());
+    }
+    let tail = match Tail::read(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Tail::default()),
+        other => other,
+    };
+    let shown = path.display();
+    let tail = tail.map_err(|error| anyhow!("audit.target: {shown} cannot be read: {error}; let this process read it, {FIX}"))?;
+    ensure!(
+        !tail.is_unchained,
+        "audit.target: the chain of records cannot continue in {shown}, whose last lines are not records of a chain; move the file \
+         away, {FIX}"
+    );
+    if tail.head.is_some() {
+        return Ok(());
+    }
+    head_of_newest_rotated(path).map(drop).map_err(|error| {
+        anyhow!("audit.target: the newest rotated file of {shown} cannot be read: {error}; let this process read it, {FIX}")
+    })
+}
+
 /// Checks that a file can be read and written, as far as possible without creating it, and rotated if `must_rotate` is true.
 ///
 /// # Errors
@@ -236,7 +266,7 @@ pub(crate) fn dry_run(path: &Path, must_rotate: bool) -> anyhow::Result<()> {
     };
     match fs::metadata(path) {
         Ok(metadata) => {
-            anyhow::ensure!(
+            ensure!(
                 metadata.is_file() || !must_rotate,
                 "{} is not a regular file, so it cannot be rotated; remove audit.rotate_size and audit.rotate_age",
                 path.display()

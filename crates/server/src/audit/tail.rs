@@ -23,6 +23,8 @@ pub(super) struct Tail {
     pub(super) head: Option<Head>,
     /// The length of the last line if it is incomplete, after a full disk or a crash.
     pub(super) torn: Option<u64>,
+    /// Whether there are complete lines, and none of a chain.
+    pub(super) is_unchained: bool,
     /// Whether the file does not end with a newline.
     pub(super) needs_newline: bool,
 }
@@ -49,8 +51,10 @@ impl Tail {
         // A line that lacks only its newline is complete.
         let last_head = ChainedLine::parse(last).map(|line| line.head);
         let of_complete = || complete.rsplit(|byte| *byte == b'\n').find_map(ChainedLine::parse).map(|line| line.head);
+        let head = last_head.or_else(of_complete);
         Self {
-            head: last_head.or_else(of_complete),
+            head,
+            is_unchained: head.is_none() && complete.iter().any(|byte| *byte != b'\n'),
             torn: (!last.is_empty() && last_head.is_none()).then_some(last.len() as u64),
             needs_newline: !last.is_empty(),
         }
@@ -86,12 +90,13 @@ mod tests {
         let ((one, first), (two, second)) = (chained(1), chained(2));
         assert_eq!(Tail::of(&two), Tail { head: Some(second), ..Tail::default() });
         let uncut = two.len() - 1;
-        assert_eq!(Tail::of(&two[..uncut]), Tail { head: Some(second), torn: None, needs_newline: true });
+        assert_eq!(Tail::of(&two[..uncut]), Tail { head: Some(second), needs_newline: true, ..Tail::default() });
         for end in one.len() + 1..uncut {
             let torn = Some((end - one.len()) as u64);
-            assert_eq!(Tail::of(&two[..end]), Tail { head: Some(first), torn, needs_newline: true }, "{end}");
+            assert_eq!(Tail::of(&two[..end]), Tail { head: Some(first), torn, needs_newline: true, is_unchained: false }, "{end}");
         }
-        assert_eq!(Tail::of(b"no record\n"), Tail::default());
+        assert_eq!(Tail::of(b"no record\n"), Tail { is_unchained: true, ..Tail::default() });
+        assert!(!Tail::of(&one[..9]).is_unchained, "the first record is cut off");
         assert_eq!(Tail::of(&[&one[..], b"no record\n"].concat()).head, Some(first));
     }
 

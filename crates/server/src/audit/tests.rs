@@ -102,6 +102,7 @@ impl Fixture {
             usage_rows: 16,
             rotation: Rotation::default(),
             keys: None,
+            without_chain: WithoutChain::Refuse,
         };
         let clock = Arc::new(ManualClock::new());
         let audit = Audit::new(&plan, 0, clock.clone());

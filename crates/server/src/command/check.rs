@@ -65,7 +65,10 @@ pub(crate) fn run(arguments: &cli::Check) -> anyhow::Result<ExitCode> {
 fn valid(arguments: &cli::Check) -> Result<(Loaded, Plan), ConfigErrors> {
     let loaded = config::load(&arguments.config, Overrides::default()).map_err(plan::all_errors)?;
     match serve::runnable_plan(&loaded.config) {
-        Ok(plan) => Ok((loaded, plan)),
+        Ok(plan) => match serve::Kept::examine(&plan) {
+            found if found.is_empty() => Ok((loaded, plan)),
+            found => Err(ConfigErrors(loaded.places.locate(found))),
+        },
         Err(errors) => Err(ConfigErrors(loaded.places.locate(errors))),
     }
 }

@@ -42,8 +42,9 @@ pub(crate) fn run(arguments: &cli::Demo, format: LogFormat) -> anyhow::Result<()
             // An error means that the sender is gone, which also ends the server.
             let _ = stop.wait_for(|shutdown| *shutdown).await;
         }));
+        let kept = serve::Kept::in_memory(&plan);
         let listeners = serve::Listeners { clients: listener, admin: None };
-        serve::serve(plan, None, listeners, AccessLog::start(format)?, None, signals).await?;
+        serve::serve(plan, None, listeners, AccessLog::start(format)?, kept, signals).await?;
         idp.abort();
         Ok(())
     })

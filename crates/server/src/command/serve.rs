@@ -1,15 +1,10 @@
 //! `portcullis serve`.
 
-use std::sync::Arc;
-
-use portcullis_metadata::SystemClock;
-
 use crate::{
-    audit::AuditTrail,
     cli,
     config::{self, ConfigErrors, Diagnostic, Overrides},
     plan::{self, Plan},
-    serve::{self, AdminListener, ConfigSource, Listeners, PassedListener, Signals},
+    serve::{self, AdminListener, ConfigSource, Kept, Listeners, PassedListener, Signals},
     telemetry::{AccessLog, LogFormat},
 };
 
@@ -33,9 +28,8 @@ pub(crate) fn run(arguments: &cli::Serve, format: LogFormat) -> anyhow::Result<(
     for warning in &plan.warnings {
         tracing::warn!("{warning}");
     }
-    let clock = Arc::new(SystemClock::new());
-    let start_audit = |audit| AuditTrail::start(audit, plan.state_dir.as_deref(), plan.workers, clock);
-    let audit = plan.audit.as_ref().map(start_audit).transpose()?;
+    // Before a port is bound: clients do not wait for a server that cannot start.
+    let Some(kept) = runtime.block_on(Kept::open(&plan, signals.shutdown.clone()))? else { return Ok(()) };
     let has_passed_socket = passed.is_some();
     let listener = passed.map_or_else(|| serve::bind(plan.listen, "--listen"), |passed| Ok(passed.into_listener()))?;
     let admin = plan.admin.as_ref().map(|admin| AdminListener::bind(&admin.listen)).transpose()?;
@@ -47,7 +41,7 @@ pub(crate) fn run(arguments: &cli::Serve, format: LogFormat) -> anyhow::Result<(
     };
     let served = runtime.block_on(async {
         let listeners = Listeners { clients: listener, admin };
-        serve::serve(plan, Some(source), listeners, AccessLog::start(format)?, audit, signals).await
+        serve::serve(plan, Some(source), listeners, AccessLog::start(format)?, kept, signals).await
     });
     served.map_err(|error| match error.downcast::<Diagnostic>() {
         Ok(found) => ConfigErrors(loaded.places.locate(vec![found])).into(),

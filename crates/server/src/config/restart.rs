@@ -44,12 +44,13 @@ pub(crate) fn keep_until_restart(running: &Config, new: &mut Config) -> Vec<Chan
 }
 
 fn keep_session(running: &Session, new: &mut Session) {
-    let Session { idle_timeout, lifetime, max_total, max_per_owner, max_per_subject, keys, ended_status: _ } = running;
+    let Session { idle_timeout, lifetime, max_total, max_per_owner, max_per_subject, keys, without_state, ended_status: _ } = running;
     new.idle_timeout = *idle_timeout;
     new.lifetime = *lifetime;
     new.max_total = *max_total;
     new.max_per_owner = *max_per_owner;
     new.max_per_subject = *max_per_subject;
+    new.without_state = *without_state;
     keep_presence(keys, &mut new.keys);
 }
 
@@ -121,7 +122,7 @@ mod tests {
             ("state_dir = 'off'", "state_dir"),
             ("tls = { certificates = '/c', key = '/k' }", "tls.certificates tls.key"),
             ("shared.redis = 'redis://127.0.0.1'", "shared.redis shared.strict"),
-            ("audit.target = 'stdout'", "audit.queue audit.target audit.usage_interval audit.usage_rows"),
+            ("audit.target = 'stdout'", "audit.queue audit.target audit.usage_interval audit.usage_rows audit.without_chain"),
             ("admin.listen = '127.0.0.1:1'", "admin.listen admin.token.env"),
             (
                 "traces.endpoint = 'http://127.0.0.1:1'",
@@ -132,6 +133,7 @@ mod tests {
             ("session.max_total = 9", "session.max_total"),
             ("session.max_per_owner = 9", "session.max_per_owner"),
             ("session.max_per_subject = 900", "session.max_per_subject"),
+            ("session.without_state = 'reject_ends'", "session.without_state"),
             ("session.keys = [{ env = 'K' }]", "session.keys[0].env"),
             ("limits.max_token = 9", "limits.max_token"),
             ("limits.max_connections = 9", "limits.max_connections"),

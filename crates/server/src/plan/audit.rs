@@ -1,12 +1,12 @@
 //! The audit trail: validation of `[audit]`.
 
-use std::{fmt::Display, ops::RangeInclusive};
+use std::{fmt::Display, ops::RangeInclusive, path::Path};
 
 use anyhow::{Context as _, ensure};
 
 use crate::{
     audit::{self, AuditSettings, ChainKeys, Rotation},
-    config::{Audit, AuditTarget, Diagnostics, SecretSource, Span},
+    config::{Audit, AuditTarget, Diagnostics, SecretSource, Span, WithoutChain},
 };
 
 /// The range of the queue, in bytes.
@@ -42,7 +42,23 @@ pub(super) fn plan(configured: &Audit, errors: &mut Diagnostics<'_>) -> Option<A
         usage_rows: configured.usage_rows,
         rotation: rotation?,
         keys: keys?,
+        without_chain: configured.without_chain,
     })
+}
+
+/// Checks that the chain has a key, unless the configuration says that there is neither a chain nor a state directory.
+pub(super) fn check_key(
+    settings: &AuditSettings,
+    state_dir: Option<&Path>,
+    configured: Option<&Path>,
+    errors: &mut Diagnostics<'_>,
+) {
+    let is_permitted = settings.without_chain == WithoutChain::Write || configured.is_some();
+    if settings.keys.is_none() && state_dir.is_none() && !is_permitted {
+        let text = "records cannot be chained: there is no key, because this user has no directory for one; set state_dir to a \
+                    directory, or audit.key, or audit.without_chain = \"write\" to write records without a chain";
+        errors.add("audit.key", text);
+    }
 }
 
 /// Reads the keys of the chain.

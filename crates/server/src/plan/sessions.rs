@@ -7,7 +7,7 @@ use portcullis_endpoint::EndedSessionStatus;
 use portcullis_session::{SessionKey, SessionKeys, SessionSettings};
 
 use super::FileVersion;
-use crate::config::{Diagnostic, Diagnostics, KeyPath, Session, Span};
+use crate::config::{Diagnostic, Diagnostics, KeyPath, Session, Span, WithoutState};
 
 pub(crate) use keys::KeySources;
 
@@ -24,6 +24,7 @@ const MOST_SESSIONS_OF_OWNER: usize = 1_000_000;
 pub(crate) struct SessionPlan {
     pub(crate) settings: SessionSettings,
     pub(crate) ended_status: EndedSessionStatus,
+    pub(crate) without_state: WithoutState,
     /// `None` if no keys are configured.
     pub(crate) key_sources: Option<KeySources>,
     /// The versions of the key files before they were read.
@@ -60,7 +61,7 @@ pub(super) fn plan(configured: &Session, errors: &mut Diagnostics<'_>) -> Option
     settings.max_total = configured.max_total;
     settings.max_per_owner = configured.max_per_owner;
     settings.max_per_subject = configured.max_per_subject;
-    Some(SessionPlan { settings, ended_status: ended_status?, key_sources, key_versions })
+    Some(SessionPlan { settings, ended_status: ended_status?, without_state: configured.without_state, key_sources, key_versions })
 }
 
 /// Returns warnings about settings that another one limits, unless they have their default.

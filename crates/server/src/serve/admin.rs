@@ -205,7 +205,7 @@ mod tests {
     use super::*;
     use crate::{
         audit::{AdminPeer, AuditSettings, AuditTrail, Rotation},
-        config::{AuditTarget, from_text},
+        config::{AuditTarget, WithoutChain, from_text},
         plan::Plan,
         serve::{observers::Observers, sessions::kept::KeptSessions, state::Process},
         telemetry::{AccessLog, LogFormat},
@@ -250,11 +250,12 @@ mod tests {
             usage_rows: 16,
             rotation: Rotation::default(),
             keys: None,
+            without_chain: WithoutChain::Refuse,
         };
         let audit = AuditTrail::start(&settings, None, 1, Arc::clone(&clock) as _).unwrap();
         let access = Arc::new(AccessLog::without_writer(LogFormat::default()));
         let observers = Observers { access, audit: Some(audit.audit().clone()), metrics: None, traces: None };
-        let (process, _) = Process::new(&plan, clock, observers, &mut KeptSessions::in_memory(&plan.session));
+        let (process, _) = Process::new(&plan, clock, observers, &mut KeptSessions::in_memory(&plan));
         let state = Arc::new(ArcSwap::from_pointee(ServerState::new(&plan, &process, None).unwrap()));
         let context = Arc::new(AdminContext { state, policy: AccessPolicy::new(plan.admin.as_ref().unwrap()) });
 

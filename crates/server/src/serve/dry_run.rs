@@ -36,7 +36,7 @@ fn build_in_runtime(plan: &Plan) -> anyhow::Result<()> {
 
 fn build(plan: &Plan) -> anyhow::Result<()> {
     let access = Arc::new(AccessLog::without_writer(LogFormat::default()));
-    let mut kept = KeptSessions::in_memory(&plan.session);
+    let mut kept = KeptSessions::in_memory(plan);
     let observers = Observers { access, audit: None, metrics: None, traces: None };
     let (process, _) = Process::new(plan, Arc::new(SystemClock::new()), observers, &mut kept);
     ServerState::new(plan, &process, None).map(drop)

@@ -38,6 +38,20 @@ pub(crate) struct Audit {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(example = 30)]
     pub(crate) keep: Option<usize>,
+    /// What happens if the chain of records cannot be continued.
+    #[serde(default)]
+    pub(crate) without_chain: WithoutChain,
+}
+
+/// What happens if there is no key for the chain of records, or the chain cannot be continued.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum WithoutChain {
+    /// The server does not start.
+    #[default]
+    Refuse,
+    /// Records are written without a chain, or in a new one.
+    Write,
 }
 
 /// Where the audit trail is written.

@@ -29,6 +29,20 @@ pub(crate) struct Session {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(example = [SecretSource::File("/run/secrets/session-keys".into())])]
     pub(crate) keys: Option<Vec<SecretSource>>,
+    /// What happens if the state directory cannot be used.
+    pub(crate) without_state: WithoutState,
+}
+
+/// What happens if the state directory cannot be used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum WithoutState {
+    /// The server does not start.
+    #[default]
+    Refuse,
+    /// The server starts and records no ends. Sessions of earlier processes have ended, and a DELETE or the end by an administrator
+    /// gets 503.
+    RejectEnds,
 }
 
 impl Default for Session {
@@ -41,6 +55,7 @@ impl Default for Session {
             max_per_subject: None,
             ended_status: 400,
             keys: None,
+            without_state: WithoutState::default(),
         }
     }
 }

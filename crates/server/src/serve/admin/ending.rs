@@ -181,7 +181,7 @@ mod tests {
             &plan,
             Arc::new(SystemClock::new()),
             Observers { access, audit: None, metrics: None, traces: None },
-            &mut KeptSessions::in_memory(&plan.session),
+            &mut KeptSessions::in_memory(&plan),
         );
         ServerState::new(&plan, &process, None).unwrap()
     }

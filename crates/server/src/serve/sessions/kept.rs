@@ -1,54 +1,94 @@
 //! What outlives the process: the session keys and the journal of ends and last uses.
 
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::Duration,
-};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use portcullis_metadata::Clock;
-use portcullis_session::{SessionJournal, SessionObserver, SessionSettings, SessionStore};
+use portcullis_session::{
+    EndTicket, LastUse, SessionEnd, SessionJournal, SessionObserver, SessionSettings, SessionStore,
+};
 use portcullis_store::{FileJournal, Recovered, Retention, StateDirectory, StateError};
 use tokio::time::timeout;
 
 use super::replicas::Replicas;
 use crate::{
     container::{is_container, is_on_volume},
-    plan::{ReplicasPlan, SessionPlan},
+    plan::{Plan, ReplicasPlan, SessionPlan},
     serve::sweep::every,
 };
 
 /// The settings of the session store, and its records outside the process.
 pub(crate) struct KeptSessions {
     settings: SessionSettings,
-    /// Whether the next process has the same session keys, so that it can continue the sessions.
-    keeps_keys: bool,
+    /// Whether the next process, or another replica, can continue the sessions.
+    are_continued: bool,
+    /// Whether sessions of earlier processes have ended, because their ends are not known.
+    ends_earlier: bool,
+    /// Whether ends are not confirmed, because they cannot be recorded.
+    rejects_ends: bool,
     journal: Option<Arc<FileJournal>>,
     replicas: Option<Replicas>,
     recovered: Recovered,
     /// The state directory.
     directory: Option<PathBuf>,
-    /// Why the state directory cannot be used.
-    error: Option<StateError>,
 }
 
+/// Records nothing, and confirms no end.
+struct NoJournal;
+
 impl KeptSessions {
-    /// Keeps nothing over restarts, except the configured keys.
-    pub(crate) fn in_memory(plan: &SessionPlan) -> Self {
-        let settings = plan.settings.clone();
-        let keeps_keys = plan.key_sources.is_some();
-        let recovered = Recovered::default();
-        Self { settings, keeps_keys, journal: None, replicas: None, recovered, directory: None, error: None }
+    /// Keeps nothing in a directory.
+    pub(crate) fn in_memory(plan: &Plan) -> Self {
+        let SessionPlan { settings, key_sources, .. } = &plan.session;
+        let has_keys = key_sources.is_some();
+        let is_shared = plan.replicas.is_some();
+        Self {
+            settings: settings.clone(),
+            are_continued: has_keys && is_shared,
+            // Replicas learn the ends from each other.
+            ends_earlier: has_keys && !is_shared,
+            rejects_ends: false,
+            journal: None,
+            replicas: None,
+            recovered: Recovered::default(),
+            directory: None,
+        }
     }
 
-    /// Opens the state directory. If it cannot be used, everything is kept in memory.
-    pub(crate) fn open(plan: &SessionPlan, directory: Option<&Path>, clock: Arc<dyn Clock>) -> Self {
+    /// Recovers the sessions from the state directory. Without one, keeps them in memory.
+    ///
+    /// # Errors
+    /// Fails if the keys or the journal in it cannot be used.
+    pub(crate) fn open(
+        plan: &Plan,
+        directory: Option<StateDirectory>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, StateError> {
         let mut kept = Self::in_memory(plan);
-        if let Some(directory) = directory {
-            kept.error = kept.open_directory(directory, clock).err();
-            kept.directory = Some(directory.to_owned());
+        let Some(directory) = directory else { return Ok(kept) };
+        kept.directory = Some(directory.path().to_owned());
+        let has_configured_keys = plan.session.key_sources.is_some();
+        // Keys that no earlier process had have sealed no identifier.
+        let are_keys_new = !has_configured_keys && !directory.has_session_keys();
+        if !has_configured_keys {
+            kept.settings.keys = directory.session_keys()?;
         }
-        kept
+        let SessionSettings { lifetime, idle_timeout, .. } = kept.settings;
+        let retention = Retention { lifetime, idle_timeout };
+        let unknown = (!are_keys_new && plan.replicas.is_none()).then(|| end_of_earlier(&*clock));
+        let (journal, recovered) = FileJournal::open(directory, retention, clock, unknown)?;
+        (kept.journal, kept.recovered) = (Some(Arc::new(journal)), recovered);
+        (kept.are_continued, kept.ends_earlier) = (true, false);
+        Ok(kept)
+    }
+
+    /// Runs without the state directory: earlier sessions have ended, and no end is confirmed. Replicas continue with Redis alone.
+    pub(crate) fn without_directory(plan: &Plan, error: &StateError) -> Self {
+        tracing::warn!(
+            error.code = error.code(),
+            "sessions are kept in memory and end with this process, and DELETE requests get 503 unless sessions are shared: {error}"
+        );
+        let rejects_ends = plan.replicas.is_none();
+        Self { rejects_ends, ..Self::in_memory(plan) }
     }
 
     /// Shares the sessions with other replicas.
@@ -60,21 +100,12 @@ impl KeptSessions {
         Ok(self)
     }
 
-    /// Logs a warning if the state directory cannot be used, or does not outlive the container.
-    pub(crate) fn warn(&self) {
-        if let Some(error) = &self.error {
-            let fix = if is_container() {
-                "in a container, mount a volume there that its user can write, or set state_dir = \"off\""
-            } else {
-                "or set state_dir to another directory"
-            };
-            tracing::warn!(
-                error.code = error.code(),
-                "sessions are kept in memory and end with this process: {error}; {fix}"
-            );
-        } else if let Some(directory) =
-            self.directory.as_deref().filter(|directory| is_container() && !is_on_volume(directory))
-        {
+    /// Logs whether sessions of earlier processes have ended, and a warning if the state directory does not outlive the container.
+    pub(crate) fn report(&self) {
+        if self.ends_earlier {
+            tracing::info!("sessions of earlier processes have ended: no state directory keeps which of them continue");
+        }
+        if let Some(directory) = self.directory.as_deref().filter(|path| is_container() && !is_on_volume(path)) {
             tracing::warn!(
                 "sessions end with this container: no volume is mounted at {}; mount one, or set state_dir = \"off\"",
                 directory.display()
@@ -82,33 +113,24 @@ impl KeptSessions {
         }
     }
 
-    fn open_directory(&mut self, directory: &Path, clock: Arc<dyn Clock>) -> Result<(), StateError> {
-        let directory = StateDirectory::open(directory)?;
-        let generated = if self.keeps_keys { None } else { Some(directory.session_keys()?) };
-        let retention = Retention { lifetime: self.settings.lifetime, idle_timeout: self.settings.idle_timeout };
-        let (journal, recovered) = FileJournal::open(directory, retention, clock)?;
-        if let Some(keys) = generated {
-            self.settings.keys = keys;
-        }
-        (self.journal, self.recovered, self.keeps_keys) = (Some(Arc::new(journal)), recovered, true);
-        Ok(())
-    }
-
     /// Creates the session store with the recovered records, and releases them.
     pub(crate) fn store(&mut self, clock: Arc<dyn Clock>, observer: Arc<dyn SessionObserver>) -> SessionStore {
         let journal: Arc<dyn SessionJournal> = match (&self.replicas, &self.journal) {
             (Some(replicas), file) => replicas.journal(file.clone()),
             (None, Some(file)) => Arc::clone(file) as _,
+            (None, None) if self.rejects_ends => Arc::new(NoJournal),
             (None, None) => Arc::new(()),
         };
+        let earlier = self.ends_earlier.then(|| end_of_earlier(&*clock));
         let sessions = SessionStore::with_journal(self.settings.clone(), clock, observer, journal);
+        earlier.iter().for_each(|end| sessions.import(end));
         std::mem::take(&mut self.recovered).import_into(&sessions);
         sessions
     }
 
     /// Returns whether sessions continue after this process.
     pub(crate) fn continue_after_restart(&self) -> bool {
-        self.keeps_keys
+        self.are_continued
     }
 
     /// Returns the journal of the state directory.
@@ -120,6 +142,19 @@ impl KeptSessions {
     pub(crate) fn replicas(&self) -> Option<&Replicas> {
         self.replicas.as_ref()
     }
+}
+
+impl SessionJournal for NoJournal {
+    fn record(&self, _: &SessionEnd) -> EndTicket {
+        EndTicket::failed()
+    }
+
+    fn record_last_uses(&self, _: &[LastUse]) {}
+}
+
+/// Returns the end of all sessions that were opened before now. The clock of the process that opened one can have been ahead.
+fn end_of_earlier(clock: &dyn Clock) -> SessionEnd {
+    SessionEnd::Floor { scope: None, created: clock.now().saturating_add(SessionStore::MAX_CLOCK_DIFFERENCE) }
 }
 
 /// Records last uses until the task is aborted.

@@ -88,7 +88,7 @@ mod tests {
     use super::*;
     use crate::{
         audit::{AuditSettings, Rotation},
-        config::AuditTarget,
+        config::{AuditTarget, WithoutChain},
         serve::sessions::{events::SessionEvents, upstream_end::UpstreamEndQueue},
     };
 
@@ -120,6 +120,7 @@ mod tests {
             usage_rows: 16,
             rotation: Rotation::default(),
             keys: None,
+            without_chain: WithoutChain::Refuse,
         };
         let audit = AuditTrail::start(&plan, None, 1, Arc::new(SystemClock::new())).unwrap();
         let sessions = store(Some(&audit));

@@ -71,7 +71,7 @@ fn kept(edits: &[(&str, &str)]) -> Kept {
         &first,
         Arc::new(SystemClock::new()),
         Observers { access, audit: None, metrics: None, traces: None },
-        &mut KeptSessions::in_memory(&first.session),
+        &mut KeptSessions::in_memory(&first),
     );
     let old = ServerState::new(&first, &process, None).unwrap();
     let new = ServerState::new(&plan(edits), &process, Some(&old)).unwrap();
