@@ -20,4 +20,5 @@ mod slow_upstream;
 mod socket_activation;
 mod stalled;
 mod start;
+mod state_directory;
 mod upstream;

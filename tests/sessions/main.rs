@@ -23,3 +23,4 @@ mod sealed;
 mod stateless;
 mod streams;
 mod without_authorization;
+mod without_state;
