@@ -123,7 +123,10 @@ async fn an_unusable_directory_prevents_the_start() {
     let intact = fs::read_to_string(&ends).unwrap();
     for (text, code) in [
         ("another format".to_owned(), "state.format"),
-        (format!("{intact}damaged\n{}\n", "AwAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"), "state.damaged"),
+        (
+            format!("{intact}damaged\n{}\n", "AwAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"),
+            "state.damaged",
+        ),
     ] {
         fs::write(&ends, text).unwrap();
         assert_refused(code, &with(&state), &["session-ends", "move it away", fix, code], true).await;
@@ -140,9 +143,8 @@ async fn an_unusable_chain_prevents_the_start() {
     let state = Scratch::folder("state");
     let audit = Scratch::file("audit.jsonl", "{\"event\":\"decision\"}\n");
     let top = format!("state_dir = \"{}\"", state.as_str());
-    let with = |more: &str| {
-        configuration(&top, &format!("[audit]\ntarget = {{ file = \"{}\" }}\n{more}", audit.as_str()))
-    };
+    let with =
+        |more: &str| configuration(&top, &format!("[audit]\ntarget = {{ file = \"{}\" }}\n{more}", audit.as_str()));
     let fix = "audit.without_chain = \"write\"";
     let words = ["audit.target", audit.as_str(), "move the file away", fix];
     assert_refused("records without a chain", &with(""), &words, true).await;

@@ -12,7 +12,7 @@ use portcullis_files::{PRIVATE, ReplaceError, private_options};
 use portcullis_session::{SessionKey, SessionKeys};
 use zeroize::Zeroizing;
 
-use crate::error::StateError;
+use crate::{error::StateError, journal::USES};
 
 const LOCK: &str = "lock";
 pub(crate) const KEYS: &str = "session-keys";
@@ -58,9 +58,9 @@ impl StateDirectory {
         &self.path
     }
 
-    /// Returns whether [`session_keys`](Self::session_keys) has generated a key before, or an operator has added one.
-    pub fn has_session_keys(&self) -> bool {
-        self.path.join(KEYS).exists()
+    /// Returns whether a process has kept sessions in this directory before.
+    pub fn was_used(&self) -> bool {
+        [KEYS, USES].iter().any(|name| self.path.join(name).exists())
     }
 
     /// Returns the session keys. The first call generates one and stores it.

@@ -239,7 +239,8 @@ pub(crate) fn check_chain(target: &AuditTarget) -> anyhow::Result<()> {
         other => other,
     };
     let shown = path.display();
-    let tail = tail.map_err(|error| anyhow!("audit.target: {shown} cannot be read: {error}; let this process read it, {FIX}"))?;
+    let tail = tail
+        .map_err(|error| anyhow!("audit.target: {shown} cannot be read: {error}; let this process read it, {FIX}"))?;
     ensure!(
         !tail.is_unchained,
         "audit.target: the chain of records cannot continue in {shown}, whose last lines are not records of a chain; move the file \
@@ -249,7 +250,9 @@ pub(crate) fn check_chain(target: &AuditTarget) -> anyhow::Result<()> {
         return Ok(());
     }
     head_of_newest_rotated(path).map(drop).map_err(|error| {
-        anyhow!("audit.target: the newest rotated file of {shown} cannot be read: {error}; let this process read it, {FIX}")
+        anyhow!(
+            "audit.target: the newest rotated file of {shown} cannot be read: {error}; let this process read it, {FIX}"
+        )
     })
 }
 

@@ -93,7 +93,11 @@ mod tests {
         assert_eq!(Tail::of(&two[..uncut]), Tail { head: Some(second), needs_newline: true, ..Tail::default() });
         for end in one.len() + 1..uncut {
             let torn = Some((end - one.len()) as u64);
-            assert_eq!(Tail::of(&two[..end]), Tail { head: Some(first), torn, needs_newline: true, is_unchained: false }, "{end}");
+            assert_eq!(
+                Tail::of(&two[..end]),
+                Tail { head: Some(first), torn, needs_newline: true, is_unchained: false },
+                "{end}"
+            );
         }
         assert_eq!(Tail::of(b"no record\n"), Tail { is_unchained: true, ..Tail::default() });
         assert!(!Tail::of(&one[..9]).is_unchained, "the first record is cut off");

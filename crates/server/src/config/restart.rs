@@ -44,7 +44,16 @@ pub(crate) fn keep_until_restart(running: &Config, new: &mut Config) -> Vec<Chan
 }
 
 fn keep_session(running: &Session, new: &mut Session) {
-    let Session { idle_timeout, lifetime, max_total, max_per_owner, max_per_subject, keys, without_state, ended_status: _ } = running;
+    let Session {
+        idle_timeout,
+        lifetime,
+        max_total,
+        max_per_owner,
+        max_per_subject,
+        keys,
+        without_state,
+        ended_status: _,
+    } = running;
     new.idle_timeout = *idle_timeout;
     new.lifetime = *lifetime;
     new.max_total = *max_total;
@@ -122,7 +131,10 @@ mod tests {
             ("state_dir = 'off'", "state_dir"),
             ("tls = { certificates = '/c', key = '/k' }", "tls.certificates tls.key"),
             ("shared.redis = 'redis://127.0.0.1'", "shared.redis shared.strict"),
-            ("audit.target = 'stdout'", "audit.queue audit.target audit.usage_interval audit.usage_rows audit.without_chain"),
+            (
+                "audit.target = 'stdout'",
+                "audit.queue audit.target audit.usage_interval audit.usage_rows audit.without_chain",
+            ),
             ("admin.listen = '127.0.0.1:1'", "admin.listen admin.token.env"),
             (
                 "traces.endpoint = 'http://127.0.0.1:1'",

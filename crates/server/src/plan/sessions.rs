@@ -61,7 +61,13 @@ pub(super) fn plan(configured: &Session, errors: &mut Diagnostics<'_>) -> Option
     settings.max_total = configured.max_total;
     settings.max_per_owner = configured.max_per_owner;
     settings.max_per_subject = configured.max_per_subject;
-    Some(SessionPlan { settings, ended_status: ended_status?, without_state: configured.without_state, key_sources, key_versions })
+    Some(SessionPlan {
+        settings,
+        ended_status: ended_status?,
+        without_state: configured.without_state,
+        key_sources,
+        key_versions,
+    })
 }
 
 /// Returns warnings about settings that another one limits, unless they have their default.

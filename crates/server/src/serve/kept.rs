@@ -81,7 +81,8 @@ impl Kept {
         if let Some(settings) = plan.audit.as_ref().filter(|settings| settings.without_chain == WithoutChain::Refuse) {
             let generated = directory.map(|directory| directory.join(StateDirectory::AUDIT_KEY));
             let generated = generated.filter(|file| settings.keys.is_none() && file.exists());
-            let error = generated.and_then(|file| crate::plan::audit_keys(&crate::config::SecretSource::File(file)).err());
+            let error =
+                generated.and_then(|file| crate::plan::audit_keys(&crate::config::SecretSource::File(file)).err());
             found.extend(error.map(|error| unchained(&error)));
             if settings.keys.is_some() || directory.is_some() {
                 found.extend(check_chain(&settings.target).err().map(|error| format!("{error:#}")));
@@ -109,7 +110,9 @@ fn chain_keys(settings: &AuditSettings, directory: &Directory) -> anyhow::Result
     }
     let keys = match directory {
         Directory::Off => {
-            tracing::warn!("audit records are not chained: there is no key; set audit.key, or state_dir to a directory");
+            tracing::warn!(
+                "audit records are not chained: there is no key; set audit.key, or state_dir to a directory"
+            );
             return Ok(None);
         }
         Directory::Open(directory) => directory.audit_key().map_err(anyhow::Error::from).and_then(|text| {

@@ -145,9 +145,27 @@ mod tests {
         push_line(&mut line, &LastUse { session: [1; 16], time: UnixTime::from_secs(1) });
         let cases = [
             Case { name: "nothing", text: String::new(), records: 0, unreadable: 0, is_damaged: false },
-            Case { name: "records and empty lines", text: format!("{line}\n{line}"), records: 2, unreadable: 0, is_damaged: false },
-            Case { name: "a line that is cut off", text: format!("{line}{}", &line[..9]), records: 1, unreadable: 1, is_damaged: false },
-            Case { name: "other text", text: format!("no record\n{line}\u{0}\n"), records: 1, unreadable: 2, is_damaged: true },
+            Case {
+                name: "records and empty lines",
+                text: format!("{line}\n{line}"),
+                records: 2,
+                unreadable: 0,
+                is_damaged: false,
+            },
+            Case {
+                name: "a line that is cut off",
+                text: format!("{line}{}", &line[..9]),
+                records: 1,
+                unreadable: 1,
+                is_damaged: false,
+            },
+            Case {
+                name: "other text",
+                text: format!("no record\n{line}\u{0}\n"),
+                records: 1,
+                unreadable: 2,
+                is_damaged: true,
+            },
         ];
         for Case { name, text, records, unreadable, is_damaged } in cases {
             let parsed = parse::<LastUse>(text.as_bytes());

@@ -67,6 +67,7 @@ fn every_mistake_has_key_line_and_fix() {
     let mut failures = Vec::new();
     Jail::expect_with(|jail| {
         jail.clear_env();
+        jail.set_env("HOME", "/nonexistent");
         for Mistake { sound, mistake, line, start, fix } in &mistakes {
             assert!(SOUND.contains(sound), "{sound}");
             let text = SOUND.replacen(sound, mistake, 1);

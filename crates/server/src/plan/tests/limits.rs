@@ -9,7 +9,7 @@ use crate::config;
 
 const PAGE: &str = include_str!("../../../../../docs/use/limits.md");
 /// Keys of these sections that are not limits.
-const OTHER_KEYS: &[&str] = &["session.ended_status", "session.keys"];
+const OTHER_KEYS: &[&str] = &["session.ended_status", "session.keys", "session.without_state"];
 
 struct Row {
     key: &'static str,

@@ -39,13 +39,10 @@ impl KeptSessions {
     /// Keeps nothing in a directory.
     pub(crate) fn in_memory(plan: &Plan) -> Self {
         let SessionPlan { settings, key_sources, .. } = &plan.session;
-        let has_keys = key_sources.is_some();
-        let is_shared = plan.replicas.is_some();
         Self {
             settings: settings.clone(),
-            are_continued: has_keys && is_shared,
-            // Replicas learn the ends from each other.
-            ends_earlier: has_keys && !is_shared,
+            are_continued: key_sources.is_some(),
+            ends_earlier: false,
             rejects_ends: false,
             journal: None,
             replicas: None,
@@ -66,15 +63,14 @@ impl KeptSessions {
         let mut kept = Self::in_memory(plan);
         let Some(directory) = directory else { return Ok(kept) };
         kept.directory = Some(directory.path().to_owned());
-        let has_configured_keys = plan.session.key_sources.is_some();
-        // Keys that no earlier process had have sealed no identifier.
-        let are_keys_new = !has_configured_keys && !directory.has_session_keys();
-        if !has_configured_keys {
+        // A new directory with shared keys is that of another replica, which continues sessions.
+        let must_know_ends = directory.was_used() && plan.replicas.is_none();
+        if plan.session.key_sources.is_none() {
             kept.settings.keys = directory.session_keys()?;
         }
         let SessionSettings { lifetime, idle_timeout, .. } = kept.settings;
         let retention = Retention { lifetime, idle_timeout };
-        let unknown = (!are_keys_new && plan.replicas.is_none()).then(|| end_of_earlier(&*clock));
+        let unknown = must_know_ends.then(|| end_of_earlier(&*clock));
         let (journal, recovered) = FileJournal::open(directory, retention, clock, unknown)?;
         (kept.journal, kept.recovered) = (Some(Arc::new(journal)), recovered);
         (kept.are_continued, kept.ends_earlier) = (true, false);
@@ -87,8 +83,11 @@ impl KeptSessions {
             error.code = error.code(),
             "sessions are kept in memory and end with this process, and DELETE requests get 503 unless sessions are shared: {error}"
         );
-        let rejects_ends = plan.replicas.is_none();
-        Self { rejects_ends, ..Self::in_memory(plan) }
+        // Replicas learn the ends from each other.
+        let is_alone = plan.replicas.is_none();
+        let in_memory = Self::in_memory(plan);
+        let are_continued = in_memory.are_continued && !is_alone;
+        Self { are_continued, ends_earlier: is_alone, rejects_ends: is_alone, ..in_memory }
     }
 
     /// Shares the sessions with other replicas.
