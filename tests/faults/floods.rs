@@ -8,7 +8,9 @@ use std::{
 };
 
 use bytes::Bytes;
-use portcullis_scenarios::{ChannelBody, Connection, Deployment, Portcullis, RecordedRequest, Request, Upstream};
+use portcullis_scenarios::{
+    ChannelBody, Connection, Deployment, INITIALIZE, Portcullis, RecordedRequest, Request, TIMEOUT, Upstream,
+};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
@@ -299,4 +301,38 @@ async fn bodies_of_one_principal() {
     let rejected = slow.exchange(b" ").await;
     assert_eq!(rejected.status, 408, "{rejected:?}");
     deployment.portcullis.assert_denied(&rejected, "body.too_slow").await;
+}
+
+/// E11: the revision of an `initialize` response is checked also while other clients use up the memory for bodies.
+#[tokio::test]
+async fn initialize_without_a_budget() {
+    const LARGE: usize = 200 << 10;
+    const CLIENTS: usize = 5;
+    let unknown = r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"1999-01-01","capabilities":{}}}"#;
+    let unknown = format!("{unknown}{:8192}", "");
+    let script = move |_: &RecordedRequest| {
+        Some(Upstream::response(200, &[("content-type", "application/json")], unknown.clone()))
+    };
+    let limits = format!("[limits]\nmax_body = 262144\nbody_budget = {}", CLIENTS * LARGE + 4096);
+    let deployment = Deployment::builder().upstream(Upstream::scripted(script).await).tables(limits).start().await;
+    let mut slow = Vec::new();
+    for client in 0..CLIENTS {
+        let token = deployment.token().subject(&format!("mallory-{client}")).sign();
+        let bytes = Request::post(Deployment::ENDPOINT, vec![b' '; LARGE]).bearer(&token).to_bytes();
+        let mut connection = Connection::open(deployment.portcullis.address()).await;
+        connection.write(&bytes[..bytes.len() - 100]).await;
+        slow.push(connection);
+    }
+    let token = deployment.good_token();
+    let filler = Request::post(Deployment::ENDPOINT, vec![b' '; 5000]).bearer(&token);
+    let exhausted = async {
+        while deployment.send(filler.clone()).await.status != 503 {
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(TIMEOUT, exhausted).await.expect("the budget is used up");
+
+    let response = deployment.send(Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&token)).await;
+    assert_eq!(response.status, 400, "{response:?}");
+    deployment.portcullis.assert_denied(&response, "era.version_negotiated").await;
 }
