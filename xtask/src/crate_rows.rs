@@ -6,7 +6,7 @@ pub const ROWS: &[&[&str]] = &[
     &["portcullis-jose", "portcullis-discovery", "portcullis-session", "portcullis-http1", "portcullis-files"],
     &["portcullis-verifier", "portcullis-client", "portcullis-devidp", "portcullis-store"],
     &["portcullis-guard", "portcullis-bridge"],
-    &["portcullis-endpoint"],
+    &["portcullis-endpoint", "portcullis-telemetry"],
     &["portcullis-gateway", "portcullis-doctor"],
     &["portcullis"],
 ];

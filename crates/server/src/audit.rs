@@ -35,12 +35,13 @@ use portcullis_endpoint::EndedStream;
 use portcullis_guard::{Decision, DecisionSink};
 use portcullis_metadata::Clock;
 use portcullis_session::{EndReason, Session};
+use portcullis_telemetry::Effect;
 use tokio::{
     sync::oneshot,
     time::{Instant, sleep, timeout},
 };
 
-use crate::{config::WithoutChain, telemetry::Effect};
+use crate::config::WithoutChain;
 use key::UsageKey;
 use sink::Target;
 use state::State;

@@ -17,6 +17,7 @@ mod health;
 #[cfg(feature = "dev")]
 mod idp;
 mod init;
+mod log_format;
 mod login;
 mod mcp_remote;
 mod provider;
@@ -54,7 +55,7 @@ pub(crate) use self::store_option::StoreOption;
 pub(crate) use self::stored::{List, Status, StoreOptions};
 #[cfg(not(feature = "dev"))]
 pub(crate) use self::without_dev::{Demo, Idp};
-use crate::telemetry::LogFormat;
+use log_format::LogFormatOption;
 
 /// OAuth 2.1 protection for MCP endpoints.
 ///
@@ -65,7 +66,7 @@ use crate::telemetry::LogFormat;
 pub(crate) struct Cli {
     /// The format of the log lines on standard error.
     #[arg(long, global = true, value_enum, default_value_t, value_name = "FORMAT")]
-    pub(crate) log_format: LogFormat,
+    pub(crate) log_format: LogFormatOption,
 
     #[command(subcommand)]
     pub(crate) command: Command,

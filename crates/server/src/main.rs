@@ -8,14 +8,10 @@ mod config;
 mod container;
 #[cfg_attr(not(feature = "dev"), path = "demo/absent.rs")]
 mod demo;
-mod log_queue;
-mod metrics;
 mod plan;
 mod serve;
-mod telemetry;
 #[cfg(test)]
 mod testing;
-mod traces;
 
 use std::process::ExitCode;
 
@@ -30,7 +26,9 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let Cli { log_format, command } = Cli::parse();
-    let result = telemetry::start(log_format, command::mcp_remote::log_level(&command)).and_then(|()| match command {
+    let log_format = log_format.into();
+    let started = portcullis_telemetry::start(log_format, command::mcp_remote::log_level(&command));
+    let result = started.map_err(anyhow::Error::from).and_then(|()| match command {
         Command::Serve(arguments) => done(command::serve::run(&arguments, log_format)),
         #[cfg(feature = "dev")]
         Command::Demo(arguments) => done(command::demo::run(&arguments, log_format)),

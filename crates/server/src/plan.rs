@@ -32,6 +32,7 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 use anyhow::{Context as _, bail, ensure};
 use portcullis_guard::OriginPolicy;
 use portcullis_metadata::is_https_or_loopback_http;
+use portcullis_telemetry::ExportSettings;
 use url::Url;
 
 #[cfg(not(feature = "redis"))]
@@ -54,7 +55,6 @@ pub(crate) use replicas::ReplicasPlan;
 pub(crate) use resources::ResourcePlan;
 pub(crate) use sessions::{KeySources, SessionPlan};
 pub(crate) use tls::{Loaded, TlsFiles, date};
-pub(crate) use traces::TracesPlan;
 pub(crate) use upstream::UpstreamPlan;
 pub(crate) use warnings::is_public_address;
 
@@ -96,7 +96,7 @@ pub(crate) struct Plan {
     /// `None` without a listener for administrators.
     pub(crate) admin: Option<AdminPlan>,
     /// `None` without traces.
-    pub(crate) traces: Option<TracesPlan>,
+    pub(crate) traces: Option<ExportSettings>,
     /// The fingerprint of the settings that all resources share.
     pub(crate) shared: Fingerprint,
     /// The content of the files and secrets of issuers and resources.

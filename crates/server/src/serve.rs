@@ -38,9 +38,10 @@ use std::{net::TcpListener, sync::Arc};
 
 use arc_swap::ArcSwap;
 use portcullis_metadata::SystemClock;
+use portcullis_telemetry::{AccessLog, TraceExport, metrics::Metrics};
 use portcullis_verifier::LimitHasher;
 
-use crate::{metrics::Metrics, plan::Plan, telemetry::AccessLog, traces::TraceExport};
+use crate::plan::Plan;
 use admin::AdminServer;
 use background::{BackgroundTasks, TaskInputs};
 use changed_files::ChangedFiles;
@@ -102,7 +103,7 @@ pub(crate) async fn serve(
     let observers = Observers {
         access: Arc::clone(&access),
         audit: audit.as_ref().map(|trail| trail.audit().clone()),
-        metrics: plan.admin.as_ref().map(|_| Metrics::new(plan.workers, &*clock)),
+        metrics: plan.admin.as_ref().map(|_| Metrics::new(env!("CARGO_PKG_VERSION"), plan.workers, &*clock)),
         traces: traces.as_ref().map(|export| export.traces().clone()),
     };
     let mut kept = sessions.share(plan.replicas.as_ref(), Arc::clone(&clock) as _)?;

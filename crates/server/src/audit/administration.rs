@@ -2,9 +2,9 @@
 
 use portcullis_metadata::UnixTime;
 use portcullis_session::LogHash;
+use portcullis_telemetry::{Effect, MAX_TEXT, json::JsonObject, truncated};
 
 use super::{key::PrincipalMembers, record::write_record};
-use crate::telemetry::{Effect, MAX_TEXT, json::JsonObject, truncated};
 
 /// A request to the listener for administrators, and its result.
 #[derive(Clone, Copy, Debug, Default)]

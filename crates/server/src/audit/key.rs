@@ -3,9 +3,8 @@
 use std::borrow::Cow;
 
 use portcullis_guard::{Decision, Operation};
+use portcullis_telemetry::{MAX_TEXT, json::JsonObject, truncated};
 use portcullis_verifier::Principal;
-
-use crate::telemetry::{MAX_TEXT, json::JsonObject, truncated};
 
 /// The maximum size of an identifier in bytes. It is larger than [`MAX_TEXT`], because truncated identifiers of two principals
 /// could be equal.

@@ -6,13 +6,13 @@ use portcullis_endpoint::EndedStream;
 use portcullis_guard::{Decision, Operation};
 use portcullis_metadata::UnixTime;
 use portcullis_session::{EndReason, Session};
+use portcullis_telemetry::{Effect, MAX_TEXT, json::JsonObject, microseconds, timestamp, truncated};
 
 use super::{
     chain::Head,
     key::{PrincipalMembers, UsageKey, resource},
     usage::Counts,
 };
-use crate::telemetry::{Effect, MAX_TEXT, json::JsonObject, microseconds, timestamp, truncated};
 
 /// Writes one record: the members that all records have, and those that `add_members` adds.
 pub(super) fn write_record(

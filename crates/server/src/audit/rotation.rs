@@ -9,8 +9,7 @@ use std::{
 
 use portcullis_files::directory_of;
 use portcullis_metadata::UnixTime;
-
-use crate::telemetry::timestamp;
+use portcullis_telemetry::timestamp;
 
 /// The number of names that are tried.
 const MAX_TRIES: u64 = 1000;

@@ -6,9 +6,9 @@ use std::{
 };
 
 use hashbrown::{DefaultHashBuilder, HashTable};
+use portcullis_telemetry::{Effect, log_queue::slot_of_thread};
 
 use super::key::UsageKey;
-use crate::{log_queue::slot_of_thread, telemetry::Effect};
 
 /// The table of counts: rows up to a limit, and one row for all other keys.
 pub(super) struct Usage {

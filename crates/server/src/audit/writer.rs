@@ -8,6 +8,7 @@ use std::{
 };
 
 use portcullis_metadata::UnixTime;
+use portcullis_telemetry::log_queue::{Batch, WRITE_PERIOD};
 
 use super::{
     chain::{Chain, ChainKey, Head},
@@ -16,7 +17,6 @@ use super::{
     sink::{Opening, Sink},
     state::State,
 };
-use crate::log_queue::{Batch, WRITE_PERIOD};
 
 /// How often the head of the chain is logged.
 const HEAD_INTERVAL: Duration = Duration::from_secs(60 * 60);

@@ -6,13 +6,9 @@ use anyhow::Context as _;
 use owo_colors::{OwoColorize as _, Stream};
 use portcullis_devidp::{DevIdp, DevIdpSettings};
 use portcullis_metadata::Issuer;
+use portcullis_telemetry::{AccessLog, LogFormat};
 
-use crate::{
-    cli, config,
-    plan::Plan,
-    serve,
-    telemetry::{AccessLog, LogFormat},
-};
+use crate::{cli, config, plan::Plan, serve};
 
 const ENDPOINT: &str = "/mcp";
 const SCOPE: &str = "mcp:tools";

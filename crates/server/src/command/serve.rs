@@ -1,11 +1,12 @@
 //! `portcullis serve`.
 
+use portcullis_telemetry::{AccessLog, LogFormat};
+
 use crate::{
     cli,
     config::{self, ConfigErrors, Diagnostic, Overrides},
     plan::{self, Plan},
     serve::{self, AdminListener, ConfigSource, Kept, Listeners, PassedListener, Signals},
-    telemetry::{AccessLog, LogFormat},
 };
 
 pub(crate) fn run(arguments: &cli::Serve, format: LogFormat) -> anyhow::Result<()> {

@@ -7,10 +7,11 @@ use std::{
 
 use portcullis_client::{StartUrl, StoreListing, StoredToken, UnusableEntry};
 use portcullis_metadata::{Clock as _, EscapedText, SystemClock, UnixTime, url_without_secrets};
+use portcullis_telemetry::timestamp;
 use serde::Serialize;
 
 use super::sign_in;
-use crate::{cli, telemetry::timestamp};
+use crate::cli;
 
 /// The end of the year 9999, after which RFC 3339 has no notation.
 const MAX_SHOWN_TIME: u64 = 253_402_300_799;

@@ -6,6 +6,7 @@ use anyhow::{Context as _, ensure};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use portcullis_discovery::{FetchSettings, HttpFetch, UrlPolicy};
 use portcullis_guard::{ClientTrace, TraceSettings};
+use portcullis_telemetry::ExportSettings;
 use url::Url;
 
 use super::issuers::fetch_error;
@@ -16,20 +17,10 @@ const DEFAULT_PATH: &str = "/v1/traces";
 /// The maximum length of a service name in bytes.
 const MAX_SERVICE_NAME: usize = 255;
 
-/// A validated receiver of spans.
-#[derive(Clone, Debug)]
-pub(crate) struct TracesPlan {
-    pub(crate) endpoint: Url,
-    pub(crate) headers: HeaderMap,
-    pub(crate) fetch: FetchSettings,
-    pub(crate) service_name: String,
-    pub(crate) settings: TraceSettings,
-}
-
 /// Validates `[traces]`. It opens no connection.
 ///
 /// Adds an error for each invalid value and for each header whose source cannot be read. Returns `None` if there is one.
-pub(super) fn plan(configured: &Traces, errors: &mut Diagnostics<'_>) -> Option<TracesPlan> {
+pub(super) fn plan(configured: &Traces, errors: &mut Diagnostics<'_>) -> Option<ExportSettings> {
     let Traces { endpoint, sample, service_name, client, headers, ca_file } = configured;
     let endpoint = errors.take("endpoint", parse_endpoint(endpoint));
     let is_sample_valid = errors.take("sample", check_sample(*sample));
@@ -38,14 +29,21 @@ pub(super) fn plan(configured: &Traces, errors: &mut Diagnostics<'_>) -> Option<
     let mut fetch = FetchSettings::default();
     fetch.ca_file.clone_from(ca_file);
     let is_file_valid = errors.take("ca_file", HttpFetch::new(fetch.clone()).map(drop).map_err(fetch_error));
-    let mut settings = TraceSettings::new(*sample);
-    settings.parent = match client {
+    let mut sampling = TraceSettings::new(*sample);
+    sampling.parent = match client {
         TracesClient::Restart => ClientTrace::Restart,
         TracesClient::Join => ClientTrace::Join,
         TracesClient::Trust => ClientTrace::Trust,
     };
     is_sample_valid.and(is_name_valid).and(is_file_valid)?;
-    Some(TracesPlan { endpoint: endpoint?, headers: headers?, fetch, service_name: service_name.clone(), settings })
+    Some(ExportSettings {
+        endpoint: endpoint?,
+        headers: headers?,
+        fetch,
+        service_name: service_name.clone(),
+        service_version: env!("CARGO_PKG_VERSION"),
+        sampling,
+    })
 }
 
 fn parse_endpoint(text: &str) -> anyhow::Result<Url> {
@@ -108,7 +106,7 @@ mod tests {
     use super::*;
     use crate::config::{Diagnostic, from_text};
 
-    fn planned(traces: &str) -> Result<TracesPlan, String> {
+    fn planned(traces: &str) -> Result<ExportSettings, String> {
         let text = format!(
             "base_url = \"http://127.0.0.1:1\"\n[[resource]]\nendpoint = \"/mcp\"\nupstream = \"demo\"\n[traces]\n{traces}"
         );
@@ -123,13 +121,13 @@ mod tests {
         let default = planned("endpoint = \"http://127.0.0.1:4318\"").unwrap();
         assert_eq!(default.endpoint.as_str(), "http://127.0.0.1:4318/v1/traces");
         assert_eq!(default.service_name.as_str(), "portcullis");
-        assert_eq!(default.settings.ratio, 0.01);
-        assert_eq!(default.settings.parent, ClientTrace::Restart);
+        assert_eq!(default.sampling.ratio, 0.01);
+        assert_eq!(default.sampling.parent, ClientTrace::Restart);
 
         let other = planned("endpoint = \"https://otel.example.com/in\"\nsample = 1\nclient = \"trust\"").unwrap();
         assert_eq!(other.endpoint.path(), "/in");
-        assert_eq!(other.settings.ratio, 1.0);
-        assert_eq!(other.settings.parent, ClientTrace::Trust);
+        assert_eq!(other.sampling.ratio, 1.0);
+        assert_eq!(other.sampling.parent, ClientTrace::Trust);
 
         for (traces, message) in [
             ("endpoint = \"otel\"", "traces.endpoint = \"otel\" is not a URL"),

@@ -197,6 +197,7 @@ mod tests {
     use std::fs;
 
     use portcullis_metadata::SystemClock;
+    use portcullis_telemetry::{AccessLog, LogFormat};
     use tokio::{
         io::AsyncWriteExt as _,
         net::{TcpListener, UnixStream},
@@ -208,7 +209,6 @@ mod tests {
         config::{AuditTarget, WithoutChain, from_text},
         plan::Plan,
         serve::{observers::Observers, sessions::kept::KeptSessions, state::Process},
-        telemetry::{AccessLog, LogFormat},
     };
 
     const TOKEN: &str = "0123456789abcdef0123456789abcdef";

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use portcullis_metadata::SystemClock;
+use portcullis_telemetry::{AccessLog, LogFormat};
 
 use super::{
     observers::Observers,
@@ -12,7 +13,6 @@ use super::{
 use crate::{
     config::{Config, Diagnostic, KeyPath},
     plan::Plan,
-    telemetry::{AccessLog, LogFormat},
 };
 
 /// Returns the plan of a configuration that can run. Accesses no network and opens no port. Does not check the port and the

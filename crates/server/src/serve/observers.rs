@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use portcullis_endpoint::{EndedStream, StreamObserver};
 use portcullis_guard::{Decision, DecisionSink};
+use portcullis_telemetry::{AccessLog, Traces, metrics::Metrics};
 
-use crate::{audit::Audit, metrics::Metrics, telemetry::AccessLog, traces::Traces};
+use crate::audit::Audit;
 
 /// The access log, and the audit trail, the metrics and the traces if they are configured.
 #[derive(Clone)]
@@ -16,7 +17,7 @@ pub(super) struct Observers {
     pub(super) traces: Option<Traces>,
 }
 
-/// The metrics are not told here: [`MeasuredRequests`](crate::metrics::MeasuredRequests) counts the decisions of each resource.
+/// The metrics are not told here: [`MeasuredRequests`](portcullis_telemetry::metrics::MeasuredRequests) counts the decisions of each resource.
 impl DecisionSink for Observers {
     fn decided(&self, decision: &Decision<'_>) {
         self.access.decided(decision);

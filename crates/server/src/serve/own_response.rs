@@ -9,12 +9,10 @@ use http::{
 };
 use http_body_util::Full;
 use portcullis_guard::RequestId;
+use portcullis_telemetry::{Details, Line};
 
 use super::state::ServerState;
-use crate::{
-    plan::{HEALTH, READY},
-    telemetry::{Details, Line},
-};
+use crate::plan::{HEALTH, READY};
 
 /// The body of a rejection.
 pub(crate) const REFUSED: &str = "refused\n";

@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
+use portcullis_telemetry::{AccessLog, TraceExport};
 use tokio::time::Instant;
 
 use super::{
@@ -14,7 +15,7 @@ use super::{
     state::ServerState,
     worker_pool::WorkersEnd,
 };
-use crate::{audit::AuditTrail, telemetry::AccessLog, traces::TraceExport};
+use crate::audit::AuditTrail;
 
 /// The minimum time for cancelled requests to report their end, and for the audit trail to write its last records.
 const FINAL_FLUSH_TIMEOUT: Duration = Duration::from_secs(1);

@@ -19,6 +19,7 @@ use std::{
 use http::StatusCode;
 use portcullis_guard::OriginPolicy;
 use portcullis_metadata::{Clock, ResourceUri};
+use portcullis_telemetry::AccessLog;
 use portcullis_verifier::{TrustedIssuer, Verifier};
 use serde_json::Value;
 use tokio::{task::JoinSet, time::timeout};
@@ -35,10 +36,7 @@ use super::{
     numbered_limits::NumberedLimits,
     sessions::replicas::Replicas,
 };
-use crate::{
-    plan::{Plan, UpstreamPlan},
-    telemetry::AccessLog,
-};
+use crate::plan::{Plan, UpstreamPlan};
 
 pub(super) use self::{
     process::Process,

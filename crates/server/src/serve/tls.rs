@@ -3,6 +3,7 @@
 use std::{fmt, io, sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
+use portcullis_telemetry::metrics::{Expiry, Metrics};
 use rustls::{
     ServerConfig,
     crypto::ring,
@@ -15,10 +16,7 @@ use tokio::{
 };
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
-use crate::{
-    metrics::{Expiry, Metrics},
-    plan::{Loaded, TlsFiles},
-};
+use crate::plan::{Loaded, TlsFiles};
 
 /// The time limit for the TLS handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);

@@ -11,6 +11,7 @@ use std::{
 };
 
 use hyper_util::{rt::TokioExecutor, server::conn::auto};
+use portcullis_telemetry::log_queue::use_slot_of_worker;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     runtime::Handle,
@@ -22,7 +23,6 @@ use super::{
     connection::{self, ConnectionLimits, Handler, activity::Activity, table::ConnectionTable},
     tls::Tls,
 };
-use crate::log_queue::use_slot_of_worker;
 
 /// The maximum number of accepted connections that wait for a worker.
 const INBOX_CAPACITY: usize = 1024;

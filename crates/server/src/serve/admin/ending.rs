@@ -149,6 +149,7 @@ mod tests {
 
     use portcullis_metadata::{ResourceUri, Scopes, SystemClock};
     use portcullis_session::{Session, SessionTarget};
+    use portcullis_telemetry::{AccessLog, LogFormat};
 
     use super::*;
     use crate::{
@@ -159,7 +160,6 @@ mod tests {
             sessions::kept::KeptSessions,
             state::{Process, ServerState},
         },
-        telemetry::{AccessLog, LogFormat},
     };
 
     const CONFIGURED: &str = "https://a.example";

@@ -2,12 +2,12 @@
 
 use portcullis_endpoint::StreamRegistry;
 use portcullis_session::{ListedSession, Owner, Session};
+use portcullis_telemetry::timestamp;
 
 use super::request::{ListRequest, OwnerFilter};
 use crate::{
     administration::{SessionEntry, SessionList},
     serve::state::ServerState,
-    telemetry::timestamp,
 };
 
 /// Returns one page of the sessions in the table of this process.

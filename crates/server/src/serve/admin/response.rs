@@ -8,12 +8,10 @@ use http::{
     header::{ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS},
 };
 use http_body_util::Full;
+use portcullis_telemetry::metrics::Exposition;
 use serde::Serialize;
 
-use crate::{
-    administration::{ErrorDetails, ErrorResponse},
-    metrics::Exposition,
-};
+use crate::administration::{ErrorDetails, ErrorResponse};
 
 /// The body of a response whose value cannot be serialized: a constant, because its serialization cannot fail.
 const NOT_SERIALIZED: &str = r#"{"error":{"code":"server.not_serialized","message":"the response cannot be serialized; the log has the cause"}}"#;

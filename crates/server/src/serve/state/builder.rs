@@ -9,6 +9,7 @@ use portcullis_guard::{
 };
 use portcullis_mcp::{ErrorCode, error_body};
 use portcullis_metadata::ResourceUri;
+use portcullis_telemetry::metrics::{MeasuredRequests, MeasuredTokens, ResourceMetrics};
 use portcullis_verifier::{TrustedIssuer, Verifier, VerifierSettings};
 use tower_layer::Layer as _;
 
@@ -20,7 +21,6 @@ use super::{
 };
 use crate::{
     config::{Authorization, Diagnostic, KeyPath},
-    metrics::{MeasuredRequests, MeasuredTokens, ResourceMetrics},
     plan::{Fingerprint, Plan, ResourcePlan, UpstreamPlan},
 };
 
@@ -183,7 +183,7 @@ impl StateBuilder<'_> {
             Some(metrics) => Arc::new(MeasuredRequests { inner: observers, metrics }) as Arc<dyn DecisionSink>,
             None => observers,
         };
-        settings.traces = self.plan.traces.as_ref().map(|traces| traces.settings);
+        settings.traces = self.plan.traces.as_ref().map(|traces| traces.sampling);
         Ok(ProtectedResource::new(settings)?)
     }
 

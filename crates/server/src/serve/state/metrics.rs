@@ -1,15 +1,15 @@
 //! The text of all metrics: those of the current configuration and those of the process.
 
+use portcullis_telemetry::metrics::{Exposition, family};
 use portcullis_verifier::{IssuerHealth, TrustedIssuer};
 
 use super::ServerState;
-use crate::metrics::{Exposition, family};
 
 impl ServerState {
     /// Returns all metrics; `None` without metrics.
     pub(in crate::serve) fn metrics(&self) -> Option<String> {
         let process_metrics = self.process.observers.metrics.as_ref()?;
-        let mut out = Exposition::new();
+        let mut out = Exposition::default();
         for resource in &self.resources {
             let uri = resource.protected.resource().as_str();
             let labels = [("resource", uri)];

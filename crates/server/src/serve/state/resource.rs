@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use portcullis_endpoint::{Endpoint, EndpointBody, EndpointLayer};
 use portcullis_guard::{Guard, GuardBody, ProtectedResource, RateLimiter};
+use portcullis_telemetry::metrics::ResourceMetrics;
 use portcullis_verifier::Verifier;
 
 use super::upstream::ResourceUpstream;
 use crate::{
-    metrics::ResourceMetrics,
     plan::Fingerprint,
     serve::{backend::Backend, backend_body::BackendBody},
 };

@@ -1,12 +1,12 @@
 //! A reload keeps the parts of the state that it does not change.
 
 use portcullis_metadata::SystemClock;
+use portcullis_telemetry::LogFormat;
 
 use super::*;
 use crate::{
     config::from_text,
     serve::{observers::Observers, sessions::kept::KeptSessions},
-    telemetry::LogFormat,
 };
 
 const CONFIG: &str = r#"

@@ -1,0 +1,18 @@
+#![doc = include_str!("../README.md")]
+
+mod access;
+mod effect;
+pub mod json;
+pub mod log_queue;
+mod logging;
+pub mod metrics;
+#[cfg(test)]
+mod testing;
+mod text;
+mod traces;
+
+pub use access::{AccessLog, Details, Line};
+pub use effect::Effect;
+pub use logging::{FilterError, LogFormat, microseconds, start, timestamp};
+pub use text::{MAX_TEXT, truncated};
+pub use traces::{ExportSettings, TraceExport, Traces};

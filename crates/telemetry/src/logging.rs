@@ -1,0 +1,108 @@
+//! Logging to standard error.
+
+mod escape;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    ffi::OsStr,
+    fmt::{self, Display},
+    io::{self, IsTerminal as _},
+    time::Duration,
+};
+
+use portcullis_metadata::{Clock as _, SystemClock, UnixTime};
+use thiserror::Error;
+use tracing::{Level, Subscriber};
+use tracing_subscriber::{
+    Layer,
+    filter::{ParseError, Targets, filter_fn},
+    fmt::{MakeWriter, format::Writer, time::FormatTime},
+    layer::SubscriberExt as _,
+    registry::LookupSpan,
+    util::SubscriberInitExt as _,
+};
+
+use escape::{EscapedFields, EscapedJson};
+
+/// The variable that chooses what is logged, in the syntax of `tracing_subscriber::filter::Targets`.
+const FILTER_VARIABLE: &str = "PORTCULLIS_LOG";
+
+/// The format of log lines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LogFormat {
+    /// Text, coloured on a terminal.
+    #[default]
+    Human,
+    /// One JSON object per line.
+    Json,
+}
+
+/// `PORTCULLIS_LOG` is not a filter.
+#[derive(Debug, Error)]
+#[error("{FILTER_VARIABLE} is not a log filter; try `info` or `portcullis=debug`")]
+pub struct FilterError(#[source] Option<ParseError>);
+
+/// Starts logging to standard error, for the whole process. `level` applies unless `PORTCULLIS_LOG` is set.
+///
+/// # Errors
+/// Fails when `PORTCULLIS_LOG` is not a filter.
+///
+/// # Panics
+/// Panics when the process already has a subscriber.
+pub fn start(format: LogFormat, level: &str) -> Result<(), FilterError> {
+    let filter = filter(std::env::var_os(FILTER_VARIABLE).as_deref(), level)?;
+    let layer =
+        lines(format, io::stderr, is_coloured(io::stderr().is_terminal(), std::env::var_os("NO_COLOR").as_deref()));
+    tracing_subscriber::registry().with(layer.with_filter(filter).with_filter(filter_fn(is_allowed))).init();
+    Ok(())
+}
+
+/// Parses the value of `PORTCULLIS_LOG`; the default is `level`.
+fn filter(configured: Option<&OsStr>, level: &str) -> Result<Targets, FilterError> {
+    let directives = configured.map_or(Some(level), OsStr::to_str).ok_or(FilterError(None))?;
+    directives.parse().map_err(|error| FilterError(Some(error)))
+}
+
+/// Whether log lines have colours: on a terminal, unless `NO_COLOR` is set and not empty (<https://no-color.org>).
+fn is_coloured(is_terminal: bool, no_color: Option<&OsStr>) -> bool {
+    is_terminal && no_color.is_none_or(OsStr::is_empty)
+}
+
+/// Writes each event as one line, in which text from other parties is escaped.
+fn lines<S, W>(format: LogFormat, writer: W, is_coloured: bool) -> Box<dyn Layer<S> + Send + Sync>
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
+{
+    let layer = tracing_subscriber::fmt::layer().with_target(false).with_timer(Timestamp(SystemClock::new()));
+    match format {
+        LogFormat::Human => layer.fmt_fields(EscapedFields).with_writer(writer).with_ansi(is_coloured).boxed(),
+        LogFormat::Json => layer.json().flatten_event(true).with_writer(EscapedJson(writer)).boxed(),
+    }
+}
+
+/// Returns whether an event may be logged. Below the level of errors, only this workspace's crates log, regardless of the
+/// filter: libraries log whole request heads, tokens included.
+fn is_allowed(metadata: &tracing::Metadata<'_>) -> bool {
+    metadata.target().starts_with("portcullis") || *metadata.level() == Level::ERROR
+}
+
+/// The timestamp of a line, in the format of access lines.
+struct Timestamp(SystemClock);
+
+impl FormatTime for Timestamp {
+    fn format_time(&self, out: &mut Writer<'_>) -> fmt::Result {
+        write!(out, "{}", timestamp(self.0.now()))
+    }
+}
+
+/// Returns a duration in microseconds.
+pub fn microseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// Returns a time as it is written in logs. Each time has a notation.
+pub fn timestamp(time: UnixTime) -> impl Display {
+    humantime::format_rfc3339_millis(time.until_year_9999())
+}
