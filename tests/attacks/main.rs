@@ -30,6 +30,7 @@ mod hostile_metadata;
 mod issuer_lookalikes;
 mod late_bytes;
 mod loopback_documents;
+mod named_addresses;
 mod names_elsewhere;
 mod none_algorithm;
 mod origin_and_host;

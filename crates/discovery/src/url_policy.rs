@@ -8,6 +8,7 @@ use url::{Host, Url};
 mod address_reach;
 mod chain_policy;
 mod error;
+mod named;
 mod private_name;
 
 use address_reach::{Reach, reach};
@@ -19,8 +20,7 @@ pub use error::UrlPolicyError;
 /// All policies require `https`, except that `http` with a loopback host may be allowed, and forbid user information.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum UrlPolicy {
-    /// The operator of this process supplied the URL, or it is in a document of an issuer that the operator configured.
-    /// All addresses and `http` with a loopback host are allowed.
+    /// The operator of this process supplied the URL. [`of_named`](Self::of_named) is the policy for URLs in documents. All addresses and `http` with a loopback host are allowed.
     Operator,
     /// A user entered the origin of the URL. `http` with a loopback host is allowed, and so are all addresses except
     /// link-local ones and those of cloud metadata services.

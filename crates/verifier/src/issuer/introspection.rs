@@ -13,7 +13,7 @@ use std::{
 };
 
 use arc_swap::ArcSwapOption;
-use portcullis_discovery::Fetch;
+use portcullis_discovery::{Fetch, UrlPolicy};
 use portcullis_metadata::{AccessToken, AuthorizationServerMetadata, IntrospectionResponse};
 use tokio::{
     runtime::Handle,
@@ -85,6 +85,7 @@ pub(crate) struct CallState {
 /// The introspection endpoint, and how the client authenticates there.
 pub(crate) struct Endpoint {
     url: Url,
+    policy: UrlPolicy,
     authentication: IntrospectionAuthentication,
 }
 
@@ -103,7 +104,7 @@ impl IntrospectionClient {
     ) -> Result<Arc<Self>, VerifierSettingsError> {
         let configured = settings.endpoint.clone().map(|url| {
             let authentication = settings.method(None);
-            Arc::new(Endpoint { url, authentication })
+            Arc::new(Endpoint { url, policy: issuer.url_policy, authentication })
         });
         Ok(Arc::new(Self {
             metadata: configured.is_none().then(|| Arc::clone(metadata)),
@@ -149,7 +150,7 @@ impl IntrospectionClient {
     pub(crate) async fn discover_endpoint(&self) -> Result<(), RefreshError> {
         let Some(metadata) = &self.metadata else { return Ok(()) };
         let found = match timeout(DISCOVERY_TIMEOUT, metadata.get()).await {
-            Ok(Ok(metadata)) => self.usable_endpoint(&metadata),
+            Ok(Ok(document)) => self.usable_endpoint(metadata, &document).await,
             Ok(Err(error)) => return Err(error.into()),
             Err(_) => return Err(RefreshError::Timeout),
         };
@@ -209,9 +210,8 @@ impl IntrospectionClient {
     /// Calls the endpoint once and records whether it works.
     async fn send(&self, token: &AccessToken) -> CallResult {
         let Some(endpoint) = self.endpoint.load_full() else { return Err(CallError::NoEndpoint) };
-        let Endpoint { url, authentication } = &*endpoint;
-        let mut request =
-            introspection_request(url.clone(), *authentication, &self.settings, token, self.issuer.url_policy);
+        let Endpoint { url, policy, authentication } = &*endpoint;
+        let mut request = introspection_request(url.clone(), *authentication, &self.settings, token, *policy);
         request.timeout = CALL_TIMEOUT;
         let result = match timeout(CALL_TIMEOUT, self.fetch.fetch(request)).await {
             Ok(Ok(response)) => request::parse_response(&response).map(Arc::new),
@@ -234,10 +234,15 @@ impl IntrospectionClient {
     }
 
     /// Returns the endpoint that the metadata names, if the URL policy admits it.
-    fn usable_endpoint(&self, metadata: &AuthorizationServerMetadata) -> Result<Endpoint, RefreshError> {
-        let url = metadata.introspection_endpoint.clone().ok_or(RefreshError::NoIntrospectionEndpoint)?;
-        self.issuer.url_policy.check(&url).map_err(RefreshError::IntrospectionEndpoint)?;
-        Ok(Endpoint { url, authentication: self.settings.method(Some(metadata)) })
+    async fn usable_endpoint(
+        &self,
+        metadata: &ServerMetadata,
+        document: &AuthorizationServerMetadata,
+    ) -> Result<Endpoint, RefreshError> {
+        let url = document.introspection_endpoint.clone().ok_or(RefreshError::NoIntrospectionEndpoint)?;
+        let policy = metadata.policy_of(&url).await;
+        policy.check(&url).map_err(RefreshError::IntrospectionEndpoint)?;
+        Ok(Endpoint { url, policy, authentication: self.settings.method(Some(document)) })
     }
 
     fn log_failure(&self, error: &CallError) {

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use http::StatusCode;
-use portcullis_discovery::{Fetch, FetchRequest, UrlPolicy};
+use portcullis_discovery::{Fetch, FetchError, FetchRequest, UrlPolicy};
 use portcullis_metadata::JwkSet;
 use url::Url;
 
@@ -47,15 +47,27 @@ impl KeyFetcher {
     /// Fails if the URL cannot be discovered, the status is not 200, or the body is not a key set. The time of the
     /// discovery is not limited here.
     pub(crate) async fn fetch(&self) -> Result<FetchedKeys, RefreshError> {
-        let fetched = self.fetch_from(self.jwks_uri().await?).await;
+        let fetched = self.fetch_from_source().await;
         if fetched.is_err() {
             self.metadata.forget();
         }
         fetched
     }
 
-    async fn fetch_from(&self, jwks_uri: Url) -> Result<FetchedKeys, RefreshError> {
-        let mut request = FetchRequest::get(jwks_uri, self.policy);
+    async fn fetch_from_source(&self) -> Result<FetchedKeys, RefreshError> {
+        if let Some(configured) = &self.configured {
+            return self.fetch_from(configured.clone(), self.policy).await;
+        }
+        let jwks_uri = self.metadata.get().await?.jwks_uri.clone().ok_or(RefreshError::NoJwksUri)?;
+        let policy = self.metadata.policy_of(&jwks_uri).await;
+        match self.fetch_from(jwks_uri, policy).await {
+            Err(RefreshError::Fetch(FetchError::UrlPolicy(error))) => Err(RefreshError::JwksUri(error)),
+            fetched => fetched,
+        }
+    }
+
+    async fn fetch_from(&self, jwks_uri: Url, policy: UrlPolicy) -> Result<FetchedKeys, RefreshError> {
+        let mut request = FetchRequest::get(jwks_uri, policy);
         request.max_body = MAX_BODY;
         request.timeout = TIMEOUT;
         let response = self.fetch.fetch(request).await?;
@@ -63,17 +75,5 @@ impl KeyFetcher {
             return Err(RefreshError::Status { status: response.status.as_u16() });
         }
         Ok(FetchedKeys { keys: JwkSet::parse(&response.body)?, max_age: schedule::max_age(&response.headers) })
-    }
-
-    /// Returns the URL of the keys: the configured one, or that of the metadata.
-    async fn jwks_uri(&self) -> Result<Url, RefreshError> {
-        if let Some(configured) = &self.configured {
-            return Ok(configured.clone());
-        }
-        let jwks_uri = self.metadata.get().await?.jwks_uri.clone();
-        if jwks_uri.is_none() {
-            self.metadata.forget();
-        }
-        jwks_uri.ok_or(RefreshError::NoJwksUri)
     }
 }

@@ -15,11 +15,20 @@ pub enum RefreshError {
     /// The issuer's metadata has no `jwks_uri`.
     #[error("the issuer's metadata has no jwks_uri")]
     NoJwksUri,
+    /// The URL policy forbids the `jwks_uri` of the issuer's metadata.
+    #[error(
+        "the jwks_uri of the issuer's metadata is not permitted: {0}; private and loopback addresses that the metadata names are \
+         permitted only if the issuer's own host is private; if this one is right, configure it"
+    )]
+    JwksUri(UrlPolicyError),
     /// The issuer's metadata has no `introspection_endpoint`, which the settings require.
     #[error("the issuer's metadata has no introspection_endpoint")]
     NoIntrospectionEndpoint,
     /// The URL policy forbids the `introspection_endpoint` of the issuer's metadata.
-    #[error("the introspection_endpoint of the issuer's metadata is not permitted: {0}")]
+    #[error(
+        "the introspection_endpoint of the issuer's metadata is not permitted: {0}; private and loopback addresses that the \
+         metadata names are permitted only if the issuer's own host is private; if this one is right, configure it"
+    )]
     IntrospectionEndpoint(UrlPolicyError),
     /// The keys cannot be fetched: the connection, TLS, a limit of the fetch or the URL policy.
     #[error(transparent)]
@@ -51,6 +60,7 @@ impl RefreshError {
             Self::Discovery(error) => error.code(),
             Self::NoJwksUri => "issuer.no_jwks_uri",
             Self::NoIntrospectionEndpoint => "issuer.no_introspection_endpoint",
+            Self::JwksUri(_) => "issuer.jwks_uri",
             Self::IntrospectionEndpoint(_) => "issuer.introspection_endpoint",
             Self::Fetch(error) => error.code(),
             Self::Status { .. } => "issuer.keys_status",

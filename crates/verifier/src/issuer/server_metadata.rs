@@ -7,6 +7,7 @@ use std::{
 
 use portcullis_discovery::{Discovery, DiscoveryError, Fetch, UrlPolicy};
 use portcullis_metadata::{AuthorizationServerMetadata, Clock, Issuer};
+use url::Url;
 
 /// How long metadata is used before it is fetched again: 1 h. A URL that fails is discovered again earlier.
 const MAX_AGE: Duration = Duration::from_secs(60 * 60);
@@ -14,6 +15,7 @@ const MAX_AGE: Duration = Duration::from_secs(60 * 60);
 /// The metadata of one issuer (RFC 8414). Only the issuer's refresh reads it, and there is one refresh at a time.
 pub(crate) struct ServerMetadata {
     issuer: Issuer,
+    policy: UrlPolicy,
     discovery: Discovery,
     cached: Mutex<Option<CachedMetadata>>,
     clock: Arc<dyn Clock>,
@@ -30,7 +32,7 @@ impl ServerMetadata {
     /// Creates the metadata of an issuer. Nothing is fetched yet.
     pub(crate) fn new(issuer: Issuer, policy: UrlPolicy, fetch: Arc<dyn Fetch>, clock: Arc<dyn Clock>) -> Arc<Self> {
         let discovery = Discovery::new(fetch, policy);
-        Arc::new(Self { issuer, discovery, cached: Mutex::new(None), clock })
+        Arc::new(Self { issuer, policy, discovery, cached: Mutex::new(None), clock })
     }
 
     /// Returns the metadata. It is fetched if it is not cached or is older than an hour.
@@ -47,6 +49,11 @@ impl ServerMetadata {
         let metadata = Arc::new(self.discovery.authorization_server(&self.issuer).await?);
         self.store(Some(CachedMetadata { metadata: Arc::clone(&metadata), fetched: now }));
         Ok(metadata)
+    }
+
+    /// Returns the policy for a URL that the metadata names.
+    pub(crate) async fn policy_of(&self, named: &Url) -> UrlPolicy {
+        self.policy.of_named(self.issuer.url(), named).await
     }
 
     /// Removes the cached metadata after a URL in it has failed.
