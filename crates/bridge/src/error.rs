@@ -7,9 +7,10 @@ use portcullis_client::{ClientError, RefusedRedirect, advice, error_chain};
 use portcullis_discovery::{FetchError, OpenResponse, ResponseExcerpt};
 use portcullis_mcp::sse::DecodeError;
 use portcullis_metadata::{EscapedText, Scopes};
-use serde_json::Value;
+use serde::{Deserialize, Deserializer, de::Visitor};
+use serde_json::{Value, value::RawValue};
 
-use crate::response::RetryAfter;
+use crate::{json, response::RetryAfter};
 
 /// Why a call has no result.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -155,25 +156,56 @@ pub struct RpcError {
     pub status: StatusCode,
     /// The error code.
     pub code: i64,
-    /// The server's message, unchanged.
+    /// The server's message, unchanged, but at most 8 KiB of it.
     pub message: String,
-    /// The server's additional data.
+    /// The server's additional data. None if it has more than 64 KiB or cannot be represented.
     pub data: Option<Value>,
     /// When to try again, for an error in the body of an HTTP error.
     pub retry_after: RetryAfter,
 }
 
+/// The maximum length of an error code, in bytes of JSON text.
+const MAX_CODE: usize = 20;
+/// The maximum length of a stored message, in bytes.
+const MAX_MESSAGE: usize = 8 * 1024;
+/// The maximum length of stored data, in bytes of JSON text. Its value can take 80 times as much.
+const MAX_DATA: usize = 64 * 1024;
+
 impl RpcError {
     /// Parses the `error` member of a message.
-    pub(crate) fn of(message: &Value, status: StatusCode) -> Option<Self> {
-        let error = message.get("error")?;
-        Some(Self {
-            status,
-            code: error.get("code")?.as_i64()?,
-            message: error.get("message")?.as_str()?.to_owned(),
-            data: error.get("data").cloned(),
-            retry_after: RetryAfter::default(),
-        })
+    pub(crate) fn parse(error: &RawValue, status: StatusCode) -> Option<Self> {
+        #[derive(Deserialize)]
+        struct Members<'a> {
+            #[serde(borrow)]
+            code: &'a RawValue,
+            message: Excerpt,
+            #[serde(borrow)]
+            data: Option<&'a RawValue>,
+        }
+        let Members { code, message: Excerpt(message), data } = json::object(error)?;
+        let code = serde_json::from_str(Some(code.get()).filter(|code| code.len() <= MAX_CODE)?).ok()?;
+        let data = data.filter(|data| data.get().len() <= MAX_DATA);
+        let data = data.and_then(|data| serde_json::from_str(data.get()).ok());
+        Some(Self { status, code, message, data, retry_after: RetryAfter::default() })
+    }
+}
+
+/// The first [`MAX_MESSAGE`] bytes of a string.
+struct Excerpt(String);
+
+impl<'de> Deserialize<'de> for Excerpt {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct ExcerptVisitor;
+        impl Visitor<'_> for ExcerptVisitor {
+            type Value = Excerpt;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string")
+            }
+            fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+                Ok(Excerpt(text[..text.floor_char_boundary(MAX_MESSAGE)].to_owned()))
+            }
+        }
+        deserializer.deserialize_str(ExcerptVisitor)
     }
 }
 

@@ -26,6 +26,8 @@ pub(crate) struct SseStream {
 
 /// The time limit for the server to send its message URL.
 const ENDPOINT_TIMEOUT: Duration = Duration::from_secs(10);
+/// The maximum length of the message URL, in bytes.
+const MAX_ENDPOINT: usize = 16 * 1024;
 
 impl SseStream {
     /// Waits for the message URL in the response to a GET to the start URL, at most 10 s. It must have the start URL's origin
@@ -79,6 +81,9 @@ async fn endpoint_event(body: &mut dyn BodyStream, decoder: &mut Decoder) -> Res
 /// The URL that a server names for messages. It receives the token, so it must have the start URL's origin, and every server
 /// must resolve it to the folder of the start URL's path: a server at `/a/sse` can name `/a/messages`, but not `/b/messages`, which can belong to another party.
 fn message_url(named: &str, start: &Url) -> Option<Url> {
+    if named.len() > MAX_ENDPOINT {
+        return None;
+    }
     let mut endpoint = start.join(named.trim()).ok()?;
     endpoint.set_fragment(None);
     if endpoint.origin() != start.origin() || !endpoint.username().is_empty() || endpoint.password().is_some() {

@@ -8,6 +8,7 @@
 mod bridge;
 mod error;
 mod http_sse;
+mod json;
 mod mcp_client;
 mod message_budget;
 mod mirrored_headers;

@@ -4,6 +4,7 @@ mod call;
 mod endpoint;
 mod handshake;
 mod http_sse;
+mod message_head;
 mod message_stream;
 mod outgoing;
 mod response;

@@ -16,6 +16,9 @@ pub(crate) use self::{
 };
 use crate::error::McpError;
 
+/// The maximum size of an error response that is read.
+pub(crate) const MAX_ERROR_SIZE: usize = 1024 * 1024;
+
 /// Whether a response is successful and its body is an event stream.
 pub(crate) fn is_event_stream(response: &OpenResponse) -> bool {
     response.status.is_success() && MediaType::of(&response.headers) == MediaType::EventStream

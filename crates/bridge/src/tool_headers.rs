@@ -1,77 +1,139 @@
 //! [`ToolHeaders`]: the tool arguments that are also sent as headers.
 
 mod annotations;
+mod known_tools;
+mod list_filter;
 
-use std::{
-    collections::HashMap,
-    sync::{PoisonError, RwLock},
-};
+use std::sync::{PoisonError, RwLock};
 
 use http::{HeaderMap, HeaderValue};
 use portcullis_mcp::encode_mirrored;
 use portcullis_metadata::EscapedText;
-use serde_json::Value;
+use serde::Deserialize;
+use serde_json::{Number, value::RawValue};
 
-use self::annotations::{AnnotatedParameter, annotated_parameters};
+use self::{
+    annotations::{AnnotationError, annotated_parameters},
+    known_tools::KnownTools,
+    list_filter::filter_array,
+};
+use crate::{error::McpError, json};
 
 /// The arguments of each tool that are also sent as headers (2026-07-28, "Custom Headers from Tool Parameters").
 #[derive(Default)]
-pub(crate) struct ToolHeaders(RwLock<HashMap<String, Vec<AnnotatedParameter>>>);
+pub(crate) struct ToolHeaders(RwLock<KnownTools>);
 
-/// The maximum number of tools that are stored; the arguments of others are sent only in the body.
-const MAX_TOOLS: usize = 1000;
+/// The maximum length of a tool's name, in bytes of JSON text.
+pub(crate) const MAX_TOOL_NAME: usize = 64 * 1024;
 /// The maximum number of characters of a tool's name that are logged.
 const MAX_SHOWN: usize = 200;
+/// The maximum number of removed tools of one list that are logged.
+const MAX_LOGGED: usize = 20;
 /// The largest integer that every JSON parser represents exactly.
 const MAX_INTEGER: u64 = (1 << 53) - 1;
 
+/// The member of a list that is filtered.
+#[derive(Deserialize)]
+struct ToolList<'a> {
+    #[serde(borrow)]
+    tools: Option<&'a RawValue>,
+}
+
+/// The members of a tool that are used.
+#[derive(Deserialize)]
+struct Tool<'a> {
+    #[serde(borrow)]
+    name: Option<&'a RawValue>,
+    #[serde(borrow, rename = "inputSchema")]
+    input_schema: Option<&'a RawValue>,
+}
+
+/// The members of a call's parameters that are used.
+#[derive(Deserialize)]
+struct Call<'a> {
+    #[serde(borrow)]
+    name: Option<&'a RawValue>,
+    #[serde(borrow)]
+    arguments: Option<&'a RawValue>,
+}
+
 impl ToolHeaders {
-    /// Stores the tools of a list, and removes tools with invalid annotations from it. Returns whether it removed any.
-    pub(crate) fn learn_and_filter(&self, list: &mut Value) -> bool {
-        let Some(tools) = list.get_mut("tools").and_then(Value::as_array_mut) else { return false };
-        let before = tools.len();
-        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        tools.retain(|tool| {
-            let name = tool.get("name").and_then(Value::as_str).unwrap_or_default();
-            match annotated_parameters(tool.get("inputSchema").unwrap_or(&Value::Null)) {
-                Ok(parameters) => {
-                    if known.len() < MAX_TOOLS || known.contains_key(name) {
-                        known.insert(name.to_owned(), parameters);
-                    }
-                    true
-                }
-                Err(error) => {
-                    tracing::warn!(tool = %EscapedText::first(name, MAX_SHOWN), "a tool is removed from the list: {error} (x-mcp-header)");
-                    known.remove(name);
-                    false
-                }
+    /// Stores the tools of a list. If tools have invalid annotations, appends the list without them to `filtered` and returns
+    /// true. Everything else in the list stays as it is.
+    ///
+    /// # Errors
+    /// [`McpError::InvalidResponse`] when it is not clear which list the client would read, because `tools` is duplicated.
+    pub(crate) fn learn_and_filter(&self, list: &RawValue, filtered: &mut String) -> Result<bool, McpError> {
+        if !list.get().starts_with('{') {
+            return Ok(false);
+        }
+        let ToolList { tools } = json::object(list).ok_or(McpError::InvalidResponse)?;
+        let Some(tools) = tools else { return Ok(false) };
+        let mut removed = 0_usize;
+        let is_filtered = filter_array(list, tools, filtered, |tool| {
+            let Err((name, error)) = self.learn(tool) else { return true };
+            removed += 1;
+            if removed <= MAX_LOGGED {
+                let name = name.unwrap_or_default();
+                tracing::warn!(tool = %EscapedText::first(&name, MAX_SHOWN), "a tool is removed from the list: {error} (x-mcp-header)");
             }
+            false
         });
-        tools.len() < before
+        if removed > MAX_LOGGED {
+            tracing::warn!(tools = removed - MAX_LOGGED, "more tools are removed from the list (x-mcp-header)");
+        }
+        Ok(is_filtered)
+    }
+
+    /// Stores the annotated parameters of a tool.
+    ///
+    /// # Errors
+    /// When they are invalid, with the tool's name. An earlier definition is then forgotten.
+    fn learn(&self, tool: &RawValue) -> Result<(), (Option<String>, AnnotationError)> {
+        if !tool.get().starts_with('{') {
+            return Ok(());
+        }
+        let Tool { name, input_schema } = json::object(tool).ok_or((None, AnnotationError::Unreadable))?;
+        let name = name.filter(|name| name.get().starts_with('"'));
+        let name = name.map(|name| json::string(name, MAX_TOOL_NAME).ok_or((None, AnnotationError::Unreadable)));
+        let name = name.transpose()?;
+        let parameters = input_schema.map_or(Ok(Vec::new()), annotated_parameters);
+        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(name) = &name {
+            known.remove(name);
+        }
+        match (parameters, name) {
+            (Ok(parameters), Some(name)) => known.insert(name, parameters),
+            (Ok(_), None) => {}
+            (Err(error), name) => return Err((name, error)),
+        }
+        Ok(())
     }
 
     /// Returns the headers for the parameters of a tool call. There are none for a tool that is not stored, and for
     /// arguments that are absent or not primitive.
-    pub(crate) fn of_call(&self, params: Option<&Value>) -> HeaderMap {
-        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let called = params.and_then(|params| known.get(params.get("name")?.as_str()?));
-        let arguments = params.and_then(|params| params.get("arguments"));
-        let parameters = called.into_iter().flatten();
-        parameters
-            .filter_map(|parameter| {
-                let value = parameter.path.iter().try_fold(arguments?, |value, name| value.get(name))?;
-                Some((parameter.header.clone(), header_value(value)?))
-            })
-            .collect()
+    pub(crate) fn of_call(&self, params: &RawValue) -> HeaderMap {
+        let Some(Call { name: Some(name), arguments: Some(arguments) }) = json::object(params) else {
+            return HeaderMap::new();
+        };
+        let Some(name) = json::string(name, MAX_TOOL_NAME) else { return HeaderMap::new() };
+        let parameters = self.0.read().unwrap_or_else(PoisonError::into_inner).parameters(&name);
+        let headers = parameters.into_iter().filter_map(|parameter| {
+            let value = parameter.path.iter().try_fold(arguments, |value, name| json::member(value, name))?;
+            Some((parameter.header, header_value(value)?))
+        });
+        headers.collect()
     }
 }
 
 /// The header value of an argument. `None` for values that cannot be headers.
-fn header_value(value: &Value) -> Option<HeaderValue> {
-    match value {
-        Value::String(text) => Some(encode_mirrored(text)),
-        Value::Bool(flag) => Some(encode_mirrored(if *flag { "true" } else { "false" })),
-        Value::Number(number) => {
+fn header_value(value: &RawValue) -> Option<HeaderValue> {
+    let text = value.get();
+    match text.as_bytes().first()? {
+        b'"' => Some(encode_mirrored(&serde_json::from_str::<String>(text).ok()?)),
+        b't' | b'f' => Some(encode_mirrored(text)),
+        b'-' | b'0'..=b'9' => {
+            let number: Number = serde_json::from_str(text).ok()?;
             let magnitude = number.as_i64().map(i64::unsigned_abs).or(number.as_u64())?;
             (magnitude <= MAX_INTEGER).then(|| encode_mirrored(&number.to_string()))
         }
@@ -82,7 +144,7 @@ fn header_value(value: &Value) -> Option<HeaderValue> {
 #[cfg(test)]
 mod tests {
     use http::HeaderName;
-    use serde_json::json;
+    use serde_json::{Value, json, value::to_raw_value};
 
     use super::*;
 
@@ -90,18 +152,32 @@ mod tests {
         json!({ "name": name, "inputSchema": { "type": "object", "properties": properties } })
     }
 
+    /// Stores the tools of a list. Returns the list without invalid tools, if there are any.
+    fn learn(headers: &ToolHeaders, list: &Value) -> Option<Value> {
+        let mut filtered = String::new();
+        let is_filtered = headers.learn_and_filter(&to_raw_value(list).unwrap(), &mut filtered).unwrap();
+        is_filtered.then(|| serde_json::from_str(&filtered).unwrap())
+    }
+
+    fn of_call(headers: &ToolHeaders, params: &Value) -> HeaderMap {
+        headers.of_call(&to_raw_value(params).unwrap())
+    }
+
     /// Annotated arguments are sent as headers, including nested ones; absent, null and non-primitive values are not.
     #[test]
     fn annotated_arguments_become_headers() {
         let headers = ToolHeaders::default();
-        headers.learn_and_filter(&mut json!({ "tools": [tool("t", json!({
+        learn(
+            &headers,
+            &json!({ "tools": [tool("t", json!({
             "region": { "type": "string", "x-mcp-header": "Region" },
             "count": { "type": "integer", "x-mcp-header": "Count" },
             "deep": { "type": "object", "properties": { "flag": { "type": ["boolean", "null"], "x-mcp-header": "Flag" } } },
             "plain": { "type": "string" },
-        }))] }));
+        }))] }),
+        );
         let sent = |arguments: Value| {
-            let sent = headers.of_call(Some(&json!({ "name": "t", "arguments": arguments })));
+            let sent = of_call(&headers, &json!({ "name": "t", "arguments": arguments }));
             let mut sent: Vec<_> =
                 sent.iter().map(|(name, value)| format!("{name}: {}", value.to_str().unwrap())).collect();
             sent.sort();
@@ -113,8 +189,8 @@ mod tests {
         );
         assert!(sent(json!({ "region": null, "count": 1.5, "deep": 1 })).is_empty());
         assert!(sent(json!({ "count": 9_007_199_254_740_992_u64 })).is_empty());
-        assert!(headers.of_call(Some(&json!({ "name": "other", "arguments": { "region": "a" } }))).is_empty());
-        assert!(headers.of_call(None).is_empty());
+        assert!(of_call(&headers, &json!({ "name": "other", "arguments": { "region": "a" } })).is_empty());
+        assert!(of_call(&headers, &json!(["t"])).is_empty());
     }
 
     /// A tool with invalid annotations is removed; the others stay.
@@ -123,20 +199,20 @@ mod tests {
         let annotated =
             |name: &str, header: &str| tool(name, json!({ "p": { "type": "string", "x-mcp-header": header } }));
         let headers = ToolHeaders::default();
-        headers.learn_and_filter(&mut json!({ "tools": [annotated("changed", "A")] }));
-        let mut list = json!({ "tools": [
+        learn(&headers, &json!({ "tools": [annotated("changed", "A")] }));
+        let list = json!({ "tools": [
             annotated("valid", "A"),
             annotated("broken", "a b"),
             annotated("changed", ""),
             { "name": "no schema" },
         ] });
-        headers.learn_and_filter(&mut list);
+        let list = learn(&headers, &list).unwrap();
         let left: Vec<_> =
             list["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
         assert_eq!(left, ["valid", "no schema"]);
 
         let call = json!({ "name": "changed", "arguments": { "p": "v" } });
-        assert!(headers.of_call(Some(&call)).is_empty(), "its earlier definition is forgotten");
+        assert!(of_call(&headers, &call).is_empty(), "its earlier definition is forgotten");
     }
 
     /// The number of stored tools is limited. A later list replaces the stored definition of a tool.
@@ -146,13 +222,42 @@ mod tests {
         let annotated = |name: usize, header: &str| {
             tool(&name.to_string(), json!({ "p": { "type": "string", "x-mcp-header": header } }))
         };
+        const MAX_TOOLS: usize = known_tools::MAX_TOOLS;
         let tools: Vec<_> = (0..=MAX_TOOLS).map(|name| annotated(name, "Old")).collect();
-        headers.learn_and_filter(&mut json!({ "tools": tools }));
-        headers.learn_and_filter(&mut json!({ "tools": [annotated(0, "New")] }));
+        learn(&headers, &json!({ "tools": tools }));
+        learn(&headers, &json!({ "tools": [annotated(0, "New")] }));
         for (name, header) in [(0, Some("mcp-param-new")), (MAX_TOOLS - 1, Some("mcp-param-old")), (MAX_TOOLS, None)] {
             let call = json!({ "name": name.to_string(), "arguments": { "p": "v" } });
-            let sent = headers.of_call(Some(&call));
+            let sent = of_call(&headers, &call);
             assert_eq!(sent.keys().next().map(HeaderName::as_str), header, "{name}");
         }
+    }
+
+    /// A tool that cannot be read is removed, and an ambiguous list is rejected. What is not used can be any JSON.
+    #[test]
+    fn unclear_definitions_are_removed() {
+        let headers = ToolHeaders::default();
+        let filtered = |text: &str| {
+            let mut filtered = "start ".to_owned();
+            let list: &RawValue = serde_json::from_str(text).unwrap();
+            headers.learn_and_filter(list, &mut filtered).map(|is_filtered| (is_filtered, filtered))
+        };
+        let deep = "[".repeat(100_000) + &"]".repeat(100_000);
+        for (list, expected) in [
+            (
+                format!(r#"{{"x":{deep},"tools":[{{"name":"a","name":"b"}}, {{"x":1e400}} ]}}"#),
+                Some(format!(r#"start {{"x":{deep},"tools":[{{"x":1e400}}]}}"#)),
+            ),
+            (format!(r#"{{"tools":[ 1, {{"inputSchema":{deep}}},2]}}"#), Some(r#"start {"tools":[ 1,2]}"#.to_owned())),
+            (r#"{"tools":[{"name":"\ud800"}]}"#.to_owned(), Some(r#"start {"tools":[]}"#.to_owned())),
+            (format!(r#"{{"tools":[{{"name":"a","inputSchema":{{"default":{deep}}}}}]}}"#), None),
+            (r#"{"tools":{"a":1}}"#.to_owned(), None),
+            ("[[]]".to_owned(), None),
+        ] {
+            let (is_filtered, text) = filtered(&list).unwrap();
+            assert_eq!(is_filtered, expected.is_some());
+            assert_eq!(text, expected.unwrap_or_else(|| "start ".to_owned()));
+        }
+        assert_eq!(filtered(r#"{"tools":[],"tools":[]}"#).unwrap_err().code(), "mcp.answer");
     }
 }

@@ -23,6 +23,7 @@ pub(crate) mod login;
 #[cfg(feature = "manual")]
 pub(crate) mod manual;
 pub(crate) mod mcp_remote;
+mod raw_json;
 pub(crate) mod serve;
 mod sign_in;
 pub(crate) mod stored;

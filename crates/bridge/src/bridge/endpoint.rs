@@ -17,7 +17,7 @@ use crate::{
     error::McpError,
     message_budget::Reservation,
     resource_fetch::ResourceFetch,
-    response::{BodyLimits, RetryAfter, read_body},
+    response::{BodyLimits, MAX_ERROR_SIZE, RetryAfter, read_body},
 };
 
 /// Sends requests with the token, and retries them.
@@ -35,9 +35,6 @@ pub(crate) enum TokenRenewal {
     /// Nothing: this request must not prompt the user.
     Disabled,
 }
-
-/// The maximum size of an error response that is read.
-const MAX_ERROR_SIZE: usize = 1024 * 1024;
 
 impl Endpoint {
     /// Creates an endpoint at the token manager's start URL. It sends nothing yet.

@@ -4,18 +4,17 @@ mod own_messages;
 mod params;
 mod request_id;
 
-use std::borrow::Cow;
-
-use bytes::Bytes;
+use bytes::{Buf as _, Bytes, BytesMut};
 use portcullis_mcp::ErrorCode;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 pub(crate) use self::{
-    own_messages::{error_with_id, new_error, new_request, result_with_id},
+    own_messages::{RESULT_END, error_with_id, new_error, new_request, result_start},
     params::Params,
     request_id::RequestId,
 };
+use crate::json::{self, MessageTexts};
 
 /// A JSON-RPC message. Only what the bridge needs is parsed; the text is forwarded unchanged.
 #[derive(Clone, Debug)]
@@ -61,13 +60,18 @@ impl MessageError {
     }
 }
 
+/// The maximum length of a method, in bytes of JSON text.
+const MAX_METHOD: usize = 64 * 1024;
+
 /// The members that distinguish the message types. Others are not parsed.
 #[derive(Deserialize)]
 struct Members<'a> {
-    jsonrpc: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    jsonrpc: Option<&'a RawValue>,
     #[serde(default, borrow, deserialize_with = "present")]
     id: Option<&'a RawValue>,
-    method: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    method: Option<&'a RawValue>,
     #[serde(default, borrow, deserialize_with = "present")]
     params: Option<&'a RawValue>,
     #[serde(default, borrow, deserialize_with = "present")]
@@ -92,17 +96,15 @@ impl Message {
         Ok(Self { text, kind })
     }
 
-    /// Parses a server's message, or several in an array, as 2025-03-26 allows.
+    /// Parses a server's message, or several in an array, as 2025-03-26 allows. Each is parsed again when it is returned, so
+    /// that only one message of an array takes memory.
     ///
     /// # Errors
     /// As [`parse`](Self::parse), if any message of the array is invalid.
-    pub(crate) fn parse_all(text: Bytes) -> Result<Vec<Self>, MessageError> {
-        match Self::parse(text.clone()) {
-            Err(MessageError::Batch) => {}
-            one => return one.map(|one| vec![one]),
-        }
-        let batch: Vec<&RawValue> = serde_json::from_slice(&text).map_err(|_| MessageError::NotJson)?;
-        batch.into_iter().map(|one| Self::parse(text.slice_ref(one.get().as_bytes()))).collect()
+    pub(crate) fn parse_all(text: Bytes) -> Result<impl Iterator<Item = Self> + Send, MessageError> {
+        let texts = MessageTexts::split(on_one_line(text)).ok_or(MessageError::NotJson)?;
+        texts.clone().try_for_each(|text| kind(&text).map(drop))?;
+        Ok(texts.filter_map(|text| Self::parse(text).ok()))
     }
 
     /// The parameters, if they are an object.
@@ -139,29 +141,40 @@ fn kind(text: &[u8]) -> Result<MessageKind, MessageError> {
             Err(_) => return Err(MessageError::NotJson),
         },
     };
-    if members.jsonrpc.as_deref() != Some("2.0") {
+    // The number is written in at most 18 characters of escapes, and two quotation marks.
+    if members.jsonrpc.and_then(|version| json::string(version, 20)).as_deref() != Some("2.0") {
         return Err(MessageError::NotJsonRpc);
     }
+    let method = match members.method {
+        Some(method) => Some(json::string(method, MAX_METHOD).ok_or(MessageError::NotJsonRpc)?),
+        None => None,
+    };
     let id = match members.id.filter(|id| id.get() != "null") {
         Some(id) => Some(RequestId::from_json(id).ok_or(MessageError::NotJsonRpc)?),
         None => None,
     };
-    match (members.method, id, members.result, members.error) {
-        (Some(method), Some(id), None, None) => Ok(MessageKind::Request { id, method: method.into_owned() }),
-        (Some(method), None, None, None) => Ok(MessageKind::Notification { method: method.into_owned() }),
+    match (method, id, members.result, members.error) {
+        (Some(method), Some(id), None, None) => Ok(MessageKind::Request { id, method }),
+        (Some(method), None, None, None) => Ok(MessageKind::Notification { method }),
         (None, Some(id), Some(_), None) => Ok(MessageKind::Response { id: Some(id) }),
         (None, id, None, Some(_)) => Ok(MessageKind::Response { id }),
         _ => Err(MessageError::NotJsonRpc),
     }
 }
 
-/// Replaces line breaks by spaces. JSON has literal line breaks only between tokens.
+/// Replaces line breaks by spaces, without a copy if nothing else uses the text. JSON has literal line breaks only between
+/// tokens.
 fn on_one_line(text: Bytes) -> Bytes {
     if memchr::memchr2(b'\n', b'\r', &text).is_none() {
         return text;
     }
-    let line: Vec<u8> = text.iter().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte }).collect();
-    Bytes::from(line.trim_ascii().to_vec())
+    let mut line = text.try_into_mut().unwrap_or_else(|shared| BytesMut::from(&shared[..]));
+    for byte in line.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')) {
+        *byte = b' ';
+    }
+    line.truncate(line.trim_ascii_end().len());
+    line.advance(line.len() - line.trim_ascii_start().len());
+    line.freeze()
 }
 
 #[cfg(test)]

@@ -1,11 +1,9 @@
 //! The routing of the server's messages: forwards them to the client, and applies responses to the state of the bridge.
 
-use std::borrow::Cow;
-
 use bytes::Bytes;
 use portcullis_mcp::ErrorCode;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::{
     bridge::{
@@ -15,6 +13,7 @@ use crate::{
         state::pending_requests::{PendingRequest, Purpose, Requester},
     },
     error::McpError,
+    json,
 };
 
 impl Context {
@@ -96,8 +95,8 @@ impl Context {
         match purpose {
             Purpose::Initialize { identifier, connection } => {
                 if let Some(result) = answer.result() {
-                    let result = serde_json::from_str::<InitializeResult<'_>>(result.get());
-                    let version = result.ok().and_then(|result| result.protocol_version);
+                    let result = json::object::<InitializeResult<'_>>(result);
+                    let version = result.and_then(|result| json::string(result.protocol_version?, MAX_VERSION));
                     self.sessions.open(identifier, version.as_deref(), connection);
                 }
                 answer
@@ -117,23 +116,28 @@ impl Context {
     /// requires of clients. A list that cannot be filtered is replaced by an error.
     fn learn_tools(&self, id: &RequestId, answer: Message) -> Message {
         let Some(result) = answer.result() else { return answer };
-        // A message can contain JSON that `Value` rejects, such as 1e400, an unpaired surrogate or deep nesting.
-        let Ok(mut result) = serde_json::from_str::<Value>(result.get()) else {
-            let error = McpError::InvalidResponse;
-            tracing::warn!(reason = error.code(), "a list of tools was dropped: {error}");
-            let text = message::new_error(Some(id), ErrorCode::InternalError, &error.with_advice(), Some(error.code()));
-            return Message { text, kind: answer.kind };
+        let mut text = message::result_start(id);
+        let text = match self.tools.learn_and_filter(result, &mut text) {
+            Ok(false) => return answer,
+            Ok(true) => {
+                text.push(message::RESULT_END);
+                text.into()
+            }
+            Err(error) => {
+                tracing::warn!(reason = error.code(), "a list of tools was dropped: {error}");
+                message::new_error(Some(id), ErrorCode::InternalError, &error.with_advice(), Some(error.code()))
+            }
         };
-        if !self.tools.learn_and_filter(&mut result) {
-            return answer;
-        }
-        Message { text: message::result_with_id(id, &result), kind: answer.kind }
+        Message { text, kind: answer.kind }
     }
 }
+
+/// The maximum length of a protocol version, in bytes of JSON text. It is sent in a header of every request.
+const MAX_VERSION: usize = 256;
 
 /// The member of the result of `initialize` that the bridge needs.
 #[derive(Deserialize)]
 struct InitializeResult<'a> {
     #[serde(borrow, rename = "protocolVersion")]
-    protocol_version: Option<Cow<'a, str>>,
+    protocol_version: Option<&'a RawValue>,
 }

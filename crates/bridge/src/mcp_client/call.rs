@@ -1,15 +1,17 @@
 //! Calls: sends a request, and retries it where the protocol allows it.
 
 use portcullis_mcp::{ErrorCode, Revision, header as names};
-use serde_json::{Value, json};
+use serde_json::{Value, json, value::RawValue};
 use tokio::time::sleep;
 
 use super::{
     McpClient,
     response::{self, Answer, AnswerMessage},
+    server_requests::observe_value,
 };
 use crate::{
     error::{McpError, RpcError},
+    json,
     response::{is_temporary, is_unknown_session},
     resumption::MAX_RESUME_AFTER,
     tool_list_page::{MAX_PAGES, next_cursor},
@@ -32,14 +34,35 @@ struct Recoveries {
 impl McpClient {
     /// Calls a method and returns its result. Messages before the result are ignored.
     ///
+    /// A value can take 80 times the memory of its text: use [`call_raw`](Self::call_raw) for large results of servers that are
+    /// not trusted.
+    ///
     /// # Errors
     /// [`McpError::Rpc`] for an error of the server; [`McpError::StreamEnded`] or [`McpError::Fetch`] if a stream ends or
-    /// breaks before the result and cannot be resumed; otherwise when a request fails.
+    /// breaks before the result and cannot be resumed; [`McpError::InvalidResponse`] for a result that a [`Value`] cannot
+    /// represent, such as one with more than 128 levels; otherwise when a request fails.
     pub async fn call(&self, method: &str, params: Option<Value>) -> Result<Value, McpError> {
         self.call_with_observer(method, params, &mut |_| ()).await
     }
 
-    /// Calls a method, passes each message before the result to `observe` as it arrives, and returns the result.
+    /// As [`call_raw`](Self::call_raw), with values. A message before the result that a [`Value`] cannot represent is not
+    /// passed to `observe`.
+    ///
+    /// # Errors
+    /// As [`call`](Self::call) and [`call_raw`](Self::call_raw).
+    pub async fn call_with_observer(
+        &self,
+        method: &str,
+        params: Option<Value>,
+        observe: &mut (dyn FnMut(Value) + Send),
+    ) -> Result<Value, McpError> {
+        let mut observe_text = |message: &RawValue| observe_value(message, observe);
+        let result = self.call_raw(method, params, &mut observe_text).await?;
+        serde_json::from_str(result.get()).map_err(|_| McpError::InvalidResponse)
+    }
+
+    /// Calls a method, passes the JSON text of each message before the result to `observe` as it arrives, and returns the text
+    /// of the result. It takes at most twice the memory of the response.
     ///
     /// Requests of the server are passed too, and then answered if there is a handler
     /// ([`with_request_handler`](Self::with_request_handler)). With a handler, a result of 2026-07-28 that requires input
@@ -61,12 +84,12 @@ impl McpClient {
     /// # Errors
     /// As [`call`](Self::call). [`McpError::SessionLost`] if the server loses the session after it has accepted the call,
     /// which it can have executed. [`McpError::TooManyInputRounds`] if the server requires input more than 16 times.
-    pub async fn call_with_observer(
+    pub async fn call_raw(
         &self,
         method: &str,
         params: Option<Value>,
-        observe: &mut (dyn FnMut(Value) + Send),
-    ) -> Result<Value, McpError> {
+        observe: &mut (dyn FnMut(&RawValue) + Send),
+    ) -> Result<Box<RawValue>, McpError> {
         let is_modern = self.settings.revision.is_modern();
         let mut params = params;
         let mut rounds = 0;
@@ -81,8 +104,8 @@ impl McpClient {
                 }
             };
             // From here on the server processes the call, which must not be sent again.
-            let mut result = self.result(posted.answer, observe).await?;
-            if is_modern && result.get("resultType").is_some_and(|result_type| result_type == "input_required") {
+            let result = self.result(posted.answer, observe).await?;
+            if is_modern && requires_input(&result) {
                 rounds += 1;
                 if rounds > MAX_INPUT_ROUNDS {
                     return Err(McpError::TooManyInputRounds);
@@ -91,8 +114,9 @@ impl McpClient {
                 params = Some(next);
                 continue;
             }
-            if is_modern && method == "tools/list" {
-                self.tools.learn_and_filter(&mut result);
+            let mut filtered = String::new();
+            if is_modern && method == "tools/list" && self.tools.learn_and_filter(&result, &mut filtered)? {
+                return RawValue::from_string(filtered).map_err(|_| McpError::InvalidResponse);
             }
             return Ok(result);
         }
@@ -127,7 +151,7 @@ impl McpClient {
             }
             _ if !revision.is_modern() && !recoveries.reopened_session && self.lost_session(&error) => {
                 recoveries.reopened_session = true;
-                self.initialize().await.map(drop)
+                self.open().await
             }
             _ => Err(error),
         }
@@ -148,8 +172,8 @@ impl McpClient {
     pub(super) async fn result(
         &self,
         mut answer: Answer,
-        observe: &mut (dyn FnMut(Value) + Send),
-    ) -> Result<Value, McpError> {
+        observe: &mut (dyn FnMut(&RawValue) + Send),
+    ) -> Result<Box<RawValue>, McpError> {
         loop {
             match answer.next().await {
                 Ok(Some(AnswerMessage::Result(result))) => return Ok(result),
@@ -200,13 +224,13 @@ impl McpClient {
     /// Reads and stores tool definitions up to the one that is called, at most [`MAX_PAGES`] pages.
     async fn read_tools(&self, params: Option<&Value>) -> Result<(), McpError> {
         let Some(called) = params.and_then(|params| params.get("name")?.as_str()) else { return Ok(()) };
-        let mut cursor: Option<Value> = None;
+        let mut cursor: Option<String> = None;
         for _ in 0..MAX_PAGES {
             let params = cursor.map(|cursor| json!({ "cursor": cursor }));
             let message = self.outgoing(Some(self.next_id()), "tools/list", params)?;
             let posted = self.post(&message).await?;
-            let mut page = self.result(posted.answer, &mut |_| ()).await?;
-            self.tools.learn_and_filter(&mut page);
+            let page = self.result(posted.answer, &mut |_| ()).await?;
+            self.tools.learn_and_filter(&page, &mut String::new())?;
             cursor = next_cursor(&page, called);
             if cursor.is_none() {
                 break;
@@ -214,6 +238,14 @@ impl McpClient {
         }
         Ok(())
     }
+}
+
+/// Whether a result of 2026-07-28 requires input.
+fn requires_input(result: &RawValue) -> bool {
+    /// The length of `"input_required"`, written as escapes.
+    const MAX_TYPE: usize = 128;
+    let result_type = json::member(result, "resultType").and_then(|result_type| json::string(result_type, MAX_TYPE));
+    result_type.as_deref() == Some("input_required")
 }
 
 /// Whether a later attempt can succeed: the network or the server has failed, or the server is busy.

@@ -2,23 +2,41 @@
 
 use http::HeaderValue;
 use portcullis_mcp::Revision;
-use serde_json::{Value, json};
+use serde::Deserialize;
+use serde_json::{Value, json, value::RawValue};
 
 use super::{McpClient, http_sse::SseConnection, outgoing::Outgoing, response::Answer, sending::Posted};
-use crate::{error::McpError, http_sse::suggests_http_sse};
+use crate::{error::McpError, http_sse::suggests_http_sse, json};
 
 /// The revision whose transport is HTTP with SSE.
 const HTTP_SSE_REVISION: &str = "2024-11-05";
+/// The maximum length of a protocol version, in bytes of JSON text.
+const MAX_VERSION: usize = 256;
 
 impl McpClient {
     /// Performs the handshake of the legacy versions (`initialize`, then `notifications/initialized`) and returns its
     /// result. 2026-07-28 has no handshake: nothing is sent, and the result is `None`. If the server rejects the
     /// handshake as servers of 2024-11-05 do, HTTP with SSE is used.
     ///
+    /// A value can take 80 times the memory of its text; [`open`](Self::open) does not parse the result.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open). [`McpError::InvalidResponse`] for a result that a [`Value`] cannot represent.
+    pub async fn initialize(&self) -> Result<Option<Value>, McpError> {
+        let Some(result) = self.handshake().await? else { return Ok(None) };
+        serde_json::from_str(result.get()).map(Some).map_err(|_| McpError::InvalidResponse)
+    }
+
+    /// As [`initialize`](Self::initialize), without the result.
+    ///
     /// # Errors
     /// When a request fails, or the server's version is not a known legacy version. 2024-11-05 is accepted over HTTP
     /// with SSE only.
-    pub async fn initialize(&self) -> Result<Option<Value>, McpError> {
+    pub async fn open(&self) -> Result<(), McpError> {
+        self.handshake().await.map(drop)
+    }
+
+    async fn handshake(&self) -> Result<Option<Box<RawValue>>, McpError> {
         if self.settings.revision.is_modern() {
             return Ok(None);
         }
@@ -38,8 +56,9 @@ impl McpClient {
         };
         let Opened { session_identifier, answer, connection } = opened;
         let result = self.result(answer, &mut |_| ()).await?;
-        let version = result.get("protocolVersion").and_then(Value::as_str);
-        let revision = negotiated_revision(version, connection.is_some())?;
+        let version = json::object::<InitializeResult<'_>>(&result);
+        let version = version.and_then(|result| json::string(result.protocol_version?, MAX_VERSION));
+        let revision = negotiated_revision(version.as_deref(), connection.is_some())?;
         self.session.open(session_identifier, revision, connection);
         self.notify("notifications/initialized", None).await?;
         Ok(Some(result))
@@ -55,6 +74,13 @@ impl McpClient {
         let answer = self.post_over_sse(message, &connection).await?;
         Ok(Opened { session_identifier: None, answer, connection: Some(connection) })
     }
+}
+
+/// The member of the result of `initialize` that is used.
+#[derive(Deserialize)]
+struct InitializeResult<'a> {
+    #[serde(borrow, rename = "protocolVersion")]
+    protocol_version: Option<&'a RawValue>,
 }
 
 /// A handshake whose response is not read yet.

@@ -2,6 +2,7 @@
 
 use std::{collections::VecDeque, fmt, time::Duration};
 
+use bytes::Bytes;
 use http::HeaderValue;
 use portcullis_discovery::BodyStream;
 use portcullis_mcp::sse::{Decoder, Event};
@@ -9,6 +10,7 @@ use serde_json::Value;
 
 use crate::{
     error::McpError,
+    json::MessageTexts,
     resumption::{ResumeAttempts, ResumePosition},
 };
 
@@ -20,13 +22,18 @@ pub struct MessageStream {
     /// `None` after the end.
     body: Option<Box<dyn BodyStream>>,
     decoder: Decoder,
+    /// The bytes of the stream that have arrived and are not decoded yet.
+    arrived: Bytes,
     /// The messages that have arrived and are not returned yet.
-    ready: VecDeque<Value>,
+    ready: VecDeque<MessageTexts>,
     /// Where the stream can be resumed.
     position: ResumePosition,
     /// The resumptions since the last event.
     attempts: ResumeAttempts,
 }
+
+/// How many bytes of a stream are decoded at once. Many tiny events take many times their text.
+const STEP: usize = 16 * 1024;
 
 impl MessageStream {
     /// Reads an event stream from its beginning.
@@ -49,40 +56,67 @@ impl MessageStream {
     }
 
     /// Returns the messages of a response that is not a stream.
-    pub(super) fn of_json(body: Value) -> Self {
+    ///
+    /// # Errors
+    /// [`McpError::InvalidResponse`] when it is an array that is not JSON.
+    pub(super) fn of_json(body: Bytes) -> Result<Self, McpError> {
         let mut stream = Self::with_body(None, Decoder::new(0));
-        stream.ready.extend(messages(body));
-        stream
+        stream.ready.push_back(MessageTexts::split(body).ok_or(McpError::InvalidResponse)?);
+        Ok(stream)
     }
 
     fn with_body(body: Option<Box<dyn BodyStream>>, decoder: Decoder) -> Self {
         let (position, attempts) = (ResumePosition::default(), ResumeAttempts::default());
-        Self { body, decoder, ready: VecDeque::new(), position, attempts }
+        Self { body, decoder, arrived: Bytes::new(), ready: VecDeque::new(), position, attempts }
     }
 
     /// Returns the next message. `None` when the stream has ended.
     ///
     /// # Errors
-    /// When the stream is interrupted, an event is too large, or a message is not JSON. The stream has then ended.
+    /// When the stream is interrupted, an event is too large, or a message is not JSON that a [`Value`] can represent. The
+    /// stream has then ended.
     pub async fn next(&mut self) -> Result<Option<Value>, McpError> {
+        let Some(text) = self.next_text().await? else { return Ok(None) };
+        serde_json::from_slice(&text).map(Some).map_err(|_| self.end(McpError::InvalidResponse))
+    }
+
+    /// Returns the text of the next message, which can be anything but a part of an invalid array. `None` when the stream has
+    /// ended.
+    ///
+    /// # Errors
+    /// When the stream is interrupted, an event is too large, or an array is not JSON. The stream has then ended.
+    pub(super) async fn next_text(&mut self) -> Result<Option<Bytes>, McpError> {
         loop {
-            if let Some(message) = self.ready.pop_front() {
-                return Ok(Some(message));
+            while let Some(texts) = self.ready.front_mut() {
+                match texts.next() {
+                    Some(text) => return Ok(Some(text)),
+                    None => drop(self.ready.pop_front()),
+                }
             }
             let Some(body) = &mut self.body else { return Ok(None) };
-            let Some(piece) = body.next().await else {
-                self.body = None;
-                return Ok(None);
-            };
-            let events = piece
-                .map_err(McpError::Fetch)
-                .and_then(|piece| self.decoder.push(&piece).map_err(McpError::InvalidStream));
+            if self.arrived.is_empty() {
+                self.arrived = match body.next().await {
+                    Some(Ok(piece)) => piece,
+                    Some(Err(error)) => return Err(self.end(McpError::Fetch(error))),
+                    None => {
+                        self.body = None;
+                        return Ok(None);
+                    }
+                };
+            }
+            let step = self.arrived.split_to(self.arrived.len().min(STEP));
+            let events = self.decoder.push(&step).map_err(McpError::InvalidStream);
             if let Err(error) = events.and_then(|events| self.receive(events)) {
-                self.body = None;
-                self.ready.clear();
-                return Err(error);
+                return Err(self.end(error));
             }
         }
+    }
+
+    /// Ends the stream with an error.
+    fn end(&mut self, error: McpError) -> McpError {
+        self.body = None;
+        self.ready.clear();
+        error
     }
 
     /// Returns the identifier of the event after which the stream can be resumed, and the delay before that. Counts an
@@ -103,22 +137,12 @@ impl MessageStream {
         for event in events {
             let has_message = event.is_message() && !event.data.is_empty();
             self.position.record(event.id, event.retry);
-            let before = self.ready.len();
             if has_message {
-                let data = serde_json::from_str(&event.data).map_err(|_| McpError::InvalidResponse)?;
-                self.ready.extend(messages(data));
+                self.ready.push_back(MessageTexts::split(event.data.into()).ok_or(McpError::InvalidResponse)?);
             }
-            self.attempts.record(self.ready.len() - before);
+            self.attempts.record(usize::from(has_message));
         }
         Ok(())
-    }
-}
-
-/// One message, or those of a batch, which servers of 2025-03-26 can send.
-fn messages(json: Value) -> Vec<Value> {
-    match json {
-        Value::Array(batch) => batch,
-        message => vec![message],
     }
 }
 

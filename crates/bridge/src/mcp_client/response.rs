@@ -1,15 +1,16 @@
 //! The responses to the messages of a client.
 
+use bytes::Bytes;
 use http::StatusCode;
 use portcullis_discovery::{OpenResponse, ResponseExcerpt};
-use serde_json::Value;
+use serde_json::value::RawValue;
 use tokio::sync::OwnedMutexGuard;
 
-use super::message_stream::MessageStream;
+use super::{message_head::MessageHead, message_stream::MessageStream};
 use crate::{
     error::{McpError, RpcError},
     message_budget::Reservation,
-    response::{BodyLimits, MediaType, RetryAfter, insufficient_scope, read_body},
+    response::{BodyLimits, MAX_ERROR_SIZE, MediaType, RetryAfter, insufficient_scope, read_body},
 };
 
 /// The response to a request, whose status was checked.
@@ -33,9 +34,9 @@ enum Source {
 /// A message of a response.
 pub(super) enum AnswerMessage {
     /// The result, after which nothing follows.
-    Result(Value),
-    /// A notification or a request before the result.
-    BeforeResult(Value),
+    Result(Box<RawValue>),
+    /// The text of a notification or a request before the result.
+    BeforeResult(Bytes),
 }
 
 impl Answer {
@@ -60,7 +61,7 @@ impl Answer {
             MediaType::EventStream => MessageStream::new(response.body, limits.max_message),
             MediaType::Json => {
                 let body = read_body(response.body, limits, &mut Reservation::uncounted()).await?;
-                MessageStream::of_json(serde_json::from_slice(&body).map_err(|_| McpError::InvalidResponse)?)
+                MessageStream::of_json(body.into())?
             }
             MediaType::Other => return Err(McpError::unexpected_content(response).await),
         };
@@ -77,15 +78,16 @@ impl Answer {
             Source::Body(stream) => stream,
             Source::Session(stream) => &mut **stream,
         };
-        let Some(mut message) = stream.next().await? else { return Ok(None) };
-        if !self.is_response(&message) {
-            return Ok(Some(AnswerMessage::BeforeResult(message)));
+        let Some(text) = stream.next_text().await? else { return Ok(None) };
+        let head = MessageHead::parse(&text)?;
+        if !head.is_response_to(self.id) {
+            return Ok(Some(AnswerMessage::BeforeResult(text)));
         }
-        if let Some(result) = message.get_mut("result") {
-            return Ok(Some(AnswerMessage::Result(result.take())));
+        if let Some(result) = head.result {
+            return Ok(Some(AnswerMessage::Result(result.to_owned())));
         }
-        Err(RpcError::of(&message, self.status)
-            .map_or(McpError::InvalidResponse, |error| McpError::Rpc(Box::new(error))))
+        let error = head.error.and_then(|error| RpcError::parse(error, self.status));
+        Err(error.map_or(McpError::InvalidResponse, |error| McpError::Rpc(Box::new(error))))
     }
 
     /// The stream of this response alone, which can be resumed. `None` if the messages arrive on the session's stream.
@@ -101,15 +103,6 @@ impl Answer {
         match self.messages {
             Source::Body(stream) => Some(*stream),
             Source::Session(_) => None,
-        }
-    }
-
-    /// Whether a message is the response. An error can lack the id (JSON-RPC 2.0 section 5).
-    fn is_response(&self, message: &Value) -> bool {
-        match message.get("id") {
-            _ if message.get("method").is_some() => false,
-            None | Some(Value::Null) => message.get("error").is_some(),
-            Some(id) => id.as_u64() == self.id,
         }
     }
 }
@@ -142,10 +135,11 @@ pub(super) async fn success(response: OpenResponse, limits: &BodyLimits) -> Resu
     if MediaType::of(&response.headers) != MediaType::Json {
         return Err(McpError::status(response).await);
     }
-    let body = read_body(response.body, limits, &mut Reservation::uncounted()).await.unwrap_or_default();
-    let message = serde_json::from_slice::<Value>(&body).ok();
+    let limits = BodyLimits { max_message: limits.max_message.min(MAX_ERROR_SIZE), ..*limits };
+    let body = read_body(response.body, &limits, &mut Reservation::uncounted()).await.unwrap_or_default();
+    let error = MessageHead::parse(&body).ok().and_then(|head| RpcError::parse(head.error?, status));
     let retry_after = RetryAfter::of(&response.headers);
-    Err(match message.and_then(|message| RpcError::of(&message, status)) {
+    Err(match error {
         Some(error) => McpError::Rpc(Box::new(RpcError { retry_after, ..error })),
         None => {
             let response = Box::new(ResponseExcerpt::new(&response.headers, &body));

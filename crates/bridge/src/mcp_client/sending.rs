@@ -2,10 +2,10 @@
 
 use std::sync::atomic::Ordering;
 
-use http::{HeaderMap, HeaderValue, Method, header};
+use http::{HeaderValue, Method, header};
 use portcullis_discovery::{FetchRequest, OpenResponse, UrlPolicy};
 use portcullis_mcp::header as names;
-use serde_json::{Value, json};
+use serde_json::{Value, json, value::to_raw_value};
 use url::Url;
 
 use super::{
@@ -31,7 +31,8 @@ impl McpClient {
     /// [`McpError::InvalidParams`] for parameters that cannot have the metadata of 2026-07-28.
     pub(super) fn outgoing(&self, id: Option<u64>, method: &str, params: Option<Value>) -> Result<Outgoing, McpError> {
         if self.settings.revision.is_modern() {
-            let mirrored = if method == "tools/call" { self.tools.of_call(params.as_ref()) } else { HeaderMap::new() };
+            let called = params.as_ref().filter(|_| method == "tools/call").and_then(|call| to_raw_value(call).ok());
+            let mirrored = called.map(|call| self.tools.of_call(&call)).unwrap_or_default();
             let mut message =
                 Outgoing::modern(id, method, params, self.settings.revision, self.client_info(), self.capabilities())?;
             message.add(mirrored);

@@ -20,7 +20,7 @@ pub struct McpSettings {
     pub session_header: HeaderName,
     /// The time limit for the head of a response, and for a body that is not a stream. 60 s by default.
     pub timeout: Duration,
-    /// The maximum size of a JSON response and of one event of a stream. 64 MiB by default.
+    /// The maximum size of a JSON response and of one event of a stream, decompressed, in bytes. 8 MiB by default.
     pub max_message: usize,
 }
 
@@ -32,7 +32,7 @@ impl Default for McpSettings {
             client_version: env!("CARGO_PKG_VERSION").into(),
             session_header: names::SESSION,
             timeout: Duration::from_secs(60),
-            max_message: 64 * 1024 * 1024,
+            max_message: 8 * 1024 * 1024,
         }
     }
 }

@@ -48,7 +48,7 @@ impl DecodeError {
 }
 
 impl Decoder {
-    /// Returns a decoder for a new stream. An event may have at most `max_event` bytes on the wire.
+    /// Returns a decoder for a new stream. An event may have at most `max_event` bytes in UTF-8.
     pub fn new(max_event: usize) -> Self {
         Self {
             max_event,
@@ -81,13 +81,13 @@ impl Decoder {
             if let Some((line_break, after)) = rest.split_first() {
                 self.after_carriage_return = *line_break == b'\r';
                 rest = after;
-                events.extend(self.end_line());
+                events.extend(self.end_line()?);
             }
         }
         Ok(events)
     }
 
-    /// Returns the size of the current event so far, in bytes on the wire.
+    /// Returns the size of the current event so far, in bytes.
     pub fn held(&self) -> usize {
         self.held
     }
@@ -104,9 +104,9 @@ impl Decoder {
     }
 
     /// Completes the line. Returns the event that an empty line completes.
-    fn end_line(&mut self) -> Option<Event> {
+    fn end_line(&mut self) -> Result<Option<Event>, DecodeError> {
         let line = std::mem::take(&mut self.line);
-        let size = line.len();
+        let size = self.count_replacements(&line)?;
         let mut text = into_text(line);
         if std::mem::take(&mut self.at_start) && text.starts_with(BYTE_ORDER_MARK) {
             text.drain(..BYTE_ORDER_MARK.len());
@@ -114,13 +114,32 @@ impl Decoder {
         if text.is_empty() {
             self.held = 0;
             self.has_data = false;
-            return self.fields.take();
+            return Ok(self.fields.take());
         }
         if !self.field(text) {
             // Ignored lines do not count.
             self.held -= size;
         }
-        None
+        Ok(None)
+    }
+
+    /// Counts what the line grows by, because U+FFFD has three bytes. Returns the line's size in UTF-8.
+    fn count_replacements(&mut self, line: &[u8]) -> Result<usize, DecodeError> {
+        if std::str::from_utf8(line).is_ok() {
+            return Ok(line.len());
+        }
+        let replaced = |chunk: std::str::Utf8Chunk<'_>| {
+            chunk.valid().len() + if chunk.invalid().is_empty() { 0 } else { char::REPLACEMENT_CHARACTER.len_utf8() }
+        };
+        let size: usize = line.utf8_chunks().map(replaced).sum();
+        // Several invalid bytes can be replaced by one character, which makes the line shorter.
+        let held = self.held - line.len() + size;
+        self.failed |= held > self.max_event;
+        if self.failed {
+            return Err(DecodeError::EventTooLarge);
+        }
+        self.held = held;
+        Ok(size)
     }
 
     /// Adds a field to the event. Returns false for a comment or an unknown field. The first line of data becomes the
@@ -209,6 +228,17 @@ mod tests {
         assert_eq!(decoder.push(b"data: 12\ndata: 3"), Ok(vec![]));
         assert_eq!(decoder.push(b"45"), Err(DecodeError::EventTooLarge));
         assert_eq!(decoder.push(b"\n\ndata: 1\n\n"), Err(DecodeError::EventTooLarge));
+    }
+
+    /// A replaced byte takes three.
+    #[test]
+    fn replacements_count() {
+        let line = |bytes: usize| [b"data:".as_slice(), &vec![0xFF; bytes], b"\n\n"].concat();
+        let mut decoder = Decoder::new(35);
+        assert_eq!(decoder.push(&line(10)).unwrap()[0].data.len(), 30);
+        assert_eq!(decoder.push(&line(10)).unwrap()[0].data.len(), 30);
+        assert_eq!(decoder.push(&line(11)), Err(DecodeError::EventTooLarge));
+        assert_eq!(decoder.push(b"data: 1\n\n"), Err(DecodeError::EventTooLarge));
     }
 
     #[test]

@@ -4,16 +4,18 @@ use std::{process::ExitCode, sync::Arc};
 
 use anyhow::Context as _;
 use owo_colors::{OwoColorize as _, Stream};
-use portcullis_bridge::{McpClient, McpSettings};
+use portcullis_bridge::{McpClient, McpError, McpSettings};
 use portcullis_client::{CredentialStore, StartUrl};
 use portcullis_mcp::Revision;
 use portcullis_metadata::EscapedText;
-use serde_json::{Value, json};
+use serde::Deserialize;
+use serde_json::{Number, Value, json, value::RawValue};
 
 use super::{
     end_signals::until_signal,
+    raw_json::RawJson,
     sign_in::{self, SignIn},
-    text::escaped_json,
+    text::print_raw_json,
 };
 use crate::cli;
 
@@ -66,23 +68,47 @@ async fn call(arguments: &cli::Call, start: StartUrl, params: Option<Value>) -> 
 async fn call_with(arguments: &cli::Call, sign_in: SignIn, params: Option<Value>) -> anyhow::Result<ExitCode> {
     let SignIn { token_manager, fetch } = sign_in;
     let mut settings = McpSettings::default();
+    settings.max_message = usize::from(arguments.max_message) * 1024 * 1024;
     if arguments.modern {
         settings.revision = Revision::V2026_07_28;
     }
     let client = McpClient::with_token_manager(token_manager, fetch, settings);
-    client.initialize().await?;
-    let answer = client.call_with_observer(&arguments.method, params, &mut show).await;
+    client.open().await.map_err(|error| with_limit(arguments, error))?;
+    let answer = client.call_raw(&arguments.method, params, &mut show).await;
     if !arguments.modern
         && let Err(error) = client.delete().await
     {
         tracing::debug!(error = %error, "the session was not ended");
     }
-    let result = answer?;
-    super::print_json(&result)?;
-    Ok(match result.get("isError") {
-        Some(Value::Bool(true)) => ExitCode::from(TOOL_ERROR),
-        _ => ExitCode::SUCCESS,
-    })
+    let result = answer.map_err(|error| with_limit(arguments, error))?;
+    print_raw_json(&result)?;
+    let has_failed = result.get().starts_with('{')
+        && serde_json::from_str::<ToolResult<'_>>(result.get()).is_ok_and(|result| result.is_failure());
+    Ok(if has_failed { ExitCode::from(TOOL_ERROR) } else { ExitCode::SUCCESS })
+}
+
+/// The member of a tool's result that decides the exit code.
+#[derive(Deserialize)]
+struct ToolResult<'a> {
+    #[serde(borrow, rename = "isError")]
+    is_error: Option<&'a RawValue>,
+}
+
+impl ToolResult<'_> {
+    fn is_failure(&self) -> bool {
+        self.is_error.is_some_and(|is_error| is_error.get() == "true")
+    }
+}
+
+/// Adds the option that raises the limit to the error of a response that is too large.
+fn with_limit(arguments: &cli::Call, error: McpError) -> anyhow::Error {
+    let is_limit = matches!(error, McpError::TooLarge | McpError::InvalidStream(_));
+    let error = anyhow::Error::from(error);
+    if !is_limit {
+        return error;
+    }
+    let limit = arguments.max_message;
+    error.context(format!("the server sent a message of more than {limit} MiB; a larger --max-message permits it"))
 }
 
 /// The user's store if it has a token for the resource. Otherwise a store that keeps only the registration, which the
@@ -98,22 +124,44 @@ fn store(arguments: &cli::Call, start: &StartUrl) -> anyhow::Result<CredentialSt
 
 /// Prints a message that the server sends before the result to standard error, so that standard output has only the
 /// result.
-fn show(message: Value) {
-    let text = progress(&message).unwrap_or_else(|| escaped_json(&message.to_string()));
-    super::tell(text.if_supports_color(Stream::Stderr, |text| text.dimmed()));
+fn show(message: &RawValue) {
+    match progress(message) {
+        Some(line) => super::tell(line.if_supports_color(Stream::Stderr, |line| line.dimmed())),
+        None => super::tell(RawJson::compact(message).if_supports_color(Stream::Stderr, |json| json.dimmed())),
+    }
 }
 
+/// The members of a progress notification.
+#[derive(Deserialize)]
+struct Progress {
+    method: String,
+    params: ProgressParams,
+}
+
+#[derive(Deserialize)]
+struct ProgressParams {
+    progress: Number,
+    total: Option<Value>,
+    message: Option<Value>,
+}
+
+/// The maximum length of a progress notification that is shown as a line, in bytes of JSON text. A longer one is shown as JSON.
+const MAX_PROGRESS: usize = 64 * 1024;
+
 /// A progress notification as a line, such as `progress 3/10: reading`.
-fn progress(message: &Value) -> Option<String> {
-    if message.get("method")? != "notifications/progress" {
+fn progress(message: &RawValue) -> Option<String> {
+    if message.get().len() > MAX_PROGRESS || !message.get().starts_with('{') {
         return None;
     }
-    let params = message.get("params")?;
-    let mut line = format!("progress {}", params.get("progress")?.as_number()?);
-    if let Some(total) = params.get("total").and_then(Value::as_number) {
+    let Progress { method, params } = serde_json::from_str(message.get()).ok()?;
+    if method != "notifications/progress" {
+        return None;
+    }
+    let mut line = format!("progress {}", params.progress);
+    if let Some(total) = params.total.as_ref().and_then(Value::as_number) {
         line.push_str(&format!("/{total}"));
     }
-    if let Some(text) = params.get("message").and_then(Value::as_str) {
+    if let Some(text) = params.message.as_ref().and_then(Value::as_str) {
         line.push_str(&format!(": {}", EscapedText(text)));
     }
     Some(line)
@@ -121,6 +169,8 @@ fn progress(message: &Value) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::value::to_raw_value;
+
     use super::*;
 
     #[test]
@@ -148,10 +198,11 @@ mod tests {
 
     #[test]
     fn progress_is_a_line() {
-        let line = |params: Value| progress(&json!({ "method": "notifications/progress", "params": params }));
+        let progress = |message: Value| progress(&to_raw_value(&message).unwrap());
+        let line = |params: Value| progress(json!({ "method": "notifications/progress", "params": params }));
         assert_eq!(line(json!({ "progress": 3, "total": 10 })).unwrap(), "progress 3/10");
         assert_eq!(line(json!({ "progress": 0.5, "message": "a\u{1b}b" })).unwrap(), "progress 0.5: a\\u{1b}b");
         assert_eq!(line(json!({})), None);
-        assert_eq!(progress(&json!({ "method": "notifications/message" })), None);
+        assert_eq!(progress(json!({ "method": "notifications/message" })), None);
     }
 }

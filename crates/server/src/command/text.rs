@@ -2,13 +2,16 @@
 
 use std::{
     error::Error,
-    fmt::{self, Display, Write as _},
+    fmt::{self, Display},
     io::{self, Write as _},
 };
 
 use owo_colors::{OwoColorize as _, Stream};
 use portcullis_metadata::EscapedText;
 use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::raw_json::RawJson;
 
 /// The cause in the error of a closed standard output, which distinguishes it from a closed connection.
 #[derive(Debug)]
@@ -38,8 +41,9 @@ pub(super) fn is_output_closed(error: &anyhow::Error) -> bool {
 
 /// Writes a line for the user to standard error.
 pub(super) fn tell(line: impl Display) {
+    let mut output = io::BufWriter::new(io::stderr().lock());
     // If standard error is closed, the failure cannot be reported.
-    let _ = writeln!(io::stderr().lock(), "{line}");
+    let _ = writeln!(output, "{line}").and_then(|()| output.flush());
 }
 
 /// Writes a warning to standard output. Its text is escaped.
@@ -59,22 +63,39 @@ pub(super) fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
     Ok(print(escaped_json(&serde_json::to_string_pretty(value)?))?)
 }
 
+/// Writes JSON text to standard output on several lines, without another copy of it.
+///
+/// # Errors
+/// As [`print`].
+pub(super) fn print_raw_json(json: &RawValue) -> io::Result<()> {
+    let mut output = io::BufWriter::with_capacity(64 * 1024, io::stdout().lock());
+    let written = writeln!(output, "{}", RawJson::pretty(json)).and_then(|()| output.flush());
+    written.map_err(output_error)
+}
+
 /// Escapes JSON: every character that [`EscapedText`] escapes becomes a `\u` escape, or two beyond the Basic
 /// Multilingual Plane (RFC 8259 section 7). `json` is the output of serde_json, where such characters occur only in
 /// strings, except line feeds, which occur only outside strings.
-pub(super) fn escaped_json(json: &str) -> String {
+fn escaped_json(json: &str) -> String {
     let mut escaped = String::with_capacity(json.len());
-    for character in json.chars() {
-        if character == '\n' || !EscapedText::escapes(character) {
-            escaped.push(character);
-            continue;
-        }
-        for unit in character.encode_utf16(&mut [0; 2]) {
-            // Writing to a string cannot fail.
-            let _ = write!(escaped, "\\u{unit:04x}");
-        }
-    }
+    // Writing to a string cannot fail.
+    let _ = write_escaped(&mut escaped, json);
     escaped
+}
+
+/// Writes JSON as [`escaped_json`] returns it.
+pub(super) fn write_escaped(output: &mut impl fmt::Write, json: &str) -> fmt::Result {
+    let mut rest = json;
+    while let Some((position, character)) =
+        rest.char_indices().find(|(_, character)| *character != '\n' && EscapedText::escapes(*character))
+    {
+        output.write_str(&rest[..position])?;
+        for unit in character.encode_utf16(&mut [0; 2]) {
+            write!(output, "\\u{unit:04x}")?;
+        }
+        rest = &rest[position + character.len_utf8()..];
+    }
+    output.write_str(rest)
 }
 
 /// A count with its noun: `1 problem`, `2 problems`.

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use portcullis_mcp::{ErrorCode, error_body};
-use serde_json::{Value, value::RawValue};
+use serde_json::value::RawValue;
 
 use super::{Message, MessageKind, RequestId};
 
@@ -25,7 +25,10 @@ pub(crate) fn error_with_id(id: &RequestId, error: &RawValue) -> Bytes {
     format!(r#"{{"jsonrpc":"2.0","id":{},"error":{}}}"#, id.as_json(), error.get()).into()
 }
 
-/// Creates the response to a request from a changed result.
-pub(crate) fn result_with_id(id: &RequestId, result: &Value) -> Bytes {
-    format!(r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#, id.as_json()).into()
+/// The beginning of a response to a request, before the result. [`RESULT_END`] follows the result.
+pub(crate) fn result_start(id: &RequestId) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{},"result":"#, id.as_json())
 }
+
+/// The end of a response, after the result.
+pub(crate) const RESULT_END: char = '}';

@@ -7,14 +7,20 @@ use serde_json::{Number, Value, value::RawValue};
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct RequestId(String);
 
+/// The maximum length of an identifier, in bytes of JSON text.
+const MAX_ID: usize = 64 * 1024;
+
 impl RequestId {
-    /// Parses an identifier from its JSON text. `None` unless it is a string or a number.
+    /// Parses an identifier from its JSON text. `None` unless it is a string or a number of at most 64 KiB.
     pub(crate) fn parse(text: &[u8]) -> Option<Self> {
         Self::from_json(serde_json::from_slice(text).ok()?)
     }
 
-    /// Converts an identifier from JSON. `None` unless it is a string or a number.
+    /// Converts an identifier from JSON. `None` unless it is a string or a number of at most 64 KiB.
     pub(super) fn from_json(raw: &RawValue) -> Option<Self> {
+        if raw.get().len() > MAX_ID || raw.get().starts_with(['[', '{']) {
+            return None;
+        }
         match serde_json::from_str(raw.get()).ok()? {
             Value::String(text) => Some(Self(Value::from(text).to_string())),
             Value::Number(number) => Some(Self(integer(&number).unwrap_or_else(|| number.to_string()))),
@@ -67,6 +73,8 @@ mod tests {
         {
             assert_ne!(id(one), id(other), "{one} {other}");
         }
+        assert!(id(&format!("\"{}\"", "x".repeat(MAX_ID - 2))).is_some());
+        assert!(id(&format!("\"{}\"", "x".repeat(MAX_ID))).is_none());
         for foreign in ["true", "{}", "[1]", "null"] {
             assert_eq!(id(foreign), None, "{foreign}");
         }

@@ -66,8 +66,7 @@ fn bytes_that_are_not_utf_8_are_rejected() {
 #[test]
 fn a_batch_is_split_into_lines() {
     let text = "[{\"jsonrpc\":\"2.0\",\n\"method\":\"a\"},\r\n{\"jsonrpc\":\"2.0\",\"method\":\"b\\n\"}]";
-    let texts: Vec<_> =
-        Message::parse_all(Bytes::from_static(text.as_bytes())).unwrap().into_iter().map(|one| one.text).collect();
+    let texts: Vec<_> = Message::parse_all(Bytes::from_static(text.as_bytes())).unwrap().map(|one| one.text).collect();
     assert_eq!(texts, [&br#"{"jsonrpc":"2.0", "method":"a"}"#[..], br#"{"jsonrpc":"2.0","method":"b\n"}"#]);
     assert!(Message::parse_all(Bytes::from_static(b"[[]]")).is_err());
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use portcullis_discovery::OpenResponse;
 use portcullis_mcp::ErrorCode;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value, json, value::RawValue};
 
 use self::message_headers::message_headers;
 use crate::{
@@ -91,7 +91,7 @@ async fn read_tools(context: &Arc<Context>, call: &Message, version: &str) -> Re
     for _ in 0..MAX_PAGES {
         let Some(page) = request_page(context, &params, version).await? else { return Ok(()) };
         match next_cursor(&page, &called) {
-            Some(cursor) => params["cursor"] = cursor,
+            Some(cursor) => params["cursor"] = cursor.into(),
             None => return Ok(()),
         }
     }
@@ -99,7 +99,11 @@ async fn read_tools(context: &Arc<Context>, call: &Message, version: &str) -> Re
 }
 
 /// Requests one page of the tool list. `None` if the server reports an error.
-async fn request_page(context: &Arc<Context>, params: &Value, version: &str) -> Result<Option<Value>, McpError> {
+async fn request_page(
+    context: &Arc<Context>,
+    params: &Value,
+    version: &str,
+) -> Result<Option<Box<RawValue>>, McpError> {
     let (request, answer) =
         context.own_request("tools/list", Some(&params.to_string()), Purpose::ModernToolsList, TokenRenewal::Allowed);
     {
@@ -111,5 +115,5 @@ async fn request_page(context: &Arc<Context>, params: &Value, version: &str) -> 
         event_stream::forward_response(context, &request, response, None).await?;
     }
     let answer = answer.await.map_err(|_| McpError::StreamEnded)?;
-    Ok(answer.result().and_then(|page| serde_json::from_str(page.get()).ok()))
+    Ok(answer.result().map(ToOwned::to_owned))
 }

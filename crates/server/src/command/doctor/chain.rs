@@ -28,6 +28,9 @@ const REVOKED: Rule = Rule::new("login.revocation", "RFC 7009 section 2");
 const MAX_TOOLS: usize = 10;
 const MAX_NAME: usize = 64;
 
+/// The maximum size of a message, in bytes. Results are read as values, which take up to 80 times their text.
+const MAX_MESSAGE: usize = 2 * 1024 * 1024;
+
 /// The chain from the sign-in to a tool call.
 pub(super) struct Chain<'a> {
     arguments: &'a cli::Doctor,
@@ -82,7 +85,9 @@ impl<'a> Chain<'a> {
         if !signed_in {
             return Ok(steps.done);
         }
-        let client = McpClient::with_token_manager(token_manager.clone(), fetch, McpSettings::default());
+        let mut settings = McpSettings::default();
+        settings.max_message = MAX_MESSAGE;
+        let client = McpClient::with_token_manager(token_manager.clone(), fetch, settings);
         self.session(&client, &mut steps).await;
         if let Err(error) = client.delete().await {
             tracing::debug!(error = %error, "the session was not ended");

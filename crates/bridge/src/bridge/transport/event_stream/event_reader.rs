@@ -12,10 +12,15 @@ use crate::{bridge::context::Context, error::McpError, message_budget::Reservati
 /// The time limit for the end of a stream after its response.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// How many bytes are decoded at once. Many tiny events take many times their text.
+const STEP: usize = 16 * 1024;
+
 /// Reads the messages of a stream, and tracks where it can be resumed.
 pub(crate) struct EventReader {
     body: Box<dyn BodyStream>,
     decoder: Decoder,
+    /// The bytes that have arrived and are not decoded yet.
+    arrived: Bytes,
     /// The share of the budget of the arriving event and of the messages returned last.
     reservation: Reservation,
     /// Where the stream can be resumed after the events read so far.
@@ -38,12 +43,14 @@ impl EventReader {
 
     /// Continues a stream whose beginning the decoder has read.
     pub(crate) fn with_decoder(context: &Context, body: Box<dyn BodyStream>, decoder: Decoder) -> Self {
-        Self { body, decoder, reservation: context.budget.reservation(), position: ResumePosition::default() }
+        let (reservation, position) = (context.budget.reservation(), ResumePosition::default());
+        Self { body, decoder, arrived: Bytes::new(), reservation, position }
     }
 
     /// Continues with the stream that resumes the ended one. The position stays.
     pub(super) fn resume(&mut self, context: &Context, body: Box<dyn BodyStream>) {
         self.body = body;
+        self.arrived = Bytes::new();
         self.decoder = Decoder::new(context.settings.max_message);
     }
 
@@ -53,10 +60,14 @@ impl EventReader {
     /// # Errors
     /// [`McpError::InvalidStream`] if an event is larger than the limit or cannot be decoded.
     pub(crate) async fn next(&mut self) -> Result<Option<EventBatch>, McpError> {
-        self.reservation.shrink_to(self.decoder.held());
-        let Some(Ok(piece)) = self.body.next().await else { return Ok(None) };
-        self.reservation.grow_to(self.decoder.held() + piece.len()).await;
-        let events = self.decoder.push(&piece).map_err(McpError::InvalidStream)?;
+        self.reservation.shrink_to(self.decoder.held() + self.arrived.len());
+        if self.arrived.is_empty() {
+            let Some(Ok(piece)) = self.body.next().await else { return Ok(None) };
+            self.reservation.grow_to(self.decoder.held() + piece.len()).await;
+            self.arrived = piece;
+        }
+        let step = self.arrived.split_to(self.arrived.len().min(STEP));
+        let events = self.decoder.push(&step).map_err(McpError::InvalidStream)?;
         let mut batch = EventBatch { messages: Vec::with_capacity(events.len()), has_event: !events.is_empty() };
         for event in events {
             let has_message = event.is_message() && !event.data.is_empty();

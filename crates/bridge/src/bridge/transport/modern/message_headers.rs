@@ -1,7 +1,6 @@
 //! The headers of a client's message of 2026-07-28.
 
 use http::HeaderMap;
-use serde_json::Value;
 
 use crate::{bridge::message::Params, error::McpError, mirrored_headers::mirrored_headers, tool_headers::ToolHeaders};
 
@@ -18,15 +17,14 @@ pub(super) fn message_headers(
 ) -> Result<HeaderMap, McpError> {
     let mut headers = mirrored_headers(version, method, params.mirrored_name(method).as_deref())?;
     if method == "tools/call" {
-        let params = params.raw().and_then(|params| serde_json::from_str::<Value>(params.get()).ok());
-        headers.extend(tools.of_call(params.as_ref()));
+        headers.extend(params.raw().map(|params| tools.of_call(params)).unwrap_or_default());
     }
     Ok(headers)
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json, value::to_raw_value};
 
     use super::*;
     use crate::bridge::message::Message;
@@ -36,7 +34,8 @@ mod tests {
         let tools = ToolHeaders::default();
         let region = json!({ "type": "string", "x-mcp-header": "Region" });
         let tool = json!({ "name": "add", "inputSchema": { "properties": { "region": region } } });
-        tools.learn_and_filter(&mut json!({ "tools": [tool] }));
+        let list = to_raw_value(&json!({ "tools": [tool] })).unwrap();
+        tools.learn_and_filter(&list, &mut String::new()).unwrap();
         let text = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }).to_string();
         let message = Message::parse(text.into()).unwrap();
         let headers = message_headers(message.params(), method, "2026-07-28", &tools).unwrap();
