@@ -19,6 +19,7 @@ mod dropped_tokens;
 mod duplicate_members;
 mod embedded_keys;
 mod era_confusion;
+mod expanding_responses;
 mod expired;
 mod folded_members;
 mod foreign_configuration;

@@ -25,18 +25,31 @@ pub(crate) async fn read_body(
     reservation: &mut Reservation,
 ) -> Result<Vec<u8>, McpError> {
     let read = async {
-        let mut bytes = Vec::new();
+        let mut bytes: Vec<u8> = Vec::new();
         while let Some(piece) = body.next().await {
             let piece = piece.map_err(McpError::Fetch)?;
             if piece.len() > limits.max_message - bytes.len() {
                 return Err(McpError::TooLarge);
             }
             reservation.grow_to(bytes.len() + piece.len()).await;
+            bytes.reserve(capacity_for(&bytes, piece.len(), limits.max_message));
             bytes.extend_from_slice(&piece);
         }
         Ok(bytes)
     };
     timeout(limits.timeout, read).await.unwrap_or(Err(McpError::Fetch(FetchError::Timeout)))
+}
+
+/// The size from which a body grows faster, in bytes.
+const LARGE: usize = 1024 * 1024;
+
+/// Returns how many bytes to reserve before this many are added to a body. A large body becomes four times as large: its
+/// earlier memory, which is not returned to the system at once, is then small.
+fn capacity_for(bytes: &Vec<u8>, added: usize, max: usize) -> usize {
+    if bytes.len() < LARGE || added <= bytes.capacity() - bytes.len() {
+        return added;
+    }
+    added.max((3 * bytes.len()).min(max - bytes.len()))
 }
 
 #[cfg(test)]

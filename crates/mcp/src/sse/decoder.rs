@@ -5,6 +5,8 @@ use memchr::{memchr, memchr2};
 use super::Event;
 
 const BYTE_ORDER_MARK: &str = "\u{FEFF}";
+/// The size from which a buffer grows faster, in bytes.
+const LARGE: usize = 1024 * 1024;
 
 /// Decodes an event stream that arrives in pieces.
 ///
@@ -99,8 +101,18 @@ impl Decoder {
             return Err(DecodeError::EventTooLarge);
         }
         self.held += part.len();
+        self.line.reserve(self.capacity_for(self.line.len(), self.line.capacity(), part.len()));
         self.line.extend_from_slice(part);
         Ok(())
+    }
+
+    /// Returns how many bytes to reserve before this many are added to a buffer. A large buffer becomes four times as large: its
+    /// earlier memory, which is not returned to the system at once, is then small.
+    fn capacity_for(&self, length: usize, capacity: usize, added: usize) -> usize {
+        if length < LARGE || added <= capacity - length {
+            return added;
+        }
+        added.max((3 * length).min(self.max_event.saturating_sub(length)))
     }
 
     /// Completes the line. Returns the event that an empty line completes.
@@ -148,10 +160,13 @@ impl Decoder {
         let name_end = memchr(b':', line.as_bytes()).unwrap_or(line.len());
         let value = line.get(name_end + 1..).unwrap_or_default();
         let value = value.strip_prefix(' ').unwrap_or(value);
+        let data = self.fields.as_ref().map(|fields| &fields.data);
+        let capacity = data.map_or(0, |data| self.capacity_for(data.len(), data.capacity(), value.len() + 1));
         match &line[..name_end] {
             "data" => {
                 let fields = self.fields.get_or_insert_default();
                 if std::mem::replace(&mut self.has_data, true) {
+                    fields.data.reserve(capacity);
                     fields.data.push('\n');
                     fields.data.push_str(value);
                 } else {

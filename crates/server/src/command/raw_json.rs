@@ -1,6 +1,6 @@
 //! [`RawJson`]: prints JSON text without building a value.
 
-use std::fmt::{self, Display, Write as _};
+use std::fmt::{self, Display};
 
 use serde_json::value::RawValue;
 
