@@ -158,9 +158,10 @@ async fn a_large_result_of_call_needs_an_option() {
     let url = format!("{}/mcp", upstream.origin());
     let finished =
         Portcullis::run_with(&["call", &url, "tools/list", "--modern"], &[("PORTCULLIS_TOKEN", "hush")]).await;
-    assert_eq!(finished.code, Some(1), "{finished:?}");
+    assert_eq!(finished.code, Some(1), "{}", finished.stderr);
     assert!(
         finished.stderr.contains("a message of more than 8 MiB; a larger --max-message permits it"),
-        "{finished:?}"
+        "{}",
+        finished.stderr
     );
 }
