@@ -39,6 +39,7 @@ mod other_token_types;
 mod oversized;
 mod path_confusion;
 mod rate_limits;
+mod repeated_secrets;
 mod resource_aliases;
 mod sealed_identifiers;
 mod sending_client;

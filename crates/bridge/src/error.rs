@@ -4,7 +4,7 @@ use std::fmt;
 
 use http::StatusCode;
 use portcullis_client::{ClientError, RefusedRedirect, advice, error_chain};
-use portcullis_discovery::{FetchError, OpenResponse, ResponseExcerpt};
+use portcullis_discovery::{FetchError, OpenResponse, ResponseExcerpt, SentSecrets};
 use portcullis_mcp::sse::DecodeError;
 use portcullis_metadata::{EscapedText, Scopes};
 use serde::{Deserialize, Deserializer, de::Visitor};
@@ -156,7 +156,7 @@ pub struct RpcError {
     pub status: StatusCode,
     /// The error code.
     pub code: i64,
-    /// The server's message, unchanged, but at most 8 KiB of it.
+    /// The server's message, at most its first 8 KiB, without what was sent ([`SentSecrets`]).
     pub message: String,
     /// The server's additional data. None if it has more than 64 KiB or cannot be represented.
     pub data: Option<Value>,
@@ -172,8 +172,8 @@ const MAX_MESSAGE: usize = 8 * 1024;
 const MAX_DATA: usize = 64 * 1024;
 
 impl RpcError {
-    /// Parses the `error` member of a message.
-    pub(crate) fn parse(error: &RawValue, status: StatusCode) -> Option<Self> {
+    /// Parses the `error` member of a message. Its text does not repeat what was sent.
+    pub(crate) fn parse(error: &RawValue, status: StatusCode, sent: &SentSecrets) -> Option<Self> {
         #[derive(Deserialize)]
         struct Members<'a> {
             #[serde(borrow)]
@@ -186,6 +186,7 @@ impl RpcError {
         let code = serde_json::from_str(Some(code.get()).filter(|code| code.len() <= MAX_CODE)?).ok()?;
         let data = data.filter(|data| data.get().len() <= MAX_DATA);
         let data = data.and_then(|data| serde_json::from_str(data.get()).ok());
+        let message = sent.redact(&message).into_owned();
         Some(Self { status, code, message, data, retry_after: RetryAfter::default() })
     }
 }
@@ -209,6 +210,8 @@ impl<'de> Deserialize<'de> for Excerpt {
     }
 }
 
+/// The maximum length of a server's message in bytes.
+const MAX_KEPT: usize = 16 * 1024;
 /// The maximum number of characters of a server's message that are shown.
 const MAX_SHOWN: usize = 1000;
 

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use portcullis_discovery::Fetch;
+use portcullis_discovery::{Fetch, RecordingFetch, SentSecrets};
 use portcullis_metadata::{BearerChallenge, Clock, Issuer, Scopes};
 
 use crate::{
@@ -40,7 +40,9 @@ use sign_in_limit::SignInLimit;
 /// It returns tokens to its caller and does not keep them; it keeps registrations in the settings' store. A
 /// [`TokenManager`](crate::TokenManager) keeps a token and renews it when the resource rejects it.
 pub struct Authorizer {
+    /// Records what is sent.
     fetch: Arc<dyn Fetch>,
+    sent_secrets: SentSecrets,
     clock: Arc<dyn Clock>,
     mode: Mode,
     settings: AuthorizerSettings,
@@ -94,7 +96,10 @@ impl Authorizer {
     }
 
     fn with_mode(fetch: Arc<dyn Fetch>, mode: Mode, clock: Arc<dyn Clock>, settings: AuthorizerSettings) -> Self {
-        Self { fetch, clock, mode, settings, bound: Mutex::default(), sign_in_limit: SignInLimit::default() }
+        let sent_secrets = SentSecrets::new();
+        let fetch = Arc::new(RecordingFetch::new(fetch, sent_secrets.clone()));
+        let (bound, sign_in_limit) = Default::default();
+        Self { fetch, sent_secrets, clock, mode, settings, bound, sign_in_limit }
     }
 
     /// Obtains a token for the resource at `start`: sends a request without a token, reads the challenge, and continues
@@ -152,6 +157,11 @@ impl Authorizer {
             Mode::Device(interaction) => self.device_grant(&**interaction, start, &found).await,
             Mode::NonInteractive(grant) => self.non_interactive_grant(grant, start, &found).await,
         }
+    }
+
+    /// The secrets that were sent to authorization servers.
+    pub(crate) fn sent_secrets(&self) -> &SentSecrets {
+        &self.sent_secrets
     }
 
     /// The store for tokens and registrations.

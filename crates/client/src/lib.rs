@@ -47,6 +47,7 @@ mod error;
 mod error_chain;
 mod interaction;
 mod non_interactive_grant;
+mod oauth_error;
 mod offline_access;
 mod provider;
 mod random;

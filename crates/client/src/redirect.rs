@@ -2,8 +2,11 @@
 
 use std::fmt;
 
+use portcullis_discovery::SentSecrets;
 use portcullis_metadata::{OAuthError, ResponseIssuerError, Secret};
 use url::{Url, form_urlencoded};
+
+use crate::oauth_error;
 
 /// The parameters of an authorization response (RFC 6749 sections 4.1.2 and 4.1.2.1, RFC 9207).
 ///
@@ -87,6 +90,14 @@ pub enum RedirectError {
 }
 
 impl RedirectError {
+    /// The error without the secrets that it repeats.
+    pub(crate) fn redacted(self, sent: &SentSecrets) -> Self {
+        match self {
+            Self::Denied(error) => Self::Denied(oauth_error::redacted(error, sent)),
+            other => other,
+        }
+    }
+
     /// The stable code, for logs and tests.
     pub fn code(&self) -> &'static str {
         match self {

@@ -5,6 +5,7 @@ use std::{
     sync::{Arc, PoisonError, RwLock},
 };
 
+use portcullis_discovery::SentSecrets;
 use portcullis_metadata::{AccessToken, Clock, ResourceUri, Scopes, SystemClock};
 use tokio::sync::Mutex;
 
@@ -41,6 +42,7 @@ pub struct TokenManager {
     /// Held while a token is obtained, refreshed or removed.
     renewing: Mutex<()>,
     refreshes: Arc<Refreshes>,
+    sent_secrets: SentSecrets,
 }
 
 /// The source of tokens.
@@ -88,12 +90,23 @@ impl TokenManager {
     }
 
     fn from(start: StartUrl, source: Source) -> Self {
-        Self { start, source, held: RwLock::default(), renewing: Mutex::default(), refreshes: Arc::default() }
+        let sent_secrets = match &source {
+            Source::Authorizer(authorizer) => authorizer.sent_secrets().clone(),
+            _ => SentSecrets::new(),
+        };
+        let (held, renewing, refreshes) = Default::default();
+        Self { start, source, held, renewing, refreshes, sent_secrets }
     }
 
     /// The URL for which it keeps the token.
     pub fn start_url(&self) -> &StartUrl {
         &self.start
+    }
+
+    /// The secrets that were sent to authorization servers. A program that sends the token with its own HTTP library adds it
+    /// ([`SentSecrets::record`]), so that neither side's errors repeat what was sent to the other.
+    pub fn sent_secrets(&self) -> &SentSecrets {
+        &self.sent_secrets
     }
 
     /// The resource of the current token, or the start URL if there is no token. Redirects must stay under it

@@ -157,7 +157,7 @@ impl Discovery {
                 return Err(DiscoveryError::Fetch { url: shown_url(url), earlier, error });
             }
         };
-        let excerpt = || ResponseExcerpt::new(&response.headers, &response.body);
+        let excerpt = || ResponseExcerpt::new(&response.headers, &response.body, &response.sent);
         if response.status.is_server_error() {
             let url = shown_url(url);
             let response_excerpt = Box::new(excerpt());

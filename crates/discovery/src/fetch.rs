@@ -15,6 +15,7 @@ mod request;
 mod resolver;
 mod response;
 mod response_excerpt;
+mod sent_secrets;
 mod settings_error;
 #[cfg(feature = "reqwest")]
 mod tls;
@@ -28,6 +29,7 @@ pub use network_error::{CertificateProblem, NetworkError, NetworkFailure};
 pub use request::FetchRequest;
 pub use response::{BodyStream, FetchResponse, OpenResponse};
 pub use response_excerpt::ResponseExcerpt;
+pub use sent_secrets::{RecordingFetch, SentSecrets};
 pub use settings_error::{CertificateVariableError, FetchSettingsError};
 
 use std::{future::Future, pin::Pin};
@@ -65,8 +67,8 @@ pub trait Fetch: Send + Sync + 'static {
     /// [`fetch`](Self::fetch).
     fn open(&self, request: FetchRequest) -> BoxFuture<'_, Result<OpenResponse, FetchError>> {
         Box::pin(async move {
-            let FetchResponse { status, headers, body } = self.fetch(request).await?;
-            Ok(OpenResponse { status, headers, body: Box::new(CompleteBody::new(body)) })
+            let FetchResponse { status, headers, body, sent } = self.fetch(request).await?;
+            Ok(OpenResponse { status, headers, body: Box::new(CompleteBody::new(body)), sent })
         })
     }
 }

@@ -10,7 +10,8 @@ pub use discovery::{
 };
 pub use fetch::{
     BodyStream, BoxFuture, CertificateProblem, CertificateVariableError, Fetch, FetchError, FetchRequest,
-    FetchResponse, FetchSettingsError, NetworkError, NetworkFailure, OpenResponse, ResponseExcerpt,
+    FetchResponse, FetchSettingsError, NetworkError, NetworkFailure, OpenResponse, RecordingFetch, ResponseExcerpt,
+    SentSecrets,
 };
 #[cfg(feature = "reqwest")]
 pub use fetch::{FetchSettings, HttpFetch};

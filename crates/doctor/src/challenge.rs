@@ -157,6 +157,7 @@ mod tests {
             status: StatusCode::from_u16(status).unwrap(),
             headers: HeaderMap::from_iter(headers),
             body: Bytes::new(),
+            sent: Default::default(),
         };
         let mut findings = Vec::new();
         check(&Url::parse("https://mcp.example.com/mcp").unwrap(), &response, &mut findings);

@@ -65,7 +65,12 @@ mod tests {
 
     fn verdict(status: u16, body: &'static str) -> Option<Verdict> {
         let status = StatusCode::from_u16(status).unwrap();
-        let response = FetchResponse { status, headers: HeaderMap::new(), body: Bytes::from_static(body.as_bytes()) };
+        let response = FetchResponse {
+            status,
+            headers: HeaderMap::new(),
+            body: Bytes::from_static(body.as_bytes()),
+            sent: Default::default(),
+        };
         check(&response).map(|finding| finding.verdict)
     }
 

@@ -114,7 +114,12 @@ mod tests {
 
     fn response(status: u16, headers: &[(HeaderName, &'static str)]) -> FetchResponse {
         let headers = headers.iter().map(|(name, value)| (name.clone(), HeaderValue::from_static(value))).collect();
-        FetchResponse { status: StatusCode::from_u16(status).unwrap(), headers, body: Bytes::new() }
+        FetchResponse {
+            status: StatusCode::from_u16(status).unwrap(),
+            headers,
+            body: Bytes::new(),
+            sent: Default::default(),
+        }
     }
 
     #[test]

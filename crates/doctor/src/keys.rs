@@ -103,7 +103,12 @@ mod tests {
             },
             no_key,
         ] {
-            let response = FetchResponse { status, headers: HeaderMap::new(), body: body.to_owned().into() };
+            let response = FetchResponse {
+                status,
+                headers: HeaderMap::new(),
+                body: body.to_owned().into(),
+                sent: Default::default(),
+            };
             let mut found = Vec::new();
             assert_eq!(check(&response, &mut found).is_some(), has_usable_key, "{name}");
             let found: Vec<_> = found.iter().map(|finding| (finding.rule, finding.verdict)).collect();

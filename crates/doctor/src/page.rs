@@ -114,7 +114,7 @@ pub(crate) fn redirect_target(response: &FetchResponse) -> Option<String> {
     if !response.status.is_redirection() || !response.headers.contains_key(header::LOCATION) {
         return None;
     }
-    ResponseExcerpt::without_body(&response.headers).location().map(str::to_owned)
+    ResponseExcerpt::without_body(&response.headers, &response.sent).location().map(str::to_owned)
 }
 
 /// Returns whether a response to an `http` request says that the server speaks TLS on this port.
@@ -140,7 +140,12 @@ mod tests {
             .iter()
             .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)))
             .collect();
-        FetchResponse { status: StatusCode::from_u16(status).unwrap(), headers, body: body.into() }
+        FetchResponse {
+            status: StatusCode::from_u16(status).unwrap(),
+            headers,
+            body: body.into(),
+            sent: Default::default(),
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod container;
 #[cfg_attr(not(feature = "dev"), path = "demo/absent.rs")]
 mod demo;
 mod plan;
+mod sent_secrets;
 mod serve;
 #[cfg(test)]
 mod testing;
@@ -27,7 +28,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() -> ExitCode {
     let Cli { log_format, command } = Cli::parse();
     let log_format = log_format.into();
-    let started = portcullis_telemetry::start(log_format, command::mcp_remote::log_level(&command));
+    let started =
+        portcullis_telemetry::start(log_format, command::mcp_remote::log_level(&command), sent_secrets::log_writer);
     let result = started.map_err(anyhow::Error::from).and_then(|()| match command {
         Command::Serve(arguments) => done(command::serve::run(&arguments, log_format)),
         #[cfg(feature = "dev")]

@@ -43,17 +43,17 @@ pub enum LogFormat {
 #[error("{FILTER_VARIABLE} is not a log filter; try `info` or `portcullis=debug`")]
 pub struct FilterError(#[source] Option<ParseError>);
 
-/// Starts logging to standard error, for the whole process. `level` applies unless `PORTCULLIS_LOG` is set.
+/// Starts logging for the whole process. `level` applies unless `PORTCULLIS_LOG` is set. `writer` returns standard error, or
+/// what changes the lines on their way there; each write has one whole line.
 ///
 /// # Errors
 /// Fails when `PORTCULLIS_LOG` is not a filter.
 ///
 /// # Panics
 /// Panics when the process already has a subscriber.
-pub fn start(format: LogFormat, level: &str) -> Result<(), FilterError> {
+pub fn start<W: io::Write + 'static>(format: LogFormat, level: &str, writer: fn() -> W) -> Result<(), FilterError> {
     let filter = filter(std::env::var_os(FILTER_VARIABLE).as_deref(), level)?;
-    let layer =
-        lines(format, io::stderr, is_coloured(io::stderr().is_terminal(), std::env::var_os("NO_COLOR").as_deref()));
+    let layer = lines(format, writer, is_coloured(io::stderr().is_terminal(), std::env::var_os("NO_COLOR").as_deref()));
     tracing_subscriber::registry().with(layer.with_filter(filter).with_filter(filter_fn(is_allowed))).init();
     Ok(())
 }

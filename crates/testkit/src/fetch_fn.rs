@@ -65,7 +65,12 @@ impl Fetch for FetchFn {
             if reply.is_interrupted {
                 return Err(FetchError::network(NetworkFailure::Interrupted));
             }
-            Ok(FetchResponse { status: reply.status, headers: reply.headers, body: reply.pieces.concat().into() })
+            Ok(FetchResponse {
+                status: reply.status,
+                headers: reply.headers,
+                body: reply.pieces.concat().into(),
+                sent: Default::default(),
+            })
         })
     }
 
@@ -74,7 +79,7 @@ impl Fetch for FetchFn {
             let reply = self.reply(request)?;
             let end = reply.is_interrupted.then(|| FetchError::network(NetworkFailure::Interrupted));
             let body = Box::new(Pieces { pieces: reply.pieces.into_iter(), end });
-            Ok(OpenResponse { status: reply.status, headers: reply.headers, body })
+            Ok(OpenResponse { status: reply.status, headers: reply.headers, body, sent: Default::default() })
         })
     }
 }

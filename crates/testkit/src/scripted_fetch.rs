@@ -47,7 +47,7 @@ impl ScriptedFetch {
     pub fn serve(&self, url: impl AsRef<str>, status: u16, body: impl Into<Bytes>) {
         let headers = HeaderMap::from_iter([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))]);
         let status = StatusCode::from_u16(status).expect("a status from 100 to 999");
-        let response = FetchResponse { status, headers, body: body.into() };
+        let response = FetchResponse { status, headers, body: body.into(), sent: Default::default() };
         self.respond(url, move |_| Ok(response.clone()));
     }
 
@@ -112,7 +112,12 @@ impl Fetch for ScriptedFetch {
             let response = self.script().responses.get(request.url.as_str()).cloned();
             let response = match response {
                 Some(response) => response(&request)?,
-                None => FetchResponse { status: StatusCode::NOT_FOUND, headers: HeaderMap::new(), body: Bytes::new() },
+                None => FetchResponse {
+                    status: StatusCode::NOT_FOUND,
+                    headers: HeaderMap::new(),
+                    body: Bytes::new(),
+                    sent: Default::default(),
+                },
             };
             if response.body.len() > request.max_body {
                 return Err(FetchError::TooLarge { limit: request.max_body });

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use portcullis_client::{ResourceRedirects, TokenManager};
-use portcullis_discovery::{BodyStream, Fetch, FetchRequest, OpenResponse, UrlPolicy};
+use portcullis_discovery::{BodyStream, Fetch, FetchRequest, OpenResponse, SentSecrets, UrlPolicy};
 use tokio::time::sleep;
 use url::Url;
 
@@ -39,13 +39,18 @@ pub(crate) enum TokenRenewal {
 impl Endpoint {
     /// Creates an endpoint at the token manager's start URL. It sends nothing yet.
     pub(crate) fn new(token_manager: Arc<TokenManager>, fetch: Arc<dyn Fetch>, settings: Arc<BridgeSettings>) -> Self {
-        let fetch = ResourceFetch::new(fetch, token_manager.start_url().url());
+        let fetch = ResourceFetch::new(fetch, &token_manager);
         Self { token_manager, fetch, settings }
     }
 
     /// The start URL.
     pub(crate) fn url(&self) -> &Url {
         self.token_manager.start_url().url()
+    }
+
+    /// What was sent to the resource and to authorization servers.
+    pub(crate) fn sent(&self) -> &SentSecrets {
+        self.fetch.sent()
     }
 
     /// Creates a request with a JSON message to a URL of the start URL's origin.
@@ -88,7 +93,7 @@ impl Endpoint {
             authorization.authorize_same_origin(method, url, headers).await.map_err(McpError::Authorization)?;
             headers.extend(self.settings.headers.clone());
             let had_token = headers.contains_key(header::AUTHORIZATION);
-            let OpenResponse { status, headers, body } = match self.fetch.open(attempt).await {
+            let OpenResponse { status, headers, body, sent } = match self.fetch.open(attempt).await {
                 Ok(response) => response,
                 Err(error) => {
                     let Some(delay) = retries.delay_after_error(&error) else { return Err(McpError::Fetch(error)) };
@@ -118,7 +123,7 @@ impl Endpoint {
             }
             return match body {
                 None => Err(McpError::Unauthorized { retry_after }),
-                Some(body) => Ok(OpenResponse { status, headers, body }),
+                Some(body) => Ok(OpenResponse { status, headers, body, sent }),
             };
         }
     }

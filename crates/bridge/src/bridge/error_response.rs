@@ -1,9 +1,11 @@
 //! [`ErrorResponse`]: a response without a success status.
 
+use std::borrow::Cow;
+
 use http::StatusCode;
-use portcullis_discovery::{OpenResponse, ResponseExcerpt};
+use portcullis_discovery::{OpenResponse, ResponseExcerpt, SentSecrets};
 use serde::Deserialize;
-use serde_json::value::RawValue;
+use serde_json::{Value, json, value::RawValue};
 
 use crate::{
     bridge::endpoint::Endpoint,
@@ -23,7 +25,7 @@ pub(crate) struct ErrorResponse {
 pub(crate) struct RpcErrorBody {
     /// The error code.
     pub(crate) code: i64,
-    /// The `error` member, unchanged.
+    /// The `error` member. It is unchanged, unless its strings repeat what was sent.
     pub(crate) raw: Box<RawValue>,
 }
 
@@ -39,13 +41,14 @@ impl ErrorResponse {
             };
             return Self { status, rpc_error: None, mcp_error };
         }
-        let body = endpoint.read_error(response.body).await.unwrap_or_default();
+        let OpenResponse { headers, body, sent, .. } = response;
+        let body = endpoint.read_error(body).await.unwrap_or_default();
         let mcp_error = insufficient_scope.unwrap_or_else(|| McpError::Status {
             status,
-            response: Box::new(ResponseExcerpt::new(&response.headers, &body)),
-            retry_after: RetryAfter::of(&response.headers),
+            response: Box::new(ResponseExcerpt::new(&headers, &body, &sent)),
+            retry_after: RetryAfter::of(&headers),
         });
-        Self { status, rpc_error: RpcErrorBody::parse(&body), mcp_error }
+        Self { status, rpc_error: RpcErrorBody::parse(&body).and_then(|error| error.redacted(&sent)), mcp_error }
     }
 
     /// Its JSON-RPC error, if it has one.
@@ -87,6 +90,30 @@ impl RpcErrorBody {
         let raw = serde_json::from_slice::<Body>(body).ok()?.error;
         let Error { code } = serde_json::from_str(raw.get()).ok()?;
         Some(Self { code, raw })
+    }
+
+    /// The error without what was sent.
+    fn redacted(self, sent: &SentSecrets) -> Option<Self> {
+        if matches!(sent.redact(self.raw.get()), Cow::Borrowed(_)) {
+            return Some(self);
+        }
+        // A text that is not a JSON value, such as one with 1e400, is not repeated.
+        let redacted = serde_json::from_str::<Value>(self.raw.get()).ok().and_then(|mut error| {
+            redact_strings(&mut error, sent);
+            serde_json::value::to_raw_value(&error).ok()
+        });
+        let without_message = || serde_json::value::to_raw_value(&json!({ "code": self.code, "message": "" })).ok();
+        Some(Self { code: self.code, raw: redacted.or_else(without_message)? })
+    }
+}
+
+/// Redacts the strings of a value at any depth. The names of members are not changed.
+fn redact_strings(value: &mut Value, sent: &SentSecrets) {
+    match value {
+        Value::String(text) => *text = sent.redact(text).into_owned(),
+        Value::Array(values) => values.iter_mut().for_each(|value| redact_strings(value, sent)),
+        Value::Object(members) => members.values_mut().for_each(|value| redact_strings(value, sent)),
+        _ => {}
     }
 }
 

@@ -64,6 +64,8 @@ impl Context {
     pub(crate) async fn fail_request(&self, id: &RequestId, error: &McpError) {
         let Some(entry) = self.pending.remove(id) else { return };
         let text = error.with_advice();
+        // Scopes and URLs of a server are not excerpts.
+        let text = self.endpoint.sent().redact(&text);
         tracing::warn!(reason = error.code(), "a request has no answer: {text}");
         if matches!(entry.requester, Requester::Client) {
             let answer = message::new_error(Some(id), ErrorCode::InternalError, &text, Some(error.code()));

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use http::{StatusCode, header};
 use portcullis_client::{ResourceRedirects, TokenManager};
-use portcullis_discovery::{Fetch, FetchRequest, OpenResponse};
+use portcullis_discovery::{Fetch, FetchRequest, OpenResponse, SentSecrets};
 use url::Url;
 
 use crate::{error::McpError, resource_fetch::ResourceFetch, response::RetryAfter};
@@ -19,13 +19,18 @@ pub(super) struct ProtectedEndpoint {
 impl ProtectedEndpoint {
     /// Creates the endpoint at the token manager's start URL. `timeout` limits the wait for the head of a response.
     pub(super) fn new(token_manager: Arc<TokenManager>, fetch: Arc<dyn Fetch>, timeout: Duration) -> Self {
-        let fetch = ResourceFetch::new(fetch, token_manager.start_url().url());
+        let fetch = ResourceFetch::new(fetch, &token_manager);
         Self { token_manager, fetch, timeout }
     }
 
     /// The start URL.
     pub(super) fn url(&self) -> &Url {
         self.token_manager.start_url().url()
+    }
+
+    /// What was sent to the resource and to authorization servers.
+    pub(super) fn sent(&self) -> &SentSecrets {
+        self.fetch.sent()
     }
 
     /// The source of the tokens.
@@ -57,7 +62,8 @@ impl ProtectedEndpoint {
             let FetchRequest { method, url, headers, .. } = &mut request;
             authorization.authorize_same_origin(method, url, headers).await.map_err(McpError::Authorization)?;
             let had_token = headers.contains_key(header::AUTHORIZATION);
-            let OpenResponse { status, headers, body } = self.fetch.open(request).await.map_err(McpError::Fetch)?;
+            let OpenResponse { status, headers, body, sent } =
+                self.fetch.open(request).await.map_err(McpError::Fetch)?;
             let retry_after = RetryAfter::of(&headers);
             // The token could not be validated now. Another one could not be either.
             if status == StatusCode::UNAUTHORIZED && had_token && retry_after != RetryAfter::default() {
@@ -75,7 +81,7 @@ impl ProtectedEndpoint {
             }
             return match body {
                 None => Err(McpError::Unauthorized { retry_after }),
-                Some(body) => Ok(OpenResponse { status, headers, body }),
+                Some(body) => Ok(OpenResponse { status, headers, body, sent }),
             };
         }
     }

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use http::StatusCode;
-use portcullis_discovery::{OpenResponse, ResponseExcerpt};
+use portcullis_discovery::{OpenResponse, ResponseExcerpt, SentSecrets};
 use serde_json::value::RawValue;
 use tokio::sync::OwnedMutexGuard;
 
@@ -19,6 +19,8 @@ pub(super) struct Answer {
     /// The identifier of the request.
     id: Option<u64>,
     status: StatusCode,
+    /// What errors must not repeat.
+    sent: SentSecrets,
     /// The number of the legacy session in which the request was sent.
     pub(super) generation: Option<u64>,
 }
@@ -41,8 +43,8 @@ pub(super) enum AnswerMessage {
 
 impl Answer {
     /// Creates the answer whose messages arrive on the stream of an HTTP+SSE session.
-    pub(super) fn on_session(stream: OwnedMutexGuard<MessageStream>, id: Option<u64>) -> Self {
-        Self { messages: Source::Session(stream), id, status: StatusCode::OK, generation: None }
+    pub(super) fn on_session(stream: OwnedMutexGuard<MessageStream>, id: Option<u64>, sent: SentSecrets) -> Self {
+        Self { messages: Source::Session(stream), id, status: StatusCode::OK, sent, generation: None }
     }
 
     /// Sets the number of the legacy session in which the request was sent. Without it, the stream is not resumed.
@@ -56,7 +58,7 @@ impl Answer {
     /// When the server rejects the request, or the response is not valid. The messages of a stream are not read yet.
     pub(super) async fn read(response: OpenResponse, id: Option<u64>, limits: &BodyLimits) -> Result<Self, McpError> {
         let response = success(response, limits).await?;
-        let status = response.status;
+        let (status, sent) = (response.status, response.sent.clone());
         let messages = match MediaType::of(&response.headers) {
             MediaType::EventStream => MessageStream::new(response.body, limits.max_message),
             MediaType::Json => {
@@ -65,7 +67,7 @@ impl Answer {
             }
             MediaType::Other => return Err(McpError::unexpected_content(response).await),
         };
-        Ok(Self { messages: Source::Body(Box::new(messages)), id, status, generation: None })
+        Ok(Self { messages: Source::Body(Box::new(messages)), id, status, sent, generation: None })
     }
 
     /// Returns the next message up to the result. `None` when the stream ends before it.
@@ -86,7 +88,7 @@ impl Answer {
         if let Some(result) = head.result {
             return Ok(Some(AnswerMessage::Result(result.to_owned())));
         }
-        let error = head.error.and_then(|error| RpcError::parse(error, self.status));
+        let error = head.error.and_then(|error| RpcError::parse(error, self.status, &self.sent));
         Err(error.map_or(McpError::InvalidResponse, |error| McpError::Rpc(Box::new(error))))
     }
 
@@ -135,14 +137,15 @@ pub(super) async fn success(response: OpenResponse, limits: &BodyLimits) -> Resu
     if MediaType::of(&response.headers) != MediaType::Json {
         return Err(McpError::status(response).await);
     }
+    let OpenResponse { headers, body, sent, .. } = response;
     let limits = BodyLimits { max_message: limits.max_message.min(MAX_ERROR_SIZE), ..*limits };
-    let body = read_body(response.body, &limits, &mut Reservation::uncounted()).await.unwrap_or_default();
-    let error = MessageHead::parse(&body).ok().and_then(|head| RpcError::parse(head.error?, status));
-    let retry_after = RetryAfter::of(&response.headers);
+    let body = read_body(body, &limits, &mut Reservation::uncounted()).await.unwrap_or_default();
+    let error = MessageHead::parse(&body).ok().and_then(|head| RpcError::parse(head.error?, status, &sent));
+    let retry_after = RetryAfter::of(&headers);
     Err(match error {
         Some(error) => McpError::Rpc(Box::new(RpcError { retry_after, ..error })),
         None => {
-            let response = Box::new(ResponseExcerpt::new(&response.headers, &body));
+            let response = Box::new(ResponseExcerpt::new(&headers, &body, &sent));
             McpError::Status { status, response, retry_after }
         }
     })

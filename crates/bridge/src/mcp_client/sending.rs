@@ -75,7 +75,7 @@ impl McpClient {
         let stream = connection.stream().await;
         let response = self.endpoint.send(|| self.post_request(message, &connection.message_url)).await?;
         response::success(response, &self.limits()).await?;
-        Ok(Answer::on_session(stream, message.id()))
+        Ok(Answer::on_session(stream, message.id(), self.endpoint.sent().clone()))
     }
 
     /// Sends a notification or a response, and stores the session identifier of the HTTP response.

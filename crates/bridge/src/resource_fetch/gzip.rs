@@ -123,7 +123,7 @@ mod tests {
     fn body(coding: &'static str, pieces: Vec<Vec<u8>>) -> Box<dyn BodyStream> {
         let headers = HeaderMap::from_iter([(header::CONTENT_ENCODING, HeaderValue::from_static(coding))]);
         let body = Box::new(Pieces(pieces.into_iter().map(Bytes::from).collect()));
-        decoded(OpenResponse { status: StatusCode::OK, headers, body }).body
+        decoded(OpenResponse { status: StatusCode::OK, headers, body, sent: Default::default() }).body
     }
 
     /// The pieces of a body up to its end or error.

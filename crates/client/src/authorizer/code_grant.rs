@@ -61,9 +61,10 @@ impl Authorizer {
             },
         )?;
         let answer = interaction.authorize(&request).await?;
+        let code = request.validate_response(&answer).map_err(|error| error.redacted(self.sent_secrets()))?;
         let mut fields = vec![
             ("grant_type", "authorization_code"),
-            ("code", request.validate_response(&answer)?.secret()),
+            ("code", code.secret()),
             ("redirect_uri", interaction.redirect_uri().as_str()),
             ("code_verifier", verifier.secret()),
         ];

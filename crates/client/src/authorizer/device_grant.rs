@@ -82,7 +82,7 @@ impl Authorizer {
         }
         let answer = endpoint.send(Some(client), &fields, None).await?;
         if !answer.status.is_success() {
-            return Err(endpoint.response_error(Some(client), &fields, &answer));
+            return Err(endpoint.response_error(&answer));
         }
         parse(&answer.body, &found.policy).ok_or(ClientError::InvalidDeviceAuthorization)
     }

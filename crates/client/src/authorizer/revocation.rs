@@ -69,7 +69,7 @@ async fn is_revoked(
     if answer.status == StatusCode::OK {
         return Ok(true);
     }
-    match endpoint.response_error(client, &fields, &answer) {
+    match endpoint.response_error(&answer) {
         ClientError::TokenRequest(error) if error.error == "unsupported_token_type" => Ok(false),
         error => Err(error),
     }

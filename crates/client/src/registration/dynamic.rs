@@ -8,7 +8,9 @@ use portcullis_metadata::{
 use serde::Deserialize;
 use url::Url;
 
-use crate::{ClientError, StartUrl, TokenAuthMethod, registration::registered::Registered, server::Server};
+use crate::{
+    ClientError, StartUrl, TokenAuthMethod, oauth_error::redacted, registration::registered::Registered, server::Server,
+};
 
 /// The name of the endpoint, for errors.
 const ENDPOINT: &str = "registration";
@@ -49,16 +51,16 @@ pub(crate) async fn register(
     let answer = fetch.fetch(request).await.map_err(|error| ClientError::Endpoint { endpoint: ENDPOINT, error })?;
     if !answer.status.is_success() {
         return Err(match RegistrationError::parse(&answer.body) {
-            Ok(error) => ClientError::Registration(error),
+            Ok(RegistrationError(error)) => ClientError::Registration(RegistrationError(redacted(error, &answer.sent))),
             Err(_) => {
-                let response = Box::new(ResponseExcerpt::new(&answer.headers, &answer.body));
+                let response = Box::new(ResponseExcerpt::new(&answer.headers, &answer.body, &answer.sent));
                 ClientError::Status { endpoint: ENDPOINT, status: answer.status, response }
             }
         });
     }
     let response = ClientRegistrationResponse::parse(&answer.body).map_err(|error| {
         // The body may contain a secret.
-        let response = Box::new(ResponseExcerpt::without_body(&answer.headers));
+        let response = Box::new(ResponseExcerpt::without_body(&answer.headers, &answer.sent));
         ClientError::InvalidResponse { endpoint: ENDPOINT, response, error }
     })?;
     let redirect_uri = registration.redirect_uri.as_str();

@@ -7,6 +7,7 @@ use url::Url;
 
 use crate::{
     ClientAuthentication, ClientCredentials, ClientError, TokenAuthMethod,
+    oauth_error::redacted,
     server::Server,
     token::dpop::{self, DpopBinding},
 };
@@ -41,27 +42,6 @@ struct Attempt {
     /// reject it together with `client_secret_basic`.
     names_client: bool,
 }
-
-/// The fields whose values are secrets.
-const SECRET_FIELDS: [&str; 8] =
-    ["code", "code_verifier", "refresh_token", "token", "device_code", "assertion", "subject_token", "actor_token"];
-
-/// The error codes that this crate distinguishes. They are never changed, although a short secret can be a part of one.
-const DISTINGUISHED_CODES: [&str; 10] = [
-    "access_denied",
-    "authorization_pending",
-    "expired_token",
-    "invalid_client",
-    "invalid_grant",
-    "invalid_scope",
-    "slow_down",
-    "unauthorized_client",
-    "unsupported_token_type",
-    dpop::USE_DPOP_NONCE,
-];
-
-/// What replaces a secret of the request in an error.
-const REMOVED: &str = "[removed]";
 
 /// The type of a client assertion (RFC 7523 section 2.2).
 const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
@@ -107,10 +87,10 @@ impl<'a> TokenEndpoint<'a> {
             }
         }
         if answer.status != StatusCode::OK {
-            return Err(self.response_error(client, fields, &answer));
+            return Err(self.response_error(&answer));
         }
         // The body may contain a token.
-        let response = || Box::new(ResponseExcerpt::without_body(&answer.headers));
+        let response = || Box::new(ResponseExcerpt::without_body(&answer.headers, &answer.sent));
         TokenResponse::parse(&answer.body).map_err(|error| ClientError::InvalidResponse {
             endpoint: self.name,
             response: response(),
@@ -173,32 +153,17 @@ impl<'a> TokenEndpoint<'a> {
         (with(first, true), further)
     }
 
-    /// Returns the error of a response to a request of this client with these fields. It shows none of their secrets.
-    pub(crate) fn response_error(
-        &self,
-        client: Option<&ClientCredentials>,
-        fields: &Fields<'_>,
-        answer: &FetchResponse,
-    ) -> ClientError {
-        let secrets = fields.iter().filter(|(name, _)| SECRET_FIELDS.contains(name)).map(|(_, value)| *value);
-        let secrets = secrets.chain(client.and_then(|client| client.authentication.secret()).map(Secret::secret));
-        if let Ok(OAuthError { error, error_description, error_uri }) = OAuthError::parse(&answer.body) {
-            let secrets: Vec<_> = secrets.filter(|secret| !secret.is_empty()).collect();
-            let without_secrets =
-                |text: String| secrets.iter().fold(text, |text, secret| text.replace(secret, REMOVED));
-            let is_distinguished = DISTINGUISHED_CODES.contains(&error.as_str());
-            return ClientError::TokenRequest(OAuthError {
-                error: if is_distinguished { error } else { without_secrets(error) },
-                error_description: error_description.map(without_secrets),
-                error_uri: error_uri.map(without_secrets),
-            });
+    /// Returns the error of a response. It shows nothing of what the client has sent.
+    pub(crate) fn response_error(&self, answer: &FetchResponse) -> ClientError {
+        let FetchResponse { status, headers, body, sent } = answer;
+        if let Ok(error) = OAuthError::parse(body) {
+            return ClientError::TokenRequest(redacted(error, sent));
         }
-        let FetchResponse { status, headers, body } = answer;
         let response = if status.is_success() {
             // The body may contain a token.
-            ResponseExcerpt::without_body(headers)
+            ResponseExcerpt::without_body(headers, sent)
         } else {
-            ResponseExcerpt::without_secrets(headers, body, secrets)
+            ResponseExcerpt::new(headers, body, sent)
         };
         ClientError::Status { endpoint: self.name, status: *status, response: Box::new(response) }
     }

@@ -133,6 +133,7 @@ async fn invalid_documents_are_rejected() {
             status: StatusCode::OK,
             headers: Default::default(),
             body: document(URL).to_string().into(),
+            sent: Default::default(),
         })
     });
     assert_eq!(request_code(&server, URL).await.status, StatusCode::BAD_REQUEST, "no content type");
@@ -198,7 +199,12 @@ async fn a_document_is_fetched_again_when_it_expires() {
             let json = HeaderValue::from_static("application/json");
             let mut headers = http::HeaderMap::from_iter([(header::CONTENT_TYPE, json)]);
             headers.extend(cache_control.map(|value| (header::CACHE_CONTROL, HeaderValue::from_static(value))));
-            Ok(FetchResponse { status: StatusCode::OK, headers, body: document(URL).to_string().into() })
+            Ok(FetchResponse {
+                status: StatusCode::OK,
+                headers,
+                body: document(URL).to_string().into(),
+                sent: Default::default(),
+            })
         });
         request_code(&server, URL).await;
         if seconds > 0 {

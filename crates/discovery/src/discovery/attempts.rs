@@ -76,13 +76,14 @@ impl fmt::Display for Attempts {
 
 #[cfg(test)]
 mod tests {
+    use crate::SentSecrets;
     use http::HeaderMap;
 
     use super::*;
 
     #[test]
     fn a_repeated_response_is_shown_once() {
-        let page = |text: &str| Some(ResponseExcerpt::new(&HeaderMap::new(), text.as_bytes()));
+        let page = |text: &str| Some(ResponseExcerpt::new(&HeaderMap::new(), text.as_bytes(), &SentSecrets::default()));
         let mut attempts = Attempts::default();
         assert!(attempts.is_empty());
         attempts.add("a".into(), AttemptOutcome::NotAUrl, None);

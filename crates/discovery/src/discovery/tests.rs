@@ -42,7 +42,7 @@ impl Fetch for Script {
         Box::pin(async move {
             let (status, body) = answer?;
             let status = StatusCode::from_u16(status).unwrap();
-            Ok(FetchResponse { status, headers: HeaderMap::new(), body: body.into() })
+            Ok(FetchResponse { status, headers: HeaderMap::new(), body: body.into(), sent: Default::default() })
         })
     }
 }

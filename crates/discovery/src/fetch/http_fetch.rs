@@ -19,6 +19,7 @@ use super::{
     request::FetchRequest,
     resolver::{self, FilteringResolver, Lookup},
     response::{BodyStream, FetchResponse, OpenResponse},
+    sent_secrets::SentSecrets,
     settings_error::FetchSettingsError,
     shown_url,
     tls::Tls,
@@ -163,6 +164,7 @@ impl HttpFetch {
             status: response.status(),
             headers: std::mem::take(response.headers_mut()),
             body: body.into(),
+            sent: SentSecrets::default(),
         })
     }
 }
@@ -200,6 +202,7 @@ impl Fetch for HttpFetch {
                 status: response.status(),
                 headers: std::mem::take(response.headers_mut()),
                 body: Box::new(Incoming(response)),
+                sent: SentSecrets::default(),
             })
         })
     }

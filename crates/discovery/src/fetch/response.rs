@@ -7,7 +7,7 @@ use http::{HeaderMap, StatusCode};
 use portcullis_metadata::is_event_stream;
 use tokio::time::timeout;
 
-use super::{BoxFuture, ResponseExcerpt, error::FetchError};
+use super::{BoxFuture, ResponseExcerpt, SentSecrets, error::FetchError};
 
 /// A complete response. `Debug` prints the status and the length of the body.
 #[derive(Clone)]
@@ -18,6 +18,8 @@ pub struct FetchResponse {
     pub headers: HeaderMap,
     /// The body as received. Content codings are not decoded.
     pub body: Bytes,
+    /// What excerpts of the response must not repeat. A [`Fetch`](crate::Fetch) that records nothing sets the default.
+    pub sent: SentSecrets,
 }
 
 impl fmt::Debug for FetchResponse {
@@ -34,6 +36,8 @@ pub struct OpenResponse {
     pub headers: HeaderMap,
     /// The body. Dropping it cancels the response.
     pub body: Box<dyn BodyStream>,
+    /// As [`FetchResponse::sent`].
+    pub sent: SentSecrets,
 }
 
 /// How many bytes of a body are read for an excerpt.
@@ -45,9 +49,9 @@ impl OpenResponse {
     /// Reads the beginning of the body, for at most 1 s, and returns an excerpt for an error. The body of an event stream is
     /// not read, because it has no end.
     pub async fn excerpt(self) -> ResponseExcerpt {
-        let Self { headers, mut body, .. } = self;
+        let Self { headers, mut body, sent, .. } = self;
         if is_event_stream(&headers) {
-            return ResponseExcerpt::without_body(&headers);
+            return ResponseExcerpt::without_body(&headers, &sent);
         }
         let mut read = Vec::new();
         let reading = async {
@@ -59,7 +63,7 @@ impl OpenResponse {
         };
         // After the timeout, what has arrived is shown.
         let _ = timeout(EXCERPT_TIMEOUT, reading).await;
-        ResponseExcerpt::new(&headers, &read)
+        ResponseExcerpt::new(&headers, &read, &sent)
     }
 }
 

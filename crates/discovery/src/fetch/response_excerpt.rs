@@ -7,20 +7,21 @@ use portcullis_metadata::EscapedText;
 use serde_json::Value;
 use url::Url;
 
-use super::shown_url;
+use super::{SentSecrets, sent_secrets::REMOVED, shown_url};
 
 /// The parts of a response that an error shows beside the status: content type, `Location` and the beginning of the body.
 ///
 /// The text is safe to print: it is escaped ([`EscapedText`]), white space is collapsed, and each part has at most 200
 /// characters. `Location` has no query, fragment or user information. In the body, everything that looks like a token, a code
-/// or a secret is replaced by `[removed]`. If the body is complete JSON, so are the strings of members such as `access_token`.
+/// or a secret is replaced by `[removed]`. If the body is complete JSON, so are the strings of members such as `access_token`. What
+/// the client has sent is removed from all parts ([`SentSecrets`]).
 ///
 /// ```
 /// use http::{HeaderMap, header};
-/// use portcullis_discovery::ResponseExcerpt;
+/// use portcullis_discovery::{ResponseExcerpt, SentSecrets};
 ///
 /// let headers = HeaderMap::from_iter([(header::CONTENT_TYPE, "text/html".parse()?)]);
-/// let excerpt = ResponseExcerpt::new(&headers, b"<h1>Sign in to the\n network</h1>");
+/// let excerpt = ResponseExcerpt::new(&headers, b"<h1>Sign in to the\n network</h1>", &SentSecrets::default());
 /// assert_eq!(excerpt.to_string(), "content type text/html, body: <h1>Sign in to the network</h1>");
 /// # Ok::<(), http::header::InvalidHeaderValue>(())
 /// ```
@@ -38,7 +39,6 @@ const MAX_SHOWN: usize = 200;
 const MAX_EXAMINED: usize = 16 * 1024;
 /// A run of this many token characters with a digit counts as a secret.
 const MIN_SECRET: usize = 16;
-const REMOVED: &str = "[removed]";
 /// Members whose values are secrets (RFC 6749 section 5.1, RFC 7591 section 3.2.1, RFC 8628 section 3.2).
 const SECRET_MEMBERS: [&str; 9] = [
     "access_token",
@@ -53,23 +53,20 @@ const SECRET_MEMBERS: [&str; 9] = [
 ];
 
 impl ResponseExcerpt {
-    /// Creates an excerpt of a response. `body` may be a part of the body.
-    pub fn new(headers: &HeaderMap, body: &[u8]) -> Self {
-        Self::without_secrets(headers, body, [])
-    }
-
-    /// As [`new`](Self::new), and removes the secrets of the request, which some servers repeat in their errors.
-    pub fn without_secrets<'a>(headers: &HeaderMap, body: &[u8], sent: impl IntoIterator<Item = &'a str>) -> Self {
-        let mut shown = body_text(body);
-        for secret in sent.into_iter().filter(|secret| !secret.is_empty()) {
-            shown = shown.replace(secret, REMOVED);
-        }
-        Self { body: Some(shortened(&without_tokens(&collapsed(&shown)))), ..Self::without_body(headers) }
+    /// Creates an excerpt of a response. `body` may be a part of the body. `sent` is what the client has sent, which some
+    /// servers repeat in their errors.
+    pub fn new(headers: &HeaderMap, body: &[u8], sent: &SentSecrets) -> Self {
+        // Before the text is shortened, because a part of a secret would not be recognized.
+        let shown = sent.redact(&body_text(body)).into_owned();
+        Self { body: Some(shortened(&without_tokens(&collapsed(&shown)))), ..Self::without_body(headers, sent) }
     }
 
     /// Creates an excerpt without the body, for a body that is not read or must not be shown.
-    pub fn without_body(headers: &HeaderMap) -> Self {
-        let text = |name: HeaderName| headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()));
+    pub fn without_body(headers: &HeaderMap, sent: &SentSecrets) -> Self {
+        let text = |name: HeaderName| {
+            let value = headers.get(name)?;
+            Some(sent.redact(&String::from_utf8_lossy(value.as_bytes())).into_owned())
+        };
         Self {
             content_type: text(header::CONTENT_TYPE).map(|value| shortened(&value)),
             location: text(header::LOCATION).map(|value| shortened(&without_parameters(&value))),
@@ -182,7 +179,7 @@ mod tests {
     use super::*;
 
     fn body(text: &str) -> String {
-        ResponseExcerpt::new(&HeaderMap::new(), text.as_bytes()).body().unwrap().to_owned()
+        ResponseExcerpt::new(&HeaderMap::new(), text.as_bytes(), &SentSecrets::default()).body().unwrap().to_owned()
     }
 
     /// J8: nothing of a peer deceives the reader, and nothing is long.
@@ -190,9 +187,12 @@ mod tests {
     fn the_text_is_escaped_and_short() {
         assert_eq!(body("a\u{1b}[2J\r\n  b\u{202e}"), "a\\u{1b}[2J b\\u{202e}");
         assert_eq!(body(&"x".repeat(100_000)), format!("{}…", "x".repeat(200)));
-        let many = ResponseExcerpt::new(&HeaderMap::new(), &[0xff; 100_000]);
+        let many = ResponseExcerpt::new(&HeaderMap::new(), &[0xff; 100_000], &SentSecrets::default());
         assert_eq!(many.body().unwrap().chars().count(), 201);
-        assert_eq!(ResponseExcerpt::new(&HeaderMap::new(), b"").to_string(), "no content type, no body");
+        assert_eq!(
+            ResponseExcerpt::new(&HeaderMap::new(), b"", &SentSecrets::default()).to_string(),
+            "no content type, no body"
+        );
     }
 
     /// J2: a redirect shows its target without what may be secret.
@@ -204,7 +204,7 @@ mod tests {
             ("//sso.example/x#token", "//sso.example/x"),
         ] {
             let headers = HeaderMap::from_iter([(header::LOCATION, HeaderValue::from_static(location))]);
-            let excerpt = ResponseExcerpt::new(&headers, b"");
+            let excerpt = ResponseExcerpt::new(&headers, b"", &SentSecrets::default());
             assert_eq!(excerpt.to_string(), format!("no content type, Location {expected}, no body"));
         }
     }
@@ -216,9 +216,6 @@ mod tests {
         assert_eq!(body(r#"{"data":{"client_secret":"hush"}}"#), r#"{"data":{"client_secret":"[removed]"}}"#);
         assert_eq!(body(r#"[{"a":1},[{"code":"hush"}]]"#), r#"[{"a":1},[{"code":"[removed]"}]]"#);
         assert_eq!(body("<p>token eyJhbGciOiJFUzI1NiJ9.e30.c2ln</p>"), "<p>token [removed]</p>");
-        let headers = HeaderMap::new();
-        let repeated = ResponseExcerpt::without_secrets(&headers, b"bad code: hush", ["", "hush"]);
-        assert_eq!(repeated.body(), Some("bad code: [removed]"));
         let kept = "org.example.SomeLongClassName failed: 404 at /realms/production/token";
         assert_eq!(body(kept), kept);
     }

@@ -92,7 +92,12 @@ fn response(status: u16, headers: &[(HeaderName, &'static str)], body: &Value) -
     let mut all: HeaderMap =
         headers.iter().map(|(name, value)| (name.clone(), HeaderValue::from_static(value))).collect();
     all.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    FetchResponse { status: StatusCode::from_u16(status).unwrap(), headers: all, body: body.to_string().into() }
+    FetchResponse {
+        status: StatusCode::from_u16(status).unwrap(),
+        headers: all,
+        body: body.to_string().into(),
+        sent: Default::default(),
+    }
 }
 
 #[tokio::test]

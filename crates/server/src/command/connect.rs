@@ -22,7 +22,7 @@ use url::Url;
 
 use self::{streams::Streams, token_command::TokenCommand};
 use super::{end_signals::EndSignals, sign_in, text::output_error};
-use crate::cli;
+use crate::{cli, sent_secrets::remove_from_output};
 
 pub(crate) fn run(arguments: &cli::Connect) -> anyhow::Result<()> {
     let settings = settings(arguments)?;
@@ -51,6 +51,7 @@ async fn connect(
         // Nothing was sent yet.
         _ = signals.next() => return Ok(()),
     };
+    remove_from_output(token_manager.sent_secrets());
     let bridge = Bridge::new(Arc::clone(&token_manager), fetch, settings);
     let stop = async {
         signals.next().await;

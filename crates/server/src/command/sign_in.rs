@@ -19,7 +19,7 @@ use portcullis_discovery::{Fetch, FetchSettings, HttpFetch};
 use portcullis_metadata::SystemClock;
 use url::Url;
 
-use crate::cli;
+use crate::{cli, sent_secrets::remove_from_output};
 use terminal::pasted;
 use terminal_user::TerminalUser;
 
@@ -32,6 +32,13 @@ pub(crate) use token_variable::{TOKEN_VARIABLE, token_of_the_environment};
 pub(crate) struct SignIn {
     pub(crate) token_manager: Arc<TokenManager>,
     pub(crate) fetch: Arc<HttpFetch>,
+}
+
+impl SignIn {
+    fn new(token_manager: TokenManager, fetch: Arc<HttpFetch>) -> Self {
+        remove_from_output(token_manager.sent_secrets());
+        Self { token_manager: Arc::new(token_manager), fetch }
+    }
 }
 
 /// The options of a login that other sign-ins lack.
@@ -104,7 +111,7 @@ async fn prepare_with(
     fetch_settings.ca_file = arguments.ca_file.clone();
     let fetch = Arc::new(HttpFetch::new(fetch_settings)?);
     if let Some(token) = token_of_the_environment()? {
-        return Ok(SignIn { token_manager: Arc::new(TokenManager::with_access_token(start, token)), fetch });
+        return Ok(SignIn::new(TokenManager::with_access_token(start, token), fetch));
     }
     let for_authorizer = Arc::clone(&fetch) as _;
     let authorizer = match consent {
@@ -114,7 +121,7 @@ async fn prepare_with(
             Authorizer::new(for_authorizer, interaction, Arc::new(SystemClock::new()), settings)
         }
     };
-    Ok(SignIn { token_manager: Arc::new(TokenManager::new(start, Arc::new(authorizer))), fetch })
+    Ok(SignIn::new(TokenManager::new(start, Arc::new(authorizer)), fetch))
 }
 
 /// Creates an authorizer that prints a page and a code for another device.

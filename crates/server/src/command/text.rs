@@ -12,6 +12,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::raw_json::RawJson;
+use crate::sent_secrets::redact;
 
 /// The cause in the error of a closed standard output, which distinguishes it from a closed connection.
 #[derive(Debug)]
@@ -39,11 +40,11 @@ pub(super) fn is_output_closed(error: &anyhow::Error) -> bool {
     cause.is_some_and(|cause| cause.is::<OutputClosed>())
 }
 
-/// Writes a line for the user to standard error.
+/// Writes a line for the user to standard error, without the secrets that were sent to servers.
 pub(super) fn tell(line: impl Display) {
-    let mut output = io::BufWriter::new(io::stderr().lock());
-    // If standard error is closed, the failure cannot be reported.
-    let _ = writeln!(output, "{line}").and_then(|()| output.flush());
+    let line = format!("{line}\n");
+    // In one piece. If standard error is closed, the failure cannot be reported.
+    let _ = io::stderr().lock().write_all(redact(&line).as_bytes());
 }
 
 /// Writes a warning to standard output. Its text is escaped.

@@ -261,7 +261,7 @@ impl Interaction for ChannelInteraction {
 
 fn response(exchange: &Exchange) -> FetchResponse {
     let Exchange { status, headers, body, .. } = exchange.clone();
-    FetchResponse { status, headers, body }
+    FetchResponse { status, headers, body, sent: Default::default() }
 }
 
 fn is_json_with(body: &[u8], member: &str) -> bool {

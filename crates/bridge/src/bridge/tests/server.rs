@@ -178,9 +178,12 @@ impl Fetch for Server {
         let count = self.chunks.clone();
         Box::pin(async move {
             match response {
-                ServerResponse::Response(status, headers, chunks) => {
-                    Ok(OpenResponse { status, headers, body: Box::new(Incoming(chunks, count)) })
-                }
+                ServerResponse::Response(status, headers, chunks) => Ok(OpenResponse {
+                    status,
+                    headers,
+                    body: Box::new(Incoming(chunks, count)),
+                    sent: Default::default(),
+                }),
                 ServerResponse::ConnectionRefused => Err(FetchError::network(NetworkFailure::Connect)),
                 ServerResponse::Never => {
                     tokio::time::sleep(request.timeout).await;

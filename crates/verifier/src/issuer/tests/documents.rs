@@ -17,7 +17,12 @@ async fn max_age_of_the_response_is_used() {
     fixture.fake.respond(fixture.test_issuer.endpoint("jwks"), move |_| {
         let headers = [(http::header::CACHE_CONTROL, http::HeaderValue::from_static("public, max-age=3600"))];
         let body = body.clone().into();
-        Ok(FetchResponse { status: http::StatusCode::OK, headers: headers.into_iter().collect(), body })
+        Ok(FetchResponse {
+            status: http::StatusCode::OK,
+            headers: headers.into_iter().collect(),
+            body,
+            sent: Default::default(),
+        })
     });
     fixture.issuer.refresh_now().await.unwrap();
     fixture.clock.advance(Duration::from_secs(HOUR));

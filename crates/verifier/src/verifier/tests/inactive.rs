@@ -132,7 +132,12 @@ async fn an_introspection_from_before_a_drop_is_not_joined() {
         fixture.fake.respond(&endpoint, move |_| {
             let is_active = responses.fetch_add(1, Ordering::Relaxed) == 0;
             let response = json!({ "active": is_active, "aud": TestIssuer::RESOURCE, "sub": "alice" });
-            Ok(FetchResponse { status: StatusCode::OK, headers: HeaderMap::new(), body: response.to_string().into() })
+            Ok(FetchResponse {
+                status: StatusCode::OK,
+                headers: HeaderMap::new(),
+                body: response.to_string().into(),
+                sent: Default::default(),
+            })
         });
         let gate = fixture.fake.hang(&endpoint);
         let first = introspecting(&fixture, earlier + 1).await;

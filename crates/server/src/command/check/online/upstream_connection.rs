@@ -4,7 +4,7 @@ use std::{io, net::SocketAddr, path::Path, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, header, uri::PathAndQuery};
-use portcullis_discovery::FetchResponse;
+use portcullis_discovery::{FetchResponse, SentSecrets};
 use portcullis_gateway::{HttpUpstreamSettings, UpstreamAddress};
 use portcullis_http1::{Connection, ConnectionError, Request, RequestBuilder};
 use portcullis_mcp::sse::Decoder;
@@ -157,7 +157,7 @@ where
     } else {
         whole(connection).await
     };
-    Ok(FetchResponse { status: head.status, headers: head.headers, body })
+    Ok(FetchResponse { status: head.status, headers: head.headers, body, sent: SentSecrets::default() })
 }
 
 fn encoded(UpstreamRequest { method, url, headers, body }: UpstreamRequest) -> Request {

@@ -114,7 +114,12 @@ async fn a_rejected_call_causes_a_probe() {
     fixture.fake.respond(endpoint(&fixture), |request| {
         let is_test = request.body.windows(6).any(|window| window == b"probe-");
         let status = if is_test { StatusCode::OK } else { StatusCode::UNAUTHORIZED };
-        Ok(FetchResponse { status, headers: Default::default(), body: r#"{"active":false}"#.into() })
+        Ok(FetchResponse {
+            status,
+            headers: Default::default(),
+            body: r#"{"active":false}"#.into(),
+            sent: Default::default(),
+        })
     });
     for token in ["a", "b", "c"] {
         assert_eq!(fixture.rejection(token).await, Some("issuer.unavailable"));

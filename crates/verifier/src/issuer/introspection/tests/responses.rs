@@ -333,7 +333,12 @@ async fn errors_contain_no_secrets() {
     fixture.fake.respond(endpoint(&fixture), |request| {
         assert!(!format!("{request:?}").contains("hush"));
         let body = r#"{"error":"canary"}"#.into();
-        Ok::<_, FetchError>(FetchResponse { status: StatusCode::UNAUTHORIZED, headers: Default::default(), body })
+        Ok::<_, FetchError>(FetchResponse {
+            status: StatusCode::UNAUTHORIZED,
+            headers: Default::default(),
+            body,
+            sent: Default::default(),
+        })
     });
     let error = fixture.verifier.verify(&AccessToken::new(OPAQUE)).await.unwrap_err();
     let output = format!("{error} {error:?} {:?} {:?}", fixture.issuer, fixture.verifier);
