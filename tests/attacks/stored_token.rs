@@ -1,8 +1,13 @@
 //! Servers that try to get a stored token of another path of their origin.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU32, Ordering},
+use std::{
+    fs::{self, Permissions},
+    os::unix::fs::PermissionsExt as _,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
 };
 
 use portcullis_scenarios::{Finished, Peer, Portcullis, Scratch, in_terminal, portcullis_command, portcullis_program};
@@ -176,6 +181,53 @@ async fn the_query_of_a_resource_is_not_printed() {
         assert!(shown.stdout.contains(&peer.url("/mcp")), "{shown:?}");
         assert!(!shown.stdout.contains("hush") && !shown.stderr.contains("hush"), "{shown:?}");
     }
+}
+
+/// I7: a store that other users can read or write is used by no command, and not changed. The error has the fix, after
+/// which it is used.
+#[tokio::test]
+async fn a_store_of_others_is_refused() {
+    let peer = Peer::start(|_| None).await;
+    let store = Scratch::path_for("store");
+    let url = peer.url("/mcp");
+    let options = ["--store", store.as_str()];
+    let set_mode = |path: &Path, mode| fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    let login = Portcullis::run(&[&["login", &url, "--auto-consent"][..], &options].concat()).await;
+    assert_eq!(login.code, Some(0), "{login:?}");
+    assert_eq!(fs::metadata(store.path()).unwrap().permissions().mode() & 0o777, 0o700);
+
+    let commands = [
+        &["login", &url, "--auto-consent"][..],
+        &["token", &url],
+        &["status", &url],
+        &["list"],
+        &["call", &url, "tools/list", "--auto-consent"],
+        &["logout", &url],
+    ];
+    for mode in [0o755, 0o730, 0o703] {
+        set_mode(store.path(), mode);
+        let before = peer.requests("/token").len();
+        for command in commands {
+            let refused = Portcullis::run(&[command, &options].concat()).await;
+            assert_eq!(refused.code, Some(1), "{command:?} {refused:?}");
+            for text in [format!("(mode {mode:04o})"), format!("`chmod 700 {}`", store.as_str())] {
+                assert!(refused.stderr.contains(&text), "{command:?} {refused:?}");
+            }
+        }
+        assert_eq!(peer.requests("/token").len(), before, "nothing was requested");
+        assert_eq!(fs::metadata(store.path()).unwrap().permissions().mode() & 0o777, mode);
+    }
+    set_mode(store.path(), 0o700);
+    let token = Portcullis::run(&[&["token", &url][..], &options].concat()).await;
+    assert_eq!(token.stdout.trim(), "the-token", "{token:?}");
+
+    let mut files = fs::read_dir(store.path()).unwrap().map(|entry| entry.unwrap().path());
+    let is_token = |name: &str| name.starts_with("token-") && name.ends_with(".json");
+    let file = files.find(|path| is_token(path.file_name().unwrap().to_str().unwrap())).unwrap();
+    set_mode(&file, 0o640);
+    let refused = Portcullis::run(&[&["token", &url][..], &options].concat()).await;
+    let fix = format!("(mode 0640); run `chmod 600 {}`", file.display());
+    assert!(refused.code == Some(1) && refused.stderr.contains(&fix), "{refused:?}");
 }
 
 /// J2: `call` does not repeat parameters that are not valid.

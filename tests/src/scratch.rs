@@ -1,8 +1,8 @@
 //! [`Scratch`]: a temporary file or folder.
 
 use std::{
-    fs,
-    os::unix::fs::PermissionsExt as _,
+    fs::{self, DirBuilder},
+    os::unix::fs::{DirBuilderExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
     sync::atomic::{AtomicUsize, Ordering},
 };
@@ -29,13 +29,13 @@ impl Scratch {
         scratch
     }
 
-    /// Creates an empty folder.
+    /// Creates an empty folder that only its owner can use, because it may be a credential store.
     ///
     /// # Panics
     /// Panics if the folder cannot be created.
     pub fn folder(name: &str) -> Self {
         let scratch = Self::path_for(name);
-        fs::create_dir(&scratch.0).expect("a temporary folder can be created");
+        DirBuilder::new().mode(0o700).create(&scratch.0).expect("a temporary folder can be created");
         scratch
     }
 

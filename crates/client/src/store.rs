@@ -7,6 +7,7 @@ use url::Url;
 
 use crate::{ResourceToken, StartUrl, registration::registered::Registered};
 
+mod access;
 mod backend;
 mod client_issuer;
 mod corrupted;
@@ -43,8 +44,9 @@ use persistent::Persistent;
 /// In a directory, each entry is a file that only its owner can read (mode 0600, in a directory that is created with
 /// mode 0700). It is written to a temporary file, synced and renamed, so that a crash leaves the old or the new entry.
 /// A corrupted file is renamed, not removed, and reported ([`StoreError::Corrupted`]). An entry that cannot be written
-/// is kept in memory, with one warning in the log, and written when that is possible; a file that others can read is
-/// rejected ([`StoreError::Exposed`]). At most 1,000 entries of one type are read.
+/// is kept in memory, with one warning in the log, and written when that is possible; a file that others can
+/// access, and a directory that others can read or write, are rejected ([`StoreError::Exposed`],
+/// [`StoreError::ExposedDirectory`]), and so is one of another user ([`StoreError::OtherOwner`]). At most 1,000 entries of one type are read.
 ///
 /// Entries are not encrypted: everyone who can read the owner's files can read the tokens.
 #[derive(Clone, Debug)]

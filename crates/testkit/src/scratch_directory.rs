@@ -24,13 +24,13 @@ impl ScratchDirectory {
         Self(path)
     }
 
-    /// Creates a directory.
+    /// Creates a directory that only this user can access.
     ///
     /// # Panics
     /// Panics if it cannot be created.
     pub fn created() -> Self {
         let scratch = Self::new();
-        fs::create_dir_all(&scratch.0).expect("the system's temporary directory");
+        create_private(&scratch.0).expect("the system's temporary directory");
         scratch
     }
 
@@ -38,6 +38,18 @@ impl ScratchDirectory {
     pub fn path(&self) -> &Path {
         &self.0
     }
+}
+
+/// Creates a directory that only this user can access. The credential store rejects others.
+#[cfg(unix)]
+fn create_private(path: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+#[cfg(not(unix))]
+fn create_private(path: &Path) -> std::io::Result<()> {
+    fs::create_dir_all(path)
 }
 
 impl Drop for ScratchDirectory {

@@ -11,7 +11,7 @@ use portcullis_files::{PRIVATE, private_options};
 use tokio::time::{Instant, sleep};
 use zeroize::Zeroizing;
 
-use super::{Name, StoreError};
+use super::{Name, StoreError, access};
 
 /// Entries as files of one directory.
 #[derive(Debug)]
@@ -56,17 +56,16 @@ impl Directory {
     /// Reads an entry. `None` if there is none.
     ///
     /// # Errors
-    /// [`StoreError::Exposed`] when others can read the file, otherwise [`StoreError::Io`].
+    /// As [`access::check_directory`] and [`access::check_file`], and [`StoreError::Io`].
     pub(super) fn read(&self, name: &Name) -> Result<Option<Zeroizing<Vec<u8>>>, StoreError> {
+        access::check_directory(&self.path)?;
         let path = self.entry(name);
         let file = match File::open(&path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(failed(&path, &error)),
         };
-        if is_exposed(&file).map_err(|error| failed(&path, &error))? {
-            return Err(StoreError::Exposed { path });
-        }
+        access::check_file(&path, &file)?;
         // Allocate once: a buffer that grows leaves copies of secrets behind.
         let mut bytes = Zeroizing::new(Vec::with_capacity(MAX_ENTRY));
         let limit = u64::try_from(MAX_ENTRY).unwrap_or(u64::MAX);
@@ -156,9 +155,11 @@ impl Directory {
     /// Locks a file beside the entry. It is never removed: two processes could lock a removed file at once.
     ///
     /// # Errors
-    /// [`StoreError::Busy`] when the lock is not free in time; otherwise when the file cannot be created or locked.
+    /// [`StoreError::Busy`] when the lock is not free in time; as [`access::check_directory`]; otherwise when the file
+    /// cannot be created or locked.
     pub(super) async fn lock(&self, name: &Name, limit: Duration) -> Result<Box<dyn Send>, StoreError> {
         create_directory(&self.path).map_err(|error| not_writable(&self.path, &error))?;
+        access::check_directory(&self.path)?;
         let path = self.file(name, ".lock");
         let file = private_options().write(true).create(true).truncate(false).open(&path);
         let file = file.map_err(|error| not_writable(&path, &error))?;
@@ -180,6 +181,7 @@ impl Directory {
 
     /// The names of all files. There are none if the directory does not exist.
     fn file_names(&self) -> Result<impl Iterator<Item = String> + use<>, StoreError> {
+        access::check_directory(&self.path)?;
         let listed = match fs::read_dir(&self.path) {
             Ok(listed) => Some(listed),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
@@ -198,7 +200,7 @@ impl Directory {
     }
 }
 
-fn failed(path: &Path, error: &io::Error) -> StoreError {
+pub(super) fn failed(path: &Path, error: &io::Error) -> StoreError {
     StoreError::Io { path: path.to_owned(), kind: error.kind() }
 }
 
@@ -208,24 +210,12 @@ fn not_writable(path: &Path, error: &io::Error) -> StoreError {
 
 /// Creates a directory that only its owner can access, if it does not exist.
 #[cfg(unix)]
-fn create_directory(path: &Path) -> io::Result<()> {
+pub(super) fn create_directory(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::DirBuilderExt as _;
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
 #[cfg(not(unix))]
-fn create_directory(path: &Path) -> io::Result<()> {
+pub(super) fn create_directory(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).create(path)
-}
-
-/// Whether users other than the owner can access a file.
-#[cfg(unix)]
-fn is_exposed(file: &File) -> io::Result<bool> {
-    use std::os::unix::fs::PermissionsExt as _;
-    Ok(file.metadata()?.permissions().mode() & 0o077 != 0)
-}
-
-#[cfg(not(unix))]
-fn is_exposed(_: &File) -> io::Result<bool> {
-    Ok(false)
 }

@@ -34,10 +34,39 @@ pub enum StoreError {
         kept: PathBuf,
     },
     /// Users other than the owner can read or write a file. The file was not changed.
-    #[error("other users of this machine can access the credential file {path}; set its mode to 0600 if you trust it")]
+    #[error(
+        "other users of this machine can access the credential file {path} (mode {mode:04o}); run `chmod 600 {path}` if \
+         you trust it"
+    )]
     Exposed {
         /// The file.
         path: PathBuf,
+        /// Its permissions.
+        mode: u32,
+    },
+    /// Users other than the owner can list, add or replace the files of the directory. It was not changed.
+    #[error(
+        "other users of this machine can access the credential store {path} (mode {mode:04o}); run `chmod 700 {path}` if \
+         you trust its files, or name another directory with --store"
+    )]
+    ExposedDirectory {
+        /// The directory.
+        path: PathBuf,
+        /// Its permissions.
+        mode: u32,
+    },
+    /// A file, or the directory, belongs to another user than the one of this process, and was not used.
+    #[error(
+        "{path} belongs to user {owner}, and this program runs as user {user}; run `chown {user} {path}` if you trust it, or \
+         name another directory with --store"
+    )]
+    OtherOwner {
+        /// The file or directory.
+        path: PathBuf,
+        /// The numeric identifier of its owner.
+        owner: u32,
+        /// The numeric identifier of the effective user.
+        user: u32,
     },
     /// Another process, or another task of this one, holds the lock of the entry.
     #[error("another process holds the lock of the credential file {path}")]
@@ -57,7 +86,8 @@ impl StoreError {
             Self::Io { .. } => "store.io",
             Self::NotWritable { .. } => "store.not_writable",
             Self::Corrupted { .. } => "store.corrupted",
-            Self::Exposed { .. } => "store.exposed",
+            Self::Exposed { .. } | Self::ExposedDirectory { .. } => "store.exposed",
+            Self::OtherOwner { .. } => "store.other_owner",
             Self::Busy { .. } => "store.busy",
             Self::TooLarge => "store.too_large",
         }

@@ -106,7 +106,7 @@ async fn a_lock_in_memory_excludes_later_holders() {
     store.write(&name("a"), b"1", &held);
 
     fs::remove_file(&path).unwrap();
-    fs::create_dir(&path).unwrap();
+    super::super::directory::create_directory(&path).unwrap();
     save_when_due(&store).await;
     assert_eq!(store.lock(&name("a"), Duration::ZERO).await.err().unwrap().code(), "store.busy");
 

@@ -29,10 +29,37 @@ async fn only_the_owner_can_read_it() {
     let file = entry_file(&scratch);
     for mode in [0o640, 0o604, 0o620] {
         fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
-        assert_eq!(read(&store, RESOURCE), Err(StoreError::Exposed { path: file.clone() }));
+        assert_eq!(read(&store, RESOURCE), Err(StoreError::Exposed { path: file.clone(), mode }));
     }
     fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
     assert_eq!(read(&store, RESOURCE).unwrap(), ["hush"]);
+}
+
+/// I7: a directory that others can read or write is rejected, for reading, listing and writing, and not changed.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_directory_of_others_is_rejected() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let scratch = ScratchDirectory::new();
+    let store = CredentialStore::in_directory(scratch.path());
+    write(&store, &token("hush")).await;
+    let set_mode = |mode| fs::set_permissions(scratch.path(), fs::Permissions::from_mode(mode)).unwrap();
+    for mode in [0o750, 0o705, 0o720, 0o702, 0o777, 0o1777] {
+        set_mode(mode);
+        let expected = StoreError::ExposedDirectory { path: scratch.path().to_owned(), mode };
+        assert_eq!(read(&store, RESOURCE), Err(expected.clone()));
+        assert_eq!(store.lock_token(&token("any")).await.err(), Some(expected.clone()));
+        assert_eq!(store.listing().err(), Some(expected.clone()));
+        assert_eq!(store.remove_corrupted(None).err(), Some(expected.clone()));
+        let text = expected.to_string();
+        let (path, mode) = (scratch.path().display(), format!("mode {mode:04o}"));
+        assert!(text.contains(&mode) && text.contains(&format!("`chmod 700 {path}`")), "{text}");
+    }
+    for mode in [0o711, 0o700] {
+        set_mode(mode);
+        assert_eq!(read(&store, RESOURCE).unwrap(), ["hush"], "{mode:o}");
+    }
 }
 
 /// I7: a damaged file is renamed without loss, and reported once.
