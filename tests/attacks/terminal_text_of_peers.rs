@@ -56,6 +56,21 @@ async fn errors_are_escaped() {
     assert!(rejected.stderr.contains(r"-32000: a\u{1b}[2J"), "{rejected:?}");
 }
 
+/// J8: `call` prints a bounded part of the scopes that a server requires.
+#[tokio::test]
+async fn long_scopes_are_shortened() {
+    let finished = run(&["call", "tools/list"], |request| {
+        request.authorization.as_ref()?;
+        let challenge = format!("Bearer error=\"insufficient_scope\", scope=\"{}\"", "x".repeat(10_000));
+        let response = Response::builder().status(StatusCode::FORBIDDEN).header(header::WWW_AUTHENTICATE, challenge);
+        Some(response.body(String::new()).unwrap())
+    });
+    let finished = finished.await;
+    assert_eq!(finished.code, Some(1), "{finished:?}");
+    assert!(finished.stderr.contains("more characters)"), "{finished:?}");
+    assert!(finished.stderr.len() < 4000, "{finished:?}");
+}
+
 /// J8: `login` escapes the client identifier that the server issues.
 #[tokio::test]
 async fn the_output_of_login_is_escaped() {

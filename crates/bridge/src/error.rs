@@ -3,7 +3,7 @@
 use std::fmt;
 
 use http::StatusCode;
-use portcullis_client::{ClientError, RefusedRedirect, advice, error_chain};
+use portcullis_client::{ClientError, RefusedRedirect, Shortened, advice, error_chain};
 use portcullis_discovery::{FetchError, OpenResponse, ResponseExcerpt, SentSecrets};
 use portcullis_mcp::sse::DecodeError;
 use portcullis_metadata::{EscapedText, Scopes};
@@ -30,7 +30,7 @@ pub enum McpError {
         retry_after: RetryAfter,
     },
     /// The token lacks scopes for the operation.
-    #[error("the operation needs the scopes: {needed}")]
+    #[error("the operation needs the scopes: {}", Shortened(.needed))]
     InsufficientScope {
         /// The scopes of the challenge.
         needed: Scopes,

@@ -6,7 +6,7 @@ use portcullis_metadata::{DocumentError, Issuer, OAuthError, RegistrationError, 
 
 use crate::{
     AccessTokenSourceError, AssertionError, InteractionError, NewRegistration, RedirectError, RefusedRedirect,
-    StartUrl, StartUrlError, StoreError, UnsupportedServer,
+    Shortened, StartUrl, StartUrlError, StoreError, UnsupportedServer,
 };
 
 /// Why there is no token. No variant holds a token, a code or a secret.
@@ -51,9 +51,10 @@ pub enum ClientError {
     /// ([`ProviderSettings::accept_unbound_token`](crate::ProviderSettings::accept_unbound_token)). No authorization
     /// request was sent.
     #[error(
-        "the token request to {issuer} does not name {start}, so only the scopes limit where the token is valid: {scopes}. \
+        "the token request to {issuer} does not name {start}, so only the scopes limit where the token is valid: {}. \
          If these are scopes of that server, run `portcullis login` for this URL in a terminal, or give \
-         --accept-unbound-token"
+         --accept-unbound-token",
+        Shortened(.scopes)
     )]
     UnboundToken {
         /// The start URL.
@@ -100,8 +101,9 @@ pub enum ClientError {
     /// The client of [`AuthorizerSettings::client`](crate::AuthorizerSettings::client) was used at another authorization
     /// server before. Nothing was sent to this one.
     #[error(
-        "the client {client_id} belongs to the authorization server {known}, but the resource now names {named}; nothing \
-         was sent there. If the resource has moved to that server, give --authorization-server {named}"
+        "the client {} belongs to the authorization server {known}, but the resource now names {named}; nothing \
+         was sent there. If the resource has moved to that server, give --authorization-server {named}",
+        Shortened(.client_id)
     )]
     ClientOfOtherServer {
         /// The client identifier.
@@ -287,4 +289,32 @@ impl ClientError {
 /// The excerpt of a response in parentheses, if there is one.
 fn parenthesized(response: Option<&ResponseExcerpt>) -> String {
     response.map(|response| format!(" ({response})")).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// J8: no scopes or client identifier of a server fills the terminal.
+    #[test]
+    fn values_of_servers_are_shortened() {
+        let long = "x".repeat(100_000);
+        let issuer = Issuer::parse("https://auth.example.com").unwrap();
+        let start = StartUrl::parse("https://mcp.example.com/mcp").unwrap();
+        let scopes = Scopes::parse(&long).unwrap();
+        let registration = NewRegistration {
+            start: start.clone(),
+            issuer: issuer.clone(),
+            missing: scopes.clone(),
+            scopes: scopes.clone(),
+        };
+        for error in [
+            ClientError::UnboundToken { start, issuer: issuer.clone(), scopes },
+            ClientError::ClientOfOtherServer { client_id: long, known: issuer.clone(), named: issuer },
+            ClientError::RegistrationLacksScopes { registration: Box::new(registration) },
+        ] {
+            let text = error.to_string();
+            assert!(text.contains("more characters)") && text.len() < 1200, "{text}");
+        }
+    }
 }

@@ -57,6 +57,7 @@ mod resource_challenge;
 mod resource_redirects;
 mod server;
 mod service;
+mod shortened;
 mod start_url;
 mod store;
 #[cfg(test)]
@@ -87,6 +88,7 @@ pub use resource_challenge::ResourceChallenge;
 pub use resource_redirects::{RedirectRefusal, RefusedRedirect, ResourceRedirects};
 pub use server::unsupported_server::UnsupportedServer;
 pub use service::{AuthorizeError, AuthorizeLayer, AuthorizeService};
+pub use shortened::Shortened;
 pub use start_url::{StartUrl, StartUrlError};
 pub use store::{CredentialStore, ImportedToken, StoreError, StoreListing, StoredToken, UnusableEntry};
 pub use token::resource_token::ResourceToken;

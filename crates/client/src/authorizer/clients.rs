@@ -4,7 +4,8 @@ use portcullis_metadata::{ClientIdUrl, Issuer, Scopes};
 
 use super::Authorizer;
 use crate::{
-    ClientAuthentication, ClientCredentials, ClientError, ClientInformation, Interaction, NewRegistration, StartUrl,
+    ClientAuthentication, ClientCredentials, ClientError, ClientInformation, Interaction, NewRegistration, Shortened,
+    StartUrl,
     registration::dynamic::{self, Registration},
     registration::registered::Registered,
     server::Server,
@@ -129,7 +130,7 @@ impl Authorizer {
     ) -> Result<Option<Registered>, ClientError> {
         let scopes = known.asked.union(registration.scopes);
         if let Some(updated) = self.updated_registration(server, known, &scopes).await {
-            tracing::info!(%scopes, "the registration of the client was updated");
+            tracing::info!(scopes = %Shortened(&scopes), "the registration of the client was updated");
             return Ok(Some(updated));
         }
         let missing = known.missing_scopes(registration.needed);
@@ -143,7 +144,7 @@ impl Authorizer {
             return Err(ClientError::RegistrationLacksScopes { registration: Box::new(new) });
         }
         tracing::warn!(
-            %missing,
+            missing = %Shortened(&missing),
             "the registration of the client lacks scopes and cannot be updated; a new client is registered, with a new session"
         );
         Ok(None)

@@ -4,7 +4,7 @@ use std::fmt;
 
 use portcullis_metadata::{Issuer, Scopes};
 
-use crate::StartUrl;
+use crate::{Shortened, StartUrl};
 
 /// A new registration that a step-up needs: the present one lacks scopes, and the authorization server does not update it
 /// (RFC 7592). The new client is another owner of sessions, so the session with the server starts again.
@@ -21,12 +21,17 @@ pub struct NewRegistration {
     pub scopes: Scopes,
 }
 
+/// The maximum length of the scopes in a command, in bytes. A server chooses them.
+const MAX_COMMAND_SCOPES: usize = 4096;
+
 impl NewRegistration {
-    /// Returns the command that registers again and signs in, quoted for a POSIX shell.
+    /// Returns the command that registers again and signs in, quoted for a POSIX shell. More than 4,096 bytes of scopes are
+    /// replaced by `…`.
     pub fn command(&self) -> String {
         let scopes = self.scopes.to_string();
+        let scopes = if scopes.len() > MAX_COMMAND_SCOPES { "…" } else { &scopes };
         let start = self.start.to_string();
-        format!("portcullis login --fresh --scope {} {}", quoted(&scopes), quoted(&start))
+        format!("portcullis login --fresh --scope {} {}", quoted(scopes), quoted(&start))
     }
 }
 
@@ -35,7 +40,8 @@ impl fmt::Display for NewRegistration {
         write!(
             f,
             "the client's registration at {} lacks the scopes {}, and the authorization server does not update it",
-            self.issuer, self.missing
+            self.issuer,
+            Shortened(&self.missing)
         )
     }
 }
@@ -68,6 +74,9 @@ mod tests {
         };
         assert_eq!(command("a:b"), "portcullis login --fresh --scope a:b https://mcp.example.com/mcp");
         assert!(command("a b").contains("--scope 'a b' "));
+        let long = "a".repeat(MAX_COMMAND_SCOPES);
+        assert!(command(&long).contains(&long));
+        assert!(command(&format!("{long}b")).contains("--scope '…' https://"), "scopes of any length are not printed");
         assert!(
             command("$(reboot) `x` it's").contains(r"--scope '$(reboot) `x` it'\''s' "),
             "{}",

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
-use portcullis_client::{CredentialStore, ResourceToken, SignOut, StartUrl, TokenManager};
+use portcullis_client::{CredentialStore, ResourceToken, Shortened, SignOut, StartUrl, TokenManager};
 use portcullis_metadata::{Clock as _, EscapedText, Scopes, SystemClock};
 
 use super::{
@@ -33,7 +33,10 @@ pub(crate) fn login(login: &cli::Login) -> anyhow::Result<()> {
         super::tell(format_args!("signed in to {}\n{}", token.resource().as_str(), granted(&token)));
         let missing = token.ungranted_scopes();
         if !missing.is_empty() {
-            super::tell(format_args!("not granted: {missing}; requests that need these scopes will be rejected"));
+            super::tell(format_args!(
+                "not granted: {}; requests that need these scopes will be rejected",
+                Shortened(&missing)
+            ));
         }
         Ok(())
     })
@@ -128,8 +131,9 @@ async fn print_token(arguments: &cli::SignIn, token_manager: &TokenManager) -> a
     let missing = token.missing_scopes(&wanted);
     if !missing.is_empty() {
         bail!(
-            "the token for {url} lacks the scopes {missing}, and its refresh token grants no more; run \
-             `portcullis login {url} --scope \"…\"` with all scopes"
+            "the token for {url} lacks the scopes {}, and its refresh token grants no more; run \
+             `portcullis login {url} --scope \"…\"` with all scopes",
+            Shortened(&missing)
         );
     }
     if token.is_dpop_bound() {
@@ -163,7 +167,7 @@ fn granted(token: &ResourceToken) -> String {
     format!(
         "  granted by  {}\n  to client   {}\n  scopes      {}\n  valid for   {life}; {renewal}",
         token.issuer(),
-        EscapedText(token.client_id().unwrap_or("without a name")),
-        scopes.unwrap_or_else(|| "not stated".to_owned()),
+        EscapedText(&Shortened(token.client_id().unwrap_or("without a name")).to_string()),
+        Shortened(scopes.unwrap_or_else(|| "not stated".to_owned())),
     )
 }

@@ -5,7 +5,7 @@ use std::{
     process::ExitCode,
 };
 
-use portcullis_client::{StartUrl, StoreListing, StoredToken, UnusableEntry};
+use portcullis_client::{Shortened, StartUrl, StoreListing, StoredToken, UnusableEntry};
 use portcullis_metadata::{Clock as _, EscapedText, SystemClock, UnixTime, url_without_secrets};
 use portcullis_telemetry::timestamp;
 use serde::Serialize;
@@ -15,10 +15,6 @@ use crate::cli;
 
 /// The end of the year 9999, after which RFC 3339 has no notation.
 const MAX_SHOWN_TIME: u64 = 253_402_300_799;
-
-/// The length of a client identifier and of a list of scopes as text, in characters. A server chooses both, and can choose
-/// them to push everything else out of the terminal.
-const MAX_SHOWN_CHARACTERS: usize = 512;
 
 /// A stored token, without secrets. The URLs have no query, which can hold one.
 #[derive(Serialize)]
@@ -144,11 +140,11 @@ fn text(token: &Entry) -> String {
     let scopes = match token.scopes.as_deref() {
         None => "not stated".to_owned(),
         Some([]) => "none".to_owned(),
-        Some(scopes) => shortened(&scopes.join(" ")),
+        Some(scopes) => Shortened(scopes.join(" ")).to_string(),
     };
     let missing = match token.missing_scopes.as_slice() {
         [] => String::new(),
-        missing => format!(" (not granted: {})", shortened(&missing.join(" "))),
+        missing => format!(" (not granted: {})", Shortened(missing.join(" "))),
     };
     let expires = match token.expires_at {
         None => "not stated".to_owned(),
@@ -167,31 +163,11 @@ fn text(token: &Entry) -> String {
         EscapedText(&token.url),
         EscapedText(&token.issuer),
         EscapedText(&token.resource),
-        EscapedText(&shortened(token.client_id.as_deref().unwrap_or("not stated"))),
+        EscapedText(&Shortened(token.client_id.as_deref().unwrap_or("not stated")).to_string()),
         shown(token.file.as_deref()),
     )
 }
 
-/// The first [`MAX_SHOWN_CHARACTERS`] of a text, and how many more it has.
-fn shortened(text: &str) -> String {
-    match text.char_indices().nth(MAX_SHOWN_CHARACTERS) {
-        None => text.to_owned(),
-        Some((end, _)) => format!("{}... ({} more characters)", &text[..end], text[end..].chars().count()),
-    }
-}
-
 fn shown(file: Option<&Path>) -> String {
     file.map_or_else(|| "in memory".to_owned(), |file| EscapedText(&file.display().to_string()).to_string())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn long_texts_are_shortened() {
-        let longest = "é".repeat(MAX_SHOWN_CHARACTERS);
-        assert_eq!(shortened(&longest), longest);
-        assert_eq!(shortened(&format!("{longest}abc")), format!("{longest}... (3 more characters)"));
-    }
 }

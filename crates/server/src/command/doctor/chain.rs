@@ -3,7 +3,7 @@
 use anyhow::Context as _;
 use http::StatusCode;
 use portcullis_bridge::{McpClient, McpError, McpSettings};
-use portcullis_client::{CredentialStore, ResourceToken, SignOut, StartUrl, advice, error_chain};
+use portcullis_client::{CredentialStore, ResourceToken, Shortened, SignOut, StartUrl, advice, error_chain};
 use portcullis_doctor::{Finding, Rule, Step};
 use portcullis_metadata::EscapedText;
 use serde_json::{Value, json};
@@ -209,11 +209,12 @@ impl Steps<'_, '_> {
 fn token_findings(token: &ResourceToken) -> Vec<Finding> {
     let scopes = token.scopes().map(|scopes| scopes.to_string()).filter(|scopes| !scopes.is_empty());
     let scopes = scopes.unwrap_or_else(|| "no named scopes".to_owned());
-    let mut findings = vec![Finding::met(TOKEN, format!("{} issued a token with {scopes}", token.issuer()))];
+    let mut findings =
+        vec![Finding::met(TOKEN, format!("{} issued a token with {}", token.issuer(), Shortened(scopes)))];
     let missing = token.ungranted_scopes();
     if !missing.is_empty() {
         let fix = "allow these scopes for the client or the user at the authorization server";
-        findings.push(Finding::warning(SCOPES, format!("it did not grant: {missing}"), fix));
+        findings.push(Finding::warning(SCOPES, format!("it did not grant: {}", Shortened(missing)), fix));
     }
     findings.push(match token.refresh_token() {
         Some(_) => Finding::met(REFRESH, "there is a refresh token"),
