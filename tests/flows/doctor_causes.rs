@@ -90,3 +90,106 @@ async fn metadata_that_clients_cannot_read() {
     let metadata_url = |request: &PeerRequest| resource(request, "/.well-known/oauth-authorization-server");
     assert_cause("not an issuer", metadata_url, "issuer.found", &["write the issuer into authorization_servers"]).await;
 }
+
+/// Runs `doctor` on a resource whose authorization server registers clients with this response, and returns the findings of
+/// the rules with this prefix as `id verdict text fix`.
+async fn findings(peer: &Peer, path: &str, options: &[&str], prefix: &str) -> (Option<i32>, Vec<String>) {
+    let url = peer.url(path);
+    let finished = Portcullis::run(&[&["doctor", "--json", &url][..], options].concat()).await;
+    let report: Value = serde_json::from_str(&finished.stdout).unwrap_or_else(|_| panic!("{finished:?}"));
+    let steps = report["steps"].as_array().unwrap().iter();
+    let all = steps.flat_map(|step| step["findings"].as_array().unwrap());
+    let shown = all.filter(|finding| finding["rule"]["id"].as_str().unwrap().starts_with(prefix)).map(|finding| {
+        let text = |name: &str| finding[name].as_str().unwrap_or_default().to_owned();
+        format!("{} {} {} {}", finding["rule"]["id"].as_str().unwrap(), text("verdict"), text("text"), text("fix"))
+    });
+    (finished.code, shown.collect())
+}
+
+/// J9: a resource in the metadata that differs from the URL only by a final slash is a warning.
+#[tokio::test]
+async fn a_final_slash_is_reported() {
+    for (resource, requested, is_warned) in
+        [("/mcp/", "/mcp", true), ("/mcp", "/mcp/", true), ("/mcp", "/mcp", false), ("", "/", false)]
+    {
+        let peer = Peer::start(move |request| {
+            let is_document = request.path.starts_with("/.well-known/oauth-protected-resource");
+            is_document.then(|| request.json(request.resource_metadata(&format!("{}{resource}", request.base))))
+        })
+        .await;
+        let (_, found) = findings(&peer, requested, &[], "resource.match").await;
+        let warned = found.iter().filter(|finding| finding.contains("warning") && finding.contains("by a final slash"));
+        assert_eq!(warned.count() > 0, is_warned, "{resource} {requested}: {found:?}");
+    }
+}
+
+/// J9: a registration endpoint that requires a token, or registers other redirect URIs, is reported with a fix.
+#[tokio::test]
+async fn registrations_that_do_not_work_are_reported() {
+    type Respond = fn(&PeerRequest) -> PeerResponse;
+    let cases: [(&str, Respond, i32, &str); 6] = [
+        ("401", |_| response(401, "text/plain", ""), 0, "registration.response warning clients cannot register"),
+        (
+            "403",
+            |_| response(403, "application/json", r#"{"error":"access_denied"}"#),
+            0,
+            "requires an initial access token use a client that is registered beforehand",
+        ),
+        (
+            "dropped",
+            |request| request.json(json!({ "client_id": "c", "redirect_uris": [] })),
+            1,
+            "registration.redirect_uris problem it drops",
+        ),
+        (
+            "replaced",
+            |request| request.json(json!({ "client_id": "c", "redirect_uris": ["https://evil.example/\u{1b}[2J"] })),
+            1,
+            "registration.redirect_uris problem it replaces",
+        ),
+        ("absent", |request| request.json(json!({ "client_id": "c" })), 0, "registration.redirect_uris warning"),
+        ("404", |_| response(404, "text/html", "<html>"), 1, "registration.response problem"),
+    ];
+    for (name, respond, code, expected) in cases {
+        let peer = Peer::start(move |request| (request.path == "/register").then(|| respond(request))).await;
+        let (exit, found) = findings(&peer, "/mcp", &[], "registration.").await;
+        assert!(found.iter().any(|finding| finding.contains(expected)), "{name}: {found:?}");
+        assert_eq!(exit, Some(code), "{name}: {found:?}");
+        assert!(!found.concat().contains('\u{1b}'), "{name}: {found:?}");
+    }
+}
+
+/// J9: the client that `doctor` registers is deleted where that is possible, and named where it is not. None is registered
+/// with `--no-registration` or `--client-id`.
+#[tokio::test]
+async fn the_registered_client_is_deleted() {
+    let script = |request: &PeerRequest| {
+        let uris = request.message()["redirect_uris"].clone();
+        match request.path.as_str() {
+            "/register" => Some(request.json(json!({
+                "client_id": "c", "redirect_uris": uris, "registration_access_token": "hush-hush",
+                "registration_client_uri": format!("{}/register/c", request.base),
+            }))),
+            "/register/c" => Some(Response::builder().status(204).body(String::new()).unwrap()),
+            _ => None,
+        }
+    };
+    let peer = Peer::start(script).await;
+    let (code, found) = findings(&peer, "/mcp", &[], "registration.").await;
+    assert_eq!(code, Some(0), "{found:?}");
+    assert!(found.iter().any(|finding| finding.starts_with("registration.deleted met")), "{found:?}");
+    let deletions = peer.requests("/register/c");
+    let authorizations: Vec<_> =
+        deletions.iter().map(|request| (request.method.as_str(), request.authorization.as_deref())).collect();
+    assert_eq!(authorizations, [("DELETE", Some("Bearer hush-hush"))]);
+
+    for options in [&["--no-registration"][..], &["--client-id", "me"]] {
+        findings(&peer, "/mcp", options, "registration.").await;
+    }
+    assert_eq!(peer.requests("/register").len(), 1);
+
+    let permanent = Peer::start(|_| None).await;
+    let (code, found) = findings(&permanent, "/mcp", &[], "registration.deleted").await;
+    assert_eq!(code, Some(0), "{found:?}");
+    assert!(found[0].contains("`portcullis doctor (test)` (me) remains"), "{found:?}");
+}

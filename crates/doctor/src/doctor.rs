@@ -33,13 +33,14 @@ pub struct Doctor {
     clock: Arc<dyn Clock>,
     private_addresses: bool,
     assume_pkce: bool,
+    test_registration: bool,
 }
 
 impl Doctor {
     /// Creates a doctor. The origin of the resource's URL is trusted as the user's own; other URLs that a server names
     /// are subject to [`ChainPolicy::started_at`].
     pub fn new(fetch: Arc<dyn Fetch>, clock: Arc<dyn Clock>) -> Self {
-        Self { fetch, clock, private_addresses: false, assume_pkce: false }
+        Self { fetch, clock, private_addresses: false, assume_pkce: false, test_registration: false }
     }
 
     /// Sets whether servers may name private addresses, as in a company network. Default `false`.
@@ -54,6 +55,14 @@ impl Doctor {
     #[must_use]
     pub fn assume_pkce(mut self, assume: bool) -> Self {
         self.assume_pkce = assume;
+        self
+    }
+
+    /// Sets whether a client is registered at each authorization server that has a registration endpoint, and deleted at once
+    /// (RFC 7592). Where clients cannot be deleted, it remains, and a finding says so. Default `false`.
+    #[must_use]
+    pub fn test_registration(mut self, test: bool) -> Self {
+        self.test_registration = test;
         self
     }
 

@@ -8,8 +8,8 @@
 //!
 //! With a token, it also checks the token, and reports how a guard of the resource would respond.
 //!
-//! It sends no credentials except those of a made-up client, to see how the token endpoint rejects them. It registers no
-//! client and requests no authorization.
+//! It sends no credentials except those of a made-up client, to see how the token endpoint rejects them. It requests no
+//! authorization, and registers a client only if [`Doctor::test_registration`] permits it.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -50,6 +50,7 @@ mod report_json;
 mod resource;
 mod scopes;
 mod search;
+mod test_registration;
 mod text;
 mod time;
 mod token;

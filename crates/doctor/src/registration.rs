@@ -13,8 +13,8 @@ const ENDPOINT: Rule = Rule { id: "registration.endpoint", source: "RFC 7591 sec
 /// Checks how clients that the server does not know can register: by a client ID metadata document, dynamically, in both
 /// ways, or not at all.
 ///
-/// A registration endpoint that clients must not use counts as absent. Only its URL is checked: no client is registered, and
-/// the endpoint is not requested.
+/// A registration endpoint that clients must not use counts as absent. Only its URL is checked here;
+/// [`test_registration`](crate::test_registration) requests it.
 pub(crate) fn check(metadata: &AuthorizationServerMetadata, policy: &ChainPolicy) -> Vec<Finding> {
     let endpoint = metadata.registration_endpoint.as_ref().map(|url| policy.of(url).check(url));
     let is_dynamic = matches!(endpoint, Some(Ok(())));
@@ -38,7 +38,7 @@ fn paths(by_document: bool, is_dynamic: bool) -> Finding {
         // register dynamically without them, and most authorization servers have no documents that could be switched on.
         (false, true) => Finding::note(
             PATHS,
-            "clients register dynamically, which MCP 2026-07-28 deprecates; support client ID metadata documents as well \
+            "the metadata offers only dynamic registration, which MCP 2026-07-28 deprecates; support client ID metadata documents as well \
              when your authorization server can",
         ),
         (false, false) => Finding::warning(

@@ -164,6 +164,11 @@ fn check_content_type(response: &FetchResponse) -> Finding {
 fn check_match(requested: &Url, metadata: &ProtectedResourceMetadata) -> Finding {
     let named = text::quoted(metadata.resource.as_str());
     match ResourceMatch::of(&metadata.resource, requested) {
+        Some(ResourceMatch::Same) if metadata.resource.url().path() != requested.path() => Finding::warning(
+            MATCH,
+            format!("it is the metadata of {named}, which differs from the requested URL by a final slash"),
+            "set `resource` to exactly the URL that clients use: several clients compare it as a string",
+        ),
         Some(ResourceMatch::Same) => Finding::met(MATCH, format!("it is the metadata of this resource: {named}")),
         Some(ResourceMatch::PathPrefix) => Finding::warning(
             MATCH,

@@ -8,11 +8,11 @@ use url::Url;
 
 use super::Examination;
 use crate::{
-    Finding, Rule, Step, client_authentication, cors,
+    Finding, RequestSummary, ResponseSummary, Rule, Step, client_authentication, cors,
     issuer::{self, Lookup, MetadataLookup},
     keys, malformed, probe, scopes,
     search::Search,
-    text, time,
+    test_registration, text, time,
 };
 
 const SERVERS: Rule = Rule { id: "resource.authorization_servers", source: "RFC 9728 section 2" };
@@ -37,6 +37,7 @@ impl Examination<'_> {
         }
         for issuer in metadata.authorization_servers.iter().take(MAX_SERVERS) {
             let Some(server) = self.authorization_server(issuer, challenge, metadata).await else { continue };
+            self.registration(&server).await;
             self.client_authentication(&server).await;
             usable.extend(self.keys(&server).await.map(|keys| (issuer.clone(), keys)));
         }
@@ -80,6 +81,26 @@ impl Examination<'_> {
             }
         }
         None
+    }
+
+    /// Registers a client, and deletes it.
+    async fn registration(&mut self, server: &AuthorizationServerMetadata) {
+        let request = Some(()).filter(|()| self.doctor.test_registration);
+        let Some(request) = request.and_then(|()| test_registration::request(server, &self.policy)) else { return };
+        let mut step = Step::new("a client registers");
+        let response = probe::send(&*self.doctor.fetch, request, &mut step).await;
+        let deletion =
+            response.and_then(|response| test_registration::check(server, &self.policy, &response, &mut step.findings));
+        self.finish_step(step);
+        let Some(deletion) = deletion else { return };
+        let mut step = Step::new("the client is deleted");
+        // A failure is not a problem of other clients, which do not delete themselves.
+        let request = deletion.request();
+        step.request = Some(RequestSummary::from(&request));
+        let response = self.doctor.fetch.fetch(request).await.ok();
+        step.response = response.as_ref().map(ResponseSummary::from);
+        step.findings.push(test_registration::check_deletion(response.as_ref()));
+        self.finish_step(step);
     }
 
     /// Checks the response of the token endpoint to an unknown client. There is no step if it is not an OAuth error.

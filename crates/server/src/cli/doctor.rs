@@ -20,6 +20,10 @@ pub(crate) struct Doctor {
     /// arguments. The token is not stored, and is revoked at the end. The other options of `login` apply.
     #[arg(long)]
     pub(crate) login: bool,
+    /// Register no client. By default, one is registered at the authorization server, unless --client-id is given, and deleted
+    /// at once where that is possible.
+    #[arg(long)]
+    pub(crate) no_registration: bool,
     /// With --login: the tool to call instead.
     #[arg(long, value_name = "NAME", requires = "login")]
     pub(crate) tool: Option<String>,

@@ -37,16 +37,16 @@ pub(crate) fn run(arguments: &cli::Doctor) -> ExitCode {
         assume_pkce: sign_in.provider.assume_pkce,
     };
     let login = arguments.login.then_some(arguments);
+    let registration = !arguments.no_registration && sign_in.client_id.is_none();
     let token = arguments.token.then(read_token).transpose();
-    exit_code(token.and_then(|token| examine(&examination, token, login, |_| true)))
+    exit_code(token.and_then(|token| examine(&examination, token, login, registration, |_| true)))
 }
 
 /// `portcullis explain-token URL`: examines the chain, but shows only failed steps and those of the token.
 pub(crate) fn explain_token(arguments: &cli::Examination) -> ExitCode {
-    exit_code(
-        read_token()
-            .and_then(|token| examine(arguments, Some(token), None, |step| step.is_about_token || step.has_problem())),
-    )
+    exit_code(read_token().and_then(|token| {
+        examine(arguments, Some(token), None, false, |step| step.is_about_token || step.has_problem())
+    }))
 }
 
 fn exit_code(examined: anyhow::Result<Report>) -> ExitCode {
@@ -79,6 +79,7 @@ fn examine(
     arguments: &cli::Examination,
     token: Option<AccessToken>,
     login: Option<&cli::Doctor>,
+    test_registration: bool,
     shown: fn(&Step) -> bool,
 ) -> anyhow::Result<Report> {
     let url = Url::parse(&arguments.url).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
@@ -88,7 +89,8 @@ fn examine(
     let fetch = HttpFetch::new(fetch_settings)?;
     let doctor = Doctor::new(Arc::new(fetch), Arc::new(SystemClock::new()))
         .allow_private_addresses(arguments.allow_private)
-        .assume_pkce(arguments.assume_pkce);
+        .assume_pkce(arguments.assume_pkce)
+        .test_registration(test_registration);
     let chain = login.map(chain::Chain::prepare).transpose()?;
 
     let mut printed = Ok(());
