@@ -2,7 +2,7 @@
 
 use std::{fs, os::unix::fs::PermissionsExt as _, time::Duration};
 
-use portcullis_scenarios::{Finished, Peer, Portcullis, Request, Scratch, TIMEOUT};
+use portcullis_scenarios::{Finished, Peer, Portcullis, Request, Scratch, TIMEOUT, portcullis_program};
 use tokio::{
     task::JoinHandle,
     time::{sleep, timeout},
@@ -11,6 +11,8 @@ use url::Url;
 
 /// Starts a login. Returns what its browser gets as its argument.
 async fn login(peer: &Peer, store: &Scratch) -> (JoinHandle<Finished>, Url) {
+    // Builds the program, which can take longer than the wait for the browser.
+    portcullis_program();
     let folder = Scratch::folder("browser");
     let (written, program) = (folder.path().join("argument"), folder.path().join("w3m"));
     // The name is that of a text browser.
