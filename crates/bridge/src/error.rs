@@ -210,8 +210,6 @@ impl<'de> Deserialize<'de> for Excerpt {
     }
 }
 
-/// The maximum length of a server's message in bytes.
-const MAX_KEPT: usize = 16 * 1024;
 /// The maximum number of characters of a server's message that are shown.
 const MAX_SHOWN: usize = 1000;
 
