@@ -2,14 +2,13 @@
 //! bounded, and other clients are served meanwhile.
 
 use std::{
-    fs,
     sync::{Arc, Mutex},
     time::Duration,
 };
 
 use bytes::Bytes;
 use portcullis_scenarios::{
-    ChannelBody, Connection, Deployment, INITIALIZE, Portcullis, RecordedRequest, Request, TIMEOUT, Upstream,
+    ChannelBody, Connection, Deployment, INITIALIZE, RecordedRequest, Request, TIMEOUT, Upstream,
 };
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -18,13 +17,6 @@ use tokio::{
 };
 
 const MIB: usize = 1 << 20;
-
-/// Returns the resident memory of the program in bytes.
-fn resident(portcullis: &Portcullis) -> usize {
-    let status = fs::read_to_string(format!("/proc/{}/status", portcullis.id())).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-    line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() * 1024
-}
 
 async fn limited(limits: &str) -> Deployment {
     Deployment::builder().tables(format!("[limits]\n{limits}")).start().await
@@ -140,7 +132,7 @@ async fn incomplete_heads_use_little_memory() {
     let address = deployment.portcullis.address();
     assert_eq!(deployment.send(Request::new("GET", "/healthz")).await.status, 200);
 
-    let before = resident(&deployment.portcullis);
+    let before = deployment.portcullis.resident();
     let half = format!("POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Long: {}", "x".repeat(16 << 10));
     let mut flood = Vec::new();
     for _ in 0..CONNECTIONS {
@@ -151,7 +143,7 @@ async fn incomplete_heads_use_little_memory() {
     for _ in 0..50 {
         deployment.assert_accepted("meanwhile", &deployment.good_token()).await;
     }
-    let grown = resident(&deployment.portcullis).saturating_sub(before);
+    let grown = deployment.portcullis.resident().saturating_sub(before);
     assert!(grown < CONNECTIONS * (64 << 10), "{} KiB a connection", grown / CONNECTIONS / 1024);
 }
 
@@ -169,7 +161,7 @@ async fn unread_responses() {
     let deployment = Deployment::builder().upstream(Upstream::scripted(script).await).start().await;
     let token = deployment.good_token();
     let session = deployment.open_session(&token).await;
-    let before = resident(&deployment.portcullis);
+    let before = deployment.portcullis.resident();
     let large = Request::new("GET", Deployment::ENDPOINT).bearer(&token).session(&session).header("X-Large", "yes");
     let mut clients = Vec::new();
     for _ in 0..CLIENTS {
@@ -181,7 +173,7 @@ async fn unread_responses() {
     for _ in 0..50 {
         deployment.assert_accepted("meanwhile", &token).await;
     }
-    let grown = resident(&deployment.portcullis).saturating_sub(before);
+    let grown = deployment.portcullis.resident().saturating_sub(before);
     assert!(grown < CLIENTS * 2 * MIB, "{} KiB a client, of 64 MiB each", grown / CLIENTS / 1024);
 }
 

@@ -1,11 +1,17 @@
 //! Introspection endpoints that reject this server or remove scopes.
 
 use std::{
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
-use portcullis_scenarios::{Deployment, DeploymentBuilder, Request, Scratch, TIMEOUT, Upstream};
+use portcullis_scenarios::{
+    ChannelBody, Connection, Deployment, DeploymentBuilder, INITIALIZE, RecordedRequest, Request, Scratch, TIMEOUT,
+    Upstream,
+};
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
@@ -128,4 +134,68 @@ async fn removed_scopes() {
             assert!(got.header("www-authenticate").unwrap().contains("insufficient_scope"), "{got:?}");
         }
     }
+}
+
+/// D4, F4: the requests that wait for a slow endpoint are bounded, whatever their tokens are. Cached tokens are accepted meanwhile. What the
+/// waiting requests hold is little more than their heads.
+#[tokio::test]
+async fn waiting_requests() {
+    const WAITING: usize = 512;
+    const REFUSED: usize = 40;
+    const PADDING: usize = 12 << 10;
+    let senders = Arc::new(Mutex::new(Vec::new()));
+    let open = Arc::clone(&senders);
+    let is_slow = Arc::new(AtomicBool::new(false));
+    let hangs = Arc::clone(&is_slow);
+    let endpoint = Upstream::scripted(move |_: &RecordedRequest| {
+        const JSON: (&str, &str) = ("content-type", "application/json");
+        if !hangs.load(Ordering::Relaxed) {
+            return Some(Upstream::response(200, &[JSON], active().to_string()));
+        }
+        let (sender, body) = ChannelBody::new();
+        open.lock().unwrap().push(sender);
+        Some(Upstream::streaming(200, &[JSON], body))
+    })
+    .await;
+    let secret = Scratch::file("secret", "hush");
+    let deployment = Deployment::builder()
+        .issuer(format!(
+            "validate = \"jwt+introspection\"\nclient_id = \"portcullis\"\nclient_secret = {{ file = \"{}\" }}\n\
+             introspection_endpoint = \"{}/introspect\"",
+            secret.as_str(),
+            endpoint.origin()
+        ))
+        .start()
+        .await;
+    let cached = deployment.good_token();
+    deployment.assert_accepted("cached", &cached).await;
+    is_slow.store(true, Ordering::Relaxed);
+
+    let slow = deployment.token().subject("bob").sign();
+    let before = deployment.portcullis.resident();
+    let request =
+        Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&slow).header("X-Long", "x".repeat(PADDING)).to_bytes();
+    let mut connections = Vec::new();
+    for _ in 0..WAITING + REFUSED {
+        let mut connection = Connection::open(deployment.portcullis.address()).await;
+        connection.write(&request).await;
+        connections.push(connection);
+    }
+    deployment.assert_accepted("meanwhile", &cached).await;
+    let each = deployment.portcullis.resident().saturating_sub(before) / WAITING;
+    assert!(each < PADDING + (32 << 10), "{each} bytes each");
+
+    let mut refused = 0;
+    for mut connection in connections {
+        let response = connection.response().await.expect("a response");
+        assert_eq!(response.status, 401, "{response:?}");
+        if response.header("retry-after") == Some("1") {
+            deployment.portcullis.assert_denied(&response, "issuer.introspection_busy").await;
+            refused += 1;
+        } else {
+            deployment.portcullis.assert_denied(&response, "issuer.unavailable").await;
+        }
+    }
+    assert_eq!(refused, REFUSED);
+    assert_eq!(senders.lock().unwrap().len(), 1, "calls of the endpoint");
 }

@@ -1,6 +1,7 @@
 //! [`Portcullis`]: the program under test.
 
 use std::{
+    fs,
     net::SocketAddr,
     process::{Command, Stdio},
 };
@@ -237,6 +238,16 @@ impl Portcullis {
         };
         timeout(TIMEOUT, ended).await.expect("no other process has its output open");
         Finished { code: status.code(), stdout: self.output.text(), stderr: self.log.text() }
+    }
+
+    /// Returns its resident memory in bytes.
+    ///
+    /// # Panics
+    /// Panics if it has ended.
+    pub fn resident(&self) -> usize {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.id())).expect("a running process");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("the resident memory");
+        line.trim().trim_end_matches(" kB").parse::<usize>().expect("a number") * 1024
     }
 
     /// Sends a signal.

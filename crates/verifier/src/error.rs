@@ -5,13 +5,13 @@ use std::time::Duration;
 use portcullis_jose::JoseError;
 use portcullis_metadata::ClaimsError;
 
-/// The `retry_after` when too many tokens wait for verification.
+/// The `retry_after` when too many tokens wait for verification or introspection. Most calls take less than a second.
 const RETRY_AFTER_BUSY: Duration = Duration::from_secs(1);
 
 /// Why a token is not accepted.
 ///
-/// No variant contains a part of the token. With [`IssuerUnavailable`](Self::IssuerUnavailable) and
-/// [`Busy`](Self::Busy) the token could not be verified and may be valid. All other variants reject the token.
+/// No variant contains a part of the token. With [`IssuerUnavailable`](Self::IssuerUnavailable),
+/// [`IntrospectionBusy`](Self::IntrospectionBusy) and [`Busy`](Self::Busy) the token could not be verified and may be valid. All other variants reject the token.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum VerifyError {
@@ -75,6 +75,10 @@ pub enum VerifyError {
         /// The time after which the request can be repeated.
         retry_after: Duration,
     },
+    /// Too many requests wait for the issuer's introspection endpoint, or too many calls of it are running. The token may be
+    /// valid.
+    #[error("too many requests wait for introspection")]
+    IntrospectionBusy,
     /// Too many tokens wait for verification, or this one waited too long. The token may be valid.
     #[error("too many tokens wait for verification")]
     Busy,
@@ -102,20 +106,21 @@ impl VerifyError {
             Self::IssuedAtMissing => "token.issued_at_missing",
             Self::LifetimeTooLong => "token.lifetime_too_long",
             Self::IssuerUnavailable { .. } => "issuer.unavailable",
+            Self::IntrospectionBusy => "issuer.introspection_busy",
             Self::Busy => "verifier.busy",
         }
     }
 
     /// Returns whether the token could not be verified now. The client should keep it and repeat the request.
     pub fn is_unavailable(&self) -> bool {
-        matches!(self, Self::IssuerUnavailable { .. } | Self::Busy)
+        matches!(self, Self::IssuerUnavailable { .. } | Self::IntrospectionBusy | Self::Busy)
     }
 
     /// Returns the time after which the request can be repeated, if [`is_unavailable`](Self::is_unavailable).
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::IssuerUnavailable { retry_after } => Some(*retry_after),
-            Self::Busy => Some(RETRY_AFTER_BUSY),
+            Self::IntrospectionBusy | Self::Busy => Some(RETRY_AFTER_BUSY),
             _ => None,
         }
     }

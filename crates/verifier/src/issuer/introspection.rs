@@ -17,7 +17,7 @@ use portcullis_discovery::{Fetch, UrlPolicy};
 use portcullis_metadata::{AccessToken, AuthorizationServerMetadata, IntrospectionResponse};
 use tokio::{
     runtime::Handle,
-    sync::Notify,
+    sync::{Notify, Semaphore},
     time::{Instant, timeout, timeout_at},
 };
 use url::Url;
@@ -43,8 +43,8 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 const DISCOVERY_TIMEOUT: Duration = Duration::from_secs(10);
 /// The `retry_after` of a failed call. An endpoint that fails is often starting again.
 const RETRY_AFTER_FAILURE: Duration = Duration::from_secs(5);
-/// The `retry_after` when too many calls are running. Most calls take less than a second.
-const RETRY_AFTER_BUSY: Duration = Duration::from_secs(1);
+/// The maximum number of requests that wait for calls. Each holds its head and its task.
+const MAX_WAITING: usize = 512;
 
 /// The result of a call.
 type CallResult = Result<Arc<IntrospectionResponse>, CallError>;
@@ -62,6 +62,8 @@ pub(crate) struct IntrospectionClient {
     metadata: Option<Arc<ServerMetadata>>,
     hash_key: TokenHashKey,
     running: Arc<SingleFlight<(TokenHash, CallState), CallResult>>,
+    /// The requests that may still wait. Their number, unlike that of the calls, is not bounded by different tokens.
+    waiting: Semaphore,
     last_failure: Mutex<Option<&'static str>>,
     calls_made: CallCounter,
     /// Whether the endpoint rejected this client at the last probe.
@@ -111,6 +113,7 @@ impl IntrospectionClient {
             endpoint: ArcSwapOption::new(configured),
             hash_key: TokenHashKey::generate().map_err(|_| VerifierSettingsError::Random)?,
             running: SingleFlight::new(settings.max_in_flight),
+            waiting: Semaphore::new(MAX_WAITING),
             last_failure: Mutex::new(None),
             calls_made: CallCounter::default(),
             is_client_rejected: AtomicBool::new(false),
@@ -169,18 +172,20 @@ impl IntrospectionClient {
     /// validated: the token may be inactive.
     ///
     /// # Errors
-    /// Fails with [`VerifyError::IssuerUnavailable`] if too many calls are running, the call fails, or at the deadline.
+    /// Fails with [`VerifyError::IntrospectionBusy`] if too many calls are running or too many requests wait, and with
+    /// [`VerifyError::IssuerUnavailable`] if the call fails, or at the deadline.
     pub(crate) async fn introspect(
         self: &Arc<Self>,
         token: &AccessToken,
         state: CallState,
         deadline: Instant,
     ) -> Result<Arc<IntrospectionResponse>, VerifyError> {
+        let Ok(_place) = self.waiting.try_acquire() else { return Err(VerifyError::IntrospectionBusy) };
         let receiver = match self.running.join((self.hash_key.hash(0, token.secret().as_bytes()), state)) {
             Joined::Follower(receiver) => receiver,
             Joined::Full => {
                 self.log_failure(&CallError::Busy);
-                return Err(VerifyError::IssuerUnavailable { retry_after: RETRY_AFTER_BUSY });
+                return Err(VerifyError::IntrospectionBusy);
             }
             Joined::Leader(operation, receiver) => {
                 let this = Arc::clone(self);

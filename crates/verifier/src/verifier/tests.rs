@@ -389,7 +389,9 @@ async fn fixed_keys_need_no_fetch() {
 #[test]
 fn only_unavailable_errors_have_a_retry_time() {
     let second = Duration::from_secs(1);
-    for error in [VerifyError::IssuerUnavailable { retry_after: second }, VerifyError::Busy] {
+    for error in
+        [VerifyError::IssuerUnavailable { retry_after: second }, VerifyError::IntrospectionBusy, VerifyError::Busy]
+    {
         assert!(error.is_unavailable(), "{error}");
         assert!(error.retry_after() == Some(second), "{error}");
     }

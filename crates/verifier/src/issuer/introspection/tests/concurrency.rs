@@ -81,7 +81,7 @@ async fn concurrent_calls_are_bounded() {
         gate.reached().await;
     }
     let error = fixture.verifier.verify(&AccessToken::new("one more")).await.unwrap_err();
-    assert_eq!(error.code(), "issuer.unavailable");
+    assert_eq!(error.code(), "issuer.introspection_busy");
     assert_eq!(error.retry_after(), Some(Duration::from_secs(1)));
 
     let follower = verify(&fixture, "token-0".to_owned());
@@ -112,7 +112,28 @@ async fn sixty_four_calls_by_default() {
         codes.push(caller.await.unwrap());
     }
     assert_eq!(codes.iter().filter(|code| code.is_none()).count(), 64);
-    assert_eq!(codes.iter().filter(|code| **code == Some("issuer.unavailable")).count(), 1);
+    assert_eq!(codes.iter().filter(|code| **code == Some("issuer.introspection_busy")).count(), 1);
+}
+
+/// D4, F4: the number of requests that wait for one call is bounded, too.
+#[tokio::test(start_paused = true)]
+async fn waiting_requests_are_bounded() {
+    let fixture = fixture();
+    fixture.issuer.refresh_now().await.unwrap();
+    let gate = fixture.fake.hang(endpoint(&fixture));
+    let waiting: Vec<_> = (0..512).map(|_| verify(&fixture, "one token".to_owned())).collect();
+    gate.reached().await;
+    settle().await;
+    let error = fixture.verifier.verify(&AccessToken::new("one token")).await.unwrap_err();
+    assert_eq!(error.code(), "issuer.introspection_busy");
+    assert!(error.is_unavailable());
+
+    gate.release();
+    for request in waiting {
+        assert_eq!(request.await.unwrap(), None);
+    }
+    assert_eq!(calls(&fixture), 1);
+    assert_eq!(fixture.rejection("one token").await, None);
 }
 
 /// D4: calls run on the control runtime; once it has ended, waiting requests fail.
