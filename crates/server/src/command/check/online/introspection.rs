@@ -5,7 +5,6 @@ use portcullis_discovery::{FetchRequest, FetchResponse};
 use portcullis_doctor::{Finding, Rule, Step, blocking_firewall, describe_response};
 use portcullis_metadata::{AccessToken, AuthorizationServerMetadata, EscapedText, IntrospectionResponse, OAuthError};
 use portcullis_verifier::{IntrospectionAuthentication, IntrospectionSettings, introspection_request, rejects_client};
-use url::Url;
 
 use super::{FIREWALL_FIX, IssuerContext, Steps, failure};
 
@@ -37,10 +36,17 @@ pub(super) async fn examine(
         return steps.add(step);
     };
     let method = settings.method(metadata);
-    let request = request(context, settings, endpoint, method);
-    if let Some(response) = failure::send(context.fetch, request, key, &mut step).await {
+    // As the server does.
+    let issuer = &context.issuer.settings;
+    let policy = match &settings.endpoint {
+        Some(_) => issuer.url_policy,
+        None => issuer.url_policy.of_named(issuer.issuer.url(), endpoint).await,
+    };
+    let token = AccessToken::new(TOKEN);
+    let request = |method| introspection_request(endpoint.clone(), method, settings, &token, policy);
+    if let Some(response) = failure::send(context.fetch, request(method), key, &mut step).await {
         let finding = match rejects_client(&response) && blocking_firewall(&response).is_none() {
-            true => rejected(context, settings, endpoint, method, &response).await,
+            true => rejected(context, settings, request, method, &response).await,
             false => check(key, &response),
         };
         step.findings.push(finding);
@@ -48,21 +54,11 @@ pub(super) async fn examine(
     steps.add(step);
 }
 
-/// The request of the server, with a made-up token.
-fn request(
-    context: &IssuerContext<'_>,
-    settings: &IntrospectionSettings,
-    endpoint: &Url,
-    method: IntrospectionAuthentication,
-) -> FetchRequest {
-    let policy = context.issuer.settings.url_policy;
-    introspection_request(endpoint.clone(), method, settings, &AccessToken::new(TOKEN), policy)
-}
-
+/// `request` returns the request of the server with a made-up token.
 async fn rejected(
     context: &IssuerContext<'_>,
     settings: &IntrospectionSettings,
-    endpoint: &Url,
+    request: impl Fn(IntrospectionAuthentication) -> FetchRequest,
     method: IntrospectionAuthentication,
     response: &FetchResponse,
 ) -> Finding {
@@ -83,7 +79,7 @@ async fn rejected(
         _ => (IntrospectionAuthentication::Basic, "basic"),
     };
     let mut attempt = Step::new("");
-    let retried = failure::send(context.fetch, request(context, settings, endpoint, other), key, &mut attempt).await;
+    let retried = failure::send(context.fetch, request(other), key, &mut attempt).await;
     let fix = match retried {
         Some(response) if response.status == StatusCode::OK => {
             format!("write introspection_auth = \"{name}\" in {key}")

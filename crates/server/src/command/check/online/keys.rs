@@ -43,7 +43,12 @@ pub(super) async fn examine(
         step.findings.push(Finding::problem(FOUND, "the metadata has no jwks_uri", fix));
         return steps.add(step);
     };
-    let request = FetchRequest::get(url, UrlPolicy::Operator);
+    // As the server does.
+    let policy = match configured {
+        Some(_) => UrlPolicy::Operator,
+        None => UrlPolicy::Operator.of_named(settings.issuer.url(), &url).await,
+    };
+    let request = FetchRequest::get(url, policy);
     if let Some(response) = failure::send(context.fetch, request, &context.key, &mut step).await {
         step.findings.push(if response.status != StatusCode::OK {
             let is_blocked = blocking_firewall(&response).is_some();
