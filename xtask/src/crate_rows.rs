@@ -7,7 +7,7 @@ pub const ROWS: &[&[&str]] = &[
     &["portcullis-verifier", "portcullis-client", "portcullis-devidp", "portcullis-store"],
     &["portcullis-guard", "portcullis-bridge"],
     &["portcullis-endpoint", "portcullis-telemetry"],
-    &["portcullis-gateway", "portcullis-doctor"],
+    &["portcullis-gateway", "portcullis-doctor", "portcullis-audit"],
     &["portcullis"],
 ];
 

@@ -27,7 +27,7 @@ pub(crate) use diagnostic::{Diagnostic, Diagnostics};
 pub(crate) use file::{
     ADMIN_TOKEN_VARIABLE, Admin, AdminListen, Audit, AuditTarget, Authorization, Claim, Config, ForwardedHeader,
     IntrospectionAuth, Issuer, Limits, RateLimit, Reload, Resource, Route, Rule, Session, Sessions, SharedStore, Tls,
-    Traces, TracesClient, Upstream, Validation, WithoutChain, WithoutState,
+    Traces, TracesClient, Upstream, Validation, WithoutState,
 };
 pub(crate) use key_path::{KeyPath, Segment};
 pub(crate) use listen_address::{parse as parse_listen_address, reachable as reachable_address};

@@ -1,7 +1,6 @@
 //! `portcullis`: OAuth 2.1 protection for MCP endpoints.
 
 mod administration;
-mod audit;
 mod cli;
 mod command;
 mod config;
@@ -11,8 +10,6 @@ mod demo;
 mod plan;
 mod sent_secrets;
 mod serve;
-#[cfg(test)]
-mod testing;
 
 use std::process::ExitCode;
 

@@ -37,13 +37,10 @@ use url::Url;
 
 #[cfg(not(feature = "redis"))]
 use self::without_replicas as replicas;
-use crate::{
-    audit::AuditSettings,
-    config::{Config, Diagnostic, Diagnostics, KeyPath, Limits, Session, shown_url},
-};
+use crate::config::{Config, Diagnostic, Diagnostics, KeyPath, Limits, Session, shown_url};
 
 pub(crate) use admin::AdminPlan;
-pub(crate) use audit::keys as audit_keys;
+pub(crate) use audit::{AuditPlan, keys as audit_keys};
 pub(crate) use contents::Contents;
 pub(crate) use errors::all_errors;
 pub(crate) use file_version::FileVersion;
@@ -92,7 +89,7 @@ pub(crate) struct Plan {
     /// The accepted `Host` and `Origin` values on paths that belong to no resource.
     pub(crate) origins: OriginPolicy,
     /// `None` without an audit trail.
-    pub(crate) audit: Option<AuditSettings>,
+    pub(crate) audit: Option<AuditPlan>,
     /// `None` without a listener for administrators.
     pub(crate) admin: Option<AdminPlan>,
     /// `None` without traces.
@@ -139,8 +136,8 @@ impl Plan {
         let resources = resources::plan(config, &sound_url, &issuers, &sound_limits, errors);
         let origins = resources::origins(&config.resource.iter().collect::<Vec<_>>(), &sound_url);
         let audit = optional(config.audit.as_ref(), |audit| audit::plan(audit, &mut errors.table("audit")));
-        if let (Some(Some(settings)), Some(directory)) = (&audit, &state_dir) {
-            audit::check_key(settings, directory.as_deref(), config.state_dir.as_deref(), errors);
+        if let (Some(Some(audit)), Some(directory)) = (&audit, &state_dir) {
+            audit::check_key(audit, directory.as_deref(), config.state_dir.as_deref(), errors);
         }
         let traces = optional(config.traces.as_ref(), |traces| traces::plan(traces, &mut errors.table("traces")));
         let admin =

@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-
-use crate::audit::Head;
+use portcullis_audit::Head;
 
 #[derive(Subcommand)]
 pub(crate) enum Audit {

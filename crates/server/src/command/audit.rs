@@ -4,12 +4,15 @@ use std::{path::Path, process::ExitCode};
 
 use anyhow::{Context as _, bail};
 use owo_colors::{OwoColorize as _, Stream};
+use portcullis_audit::{
+    ChainKeys,
+    verify::{self, Break, Report},
+};
 use portcullis_metadata::EscapedText;
 use portcullis_store::StateDirectory;
 use serde_json::json;
 
 use crate::{
-    audit::{self, Break, ChainKeys, Report},
     cli,
     config::{self, Overrides, SecretSource},
     plan,
@@ -20,7 +23,7 @@ pub(crate) fn verify(arguments: &cli::AuditVerify) -> anyhow::Result<ExitCode> {
         Some(file) => plan::audit_keys(&SecretSource::File(file.clone()))?,
         None => configured_keys(&arguments.config)?,
     };
-    let report = audit::verify(&arguments.files, &keys, &arguments.heads)?;
+    let report = verify::files(&arguments.files, &keys, &arguments.heads)?;
     if arguments.json {
         json(&report)?
     } else {

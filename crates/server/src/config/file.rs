@@ -21,7 +21,7 @@ mod tls;
 mod traces;
 
 pub(crate) use admin::{ADMIN_TOKEN_VARIABLE, Admin, AdminListen};
-pub(crate) use audit::{Audit, AuditTarget, WithoutChain};
+pub(crate) use audit::{Audit, AuditTarget};
 pub(crate) use issuer::{IntrospectionAuth, Issuer, Validation};
 pub(crate) use limits::{Limits, RateLimit};
 pub(crate) use resource::{Authorization, Claim, Resource, Route, Rule, Sessions, Upstream};

@@ -2,12 +2,10 @@
 
 use std::{fmt::Display, ops::RangeInclusive, path::Path};
 
-use anyhow::{Context as _, ensure};
+use anyhow::{Context as _, anyhow, ensure};
+use portcullis_audit::{AuditSettings, ChainKeys, FileError, Rotation, WithoutChain, check_file};
 
-use crate::{
-    audit::{self, AuditSettings, ChainKeys, Rotation},
-    config::{Audit, AuditTarget, Diagnostics, SecretSource, Span, WithoutChain},
-};
+use crate::config::{Audit, AuditTarget, Diagnostics, SecretSource, Span};
 
 /// The range of the queue, in bytes.
 const QUEUE: RangeInclusive<usize> = 64 << 10..=1 << 30;
@@ -22,11 +20,19 @@ const USAGE_INTERVAL: RangeInclusive<Span> = Span::secs(1)..=Span::secs(24 * 60 
 /// The range of the number of rotated files that are kept.
 const FILES: RangeInclusive<usize> = 1..=100_000;
 
+/// The validated `[audit]`.
+#[derive(Clone, Debug)]
+pub(crate) struct AuditPlan {
+    pub(crate) settings: AuditSettings,
+    /// The configured keys of the chain. `None`: those of the state directory, if there is one.
+    pub(crate) keys: Option<ChainKeys>,
+}
+
 /// Validates `[audit]`, and reads the key.
 ///
 /// Adds an error for each value out of its range, and if the file cannot be written or the key cannot be used. Returns `None`
 /// if there is one.
-pub(super) fn plan(configured: &Audit, errors: &mut Diagnostics<'_>) -> Option<AuditSettings> {
+pub(super) fn plan(configured: &Audit, errors: &mut Diagnostics<'_>) -> Option<AuditPlan> {
     let queue = errors.take("queue", check_range("queue", configured.queue, &QUEUE));
     let usage_rows = errors.take("usage_rows", check_range("usage_rows", configured.usage_rows, &USAGE_ROWS));
     let usage_interval = errors.take("usage_interval", check_usage_interval(configured.usage_interval));
@@ -35,26 +41,24 @@ pub(super) fn plan(configured: &Audit, errors: &mut Diagnostics<'_>) -> Option<A
     let target = errors.take("target", check_target(&configured.target, has_rotation));
     let keys = errors.take("key", configured.key.as_ref().map(keys).transpose());
     queue.and(usage_rows).and(usage_interval).and(target)?;
-    Some(AuditSettings {
-        target: configured.target.clone(),
-        queue: configured.queue,
-        usage_interval: configured.usage_interval.0,
-        usage_rows: configured.usage_rows,
-        rotation: rotation?,
-        keys: keys?,
-        without_chain: configured.without_chain,
-    })
+    let mut settings = AuditSettings::new(configured.target.clone().into());
+    settings.queue = configured.queue;
+    settings.usage_interval = configured.usage_interval.0;
+    settings.usage_rows = configured.usage_rows;
+    settings.rotation = rotation?;
+    settings.without_chain = configured.without_chain.into();
+    Some(AuditPlan { settings, keys: keys? })
 }
 
 /// Checks that the chain has a key, unless the configuration says that there is neither a chain nor a state directory.
 pub(super) fn check_key(
-    settings: &AuditSettings,
+    audit: &AuditPlan,
     state_dir: Option<&Path>,
     configured: Option<&Path>,
     errors: &mut Diagnostics<'_>,
 ) {
-    let is_permitted = settings.without_chain == WithoutChain::Write || configured.is_some();
-    if settings.keys.is_none() && state_dir.is_none() && !is_permitted {
+    let is_permitted = audit.settings.without_chain == WithoutChain::Write || configured.is_some();
+    if audit.keys.is_none() && state_dir.is_none() && !is_permitted {
         let text = "records cannot be chained: there is no key, because this user has no directory for one; set state_dir to a \
                     directory, or audit.key, or audit.without_chain = \"write\" to write records without a chain";
         errors.add("audit.key", text);
@@ -97,7 +101,10 @@ fn check_target(target: &AuditTarget, has_rotation: bool) -> anyhow::Result<()> 
         !file.as_os_str().is_empty(),
         "audit.target has an empty path; write {{ file = \"/path\" }}, or \"stdout\""
     );
-    audit::dry_run(file, has_rotation)
+    check_file(file, has_rotation).map_err(|error| match error {
+        FileError::NotRotatable { .. } => anyhow!("{error}; remove audit.rotate_size and audit.rotate_age"),
+        other => other.into(),
+    })
 }
 
 fn check_range<T: PartialOrd + Display>(name: &str, value: T, range: &RangeInclusive<T>) -> anyhow::Result<()> {
@@ -126,7 +133,7 @@ mod tests {
     use super::*;
     use crate::config::{Diagnostic, from_text};
 
-    fn planned(audit: &str) -> Result<AuditSettings, String> {
+    fn planned(audit: &str) -> Result<AuditPlan, String> {
         let text = format!(
             "base_url = \"http://127.0.0.1:1\"\n[[resource]]\nendpoint = \"/mcp\"\nupstream = \"demo\"\n[audit]\n{audit}"
         );
@@ -139,8 +146,9 @@ mod tests {
     #[test]
     fn rotation_settings_are_checked() {
         const FILE: &str = "target = { file = \"audit.jsonl\" }\n";
-        assert_eq!(planned(FILE).unwrap().rotation, Rotation::default());
-        let rotation = planned(&format!("{FILE}rotate_size = 65536\nrotate_age = \"24h\"\nkeep = 7")).unwrap().rotation;
+        assert_eq!(planned(FILE).unwrap().settings.rotation, Rotation::default());
+        let rotation =
+            planned(&format!("{FILE}rotate_size = 65536\nrotate_age = \"24h\"\nkeep = 7")).unwrap().settings.rotation;
         let age = Some(Duration::from_secs(24 * 60 * 60));
         assert_eq!(rotation, Rotation { size: Some(65536), age, keep: Some(7) });
 

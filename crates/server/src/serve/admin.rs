@@ -196,6 +196,7 @@ async fn serve(
 mod tests {
     use std::fs;
 
+    use portcullis_audit::{AdminPeer, AuditSettings, AuditTarget, AuditTrail};
     use portcullis_metadata::SystemClock;
     use portcullis_telemetry::{AccessLog, LogFormat};
     use tokio::{
@@ -205,8 +206,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        audit::{AdminPeer, AuditSettings, AuditTrail, Rotation},
-        config::{AuditTarget, WithoutChain, from_text},
+        config::from_text,
         plan::Plan,
         serve::{observers::Observers, sessions::kept::KeptSessions, state::Process},
     };
@@ -243,15 +243,7 @@ mod tests {
         let plan = plan(address, &token);
 
         let clock = Arc::new(SystemClock::new());
-        let settings = AuditSettings {
-            target: AuditTarget::File(trail.clone()),
-            queue: 256 << 10,
-            usage_interval: Duration::ZERO,
-            usage_rows: 16,
-            rotation: Rotation::default(),
-            keys: None,
-            without_chain: WithoutChain::Refuse,
-        };
+        let settings = AuditSettings::new(AuditTarget::File(trail.clone()));
         let audit = AuditTrail::start(&settings, None, 1, Arc::clone(&clock) as _).unwrap();
         let access = Arc::new(AccessLog::without_writer(LogFormat::default()));
         let observers = Observers { access, audit: Some(audit.audit().clone()), metrics: None, traces: None };

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use anyhow::{Context as _, anyhow};
+use portcullis_audit::{AuditTrail, ChainError, ChainKeys, StartError, WithoutChain, check_chain};
 use portcullis_metadata::SystemClock;
 use portcullis_store::{StateDirectory, StateError};
 use tokio::sync::watch;
 
 use super::{sessions::kept::KeptSessions, state_directory};
 use crate::{
-    audit::{AuditSettings, AuditTrail, ChainKeys, check_chain},
-    config::{Diagnostic, KeyPath, WithoutChain, WithoutState},
+    config::{Diagnostic, KeyPath, WithoutState},
     container::is_container,
-    plan::Plan,
+    plan::{AuditPlan, Plan},
 };
 
 /// The sessions and the audit trail of earlier processes, which this one continues.
@@ -47,7 +47,7 @@ impl Kept {
         };
         // The former process has released the directory after its last record, so that the trail continues after that.
         let keys = match &plan.audit {
-            Some(settings) => chain_keys(settings, &directory)?,
+            Some(audit) => chain_keys(audit, &directory)?,
             None => None,
         };
         let clock = Arc::new(SystemClock::new());
@@ -64,7 +64,7 @@ impl Kept {
             }
             Err(error) => return Err(anyhow!(refusal(&error))),
         };
-        let start = |settings| AuditTrail::start(settings, keys.as_ref(), plan.workers, clock);
+        let start = |audit: &AuditPlan| start_trail(audit, keys.as_ref(), plan.workers, clock);
         let audit = plan.audit.as_ref().map(start).transpose()?;
         Ok(Some(Self { sessions, audit }))
     }
@@ -78,14 +78,14 @@ impl Kept {
             let error = directory.and_then(|directory| StateDirectory::examine(directory).err());
             found.extend(error.map(|error| refusal(&error)));
         }
-        if let Some(settings) = plan.audit.as_ref().filter(|settings| settings.without_chain == WithoutChain::Refuse) {
+        if let Some(audit) = plan.audit.as_ref().filter(|audit| audit.settings.without_chain == WithoutChain::Refuse) {
             let generated = directory.map(|directory| directory.join(StateDirectory::AUDIT_KEY));
-            let generated = generated.filter(|file| settings.keys.is_none() && file.exists());
+            let generated = generated.filter(|file| audit.keys.is_none() && file.exists());
             let error =
                 generated.and_then(|file| crate::plan::audit_keys(&crate::config::SecretSource::File(file)).err());
             found.extend(error.map(|error| unchained(&error)));
-            if settings.keys.is_some() || directory.is_some() {
-                found.extend(check_chain(&settings.target).err().map(|error| format!("{error:#}")));
+            if audit.keys.is_some() || directory.is_some() {
+                found.extend(check_chain(&audit.settings.target).err().map(|error| not_continued(&error)));
             }
         }
         found.iter().map(|text| Diagnostic::new(&KeyPath::default(), text)).collect()
@@ -104,8 +104,8 @@ enum Directory {
 ///
 /// # Errors
 /// Fails if there is no usable key, and the configuration does not permit records without a chain.
-fn chain_keys(settings: &AuditSettings, directory: &Directory) -> anyhow::Result<Option<ChainKeys>> {
-    if let Some(keys) = &settings.keys {
+fn chain_keys(audit: &AuditPlan, directory: &Directory) -> anyhow::Result<Option<ChainKeys>> {
+    if let Some(keys) = &audit.keys {
         return Ok(Some(keys.clone()));
     }
     let keys = match directory {
@@ -123,12 +123,33 @@ fn chain_keys(settings: &AuditSettings, directory: &Directory) -> anyhow::Result
     };
     match keys {
         Ok(keys) => Ok(Some(keys)),
-        Err(error) if settings.without_chain == WithoutChain::Write => {
+        Err(error) if audit.settings.without_chain == WithoutChain::Write => {
             tracing::warn!("audit records are not chained: {error:#}");
             Ok(None)
         }
         Err(error) => Err(anyhow!(unchained(&error))),
     }
+}
+
+/// Starts the trail. Logs why a new chain begins, if the former one cannot be continued and the configuration permits that.
+///
+/// # Errors
+/// As [`AuditTrail::start`]. The message names the key and the fix.
+fn start_trail(
+    audit: &AuditPlan,
+    keys: Option<&ChainKeys>,
+    workers: usize,
+    clock: Arc<SystemClock>,
+) -> anyhow::Result<AuditTrail> {
+    let trail = AuditTrail::start(&audit.settings, keys, workers, clock).map_err(|error| match error {
+        StartError::Chain(error) => anyhow!(not_continued(&error)),
+        StartError::Thread(error) => error.into(),
+        other => anyhow::Error::from(other).context("audit.target"),
+    })?;
+    if let Some(error) = trail.chain_error() {
+        tracing::warn!("a new chain of audit records begins: {}", not_continued(error));
+    }
+    Ok(trail)
 }
 
 /// Returns why the server does not start without the state directory, and the fixes.
@@ -150,4 +171,9 @@ fn unchained(error: &anyhow::Error) -> String {
         "audit.key: records cannot be chained: {error:#}; or set audit.key to the source of another key, or audit.without_chain = \
          \"write\" to write records without a chain"
     )
+}
+
+/// Returns why the chain cannot be continued in the configured file, and the fixes.
+fn not_continued(error: &ChainError) -> String {
+    format!("audit.target: {error}, or set audit.without_chain = \"write\" to begin a new chain")
 }

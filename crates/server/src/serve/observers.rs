@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
+use portcullis_audit::Audit;
 use portcullis_endpoint::{EndedStream, StreamObserver};
 use portcullis_guard::{Decision, DecisionSink};
 use portcullis_telemetry::{AccessLog, Traces, metrics::Metrics};
-
-use crate::audit::Audit;
 
 /// The access log, and the audit trail, the metrics and the traces if they are configured.
 #[derive(Clone)]

@@ -5,6 +5,7 @@ mod candidate;
 use std::{path::PathBuf, sync::Arc};
 
 use arc_swap::ArcSwap;
+use portcullis_audit::AuditReopener;
 use tokio::{
     signal::unix::Signal,
     task::spawn_blocking,
@@ -18,7 +19,6 @@ use super::{
     state::ServerState,
 };
 use crate::{
-    audit::AuditReopener,
     config::{Change, Config, ConfigErrors, Overrides, Reload},
     plan::Contents,
 };

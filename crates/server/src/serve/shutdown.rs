@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
+use portcullis_audit::AuditTrail;
 use portcullis_telemetry::{AccessLog, TraceExport};
 use tokio::time::Instant;
 
@@ -15,7 +16,6 @@ use super::{
     state::ServerState,
     worker_pool::WorkersEnd,
 };
-use crate::audit::AuditTrail;
 
 /// The minimum time for cancelled requests to report their end, and for the audit trail to write its last records.
 const FINAL_FLUSH_TIMEOUT: Duration = Duration::from_secs(1);

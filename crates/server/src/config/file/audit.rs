@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use portcullis_audit::AuditSettings;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -64,14 +65,32 @@ pub(crate) enum AuditTarget {
     File(PathBuf),
 }
 
+impl From<WithoutChain> for portcullis_audit::WithoutChain {
+    fn from(configured: WithoutChain) -> Self {
+        match configured {
+            WithoutChain::Refuse => Self::Refuse,
+            WithoutChain::Write => Self::Write,
+        }
+    }
+}
+
+impl From<AuditTarget> for portcullis_audit::AuditTarget {
+    fn from(configured: AuditTarget) -> Self {
+        match configured {
+            AuditTarget::Stdout => Self::Stdout,
+            AuditTarget::File(path) => Self::File(path),
+        }
+    }
+}
+
 fn default_audit_queue() -> usize {
-    64 << 20
+    AuditSettings::DEFAULT_QUEUE
 }
 
 fn default_usage_interval() -> Span {
-    Span::secs(5 * 60)
+    Span(AuditSettings::DEFAULT_USAGE_INTERVAL)
 }
 
 fn default_usage_rows() -> usize {
-    10_000
+    AuditSettings::DEFAULT_USAGE_ROWS
 }

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use hyper::body::Incoming;
+use portcullis_audit::AdminPeer;
 use tokio::{sync::OwnedSemaphorePermit, task};
 
 use super::{
@@ -17,12 +18,9 @@ use super::{
     request::{self, ListRequest, Route},
     response::{self, AdminError, json},
 };
-use crate::{
-    audit::AdminPeer,
-    serve::{
-        connection::{Handler, request_body::RequestBody},
-        state::ServerState,
-    },
+use crate::serve::{
+    connection::{Handler, request_body::RequestBody},
+    state::ServerState,
 };
 
 /// The maximum size of a body in bytes.

@@ -10,13 +10,14 @@ use std::{
 };
 
 use anyhow::{Context as _, bail};
+use portcullis_audit::AdminPeer;
 use rustix::{
     io::{FdFlags, fcntl_setfd},
     net::{AddressFamily, SocketAddrUnix, SocketType, bind, listen, socket},
 };
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
-use crate::{audit::AdminPeer, config::AdminListen, serve::listener};
+use crate::{config::AdminListen, serve::listener};
 
 /// The number of connections that wait to be accepted.
 const BACKLOG: i32 = 64;

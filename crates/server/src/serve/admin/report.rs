@@ -1,15 +1,13 @@
 //! The report of a request by an administrator, for the log and the audit trail.
 
+use portcullis_audit::{AdminAction, AdminPeer};
 use portcullis_session::LogHash;
 
 use super::{
     request::{EndTarget, OwnerFilter},
     response::AdminError,
 };
-use crate::{
-    audit::{AdminAction, AdminPeer},
-    serve::state::ServerState,
-};
+use crate::serve::state::ServerState;
 
 /// What a request asked for and did.
 pub(super) struct Report {

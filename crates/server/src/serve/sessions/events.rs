@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use portcullis_audit::Audit;
 use portcullis_session::{EndReason, Session, SessionObserver};
 use portcullis_telemetry::metrics::Metrics;
 
 use super::upstream_end::UpstreamEndQueue;
-use crate::audit::Audit;
 
 /// Observes sessions: audits, counts and logs them, and queues the end of their upstream sessions.
 pub(crate) struct SessionEvents {

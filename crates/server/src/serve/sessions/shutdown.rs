@@ -2,14 +2,13 @@
 
 use std::{sync::Arc, time::Duration};
 
+use portcullis_audit::AuditTrail;
 use portcullis_session::{EndReason, Session, SessionStore};
 use tokio::{
     sync::oneshot,
     task::{JoinHandle, yield_now},
     time::{Instant, timeout},
 };
-
-use crate::audit::AuditTrail;
 
 /// The longest time for ending sessions at the upstreams.
 const UPSTREAM_END_TIMEOUT: Duration = Duration::from_secs(2);
@@ -82,15 +81,12 @@ impl UpstreamEndTask {
 mod tests {
     use std::fs;
 
+    use portcullis_audit::{AuditSettings, AuditTarget};
     use portcullis_metadata::{ResourceUri, Scopes, SystemClock};
     use portcullis_session::{Owner, SessionKey, SessionSettings};
 
     use super::*;
-    use crate::{
-        audit::{AuditSettings, Rotation},
-        config::{AuditTarget, WithoutChain},
-        serve::sessions::{events::SessionEvents, upstream_end::UpstreamEndQueue},
-    };
+    use crate::serve::sessions::{events::SessionEvents, upstream_end::UpstreamEndQueue};
 
     const COUNT: usize = 5_000;
 
@@ -113,16 +109,9 @@ mod tests {
     async fn each_end_is_audited() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("audit.jsonl");
-        let plan = AuditSettings {
-            target: AuditTarget::File(file.clone()),
-            queue: 256 << 10,
-            usage_interval: Duration::ZERO,
-            usage_rows: 16,
-            rotation: Rotation::default(),
-            keys: None,
-            without_chain: WithoutChain::Refuse,
-        };
-        let audit = AuditTrail::start(&plan, None, 1, Arc::new(SystemClock::new())).unwrap();
+        let mut settings = AuditSettings::new(AuditTarget::File(file.clone()));
+        settings.queue = 256 << 10;
+        let audit = AuditTrail::start(&settings, None, 1, Arc::new(SystemClock::new())).unwrap();
         let sessions = store(Some(&audit));
         let deadline = Instant::now() + Duration::from_secs(60);
         assert_eq!(end_all(&sessions, false, Some(&audit), deadline).await.len(), COUNT);

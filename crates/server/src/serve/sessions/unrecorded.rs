@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
+use portcullis_audit::Audit;
 use portcullis_session::EndTicket;
 use tokio::time::{Instant, timeout_at};
-
-use crate::audit::Audit;
 
 /// How long the records of ends are waited for.
 const RECORD_TIMEOUT: Duration = Duration::from_secs(60);

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use super::{lines::Lines, verifier::Members};
-use crate::audit::chain::ChainedLine;
+use super::{ReadError, lines::Lines, verifier::Members};
+use crate::chain::ChainedLine;
 
 /// The first record of a file.
 struct FirstRecord<'a> {
@@ -18,7 +18,7 @@ struct FirstRecord<'a> {
 ///
 /// # Errors
 /// Fails when a file cannot be read.
-pub(super) fn in_chain_order(files: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
+pub(super) fn in_chain_order(files: &[PathBuf]) -> Result<Vec<PathBuf>, ReadError> {
     let mut first_records = Vec::new();
     let mut empty = Vec::new();
     for file in files {

@@ -9,7 +9,7 @@ use std::{
 
 use portcullis_metadata::UnixTime;
 
-use super::chain::{ChainedLine, Head};
+use crate::chain::{ChainedLine, Head};
 
 /// The part of a file that is searched for the last record, in bytes. No record is as long.
 const TAIL: u64 = 1 << 20;
@@ -74,7 +74,7 @@ pub(super) fn first_time(path: &Path) -> Option<UnixTime> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audit::chain::{Chain, ChainKeys};
+    use crate::chain::{Chain, ChainKeys};
 
     fn chained(records: usize) -> (Vec<u8>, Head) {
         let keys = ChainKeys::parse(&"k".repeat(32)).unwrap();

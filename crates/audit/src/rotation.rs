@@ -18,18 +18,18 @@ const SUFFIX: &[u8] = b".00000000T000000.000Z";
 
 /// When the file is rotated, and how many rotated files are kept. The default never rotates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Rotation {
+pub struct Rotation {
     /// The size in bytes at which the file is rotated.
-    pub(crate) size: Option<u64>,
+    pub size: Option<u64>,
     /// The age of the first record at which the file is rotated.
-    pub(crate) age: Option<Duration>,
+    pub age: Option<Duration>,
     /// The number of rotated files that are kept. `None`: all.
-    pub(crate) keep: Option<usize>,
+    pub keep: Option<usize>,
 }
 
 impl Rotation {
     /// Returns whether files are rotated at all.
-    pub(crate) fn is_on(&self) -> bool {
+    pub fn is_on(&self) -> bool {
         self.size.is_some() || self.age.is_some()
     }
 

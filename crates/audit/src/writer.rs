@@ -10,7 +10,7 @@ use std::{
 use portcullis_metadata::UnixTime;
 use portcullis_telemetry::log_queue::{Batch, WRITE_PERIOD};
 
-use super::{
+use crate::{
     chain::{Chain, ChainKey, Head},
     chunk::{Chunk, Position, Written},
     record,

@@ -10,17 +10,17 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context as _, anyhow, ensure};
 use portcullis_files::directory_of;
 use portcullis_metadata::UnixTime;
 use rustix::{fs::OFlags, io::Errno};
 
-use super::{
+use crate::{
     chain::Head,
+    error::{ChainError, FileError, StartError},
     rotation::{Rotation, newest_rotated},
+    settings::AuditTarget,
     tail::{Tail, first_time},
 };
-use crate::config::AuditTarget;
 
 /// The destination of the lines.
 pub(super) trait Sink {
@@ -84,10 +84,10 @@ impl Target {
     ///
     /// # Errors
     /// Fails when the target cannot be written. A named pipe without a reader is opened later.
-    pub(super) fn open(target: &AuditTarget, rotation: Rotation) -> anyhow::Result<(Self, Opening)> {
+    pub(super) fn open(target: &AuditTarget, rotation: Rotation) -> Result<(Self, Opening), StartError> {
         let path = match target {
             AuditTarget::Stdout => {
-                let stdout = io::stdout().as_fd().try_clone_to_owned().context("standard output cannot be used")?;
+                let stdout = io::stdout().as_fd().try_clone_to_owned().map_err(StartError::Stdout)?;
                 return Ok((Self::Stdout(stdout.into()), Opening::default()));
             }
             AuditTarget::File(path) => path.clone(),
@@ -98,14 +98,7 @@ impl Target {
                 tracing::warn!(audit.file = %path.display(), "the audit trail waits for a reader of this pipe");
                 (None, Opening::default())
             }
-            Err(error) => {
-                return Err(error).with_context(|| {
-                    format!(
-                        "{} cannot be opened; let this process read and write it and its folder, or name another file",
-                        path.display()
-                    )
-                });
-            }
+            Err(source) => return Err(StartError::File { path, source }),
         };
         if let Some(mode) = file.as_ref().and_then(Opened::too_open) {
             tracing::warn!(
@@ -226,63 +219,49 @@ fn has_no_reader(error: &io::Error) -> bool {
 /// Checks that the chain of a target can be continued: its file, and the newest rotated one, can be read, and the file has records of a
 /// chain if it has any. A target that does not exist, or is not a file, begins a chain.
 ///
+/// Does not verify the chain; [`verify::files`](crate::verify::files) does.
+///
 /// # Errors
-/// Fails otherwise. The message begins with the key and ends with the fix.
-pub(crate) fn check_chain(target: &AuditTarget) -> anyhow::Result<()> {
-    const FIX: &str = "or set audit.without_chain = \"write\" to begin a new chain";
+/// Fails otherwise.
+pub fn check_chain(target: &AuditTarget) -> Result<(), ChainError> {
     let AuditTarget::File(path) = target else { return Ok(()) };
     if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
         return Ok(());
     }
     let tail = match Tail::read(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Tail::default()),
-        other => other,
+        Ok(tail) => tail,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Tail::default(),
+        Err(error) => return Err(ChainError::Unreadable { path: path.clone(), error }),
     };
-    let shown = path.display();
-    let tail = tail
-        .map_err(|error| anyhow!("audit.target: {shown} cannot be read: {error}; let this process read it, {FIX}"))?;
-    ensure!(
-        !tail.is_unchained,
-        "audit.target: the chain of records cannot continue in {shown}, whose last lines are not records of a chain; move the file \
-         away, {FIX}"
-    );
+    if tail.is_unchained {
+        return Err(ChainError::NotChained { path: path.clone() });
+    }
     if tail.head.is_some() {
         return Ok(());
     }
-    head_of_newest_rotated(path).map(drop).map_err(|error| {
-        anyhow!(
-            "audit.target: the newest rotated file of {shown} cannot be read: {error}; let this process read it, {FIX}"
-        )
-    })
+    head_of_newest_rotated(path).map(drop).map_err(|error| ChainError::RotatedUnreadable { path: path.clone(), error })
 }
 
 /// Checks that a file can be read and written, as far as possible without creating it, and rotated if `must_rotate` is true.
 ///
 /// # Errors
 /// Fails when the file cannot be opened, or is not a regular file that can be rotated.
-pub(crate) fn dry_run(path: &Path, must_rotate: bool) -> anyhow::Result<()> {
-    let fix = || {
-        format!(
-            "{} cannot be opened; name a file that this user can read and write, in a folder that exists",
-            path.display()
-        )
-    };
+pub fn check_file(path: &Path, must_rotate: bool) -> Result<(), FileError> {
+    let unopenable = |source| FileError::Unopenable { path: path.to_owned(), source };
     match fs::metadata(path) {
         Ok(metadata) => {
-            ensure!(
-                metadata.is_file() || !must_rotate,
-                "{} is not a regular file, so it cannot be rotated; remove audit.rotate_size and audit.rotate_age",
-                path.display()
-            );
+            if must_rotate && !metadata.is_file() {
+                return Err(FileError::NotRotatable { path: path.to_owned() });
+            }
             if metadata.file_type().is_fifo() {
                 return Ok(());
             }
             // A file is read, too, because its chain continues. A device may allow only writing.
-            OpenOptions::new().append(true).read(metadata.is_file()).open(path).map(drop).with_context(fix)
+            OpenOptions::new().append(true).read(metadata.is_file()).open(path).map(drop).map_err(unopenable)
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            fs::read_dir(directory_of(path)).map(drop).with_context(fix)
+            fs::read_dir(directory_of(path)).map(drop).map_err(unopenable)
         }
-        Err(error) => Err(error).with_context(fix),
+        Err(error) => Err(unopenable(error)),
     }
 }

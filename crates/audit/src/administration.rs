@@ -4,33 +4,38 @@ use portcullis_metadata::UnixTime;
 use portcullis_session::LogHash;
 use portcullis_telemetry::{Effect, MAX_TEXT, json::JsonObject, truncated};
 
-use super::{key::PrincipalMembers, record::write_record};
+use crate::{key::PrincipalMembers, record::write_record};
 
 /// A request to the listener for administrators, and its result.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct AdminAction<'a> {
+pub struct AdminAction<'a> {
     /// The action, such as `sessions.end`; `none` if the request was rejected before it was known.
-    pub(crate) name: &'static str,
+    pub name: &'static str,
     /// The reason code of a rejection or failure.
-    pub(crate) code: Option<&'static str>,
+    pub code: Option<&'static str>,
     /// The client: an address, or the user id of a process at the unix socket.
-    pub(crate) peer: AdminPeer,
+    pub peer: AdminPeer,
     /// The session that the request names.
-    pub(crate) session: Option<LogHash>,
-    /// The issuer, subject and client that the request names.
-    pub(crate) issuer: Option<&'a str>,
-    pub(crate) subject: Option<&'a str>,
-    pub(crate) client: Option<&'a str>,
+    pub session: Option<LogHash>,
+    /// The issuer that the request names.
+    pub issuer: Option<&'a str>,
+    /// The subject that the request names.
+    pub subject: Option<&'a str>,
+    /// The client that the request names.
+    pub client: Option<&'a str>,
     /// The administrator's note.
-    pub(crate) note: Option<&'a str>,
-    pub(crate) sessions_ended: Option<usize>,
-    pub(crate) streams_ended: Option<usize>,
-    pub(crate) tokens_dropped: Option<usize>,
+    pub note: Option<&'a str>,
+    /// The number of sessions that ended.
+    pub sessions_ended: Option<usize>,
+    /// The number of event streams that ended.
+    pub streams_ended: Option<usize>,
+    /// The number of cached tokens that were dropped.
+    pub tokens_dropped: Option<usize>,
 }
 
 /// The client of a request to the listener for administrators.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) enum AdminPeer {
+pub enum AdminPeer {
     /// A client at a unix socket whose user is not known.
     #[default]
     Unknown,

@@ -8,13 +8,13 @@ use portcullis_metadata::{ResourceUri, UnixTime};
 use portcullis_testkit::ManualClock;
 use serde_json::{Value, json};
 
-use super::{
+use super::*;
+use crate::{
+    AuditTarget,
     chain::ChainKey,
     sink::{Opening, Sink},
     writer::Progress,
-    *,
 };
-use crate::config::AuditTarget;
 
 mod chained;
 
@@ -95,19 +95,13 @@ impl Fixture {
 
     /// A trail with this queue and key, whose file was opened in this way.
     fn opened(queue: usize, opening: Opening, key: Option<ChainKey>) -> Self {
-        let plan = AuditSettings {
-            target: AuditTarget::Stdout,
-            queue,
-            usage_interval: Duration::from_secs(60),
-            usage_rows: 16,
-            rotation: Rotation::default(),
-            keys: None,
-            without_chain: WithoutChain::Refuse,
-        };
+        let mut settings = AuditSettings::new(AuditTarget::Stdout);
+        (settings.queue, settings.usage_rows) = (queue, 16);
+        settings.usage_interval = Duration::from_secs(60);
         let clock = Arc::new(ManualClock::new());
-        let audit = Audit::new(&plan, 0, clock.clone());
+        let audit = Audit::new(&settings, 0, clock.clone());
         let sink = ScriptedSink::default();
-        let writer = Writer::new(Arc::clone(&audit.0), (sink.clone(), opening), key, plan.usage_interval);
+        let writer = Writer::new(Arc::clone(&audit.0), (sink.clone(), opening), key, settings.usage_interval);
         let resource = ResourceUri::parse("https://mcp.example.com/mcp").unwrap();
         Self { audit, writer, sink, clock, resource }
     }
@@ -378,8 +372,9 @@ async fn the_shutdown_is_bounded() {
     let completed = async |done: oneshot::Receiver<()>| {
         let Fixture { audit, .. } = Fixture::new(1 << 20);
         let start = Instant::now();
-        let is_complete =
-            AuditTrail { audit, writer: thread::current(), done }.completed(Duration::from_secs(10)).await;
+        let is_complete = AuditTrail { audit, writer: thread::current(), done, chain_error: None }
+            .completed(Duration::from_secs(10))
+            .await;
         (is_complete, start.elapsed().as_secs())
     };
     let (writer, done) = oneshot::channel();

@@ -8,7 +8,7 @@ use super::{
     lines::Line,
     report::{Break, BreakCode, Report, Verified},
 };
-use crate::audit::chain::{ChainKey, ChainKeys, ChainedLine, Head};
+use crate::chain::{ChainKey, ChainKeys, ChainedLine, Head};
 
 /// The events that begin a file or a process.
 const BEGINNINGS: [&str; 2] = ["audit.continued", "audit.started"];

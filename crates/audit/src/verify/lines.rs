@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::Context as _;
+use super::ReadError;
 
 /// The maximum length of a line in bytes. No record is as long.
 const MAX_LINE: u64 = 1 << 20;
@@ -34,12 +34,12 @@ impl Lines {
     ///
     /// # Errors
     /// Fails when it cannot be read, or is a directory.
-    pub(super) fn open(path: &Path) -> anyhow::Result<Self> {
+    pub(super) fn open(path: &Path) -> Result<Self, ReadError> {
         let open = || -> io::Result<File> {
             let file = File::open(path)?;
             if file.metadata()?.is_dir() { Err(io::ErrorKind::IsADirectory.into()) } else { Ok(file) }
         };
-        let file = open().with_context(|| path.display().to_string())?;
+        let file = open().map_err(|error| ReadError::new(path, error))?;
         Ok(Self { path: path.to_owned(), reader: BufReader::new(file), buffer: Vec::new(), number: 0 })
     }
 
@@ -47,10 +47,10 @@ impl Lines {
     ///
     /// # Errors
     /// Fails when the file cannot be read.
-    pub(super) fn next(&mut self) -> anyhow::Result<Option<Line<'_>>> {
+    pub(super) fn next(&mut self) -> Result<Option<Line<'_>>, ReadError> {
         self.buffer.clear();
         let read = self.reader.by_ref().take(MAX_LINE).read_until(b'\n', &mut self.buffer);
-        if read.with_context(|| self.path.display().to_string())? == 0 {
+        if read.map_err(|error| ReadError::new(&self.path, error))? == 0 {
             return Ok(None);
         }
         self.number += 1;

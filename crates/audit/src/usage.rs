@@ -8,7 +8,7 @@ use std::{
 use hashbrown::{DefaultHashBuilder, HashTable};
 use portcullis_telemetry::{Effect, log_queue::slot_of_thread};
 
-use super::key::UsageKey;
+use crate::key::UsageKey;
 
 /// The table of counts: rows up to a limit, and one row for all other keys.
 pub(super) struct Usage {

@@ -3,6 +3,10 @@
 use std::{fs, path::PathBuf};
 
 use super::*;
+use crate::{
+    Head,
+    verify::{self, Report},
+};
 
 const SECRET: &str = "kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk";
 
@@ -22,7 +26,7 @@ fn verified(fixture: &Fixture) -> Report {
     for (name, file) in names.iter().zip(&script.files) {
         fs::write(name, file).unwrap();
     }
-    let report = verify(&names, &keys(), &[]).unwrap();
+    let report = verify::files(&names, &keys(), &[]).unwrap();
     assert_eq!(report.first_break, None);
     report
 }

@@ -8,7 +8,7 @@ use std::sync::{
 use portcullis_metadata::Clock;
 use portcullis_telemetry::log_queue::LogQueue;
 
-use super::{settings::AuditSettings, usage::UsageTables};
+use crate::{settings::AuditSettings, usage::UsageTables};
 
 /// What the trail, its writer and the recording threads have in common.
 pub(super) struct State {

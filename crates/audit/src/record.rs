@@ -8,7 +8,7 @@ use portcullis_metadata::UnixTime;
 use portcullis_session::{EndReason, Session};
 use portcullis_telemetry::{Effect, MAX_TEXT, json::JsonObject, microseconds, timestamp, truncated};
 
-use super::{
+use crate::{
     chain::Head,
     key::{PrincipalMembers, UsageKey, resource},
     usage::Counts,

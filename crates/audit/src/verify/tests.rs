@@ -5,7 +5,7 @@ use std::fs;
 use tempfile::TempDir;
 
 use super::*;
-use crate::audit::chain::Chain;
+use crate::chain::Chain;
 
 const SECRET: &str = "kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk";
 const OTHER_SECRET: &str = "llllllllllllllllllllllllllllllll";
@@ -74,7 +74,7 @@ impl Trail {
     }
 
     fn verify(&self) -> Report {
-        verify(&self.files, &keys(SECRET), &[]).unwrap()
+        files(&self.files, &keys(SECRET), &[]).unwrap()
     }
 
     fn broken(&self) -> Break {
@@ -97,7 +97,7 @@ fn an_intact_trail() {
         assert!(report.files[0].ends_with("b"));
         trail.files.reverse();
     }
-    let last = verify(&trail.files[1..], &keys(SECRET), &[]).unwrap();
+    let last = files(&trail.files[1..], &keys(SECRET), &[]).unwrap();
     assert_eq!(last.first_break, None);
     assert_eq!(last.records, 3);
     assert_eq!(last.first.unwrap().seq, 4);
@@ -151,11 +151,11 @@ fn missing_files_are_found() {
     assert_eq!(trail.broken().code, BreakCode::Missing);
     let trail = Trail::of_two_files();
     trail.edit(1, |lines| drop(lines.remove(0)));
-    let report = verify(&trail.files[1..], &keys(SECRET), &[]).unwrap();
+    let report = files(&trail.files[1..], &keys(SECRET), &[]).unwrap();
     assert_eq!(report.first_break.unwrap().code, BreakCode::StartMissing);
-    assert_eq!(verify(&[], &keys(SECRET), &[]).unwrap().first_break.unwrap().code, BreakCode::Empty);
-    assert!(verify(&["/nowhere".into()], &keys(SECRET), &[]).is_err());
-    assert!(verify(&["/".into()], &keys(SECRET), &[]).is_err());
+    assert_eq!(files(&[], &keys(SECRET), &[]).unwrap().first_break.unwrap().code, BreakCode::Empty);
+    assert!(files(&["/nowhere".into()], &keys(SECRET), &[]).is_err());
+    assert!(files(&["/".into()], &keys(SECRET), &[]).is_err());
 }
 
 /// J4: a head from the log shows that records at the end were removed, or replaced by others after a restart.
@@ -163,13 +163,13 @@ fn missing_files_are_found() {
 fn heads_show_truncation() {
     let trail = Trail::of_two_files();
     let head = trail.chain.head();
-    let verify_head = |head| verify(&trail.files, &keys(SECRET), &[head]).unwrap().first_break.map(|cause| cause.code);
+    let verify_head = |head| files(&trail.files, &keys(SECRET), &[head]).unwrap().first_break.map(|cause| cause.code);
     assert_eq!(verify_head(head), None);
     trail.edit(1, |lines| drop(lines.pop()));
     assert_eq!(trail.verify().first_break, None, "the trail itself does not show it");
     assert_eq!(verify_head(head), Some(BreakCode::Truncated));
     assert_eq!(verify_head(Head { seq: 5, ..head }), Some(BreakCode::Replaced));
-    let last = verify(&trail.files[1..], &keys(SECRET), &[Head { seq: 1, ..head }]).unwrap();
+    let last = files(&trail.files[1..], &keys(SECRET), &[Head { seq: 1, ..head }]).unwrap();
     assert_eq!(last.first_break.unwrap().code, BreakCode::StartMissing);
 }
 
@@ -239,7 +239,7 @@ fn keys_change_at_a_start() {
         trail.chain = Trail::chain(OTHER_SECRET, trail.chain.head());
         trail.file("b", &[record(event, 3), record("decision", 4)]);
         let both = keys(&format!("{OTHER_SECRET}\n{SECRET}"));
-        let report = verify(&trail.files, &both, &[]).unwrap();
+        let report = files(&trail.files, &both, &[]).unwrap();
         assert_eq!(report.first_break.map(|cause| cause.code), code);
         assert_eq!(trail.verify().first_break.unwrap().code, BreakCode::Altered);
     }

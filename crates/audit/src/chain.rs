@@ -7,17 +7,18 @@
 
 use std::{fmt, str::FromStr};
 
-use anyhow::{Context as _, ensure};
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use hkdf::Hkdf;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 use zeroize::Zeroizing;
 
+use crate::error::{HeadError, KeysError};
+
 /// The minimum length of a secret in bytes.
-const MIN_SECRET: usize = 32;
+pub(crate) const MIN_SECRET: usize = 32;
 /// The maximum number of keys.
-const MAX_KEYS: usize = 16;
+pub(crate) const MAX_KEYS: usize = 16;
 /// The salt and the purpose of the derivation of a key from its secret (RFC 5869).
 const SALT: &[u8] = b"portcullis audit trail, form 1";
 const PURPOSE: &[u8] = b"record chain";
@@ -31,19 +32,29 @@ const END: &[u8] = b"\"}";
 /// The MAC of a record.
 pub(crate) type RecordMac = [u8; 32];
 
-/// The keys of the chain: one for new records, and former ones for verification.
+/// The keys of the chain: one for new records, and former ones for verification. `Debug` does not show them.
+///
+/// ```
+/// use portcullis_audit::{ChainKeys, KeysError};
+///
+/// // A generated secret, and a former one.
+/// assert!(ChainKeys::parse("Zm9yIG5ldyByZWNvcmRzLCB0aGlydHktdHdvIGJ5dGVz\nYSBmb3JtZXIga2V5LCB0aGlydHktdHdvIGJ5dGVzIGxvbmc=").is_ok());
+/// assert_eq!(ChainKeys::parse("hunter2").unwrap_err(), KeysError::TooShort(1));
+/// ```
 #[derive(Clone)]
-pub(crate) struct ChainKeys(Vec<ChainKey>);
+pub struct ChainKeys(Vec<ChainKey>);
 
 /// A key of the chain, derived from a secret with HKDF-SHA256.
 #[derive(Clone)]
 pub(super) struct ChainKey(Hmac<Sha256>);
 
-/// The end of the chain: the sequence number and the MAC of a record. The default is before the first record.
+/// The end of the chain: the sequence number and the MAC of a record. The default is before the first record. Its text is `SEQ:MAC`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Head {
-    pub(crate) seq: u64,
-    pub(crate) mac: RecordMac,
+pub struct Head {
+    /// The sequence number of the record.
+    pub seq: u64,
+    /// The MAC of the record.
+    pub mac: [u8; 32],
 }
 
 /// A line of the chain.
@@ -65,20 +76,20 @@ impl ChainKeys {
     ///
     /// # Errors
     /// Fails when there is none, one is too short, or there are too many. The message contains no part of a secret.
-    pub(crate) fn parse(text: &str) -> anyhow::Result<Self> {
+    pub fn parse(text: &str) -> Result<Self, KeysError> {
         let lines = text.lines().map(str::trim).enumerate().filter(|(_, line)| !line.is_empty());
         let keys = lines.map(|(number, line)| {
-            ensure!(
-                line.len() >= MIN_SECRET,
-                "line {} has fewer than {MIN_SECRET} characters; generate a key with `openssl rand -base64 32`",
-                number + 1
-            );
-            ChainKey::derive(line.as_bytes())
+            if line.len() < MIN_SECRET {
+                return Err(KeysError::TooShort(number + 1));
+            }
+            ChainKey::derive(line.as_bytes()).ok_or(KeysError::Underivable)
         });
-        let keys = keys.collect::<anyhow::Result<Vec<_>>>()?;
-        ensure!(!keys.is_empty(), "there is no key; generate one with `openssl rand -base64 32`");
-        ensure!(keys.len() <= MAX_KEYS, "there are more than {MAX_KEYS} keys");
-        Ok(Self(keys))
+        let keys = keys.collect::<Result<Vec<_>, _>>()?;
+        match keys.len() {
+            0 => Err(KeysError::Empty),
+            1..=MAX_KEYS => Ok(Self(keys)),
+            _ => Err(KeysError::TooMany),
+        }
     }
 
     /// Returns the key of new records.
@@ -98,13 +109,10 @@ impl fmt::Debug for ChainKeys {
 }
 
 impl ChainKey {
-    fn derive(secret: &[u8]) -> anyhow::Result<Self> {
+    fn derive(secret: &[u8]) -> Option<Self> {
         let mut key = Zeroizing::new([0; 32]);
-        Hkdf::<Sha256>::new(Some(SALT), secret)
-            .expand(PURPOSE, &mut *key)
-            .ok()
-            .context("the key cannot be derived from its secret")?;
-        Ok(Self(Hmac::new_from_slice(&*key).ok().context("the key cannot be used")?))
+        Hkdf::<Sha256>::new(Some(SALT), secret).expand(PURPOSE, &mut *key).ok()?;
+        Hmac::new_from_slice(&*key).ok().map(Self)
     }
 
     /// Returns the MAC of a record.
@@ -188,14 +196,14 @@ impl fmt::Display for Head {
 }
 
 impl FromStr for Head {
-    type Err = &'static str;
+    type Err = HeadError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let parse = || {
             let (seq, mac) = text.split_once(':')?;
             Some(Self { seq: seq.parse().ok()?, mac: decode_mac(mac.as_bytes())? })
         };
-        parse().ok_or("expected SEQ:MAC, the value of `audit.head` in the log")
+        parse().ok_or(HeadError)
     }
 }
 

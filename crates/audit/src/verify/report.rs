@@ -4,66 +4,70 @@ use std::path::PathBuf;
 
 use serde::{Serialize, Serializer};
 
-use crate::audit::chain::Head;
+use crate::chain::Head;
 
 /// What files contain, and the first break of the chain.
 ///
 /// `portcullis audit verify --json` prints it with these names, and with `ok`. The names of fields and codes are part of the
 /// contract with users (`docs/use/audit.md`): none is renamed or removed.
 #[derive(Debug, Default, Serialize)]
-pub(crate) struct Report {
+#[non_exhaustive]
+pub struct Report {
     /// The number of records that were verified.
-    pub(crate) records: u64,
+    pub records: u64,
     /// The number of records that were lost because the queue was full.
-    pub(crate) lost: u64,
+    pub lost: u64,
     /// The number of lines that are incomplete after a crash or a full disk, and recorded as such.
-    pub(crate) torn: u64,
+    pub torn: u64,
     /// The number of chains. The first one can begin in a file that was not given.
-    pub(crate) chains: u64,
+    pub chains: u64,
     /// The first verified record.
-    pub(crate) first: Option<Verified>,
+    pub first: Option<Verified>,
     /// The last verified record.
-    pub(crate) last: Option<Verified>,
+    pub last: Option<Verified>,
     /// Whether the last record is the regular end of a process.
-    pub(crate) is_stopped: bool,
+    pub is_stopped: bool,
     /// Whether the last file ends within a line.
-    pub(crate) ends_within_line: bool,
+    pub ends_within_line: bool,
     /// The files in the order of their records.
-    pub(crate) files: Vec<PathBuf>,
+    pub files: Vec<PathBuf>,
     /// The first break. `None` if the chain is intact.
     #[serde(rename = "break")]
-    pub(crate) first_break: Option<Break>,
+    pub first_break: Option<Break>,
 }
 
 /// A verified record.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Verified {
+#[non_exhaustive]
+pub struct Verified {
     /// The sequence number.
-    pub(crate) seq: u64,
+    pub seq: u64,
     /// `SEQ:MAC`, as in the log.
     #[serde(serialize_with = "as_text")]
-    pub(crate) head: Head,
+    pub head: Head,
     /// When the record was written, as text of the record (RFC 3339).
-    pub(crate) timestamp: String,
+    pub timestamp: String,
 }
 
 /// The place where a chain is broken, and the cause.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Break {
+#[non_exhaustive]
+pub struct Break {
     /// The cause for programs.
-    pub(crate) code: BreakCode,
+    pub code: BreakCode,
     /// The cause for people, with the records that it concerns. It is not escaped.
-    pub(crate) message: String,
+    pub message: String,
     /// The file with the first record or line that does not fit. `None` if the break is in no file.
-    pub(crate) file: Option<PathBuf>,
+    pub file: Option<PathBuf>,
     /// The number of the line, from 1. `None` if the break is in no file.
-    pub(crate) line: Option<u64>,
+    pub line: Option<u64>,
 }
 
 /// Why a chain is broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum BreakCode {
+#[non_exhaustive]
+pub enum BreakCode {
     /// A record was altered, or written with another key.
     Altered,
     /// There are no records.
@@ -94,7 +98,7 @@ mod tests {
 
     use super::*;
 
-    const GUIDE: &str = include_str!("../../../../../docs/use/audit.md");
+    const GUIDE: &str = include_str!("../../../../docs/use/audit.md");
 
     /// J4: the guide names every field and every code of the JSON.
     #[test]

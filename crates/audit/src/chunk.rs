@@ -1,6 +1,6 @@
 //! The chunk of the chain that is being written.
 
-use super::chain::{Chain, Head};
+use crate::chain::{Chain, Head};
 
 /// The size in bytes after which no further record is added to a chunk.
 const FULL: u64 = 64 << 10;

@@ -1,28 +1,4 @@
-//! The audit trail: JSON lines for decisions, sessions, ended event streams, requests of administrators, and usage.
-//!
-//! Requests never wait for it. Records are queued in bounded memory, and a thread writes them. When the queue is full, records
-//! are lost and counted. The count is written as a record as soon as the sink accepts more.
-
-mod administration;
-mod chain;
-mod chunk;
-mod key;
-mod record;
-mod rotation;
-mod settings;
-mod sink;
-mod state;
-mod tail;
-mod usage;
-mod verify;
-mod writer;
-
-pub(crate) use administration::{AdminAction, AdminPeer};
-pub(crate) use chain::{ChainKeys, Head};
-pub(crate) use rotation::Rotation;
-pub(crate) use settings::AuditSettings;
-pub(crate) use sink::{check_chain, dry_run};
-pub(crate) use verify::{Break, Report, verify};
+//! The running trail, and the handles that add records and reopen its file.
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -30,7 +6,6 @@ use std::{
     time::Duration,
 };
 
-use anyhow::Context as _;
 use portcullis_endpoint::EndedStream;
 use portcullis_guard::{Decision, DecisionSink};
 use portcullis_metadata::Clock;
@@ -41,64 +16,74 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-use crate::config::WithoutChain;
-use key::UsageKey;
-use sink::Target;
-use state::State;
-use usage::Counts;
-use writer::Writer;
+use crate::{
+    administration::{self, AdminAction},
+    chain::ChainKeys,
+    error::{ChainError, StartError},
+    key::UsageKey,
+    record,
+    settings::{AuditSettings, WithoutChain},
+    sink::{Target, check_chain},
+    state::State,
+    usage::Counts,
+    writer::Writer,
+};
 
 /// How often a caller that waits for the queue checks it.
 const DRAIN_POLL: Duration = Duration::from_millis(5);
 
 /// Adds records to the trail. Every worker has a clone.
+///
+/// It never waits: when the queue is full, records are lost and counted, and their number is recorded at their place. As a
+/// [`DecisionSink`], it records each decision and counts it for the usage records.
 #[derive(Clone)]
-pub(crate) struct Audit(Arc<State>);
+pub struct Audit(Arc<State>);
 
-/// Reopens the file of the trail.
-pub(crate) struct AuditReopener {
+/// Reopens the file of the trail, after another program has renamed it.
+pub struct AuditReopener {
     audit: Audit,
     writer: Thread,
 }
 
 impl AuditReopener {
     /// Reopens the file, for rotation.
-    pub(crate) fn reopen(&self) {
+    pub fn reopen(&self) {
         self.audit.0.reopen.store(true, Ordering::Release);
         self.writer.unpark();
     }
 }
 
-/// The running trail.
-pub(crate) struct AuditTrail {
+/// The running trail: a thread that writes the records. [`finish`](Self::finish) ends it.
+pub struct AuditTrail {
     audit: Audit,
     writer: Thread,
     done: oneshot::Receiver<()>,
+    chain_error: Option<ChainError>,
 }
 
 impl AuditTrail {
-    /// Opens the sink and starts the thread that writes to it. Records come from `workers` threads and the control runtime.
+    /// Opens the sink and starts the thread that writes to it. Records come from `workers` threads, and few from others.
     /// They are chained with the first of `keys`; without, they are not chained.
     ///
+    /// A worker that calls [`use_slot_of_worker`](portcullis_telemetry::log_queue::use_slot_of_worker) has a part of the queue of its
+    /// own. All other threads share one.
+    ///
     /// # Errors
-    /// Fails when the sink cannot be opened, its chain cannot be continued and nothing else is configured, or the thread cannot be
-    /// created.
-    pub(crate) fn start(
+    /// Fails when the sink cannot be opened, its chain cannot be continued and the settings do not permit a new one, or the thread
+    /// cannot be created.
+    pub fn start(
         settings: &AuditSettings,
         keys: Option<&ChainKeys>,
         workers: usize,
         clock: Arc<dyn Clock>,
-    ) -> anyhow::Result<Self> {
+    ) -> Result<Self, StartError> {
         let key = keys.and_then(ChainKeys::current).cloned();
-        if key.is_some()
-            && let Err(error) = check_chain(&settings.target)
-        {
-            if settings.without_chain == WithoutChain::Refuse {
-                return Err(error);
-            }
-            tracing::warn!("a new chain of audit records begins: {error:#}");
-        }
-        let opened = Target::open(&settings.target, settings.rotation).context("audit.target")?;
+        let chain_error = key.as_ref().and_then(|_| check_chain(&settings.target).err());
+        let chain_error = match (chain_error, settings.without_chain) {
+            (Some(error), WithoutChain::Refuse) => return Err(error.into()),
+            (error, _) => error,
+        };
+        let opened = Target::open(&settings.target, settings.rotation)?;
         let audit = Audit::new(settings, workers, clock);
         let writer = Writer::new(Arc::clone(&audit.0), opened, key, settings.usage_interval);
         let (ended, done) = oneshot::channel();
@@ -106,27 +91,33 @@ impl AuditTrail {
             writer.run();
             // The receiver is gone once the shutdown timeout is over.
             let _ = ended.send(());
-        })?;
-        Ok(Self { audit, writer: running.thread().clone(), done })
+        });
+        let writer = running.map_err(StartError::Thread)?.thread().clone();
+        Ok(Self { audit, writer, done, chain_error })
+    }
+
+    /// Returns why the former chain could not be continued, if a new one began for that reason ([`WithoutChain::Write`]).
+    pub fn chain_error(&self) -> Option<&ChainError> {
+        self.chain_error.as_ref()
     }
 
     /// Returns the handle that adds records.
-    pub(crate) fn audit(&self) -> &Audit {
+    pub fn audit(&self) -> &Audit {
         &self.audit
     }
 
     /// Returns the handle that reopens the file.
-    pub(crate) fn reopener(&self) -> AuditReopener {
+    pub fn reopener(&self) -> AuditReopener {
         AuditReopener { audit: self.audit.clone(), writer: self.writer.clone() }
     }
 
     /// Returns whether the queue of the calling thread has at most half of its capacity left.
-    pub(crate) fn is_half_full(&self) -> bool {
+    pub fn is_half_full(&self) -> bool {
         self.audit.0.queue.is_half_full()
     }
 
     /// Waits until the writer has taken all queued records, or until `deadline`.
-    pub(crate) async fn drained(&self, deadline: Instant) {
+    pub async fn drained(&self, deadline: Instant) {
         while self.audit.0.queue.unwritten() > 0 && Instant::now() < deadline {
             self.writer.unpark();
             sleep(DRAIN_POLL).await;
@@ -134,7 +125,7 @@ impl AuditTrail {
     }
 
     /// Waits for at most `within` until everything is written, and logs how many records were written and lost.
-    pub(crate) async fn finish(self, within: Duration) {
+    pub async fn finish(self, within: Duration) {
         let audit = self.audit.clone();
         let is_complete = self.completed(within).await;
         let (records, lost) = (audit.written(), audit.lost());
@@ -166,27 +157,27 @@ impl Audit {
     }
 
     /// Records the start of a session.
-    pub(crate) fn session_opened(&self, session: &Session) {
+    pub fn session_opened(&self, session: &Session) {
         self.push(|out| record::session_opened(out, self.0.clock.now(), session));
     }
 
     /// Records the end of a session.
-    pub(crate) fn session_ended(&self, session: &Session, reason: EndReason) {
+    pub fn session_ended(&self, session: &Session, reason: EndReason) {
         self.push(|out| record::session_ended(out, self.0.clock.now(), session, reason));
     }
 
     /// Records that ends of sessions could not be recorded outside the process.
-    pub(crate) fn ends_not_recorded(&self, ends: usize) {
+    pub fn ends_not_recorded(&self, ends: usize) {
         self.push(|out| record::ends_not_recorded(out, self.0.clock.now(), ends));
     }
 
     /// Records that the authorization of an event stream has ended.
-    pub(crate) fn stream_ended(&self, stream: &EndedStream<'_>) {
+    pub fn stream_ended(&self, stream: &EndedStream<'_>) {
         self.push(|out| record::stream_ended(out, stream));
     }
 
     /// Records a request to the listener for administrators.
-    pub(crate) fn administered(&self, action: &AdminAction<'_>) {
+    pub fn administered(&self, action: &AdminAction<'_>) {
         self.push(|out| administration::administered(out, self.0.clock.now(), action));
     }
 
@@ -198,12 +189,12 @@ impl Audit {
     }
 
     /// Returns the number of written records.
-    pub(crate) fn written(&self) -> u64 {
+    pub fn written(&self) -> u64 {
         self.0.written.load(Ordering::Acquire)
     }
 
     /// Returns the number of records that were lost because the queue was full.
-    pub(crate) fn lost(&self) -> u64 {
+    pub fn lost(&self) -> u64 {
         self.0.lost.load(Ordering::Acquire)
     }
 }
