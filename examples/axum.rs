@@ -5,8 +5,8 @@
 
 use std::error::Error;
 
-use axum::{Extension, Router, http::Method, routing::get};
-use portcullis_guard::{Caller, Guard, Verifier};
+use axum::{Router, http::Method, routing::get};
+use portcullis_guard::{Caller, GuardLayer, Verifier};
 use tokio::net::TcpListener;
 
 #[tokio::main]
@@ -19,7 +19,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 /// The API, known as `resource`, for tokens of `issuer`.
 pub(crate) fn app(resource: &str, issuer: &str) -> Result<Router, Box<dyn Error>> {
     let verifier = Verifier::builder(resource).issuer(issuer).build()?;
-    let guard = Guard::builder(verifier)
+    let guard = GuardLayer::builder(verifier)
         .required_scopes("reports:read")
         .route([Method::POST], "/reports/**", "reports:write")
         .public_path("/healthz")
@@ -28,6 +28,6 @@ pub(crate) fn app(resource: &str, issuer: &str) -> Result<Router, Box<dyn Error>
     Ok(app.layer(guard))
 }
 
-async fn whoami(Extension(caller): Extension<Caller>) -> String {
-    caller.principal().and_then(|principal| principal.subject()).unwrap_or("unknown").to_owned()
+async fn whoami(caller: Caller) -> String {
+    caller.subject().unwrap_or("unknown").to_owned()
 }

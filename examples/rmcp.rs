@@ -30,6 +30,6 @@ struct Tools;
 impl Tools {
     #[tool(description = "Who the guard says you are")]
     fn whoami(&self, Extension(parts): Extension<Parts>) -> String {
-        parts.extensions.get::<Caller>().and_then(|caller| caller.principal()?.subject()).unwrap_or("unknown").into()
+        parts.extensions.get::<Caller>().and_then(Caller::subject).unwrap_or("unknown").into()
     }
 }

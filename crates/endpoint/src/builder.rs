@@ -103,7 +103,9 @@ impl EndpointBuilder {
         let clock = clock.unwrap_or_else(|| Arc::new(portcullis_metadata::SystemClock::new()));
         let sessions = match self.sessions {
             Some(sessions) => sessions,
-            None => SessionStore::new(SessionSettings::new(SessionKey::random()?), Arc::clone(&clock), Arc::new(())),
+            None => {
+                SessionStore::builder(SessionSettings::new(SessionKey::random()?)).clock(Arc::clone(&clock)).build()
+            }
         };
         let mut settings = EndpointSettings::new(Arc::clone(guard.resource()), sessions);
         settings.required_scopes = required_scopes.unwrap_or_default();
@@ -217,7 +219,7 @@ mod tests {
         let clock = ManualClock::new();
         let store = || {
             let settings = SessionSettings::new(SessionKey::random().unwrap());
-            let store = SessionStore::new(settings, Arc::new(clock.clone()), Arc::new(()));
+            let store = SessionStore::builder(settings).clock(Arc::new(clock.clone())).build();
             let target = SessionTarget::new(ResourceUri::parse(RESOURCE).unwrap(), "");
             let reservation = store.reserve(&target, Owner::Anonymous, &Scopes::empty()).unwrap();
             drop(reservation.open(Box::default(), None).unwrap());

@@ -70,7 +70,7 @@ async fn test_stack() -> TestStack {
     let resource = ProtectedResource::new(guard).unwrap();
 
     let sessions = SessionSettings::new(SessionKey::random().unwrap());
-    let sessions = SessionStore::new(sessions, clock.clone(), Arc::new(()));
+    let sessions = SessionStore::builder(sessions).clock(clock.clone()).build();
     let endpoint = EndpointLayer::new(EndpointSettings::new(resource.clone(), sessions)).unwrap();
 
     let url = Url::parse(&format!("http://{}/mcp", listener.local_addr().unwrap())).unwrap();

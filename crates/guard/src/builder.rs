@@ -19,6 +19,13 @@ use crate::{
 };
 
 impl Guard<()> {
+    /// As [`GuardLayer::builder`].
+    pub fn builder(verifier: Arc<Verifier>) -> GuardBuilder {
+        GuardLayer::builder(verifier)
+    }
+}
+
+impl GuardLayer {
     /// Starts a builder for a guard that requires a token which `verifier` accepts. The verifier's resource is the
     /// protected resource.
     ///
@@ -37,7 +44,7 @@ impl Guard<()> {
     }
 }
 
-/// Builds a [`GuardLayer`]. [`Guard::builder`] creates it.
+/// Builds a [`GuardLayer`]. [`GuardLayer::builder`] creates it.
 ///
 /// Without further settings the guard behaves as in `portcullis serve`: every request needs a valid token, no scope is
 /// required, each principal may have [100 requests](ConcurrencyLimiter::DEFAULT_REQUESTS) and as many event streams in

@@ -21,7 +21,7 @@ use crate::{
 /// The sender of an admitted request: a request extension that only the guard creates.
 ///
 /// Its presence proves that the guard checked the request. It does not reveal the token. Clones share what is
-/// [recorded](Self::record_operation) through them.
+/// [recorded](Self::record_operation) through them. With the feature `axum`, it is an extractor.
 ///
 /// ```
 /// use http::Request;
@@ -32,8 +32,7 @@ use crate::{
 ///         return "not behind a guard".to_owned();
 ///     };
 ///     caller.record_operation(Operation::new("reports/list", None));
-///     let subject = caller.principal().and_then(|principal| principal.subject());
-///     format!("hello {}", subject.unwrap_or("unknown"))
+///     format!("hello {}", caller.subject().unwrap_or("unknown"))
 /// }
 /// ```
 #[derive(Clone, Debug)]
@@ -115,6 +114,12 @@ impl Caller {
     /// path is [public](crate::GuardSettings::public_paths).
     pub fn principal(&self) -> Option<&Principal> {
         self.verified().map(VerifiedToken::principal)
+    }
+
+    /// Returns the subject of the token, as its issuer names it. `None` if there is no [principal](Self::principal), or if it has no
+    /// subject, as a client that acts for itself can have none. Another issuer can give the same subject to someone else.
+    pub fn subject(&self) -> Option<&str> {
+        self.principal().and_then(Principal::subject)
     }
 
     /// Returns the evidence that the token was verified. `None` if there is no [principal](Self::principal).

@@ -22,7 +22,7 @@ use self::{
 pub use self::{body::GuardBody, future::GuardFuture};
 use crate::{authenticate, resource::ProtectedResource};
 
-/// Puts a service behind a [`ProtectedResource`]. [`Guard::builder`] builds it.
+/// Puts a service behind a [`ProtectedResource`]. [`builder`](Self::builder) builds it.
 ///
 /// The [crate documentation](crate) has an example with a denied and an allowed request, and the order of the checks.
 /// Clones, and all services that a layer creates, share the resource with its limits and its verifier.

@@ -1,12 +1,12 @@
 //! A tower layer that turns any HTTP service into an OAuth 2.1 protected resource (RFC 6750, RFC 9728).
 //!
-//! [`Guard::builder`] builds a [`GuardLayer`] for a `tower` service of `http::Request` with any body, such as an axum
+//! [`GuardLayer::builder`] builds a layer for a `tower` service of `http::Request` with any body, such as an axum
 //! router. The guard does not read bodies and does not depend on a protocol above HTTP.
 //!
 //! # Example
 //!
 //! ```
-//! use portcullis_guard::{Caller, Guard, Verifier};
+//! use portcullis_guard::{Caller, GuardLayer, Verifier};
 //! # use std::{convert::Infallible, sync::Arc};
 //! # use http::{Request, Response, StatusCode};
 //! # use portcullis_testkit::{ScriptedFetch, TestIssuer};
@@ -20,11 +20,10 @@
 //! # keys.publish(&issuer);
 //! let verifier = Verifier::builder("https://api.example.com/").issuer("https://auth.example.com");
 //! # let verifier = verifier.fetch(Arc::new(keys)); // The keys come from a test issuer here, otherwise over HTTP.
-//! let guard = Guard::builder(verifier.build()?).required_scopes("read").public_path("/healthz").build()?;
+//! let guard = GuardLayer::builder(verifier.build()?).required_scopes("read").public_path("/healthz").build()?;
 //!
 //! let service = guard.layer(service_fn(async |request: Request<String>| {
-//!     let principal = request.extensions().get::<Caller>().and_then(Caller::principal);
-//!     let name = principal.and_then(|principal| principal.subject()).unwrap_or("unknown");
+//!     let name = request.extensions().get::<Caller>().and_then(Caller::subject).unwrap_or("unknown");
 //!     Ok::<_, Infallible>(Response::new(format!("hello {name}")))
 //! }));
 //!
@@ -76,6 +75,8 @@
 
 mod authenticate;
 mod authorize;
+#[cfg(feature = "axum")]
+mod axum;
 mod builder;
 mod caller;
 mod client_address;
@@ -97,6 +98,8 @@ pub use authorize::{
     ClaimDenial, ClaimDenials, ClaimRule, ClaimRuleError, ClaimTest, PathGlob, PathGlobError, RouteRule, ScopeEnforcer,
     ScopeImplications,
 };
+#[cfg(feature = "axum")]
+pub use axum::NotGuarded;
 pub use builder::{GuardBuilder, GuardBuilderError};
 pub use caller::{Caller, ContinuedRequest, RejectionCode};
 pub use client_address::{Peer, ProxyHeader, TrustedProxies, TrustedProxyError};
@@ -116,7 +119,7 @@ pub use superseded_request::SupersededRequest;
 pub use trace::{ClientTrace, TraceContext, TraceParent, TraceSettings};
 
 /// Runs the examples of the README.
-#[cfg(doctest)]
+#[cfg(all(doctest, feature = "axum"))]
 #[doc = include_str!("../README.md")]
 pub struct Readme;
 

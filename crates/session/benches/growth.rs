@@ -111,7 +111,7 @@ impl Bench {
         let mut settings = SessionSettings::new(SessionKey::random().expect("random bytes"));
         settings.max_total = sessions;
         let clock = Arc::new(SystemClock::new());
-        let store = SessionStore::new(settings.clone(), clock.clone(), Arc::new(()));
+        let store = SessionStore::builder(settings.clone()).clock(clock.clone()).build();
         let resource = ResourceUri::parse("https://mcp.example.com/mcp").expect("a resource");
         let target = SessionTarget::new(resource, "http://127.0.0.1:8000/mcp");
         let scopes = Scopes::parse("mcp:tools").expect("scopes");
@@ -180,7 +180,7 @@ impl Bench {
 
     /// Returns the store of another process with the key.
     fn replica(&self) -> SessionStore {
-        SessionStore::new(self.settings.clone(), self.clock.clone(), Arc::new(()))
+        SessionStore::builder(self.settings.clone()).clock(self.clock.clone()).build()
     }
 
     /// Returns the time of the first use of a session at a replica, successful or not.

@@ -25,4 +25,7 @@ pub use peer_sessions::AnnouncedSession;
 pub use scope::{EndScope, ScopeId, SessionTarget};
 pub use session::{LogHash, Session};
 pub use settings::SessionSettings;
-pub use store::{CapacityPermit, EndRecord, EndedScope, InUse, ListedSession, Reservation, SessionPage, SessionStore};
+pub use store::{
+    CapacityPermit, EndRecord, EndedScope, InUse, ListedSession, Reservation, SessionPage, SessionStore,
+    SessionStoreBuilder,
+};

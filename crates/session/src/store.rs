@@ -2,6 +2,7 @@
 
 mod adoption;
 mod announcing;
+mod builder;
 mod capacity;
 mod confirming;
 mod ending;
@@ -27,14 +28,15 @@ use arc_swap::ArcSwap;
 use dashmap::DashMap;
 use portcullis_metadata::{Clock, Scopes};
 
-use self::{capacity::Capacity, opened_sessions::OpenedSessions};
 pub use self::{
+    builder::SessionStoreBuilder,
     confirming::EndRecord,
     ending::EndedScope,
     in_use::InUse,
     listing::{ListedSession, SessionPage},
     reservation::{CapacityPermit, Reservation},
 };
+use self::{capacity::Capacity, opened_sessions::OpenedSessions};
 use crate::{
     ends::{Ends, EndsLimits},
     error::ReservationError,
@@ -113,22 +115,12 @@ impl SessionStore {
     /// limit. Otherwise none of them would ever expire.
     pub const MAX_AHEAD: Duration = Self::MAX_CLOCK_DIFFERENCE.saturating_mul(2).saturating_add(Duration::from_secs(1));
 
-    /// Returns an empty store that keeps nothing outside the process.
-    pub fn new(settings: SessionSettings, clock: Arc<dyn Clock>, observer: Arc<dyn SessionObserver>) -> Self {
-        Self::with_journal(settings, clock, observer, Arc::new(()))
+    /// Starts a builder. Without further settings, the store uses the system's clock, and keeps nothing outside the process.
+    pub fn builder(settings: SessionSettings) -> SessionStoreBuilder {
+        SessionStoreBuilder::new(settings)
     }
 
-    /// Returns an empty store that records ends and last uses in a journal.
-    pub fn with_journal(
-        settings: SessionSettings,
-        clock: Arc<dyn Clock>,
-        observer: Arc<dyn SessionObserver>,
-        journal: Arc<dyn SessionJournal>,
-    ) -> Self {
-        Self::with_limits(settings, clock, observer, journal, EndsLimits::DEFAULT)
-    }
-
-    fn with_limits(
+    fn new(
         settings: SessionSettings,
         clock: Arc<dyn Clock>,
         observer: Arc<dyn SessionObserver>,

@@ -127,8 +127,10 @@ impl Fixture {
         change_guard(&mut guard);
         let mut session_settings = SessionSettings::new(SessionKey::new(0, &[7; 32]));
         session_settings.max_per_owner = 2;
-        let sessions =
-            SessionStore::new(session_settings, Arc::new(clock.clone()), Arc::clone(&log) as Arc<dyn SessionObserver>);
+        let sessions = SessionStore::builder(session_settings)
+            .clock(Arc::new(clock.clone()))
+            .observer(Arc::clone(&log) as Arc<dyn SessionObserver>)
+            .build();
         let mut settings = EndpointSettings::new(ProtectedResource::new(guard).unwrap(), sessions.clone());
         settings.required_scopes = required;
         let token = required_scopes.map(|scopes| test_issuer.token().scope(scopes).sign());

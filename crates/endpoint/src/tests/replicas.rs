@@ -51,8 +51,11 @@ fn process(max_total: usize) -> (Fixture, Arc<Slow>) {
     let mut settings = SessionSettings::new(SessionKey::new(0, &[7; 32]));
     settings.max_total = max_total;
     let observer = Arc::clone(&fixture.log) as Arc<dyn SessionObserver>;
-    fixture.sessions =
-        SessionStore::with_journal(settings, Arc::new(fixture.clock.clone()), observer, Arc::clone(&journal) as _);
+    fixture.sessions = SessionStore::builder(settings)
+        .clock(Arc::new(fixture.clock.clone()))
+        .observer(observer)
+        .journal(Arc::clone(&journal) as _)
+        .build();
     fixture.settings.sessions = fixture.sessions.clone();
     (fixture, journal)
 }

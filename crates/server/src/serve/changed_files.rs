@@ -117,9 +117,7 @@ impl KeyFiles {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, sync::Arc};
-
-    use portcullis_metadata::SystemClock;
+    use std::fs;
 
     use super::*;
     use crate::config::from_text;
@@ -136,7 +134,7 @@ mod tests {
         );
         let plan = Plan::new(&from_text(&text).unwrap()).unwrap();
         fs::write(file.path(), "b".repeat(64)).unwrap();
-        let store = SessionStore::new(plan.session.settings.clone(), Arc::new(SystemClock::new()), Arc::new(()));
+        let store = SessionStore::builder(plan.session.settings.clone()).build();
         let mut files = ChangedFiles::new(&plan, None, store);
         let differs = |files: &ChangedFiles| {
             let keys = files.keys.as_ref().unwrap();

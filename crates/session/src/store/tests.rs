@@ -105,7 +105,7 @@ fn fixture_with(change: impl FnOnce(&mut SessionSettings)) -> Fixture {
     change(&mut settings);
     let clock = Arc::new(ManualClock::default());
     let ended = Arc::new(EndedSessions::default());
-    let store = SessionStore::new(settings, clock.clone(), ended.clone());
+    let store = SessionStore::builder(settings).clock(clock.clone()).observer(ended.clone()).build();
     Fixture { store, clock, ended, target: target() }
 }
 

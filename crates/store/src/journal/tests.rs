@@ -138,7 +138,7 @@ async fn a_store_continues_after_a_restart() {
         let directory = StateDirectory::open(parent.path()).unwrap();
         let settings = SessionSettings::new(directory.session_keys().unwrap());
         let (journal, recovered) = FileJournal::open(directory, RETENTION, Arc::clone(&clock) as _, None).unwrap();
-        let store = SessionStore::with_journal(settings, Arc::clone(&clock) as _, Arc::new(()), Arc::new(journal));
+        let store = SessionStore::builder(settings).clock(Arc::clone(&clock) as _).journal(Arc::new(journal)).build();
         recovered.import_into(&store);
         store
     };

@@ -54,7 +54,7 @@ impl Replica {
         let redis = RedisSettings::new(format!("redis://{user}@127.0.0.1:{}", redis.port), "test", retention);
         let clock = Arc::new(SystemClock::new());
         let journal = Arc::new(RedisJournal::new(&redis, clock.clone()).unwrap());
-        let sessions = SessionStore::with_journal(settings, clock, Arc::new(()), Arc::clone(&journal) as _);
+        let sessions = SessionStore::builder(settings).clock(clock).journal(Arc::clone(&journal) as _).build();
         let received = Arc::<ReceivedRevocations>::default();
         let task = tokio::spawn(journal.run(sessions.clone(), Arc::new(()), received.clone()));
         Self { sessions, received, journal, task }

@@ -61,7 +61,7 @@ impl Fixture {
             .with_clock(SystemClock::new());
         let resource = ResourceUri::parse(RESOURCE).expect("a resource");
         let settings = SessionSettings::new(SessionKey::random().expect("random bytes"));
-        let store = SessionStore::new(settings, clock, Arc::new(()));
+        let store = SessionStore::builder(settings).clock(clock).build();
         let target = SessionTarget::from(resource.clone());
         let callers = (0..CALLERS).map(|number| Caller::new(number, &test_issuer, &store, &target)).collect();
         let mut rule = MessageRule::for_method(NameGlob::parse("tools/call").expect("a pattern"));

@@ -121,7 +121,8 @@ impl KeptSessions {
             (None, None) => Arc::new(()),
         };
         let earlier = self.ends_earlier.then(|| end_of_earlier(&*clock));
-        let sessions = SessionStore::with_journal(self.settings.clone(), clock, observer, journal);
+        let sessions =
+            SessionStore::builder(self.settings.clone()).clock(clock).observer(observer).journal(journal).build();
         earlier.iter().for_each(|end| sessions.import(end));
         std::mem::take(&mut self.recovered).import_into(&sessions);
         sessions

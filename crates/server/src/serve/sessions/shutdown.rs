@@ -95,7 +95,7 @@ mod tests {
         let audit = audit.map(|trail| trail.audit().clone());
         let events = SessionEvents { upstream_ends, audit, metrics: None };
         let settings = SessionSettings::new(SessionKey::random().unwrap());
-        let store = SessionStore::new(settings, Arc::new(SystemClock::new()), Arc::new(events));
+        let store = SessionStore::builder(settings).observer(Arc::new(events)).build();
         let resource = ResourceUri::parse("https://mcp.example.com/mcp").unwrap().into();
         for _ in 0..COUNT {
             let reservation = store.reserve(&resource, Owner::Anonymous, &Scopes::empty()).unwrap();

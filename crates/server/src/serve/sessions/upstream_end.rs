@@ -170,7 +170,8 @@ mod tests {
         let (upstream_ends, mut ender) = UpstreamEndQueue::new();
         let events = SessionEvents { upstream_ends: upstream_ends.clone(), audit: None, metrics: None };
         let settings = SessionSettings::new(SessionKey::new(0, &[7; 32]));
-        let store = SessionStore::new(settings, Arc::new(ManualClock::new()), Arc::new(events));
+        let store =
+            SessionStore::builder(settings).clock(Arc::new(ManualClock::new())).observer(Arc::new(events)).build();
         let target: SessionTarget = ResourceUri::parse("http://127.0.0.1/mcp").unwrap().into();
         if is_known {
             let upstream = SessionUpstream::for_tests("mcp-session-id");

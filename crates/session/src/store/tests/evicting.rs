@@ -155,7 +155,8 @@ fn a_session_is_refused_when_no_place_is_left() {
 
     let mut settings = SessionSettings::new(SessionKey::random().unwrap());
     settings.max_per_owner = 1;
-    let store = SessionStore::new(settings, Arc::new(ManualClock::default()), Arc::new(Opened));
+    let store =
+        SessionStore::builder(settings).clock(Arc::new(ManualClock::default())).observer(Arc::new(Opened)).build();
     let target = target();
     let scopes = Scopes::empty();
     let reserve = || store.reserve(&target, ALICE, &scopes);

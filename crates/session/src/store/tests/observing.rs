@@ -20,7 +20,8 @@ fn openings_are_heard() {
 
     let openings = Arc::new(Openings(Mutex::default()));
     let settings = SessionSettings::new(SessionKey::random().unwrap());
-    let store = SessionStore::new(settings, Arc::new(ManualClock::default()), openings.clone());
+    let store =
+        SessionStore::builder(settings).clock(Arc::new(ManualClock::default())).observer(openings.clone()).build();
     let target = target();
     let hers = store.reserve(&target, ALICE, &Scopes::empty()).unwrap().open(Box::default(), None).unwrap();
     let nobodys =
@@ -47,7 +48,8 @@ fn observer_is_called_outside_locks() {
     let observer = Arc::new(Reopens(Mutex::new(None), target.clone()));
     let mut settings = SessionSettings::new(SessionKey::random().unwrap());
     (settings.max_total, settings.max_per_owner) = (1, 1);
-    let store = SessionStore::new(settings, Arc::new(ManualClock::default()), observer.clone());
+    let store =
+        SessionStore::builder(settings).clock(Arc::new(ManualClock::default())).observer(observer.clone()).build();
     *observer.0.lock().unwrap() = Some(store.clone());
     let session = store.reserve(&target, ALICE, &Scopes::empty()).unwrap().open(Box::default(), None).unwrap();
     store.end(&session, EndReason::Deleted);
@@ -85,7 +87,7 @@ fn adopted_released_and_unsealed_sessions_are_reported() {
     let calls = Arc::<Calls>::default();
     let journal = Arc::new(Recorded { peer_delay: minute, ..Recorded::default() });
     let settings = SessionSettings::new(SessionKey::new(1, &[5; 32]));
-    let here = SessionStore::with_journal(settings, clock.clone(), calls.clone(), journal);
+    let here = SessionStore::builder(settings).clock(clock.clone()).observer(calls.clone()).journal(journal).build();
 
     let identifier = there.open();
     for _ in 0..2 {

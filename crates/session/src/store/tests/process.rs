@@ -72,7 +72,11 @@ pub(super) fn process_with(
     let ended = Arc::new(EndedSessions::default());
     let journal = Arc::new(Recorded { peer_delay, ..Recorded::default() });
     let limits = EndsLimits { per_owner: 3, ..EndsLimits::DEFAULT };
-    let store = SessionStore::with_limits(settings, clock.clone(), ended.clone(), journal.clone(), limits);
+    let store = SessionStore::builder(settings)
+        .clock(clock.clone())
+        .observer(ended.clone())
+        .journal(journal.clone())
+        .with_limits(limits);
     Process { fixture: Fixture { store, clock: clock.clone(), ended, target: target() }, journal }
 }
 

@@ -59,7 +59,7 @@ impl History {
         let journal =
             Arc::new(ReplicaJournal { shared: Arc::clone(&self.shared), is_complete: AtomicBool::new(false) });
         let limits = EndsLimits { per_owner: PER_OWNER, ..EndsLimits::DEFAULT };
-        let store = SessionStore::with_limits(settings, Arc::new(clock), Arc::new(()), journal.clone(), limits);
+        let store = SessionStore::builder(settings).clock(Arc::new(clock)).journal(journal.clone()).with_limits(limits);
         let replica = Replica { store, journal };
         if self.shared.is_up.load(Ordering::SeqCst) {
             replica.read(&self.shared);
