@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use super::text::write_escaped;
 
-/// JSON text, escaped for a terminal as [`escaped_json`](super::text::escaped_json) does. Only the white space between
+/// JSON text, escaped for a terminal as the results of other commands are. Only the white space between
 /// its tokens is changed.
 pub(super) struct RawJson<'a> {
     json: &'a str,

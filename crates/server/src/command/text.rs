@@ -67,7 +67,7 @@ pub(super) fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
 /// Writes JSON text to standard output on several lines, without another copy of it.
 ///
 /// # Errors
-/// As [`print`].
+/// As [`print()`].
 pub(super) fn print_raw_json(json: &RawValue) -> io::Result<()> {
     let mut output = io::BufWriter::with_capacity(64 * 1024, io::stdout().lock());
     let written = writeln!(output, "{}", RawJson::pretty(json)).and_then(|()| output.flush());

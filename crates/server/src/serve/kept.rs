@@ -22,7 +22,8 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
-    /// Keeps nothing, for a plan without a state directory and without an audit trail.
+    /// Keeps nothing, for the plan of the demo, without a state directory and without an audit trail.
+    #[cfg(feature = "dev")]
     pub(crate) fn in_memory(plan: &Plan) -> Self {
         Self { sessions: KeptSessions::in_memory(plan), audit: None }
     }

@@ -15,7 +15,7 @@ pub struct Family {
 
 macro_rules! families {
     ($($constant:ident $type:literal $name:literal [$labels:literal] $help:literal;)*) => {
-        $(#[doc = $help]
+        $(#[doc = concat!("`", $name, "`.")]
         pub const $constant: Family = Family { name: $name, metric_type: $type, labels: $labels, help: $help };)*
         /// All metrics, in the order in which they are written.
         pub const FAMILIES: &[Family] = &[$($constant),*];
