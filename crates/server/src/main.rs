@@ -16,11 +16,14 @@ use std::process::ExitCode;
 use clap::Parser as _;
 
 use cli::{Cli, Command};
+use serve::Program;
 
-/// A worker frees most allocations of a request before the next one. The system's allocator would need a tenth of a
-/// request's instructions for that.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: portcullis_allocator::Allocator = portcullis_allocator::Allocator;
+
+/// What the running server is told about this program.
+const PROGRAM: Program =
+    Program { version: env!("CARGO_PKG_VERSION"), return_freed_memory: portcullis_allocator::collect };
 
 fn main() -> ExitCode {
     let Cli { log_format, command } = Cli::parse();

@@ -21,6 +21,7 @@ mod memory;
 mod numbered_limits;
 mod observers;
 mod own_response;
+mod periodic;
 mod reload;
 mod revocations;
 mod router;
@@ -62,6 +63,15 @@ pub(crate) use signals::Signals;
 #[cfg(feature = "dev")]
 pub(crate) use signals::shutdown as shutdown_signal;
 
+/// The program that serves.
+#[derive(Clone, Copy)]
+pub(crate) struct Program {
+    /// Its version, which metrics tell.
+    pub(crate) version: &'static str,
+    /// Returns the memory that the calling thread has freed to the operating system. It is called on each thread from time to time.
+    pub(crate) return_freed_memory: fn(),
+}
+
 /// The bound listeners.
 pub(crate) struct Listeners {
     /// That of clients.
@@ -81,6 +91,7 @@ pub(crate) struct Listeners {
 /// # Errors
 /// Fails when the server cannot start, or the last access lines cannot be written.
 pub(crate) async fn serve(
+    program: Program,
     mut plan: Plan,
     source: Option<ConfigSource>,
     listeners: Listeners,
@@ -103,7 +114,7 @@ pub(crate) async fn serve(
     let observers = Observers {
         access: Arc::clone(&access),
         audit: audit.as_ref().map(|trail| trail.audit().clone()),
-        metrics: plan.admin.as_ref().map(|_| Metrics::new(env!("CARGO_PKG_VERSION"), plan.workers, &*clock)),
+        metrics: plan.admin.as_ref().map(|_| Metrics::new(program.version, plan.workers, &*clock)),
         traces: traces.as_ref().map(|export| export.traces().clone()),
     };
     let mut kept = sessions.share(plan.replicas.as_ref(), Arc::clone(&clock) as _)?;
@@ -129,6 +140,7 @@ pub(crate) async fn serve(
         reloader: Reloader::new(Arc::clone(&state), source, reopener, files, contents, max_connections),
         hangups,
         admin: admin.map(|(bound, plan)| AdminServer::new(bound, plan, Arc::clone(&state))).transpose()?,
+        return_freed_memory: program.return_freed_memory,
         records_last_uses: kept.journal().is_some() || process.replicas.is_some(),
     };
     let tasks = BackgroundTasks::start(&state, inputs);
@@ -137,7 +149,8 @@ pub(crate) async fn serve(
 
     // Workers: they serve what the accept loop passes to them.
     let draining = drain::begin_after(shutdown, Arc::clone(&state));
-    let WorkerPool { workers, end } = WorkerPool::start(&plan, &state, tls.as_ref(), draining.clone())?;
+    let WorkerPool { workers, end } =
+        WorkerPool::start(&plan, &state, tls.as_ref(), draining.clone(), program.return_freed_memory)?;
     tracing::info!(listen.address = %address, workers = plan.workers, "listening");
     accept::run(listener, workers, max_connections, draining).await;
 

@@ -40,7 +40,7 @@ pub(crate) fn run(arguments: &cli::Demo, format: LogFormat) -> anyhow::Result<()
         }));
         let kept = serve::Kept::in_memory(&plan);
         let listeners = serve::Listeners { clients: listener, admin: None };
-        serve::serve(plan, None, listeners, AccessLog::start(format)?, kept, signals).await?;
+        serve::serve(crate::PROGRAM, plan, None, listeners, AccessLog::start(format)?, kept, signals).await?;
         idp.abort();
         Ok(())
     })

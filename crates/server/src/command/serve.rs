@@ -42,7 +42,7 @@ pub(crate) fn run(arguments: &cli::Serve, format: LogFormat) -> anyhow::Result<(
     };
     let served = runtime.block_on(async {
         let listeners = Listeners { clients: listener, admin };
-        serve::serve(plan, Some(source), listeners, AccessLog::start(format)?, kept, signals).await
+        serve::serve(crate::PROGRAM, plan, Some(source), listeners, AccessLog::start(format)?, kept, signals).await
     });
     served.map_err(|error| match error.downcast::<Diagnostic>() {
         Ok(found) => ConfigErrors(loaded.places.locate(vec![found])).into(),

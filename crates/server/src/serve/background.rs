@@ -32,6 +32,8 @@ pub(super) struct TaskInputs {
     pub(super) admin: Option<AdminServer>,
     /// Whether last uses of sessions are recorded outside the process.
     pub(super) records_last_uses: bool,
+    /// See [`Program::return_freed_memory`](super::Program::return_freed_memory).
+    pub(super) return_freed_memory: fn(),
 }
 
 /// The running tasks. Those that are not held here, such as the sweep of event streams, end with the runtime.
@@ -58,7 +60,7 @@ struct AdminTask {
 impl BackgroundTasks {
     /// Starts the tasks on the current runtime.
     pub(super) fn start(state: &Arc<ArcSwap<ServerState>>, inputs: TaskInputs) -> Self {
-        let TaskInputs { upstream_ender, reloader, hangups, admin, records_last_uses } = inputs;
+        let TaskInputs { upstream_ender, reloader, hangups, admin, records_last_uses, return_freed_memory } = inputs;
         let process = state.load().process().clone();
         if records_last_uses {
             tokio::spawn(kept::record_last_uses(process.sessions.clone()));
@@ -75,7 +77,7 @@ impl BackgroundTasks {
             ReplicasTask { task, replicas }
         });
         tokio::spawn(sweep::streams(Arc::clone(state)));
-        tokio::spawn(memory::return_freed());
+        tokio::spawn(memory::return_freed(return_freed_memory));
         Self {
             upstream_ends: UpstreamEndTask { last_sessions, task: upstream_ends },
             replicas,

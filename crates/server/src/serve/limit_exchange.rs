@@ -6,7 +6,7 @@ use arc_swap::ArcSwap;
 use portcullis_session::SessionStore;
 use portcullis_store::{LimitCounts, LimitUse};
 
-use super::{sessions::replicas::Replicas, state::ServerState, sweep::every};
+use super::{periodic::every, sessions::replicas::Replicas, state::ServerState};
 
 /// How often the counts are exchanged.
 const INTERVAL: Duration = SessionStore::ANNOUNCE_INTERVAL;

@@ -1,13 +1,12 @@
-//! Periodic tasks: [`every`], and the sweeps of expired sessions and tokens and of event streams.
+//! The sweeps of expired sessions and tokens and of event streams.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use portcullis_endpoint::StreamRegistry;
 use portcullis_session::SessionStore;
-use tokio::time::{MissedTickBehavior, interval};
 
-use super::state::ServerState;
+use super::{periodic::every, state::ServerState};
 
 /// Ends expired sessions and removes expired tokens until the task is aborted.
 pub(super) async fn tables(state: Arc<ArcSwap<ServerState>>) {
@@ -17,14 +16,4 @@ pub(super) async fn tables(state: Arc<ArcSwap<ServerState>>) {
 /// Ends streams whose authorization has ended, until the runtime ends.
 pub(super) async fn streams(state: Arc<ArcSwap<ServerState>>) {
     every(StreamRegistry::SWEEP_INTERVAL, || state.load().sweep_streams()).await
-}
-
-/// Calls a function at once and then periodically, until the task is aborted.
-pub(super) async fn every(period: Duration, call: impl Fn()) {
-    let mut ticks = interval(period);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        ticks.tick().await;
-        call();
-    }
 }

@@ -45,6 +45,7 @@ impl WorkerPool {
         state: &Arc<ArcSwap<ServerState>>,
         tls: Option<&Tls>,
         draining: watch::Receiver<bool>,
+        return_freed_memory: fn(),
     ) -> anyhow::Result<Self> {
         let limits = connection_limits(plan);
         let (running, ended) = mpsc::channel(1);
@@ -57,7 +58,7 @@ impl WorkerPool {
             })
             .collect::<Result<Vec<_>, _>>()
             .context("a worker cannot be started")?;
-        workers.iter().for_each(|worker| drop(worker.runtime().spawn(memory::return_freed())));
+        workers.iter().for_each(|worker| drop(worker.runtime().spawn(memory::return_freed(return_freed_memory))));
         if let Some(metrics) = &state.load().process().observers.metrics {
             workers.iter().for_each(|worker| metrics.add_runtime(worker.runtime().clone()));
             metrics.add_runtime(Handle::current());

@@ -13,7 +13,7 @@ use super::replicas::Replicas;
 use crate::{
     container::{is_container, is_on_volume},
     plan::{Plan, ReplicasPlan, SessionPlan},
-    serve::sweep::every,
+    serve::periodic::every,
 };
 
 /// The settings of the session store, and its records outside the process.
