@@ -10,7 +10,7 @@ use portcullis_metadata::{EscapedText, Scopes};
 use serde::{Deserialize, Deserializer, de::Visitor};
 use serde_json::{Value, value::RawValue};
 
-use crate::{json, response::RetryAfter};
+use crate::{json, retry_after::RetryAfter};
 
 /// Why a call has no result.
 #[derive(Clone, Debug, thiserror::Error)]

@@ -15,6 +15,7 @@ mod mirrored_headers;
 mod resource_fetch;
 mod response;
 mod resumption;
+mod retry_after;
 #[cfg(test)]
 mod testing;
 mod tool_headers;
@@ -23,7 +24,7 @@ mod tool_list_page;
 pub use bridge::{Bridge, BridgeSettings, BridgeTransport};
 pub use error::{McpError, RpcError};
 pub use mcp_client::{McpClient, McpSettings, MessageStream, ServerRequestHandler};
-pub use response::RetryAfter;
+pub use retry_after::RetryAfter;
 
 /// Tests the examples of the README.
 #[cfg(doctest)]

@@ -2,14 +2,12 @@
 
 mod body;
 mod media_type;
-mod retry_after;
 
 use http::{HeaderMap, StatusCode};
 use portcullis_client::ResourceChallenge;
 use portcullis_discovery::OpenResponse;
 use portcullis_mcp::ErrorCode;
 
-pub use self::retry_after::RetryAfter;
 pub(crate) use self::{
     body::{BodyLimits, read_body},
     media_type::MediaType,

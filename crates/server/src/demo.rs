@@ -1,5 +1,6 @@
 //! The MCP server of `portcullis demo` and of `upstream = "demo"`.
 
+mod method_error;
 mod methods;
 mod silent_body;
 mod tools;
@@ -18,7 +19,7 @@ use portcullis_mcp::{Era, ErrorCode, Revisions, error_body};
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 
-use self::{methods::MethodError, silent_body::SilentBody};
+use self::{method_error::MethodError, silent_body::SilentBody};
 
 /// An MCP server with three tools. It keeps no sessions, because those of the endpoint suffice.
 #[derive(Clone, Copy, Debug)]

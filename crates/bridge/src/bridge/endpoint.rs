@@ -17,7 +17,8 @@ use crate::{
     error::McpError,
     message_budget::Reservation,
     resource_fetch::ResourceFetch,
-    response::{BodyLimits, MAX_ERROR_SIZE, RetryAfter, read_body},
+    response::{BodyLimits, MAX_ERROR_SIZE, read_body},
+    retry_after::RetryAfter,
 };
 
 /// Sends requests with the token, and retries them.

@@ -11,7 +11,8 @@ use crate::{
     bridge::endpoint::Endpoint,
     error::McpError,
     http_sse::suggests_http_sse,
-    response::{MediaType, RetryAfter, insufficient_scope, is_unknown_session},
+    response::{MediaType, insufficient_scope, is_unknown_session},
+    retry_after::RetryAfter,
 };
 
 /// A response without a success status, read and interpreted.

@@ -18,8 +18,9 @@ use crate::{
         transport::event_stream::EventReader,
     },
     error::McpError,
-    response::{RetryAfter, is_event_stream, is_temporary},
+    response::{is_event_stream, is_temporary},
     resumption::{ResumeAttempts, ResumePosition, backoff},
+    retry_after::RetryAfter,
 };
 
 /// Opens the stream of the current session in a task, unless it is open or the server does not offer it.

@@ -7,7 +7,7 @@ use portcullis_client::{ResourceRedirects, TokenManager};
 use portcullis_discovery::{Fetch, FetchRequest, OpenResponse, SentSecrets};
 use url::Url;
 
-use crate::{error::McpError, resource_fetch::ResourceFetch, response::RetryAfter};
+use crate::{error::McpError, resource_fetch::ResourceFetch, retry_after::RetryAfter};
 
 /// An endpoint and the token for it.
 pub(super) struct ProtectedEndpoint {

@@ -10,7 +10,8 @@ use super::{message_head::MessageHead, message_stream::MessageStream};
 use crate::{
     error::{McpError, RpcError},
     message_budget::Reservation,
-    response::{BodyLimits, MAX_ERROR_SIZE, MediaType, RetryAfter, insufficient_scope, read_body},
+    response::{BodyLimits, MAX_ERROR_SIZE, MediaType, insufficient_scope, read_body},
+    retry_after::RetryAfter,
 };
 
 /// The response to a request, whose status was checked.

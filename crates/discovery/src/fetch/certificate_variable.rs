@@ -4,10 +4,10 @@ use std::{ffi::OsStr, fs::File, io::Read as _, path::Path};
 
 use rustls::pki_types::{CertificateDer, pem::PemObject as _};
 
-use super::{
-    settings_error::{CertificateVariableError, FetchSettingsError},
-    tls::MAX_CA_FILE,
-};
+use super::settings_error::{CertificateVariableError, FetchSettingsError};
+
+/// The maximum size of a file of trusted certificates, in bytes. Those that operating systems trust take 0.3 MB.
+pub(super) const MAX_CA_FILE: u64 = 4 << 20;
 
 /// Checks the value of the variable.
 ///

@@ -15,10 +15,7 @@ use rustls::{
 };
 use rustls_platform_verifier::Verifier;
 
-use super::{pool_key::PoolKey, settings_error::FetchSettingsError};
-
-/// The maximum size of a CA file, in bytes. The certificates that operating systems trust take 0.3 MB.
-pub(super) const MAX_CA_FILE: u64 = 4 << 20;
+use super::{certificate_variable::MAX_CA_FILE, pool_key::PoolKey, settings_error::FetchSettingsError};
 
 /// The trusted certificates. The system's are read by the first `https` fetch.
 pub(crate) struct Tls {

@@ -1,5 +1,6 @@
 //! All values of a configuration that do not have the type of their key, and all keys that are unknown or missing.
 
+mod lookup;
 mod problem;
 mod unknown_key;
 
@@ -10,7 +11,8 @@ use figment::{
 };
 
 use super::{Config, Diagnostic, KeyPath, Segment, TomlLines};
-use problem::{Problem, is_table_in_array, last_name};
+use lookup::last_name;
+use problem::{Problem, is_table_in_array};
 use unknown_key::{KeyFix, synonym};
 
 /// The most errors that are searched for. Each causes another reading of the configuration.

@@ -4,14 +4,7 @@ use portcullis_guard::Principal;
 use portcullis_mcp::{ErrorCode, Revision, Revisions};
 use serde_json::{Value, json};
 
-use super::tools;
-
-/// The JSON-RPC error of a request.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct MethodError {
-    pub(super) code: ErrorCode,
-    pub(super) message: String,
-}
+use super::{method_error::MethodError, tools};
 
 /// Calls a method. `principal` is that of the request; `None` if authorization is off. The resource serves the revisions in
 /// `served`.

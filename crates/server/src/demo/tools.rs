@@ -5,7 +5,7 @@ use portcullis_mcp::ErrorCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::methods::MethodError;
+use super::method_error::MethodError;
 
 /// The arguments of the tools that compute.
 #[derive(Deserialize)]

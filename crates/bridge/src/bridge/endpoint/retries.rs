@@ -5,7 +5,7 @@ use std::time::Duration;
 use http::{HeaderMap, StatusCode};
 use portcullis_discovery::{FetchError, NetworkFailure};
 
-use crate::response::RetryAfter;
+use crate::retry_after::RetryAfter;
 
 /// The delays before a refused connection is retried. It is safe to retry, because nothing was sent.
 const CONNECT_RETRY_DELAYS: [Duration; 3] =

@@ -8,7 +8,10 @@ use figment::{
     value::Value,
 };
 
-use super::unknown_key::KeyFix;
+use super::{
+    lookup::{get, last_name},
+    unknown_key::KeyFix,
+};
 use crate::config::{
     KeyPath, Segment, TomlLines, schema,
     similar::similar,
@@ -132,21 +135,6 @@ fn wrong_type(key: &KeyPath, found: &Actual, expected: &str, root: &Value, lines
 /// Whether an array of tables is in place of a single table.
 pub(super) fn is_table_in_array(key: &KeyPath, lines: &TomlLines) -> bool {
     lines.is_array_of_tables(key) && schema::type_name(key) == Some("object")
-}
-
-/// Returns the value of a key, if there is one.
-pub(super) fn get<'a>(root: &'a Value, key: &KeyPath) -> Option<&'a Value> {
-    key.segments().iter().try_fold(root, |at, segment| match (at, segment) {
-        (Value::Dict(_, dict), Segment::Name(name)) => dict.get(name),
-        (Value::Dict(_, dict), Segment::Index(position)) => dict.get(&position.to_string()),
-        (Value::Array(_, items), Segment::Index(position)) => items.get(*position),
-        _ => None,
-    })
-}
-
-/// Returns the last name of a path; an empty one for the whole configuration.
-pub(super) fn last_name(key: &KeyPath) -> &str {
-    key.names().next_back().unwrap_or_default()
 }
 
 /// A line for the key, as in TOML.

@@ -2,7 +2,7 @@
 
 use figment::value::Value;
 
-use super::problem::{get, last_name};
+use super::lookup::{get, last_name};
 use crate::config::{KeyPath, Segment, TomlLines, schema, similar::similar};
 
 /// The similarity from which a key is suggested in place of another one, from 0 to 1. Chosen with the mistakes in
