@@ -9,6 +9,7 @@ mod builder;
 mod cache;
 mod claims;
 mod error;
+mod held_token;
 mod inactive_tokens;
 mod invalid_token_throttle;
 mod issuer;
@@ -26,13 +27,14 @@ mod verifier;
 
 pub use builder::{VerifierBuilder, VerifierBuilderError};
 pub use error::VerifyError;
+pub use held_token::HeldToken;
 pub use inactive_tokens::{InactiveTokens, TokenId};
 pub use issuer::{IssuerActivity, IssuerHealth, RefreshError, TrustedIssuer, introspection_request, rejects_client};
 pub use limit_hasher::LimitHasher;
 pub use observer::VerificationObserver;
 pub use portcullis_metadata::AccessToken;
 pub use principal::Principal;
-pub use recheck::{HeldToken, RecheckFailure, WatchedToken};
+pub use recheck::{RecheckFailure, WatchedToken};
 pub use settings::{
     ApplicationAudience, ApplicationAudienceError, IntrospectionAuthentication, IntrospectionSettings, IssuerSettings,
     KeySource, Validation, VerifierSettingsError,

@@ -1,4 +1,6 @@
 //! [`WatchedToken`]: the repeated introspection of a token that an open stream depends on.
+//!
+//! It knows neither the issuer, whose schedule it is part of, nor the verifier: [`TokenCheck`] stands for both.
 
 mod queue;
 
@@ -8,9 +10,9 @@ use std::{
     time::Duration,
 };
 
-use portcullis_metadata::AccessToken;
+use portcullis_discovery::BoxFuture;
 
-use crate::{error::VerifyError, principal::Principal, verified_token::VerifiedToken, verifier::Verifier};
+use crate::{error::VerifyError, principal::Principal, token_hash::TokenHash, verified_token::VerifiedToken};
 pub(crate) use queue::Rechecks;
 
 /// How long a check may be delayed before the token is unconfirmed. A call to the issuer takes at most 5 s.
@@ -18,27 +20,19 @@ const MAX_DELAY: Duration = Duration::from_secs(10);
 /// The delay before a check is repeated because too many calls were running.
 const RETRY_WHEN_BUSY: Duration = Duration::from_secs(1);
 
-/// An introspected token that can be introspected again. [`Verifier::hold`] creates it.
-///
-/// The token cannot be read, and its memory is wiped on drop.
-///
-/// ```
-/// use portcullis_verifier::{HeldToken, RecheckFailure};
-///
-/// /// Sends events until the token is no longer valid.
-/// fn stream(held: &HeldToken, events: impl Iterator<Item = String>) -> Result<(), RecheckFailure> {
-///     let Some(watched) = held.watch() else { return Ok(()) };
-///     for event in events {
-///         let verified = watched.latest()?;
-///         println!("{event} for {:?}", verified.principal().subject());
-///     }
-///     Ok(())
-/// }
-/// ```
-pub struct HeldToken {
-    verifier: Arc<Verifier>,
-    verified: VerifiedToken,
-    token: AccessToken,
+/// A token, and how it is checked.
+pub(crate) trait TokenCheck: Send + Sync {
+    /// Returns the hash of the token.
+    fn hash(&self) -> TokenHash;
+
+    /// Returns the token if it is cached.
+    fn cached(&self) -> Option<VerifiedToken>;
+
+    /// Introspects the token.
+    fn verify_again(&self) -> BoxFuture<'_, Result<VerifiedToken, VerifyError>>;
+
+    /// Returns the monotonic time by the verifier's clock.
+    fn now(&self) -> Duration;
 }
 
 /// An introspected token that is introspected periodically.
@@ -49,7 +43,10 @@ pub struct HeldToken {
 /// counts as a check. The checks end when the last reference is dropped. They are started by
 /// [`TrustedIssuer::start_due_rechecks`](crate::TrustedIssuer::start_due_rechecks).
 pub struct WatchedToken {
-    held: HeldToken,
+    check: Box<dyn TokenCheck>,
+    hash: TokenHash,
+    /// The token as it was when the watch began.
+    first: VerifiedToken,
     rechecks: Arc<Rechecks>,
     state: Mutex<State>,
 }
@@ -75,50 +72,10 @@ struct State {
     failure: Option<RecheckFailure>,
 }
 
-impl Verifier {
-    /// Keeps a token that [`verify`](Self::verify) or [`cached`](Self::cached) accepted as `verified`, so that it can
-    /// be [watched](HeldToken::watch). Returns `None` for a token that was not introspected.
-    pub fn hold(self: &Arc<Self>, verified: &VerifiedToken, token: &str) -> Option<HeldToken> {
-        verified.principal().is_introspected().then(|| HeldToken {
-            verifier: Arc::clone(self),
-            verified: verified.clone(),
-            token: AccessToken::new(token),
-        })
-    }
-}
-
-impl HeldToken {
-    /// Starts to check the token until the returned value and all others for the same token are dropped. Returns `None`
-    /// if the verifier does not have the token's issuer.
-    pub fn watch(&self) -> Option<Arc<WatchedToken>> {
-        let issuer = self.verified.principal().issuer();
-        let trusted = self.verifier.issuers().iter().find(|trusted| trusted.issuer() == issuer)?;
-        Some(trusted.rechecks().watch(self))
-    }
-
-    /// Returns the monotonic time at which the issuer confirmed the token.
-    fn confirmed_at(&self) -> Duration {
-        self.verified.principal().introspected_at().unwrap_or_default()
-    }
-}
-
-impl Clone for HeldToken {
-    fn clone(&self) -> Self {
-        Self { verifier: Arc::clone(&self.verifier), verified: self.verified.clone(), token: self.token.clone() }
-    }
-}
-
-impl fmt::Debug for HeldToken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HeldToken").field("verified", &self.verified).finish_non_exhaustive()
-    }
-}
-
 impl WatchedToken {
-    fn new(held: HeldToken, rechecks: Arc<Rechecks>) -> Self {
-        let latest = held.verified.clone();
-        let confirmed_at = held.confirmed_at();
-        Self { held, rechecks, state: Mutex::new(State { latest, confirmed_at, failure: None }) }
+    fn new(check: Box<dyn TokenCheck>, first: VerifiedToken, rechecks: Arc<Rechecks>) -> Self {
+        let (hash, latest, confirmed_at) = (check.hash(), first.clone(), confirmed_at(&first));
+        Self { check, hash, first, rechecks, state: Mutex::new(State { latest, confirmed_at, failure: None }) }
     }
 
     /// Returns the token as last introspected. Its scopes and expiration time may have changed. The expiration time is
@@ -127,7 +84,7 @@ impl WatchedToken {
     /// # Errors
     /// Fails if the token is no longer valid. All later calls fail, too.
     pub fn latest(&self) -> Result<VerifiedToken, RecheckFailure> {
-        let now = self.held.verifier.clock().monotonic();
+        let now = self.check.now();
         let mut state = self.state();
         if state.failure.is_none() && now > self.limit(state.confirmed_at).saturating_add(MAX_DELAY) {
             state.failure = Some(RecheckFailure::Unconfirmed);
@@ -143,11 +100,11 @@ impl WatchedToken {
         let confirmed_at = self.state().confirmed_at;
         let verified = match self.cached_since(confirmed_at) {
             Some(verified) => Ok(verified),
-            None => self.held.verifier.verify_again(&self.held.token).await,
+            None => self.check.verify_again().await,
         };
-        let now = self.held.verifier.clock().monotonic();
+        let now = self.check.now();
         let next = match verified {
-            Ok(verified) if is_same_owner(verified.principal(), self.held.verified.principal()) => {
+            Ok(verified) if is_same_owner(verified.principal(), self.first.principal()) => {
                 Ok(self.confirm(verified, now))
             }
             Ok(_) => Err(RecheckFailure::Inactive),
@@ -186,7 +143,7 @@ impl WatchedToken {
 
     /// Returns the token if a request has introspected it since this time.
     fn cached_since(&self, confirmed_at: Duration) -> Option<VerifiedToken> {
-        let cached = self.held.verifier.cached(self.held.token.secret())?;
+        let cached = self.check.cached()?;
         (cached.principal().introspected_at() > Some(confirmed_at)).then_some(cached)
     }
 
@@ -213,8 +170,13 @@ impl Drop for WatchedToken {
 
 impl fmt::Debug for WatchedToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WatchedToken").field("held", &self.held).finish_non_exhaustive()
+        f.debug_struct("WatchedToken").field("verified", &self.first).finish_non_exhaustive()
     }
+}
+
+/// Returns the monotonic time at which the issuer confirmed a token.
+fn confirmed_at(verified: &VerifiedToken) -> Duration {
+    verified.principal().introspected_at().unwrap_or_default()
 }
 
 /// Returns whether two principals are the same subject with the same client.

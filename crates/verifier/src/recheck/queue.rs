@@ -10,8 +10,8 @@ use std::{
 use portcullis_metadata::Clock;
 use tokio::runtime::Handle;
 
-use super::{HeldToken, WatchedToken};
-use crate::{settings::IssuerSettings, token_hash::TokenHash};
+use super::{TokenCheck, WatchedToken, confirmed_at};
+use crate::{settings::IssuerSettings, token_hash::TokenHash, verified_token::VerifiedToken};
 
 /// The interval if responses are not cached. An introspection for each event would be too much.
 const INTERVAL_WITHOUT_CACHE: Duration = Duration::from_secs(5);
@@ -76,9 +76,9 @@ impl Rechecks {
     }
 
     /// Watches a token. Returns the existing watch of the token, unless it has failed.
-    pub(super) fn watch(self: &Arc<Self>, held: &HeldToken) -> Arc<WatchedToken> {
-        let key = held.verifier.token_hash(&held.token);
-        let due = self.next_after(held.confirmed_at());
+    pub(crate) fn watch(self: &Arc<Self>, check: Box<dyn TokenCheck>, verified: &VerifiedToken) -> Arc<WatchedToken> {
+        let key = check.hash();
+        let due = self.next_after(confirmed_at(verified));
         let mut table = self.lock();
         let former = table.watched.get(&key).and_then(|entry| entry.token.upgrade());
         if let Some(former) = &former
@@ -86,7 +86,7 @@ impl Rechecks {
         {
             return Arc::clone(former);
         }
-        let watched = Arc::new(WatchedToken::new(held.clone(), Arc::clone(self)));
+        let watched = Arc::new(WatchedToken::new(check, verified.clone(), Arc::clone(self)));
         table.watched.insert(key, Entry { token: Arc::downgrade(&watched), due });
         drop(table);
         drop(former);
@@ -149,18 +149,16 @@ impl Rechecks {
 
     /// Sets the time of the next check, unless another watch has replaced this one.
     fn schedule(&self, watched: &WatchedToken, due: Duration) {
-        let key = watched.held.verifier.token_hash(&watched.held.token);
-        if let Some(entry) = self.lock().watched.get_mut(&key).filter(|entry| entry.is_of(watched)) {
+        if let Some(entry) = self.lock().watched.get_mut(&watched.hash).filter(|entry| entry.is_of(watched)) {
             entry.due = due;
         }
     }
 
     /// Removes a watched token that is dropped, unless another one has replaced it.
     pub(super) fn forget(&self, watched: &WatchedToken) {
-        let key = watched.held.verifier.token_hash(&watched.held.token);
         let mut table = self.lock();
-        if table.watched.get(&key).is_some_and(|entry| entry.is_of(watched)) {
-            table.watched.remove(&key);
+        if table.watched.get(&watched.hash).is_some_and(|entry| entry.is_of(watched)) {
+            table.watched.remove(&watched.hash);
         }
     }
 

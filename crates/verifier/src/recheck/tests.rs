@@ -1,12 +1,12 @@
 //! Rechecks share calls, tolerate outages for a while, and end rejected tokens.
 
-use portcullis_metadata::{Issuer, ResourceUri, Secret};
+use portcullis_metadata::{AccessToken, Issuer, ResourceUri, Secret};
 use portcullis_testkit::{ManualClock, TestIssuer};
 use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    IntrospectionSettings, Validation,
+    HeldToken, IntrospectionSettings, Validation,
     testing::{Fixture, settle, verifier_of},
 };
 
