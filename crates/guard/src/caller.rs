@@ -11,6 +11,7 @@ use portcullis_verifier::{HeldToken, Principal, VerifiedToken};
 
 use crate::{
     decision::{Operation, Stopwatch, Timing},
+    identity::Identity,
     limit::Permit,
     new_decision::NewDecision,
     request_id::RequestId,
@@ -50,15 +51,6 @@ struct CallerInner {
     operation: OnceLock<Operation>,
     report_only_denial: OnceLock<&'static str>,
     upstream: Stopwatch,
-}
-
-/// The token by which a request was admitted.
-#[derive(Debug, Default)]
-pub(crate) struct Identity {
-    /// `None` if authentication is off or the path is public.
-    pub(crate) verified: Option<VerifiedToken>,
-    /// The token itself, if its issuer introspects tokens.
-    pub(crate) held_token: Option<HeldToken>,
 }
 
 /// What is known of a request before its token is verified.

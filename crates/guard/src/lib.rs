@@ -83,6 +83,7 @@ mod client_address;
 mod cors;
 mod decision;
 mod document;
+mod identity;
 mod layer;
 mod limit;
 mod new_decision;

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use crate::caller::Identity;
+use crate::identity::Identity;
 
 /// The age at which a decision must be made again before the request is used.
 const MAX_AGE: Duration = Duration::from_secs(1);

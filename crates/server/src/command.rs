@@ -13,6 +13,7 @@ pub(crate) mod connect;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 mod end_signals;
+mod escaped_json;
 mod exchange;
 pub(crate) mod health;
 #[cfg(feature = "dev")]

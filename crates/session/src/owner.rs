@@ -1,7 +1,5 @@
 //! The owner of a session, and the encoding of owners.
 
-use crate::scope::{EndScope, ScopeId};
-
 /// The owner of a session. Two owners are equal if they are the same variant and all their strings are identical, byte for
 /// byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,14 +91,6 @@ impl<'a> Owner<'a> {
             2 => Some(Self::Subject { issuer, subject, client: None }),
             3 => Some(Self::Subject { issuer, subject, client: Some(client) }),
             _ => None,
-        }
-    }
-
-    /// Returns the id of the scope of the owner's subject with all its clients; `None` without a subject.
-    pub(crate) fn subject_scope(self) -> Option<ScopeId> {
-        match self {
-            Self::Subject { issuer, subject, .. } => Some(EndScope::Subject { issuer, subject }.id()),
-            Self::Client { .. } | Self::Anonymous => None,
         }
     }
 

@@ -79,6 +79,16 @@ pub enum EndScope<'a> {
     },
 }
 
+impl Owner<'_> {
+    /// Returns the id of the scope of the owner's subject with all its clients; `None` without a subject.
+    pub(crate) fn subject_scope(self) -> Option<ScopeId> {
+        match self {
+            Self::Subject { issuer, subject, .. } => Some(EndScope::Subject { issuer, subject }.id()),
+            Self::Client { .. } | Self::Anonymous => None,
+        }
+    }
+}
+
 /// The id of a scope: a hash that is equal in all processes and does not contain the names.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ScopeId(pub [u8; 16]);

@@ -12,10 +12,11 @@ use portcullis_files::{PRIVATE, ReplaceError, private_options};
 use portcullis_session::{SessionKey, SessionKeys};
 use zeroize::Zeroizing;
 
-use crate::{error::StateError, journal::USES};
+use crate::{
+    error::StateError,
+    file_names::{KEYS, LOCK, USES},
+};
 
-const LOCK: &str = "lock";
-pub(crate) const KEYS: &str = "session-keys";
 /// The maximum size of a file with keys, in bytes.
 const MAX_KEYS: usize = 16 * 1024;
 

@@ -9,9 +9,9 @@ use rustix::{
 };
 
 use crate::{
-    directory::{KEYS, StateDirectory, parse_keys, read_keys},
+    directory::{StateDirectory, parse_keys, read_keys},
     error::StateError,
-    journal::{ENDS, USES},
+    file_names::{ENDS, KEYS, USES},
     log_file::format::read,
 };
 

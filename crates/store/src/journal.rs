@@ -17,12 +17,10 @@ use crate::{
     compaction::{needed_ends, needed_uses},
     directory::StateDirectory,
     error::StateError,
+    file_names::{ENDS, USES},
     log_file::LogFile,
     retention::Retention,
 };
-
-pub(crate) const ENDS: &str = "session-ends";
-pub(crate) const USES: &str = "session-uses";
 
 /// Keeps the ends of sessions and their last uses in a [`StateDirectory`].
 ///

@@ -4,6 +4,7 @@ mod compaction;
 mod directory;
 mod error;
 mod examination;
+mod file_names;
 mod journal;
 mod limit_use;
 mod log_file;

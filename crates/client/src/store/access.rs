@@ -16,7 +16,7 @@ pub(super) fn check_directory(path: &Path) -> Result<(), StoreError> {
     let metadata = match fs::metadata(path) {
         Ok(metadata) => metadata,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(super::directory::failed(path, &error)),
+        Err(error) => return Err(StoreError::io(path, &error)),
     };
     check_owner(path, &metadata)?;
     // Without the right to read or write the directory, the right to search it leaves the mode of each file to decide.
@@ -35,7 +35,7 @@ pub(super) fn check_directory(path: &Path) -> Result<(), StoreError> {
 pub(super) fn check_file(path: &Path, file: &File) -> Result<(), StoreError> {
     use std::os::unix::fs::MetadataExt as _;
 
-    let metadata = file.metadata().map_err(|error| super::directory::failed(path, &error))?;
+    let metadata = file.metadata().map_err(|error| StoreError::io(path, &error))?;
     check_owner(path, &metadata)?;
     match metadata.mode() & 0o7777 {
         mode if mode & 0o077 != 0 => Err(StoreError::Exposed { path: path.to_owned(), mode }),

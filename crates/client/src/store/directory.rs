@@ -63,13 +63,13 @@ impl Directory {
         let file = match File::open(&path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(failed(&path, &error)),
+            Err(error) => return Err(StoreError::io(&path, &error)),
         };
         access::check_file(&path, &file)?;
         // Allocate once: a buffer that grows leaves copies of secrets behind.
         let mut bytes = Zeroizing::new(Vec::with_capacity(MAX_ENTRY));
         let limit = u64::try_from(MAX_ENTRY).unwrap_or(u64::MAX);
-        file.take(limit).read_to_end(&mut bytes).map_err(|error| failed(&path, &error))?;
+        file.take(limit).read_to_end(&mut bytes).map_err(|error| StoreError::io(&path, &error))?;
         Ok(Some(bytes))
     }
 
@@ -119,7 +119,7 @@ impl Directory {
     pub(super) fn remove(&self, name: &Name) -> Result<(), StoreError> {
         let path = self.entry(name);
         match fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(&path, &error)),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(StoreError::io(&path, &error)),
             _ => Ok(()),
         }
     }
@@ -134,10 +134,10 @@ impl Directory {
             }
             return match fs::rename(&path, &kept) {
                 Ok(()) => StoreError::Corrupted { path, kept },
-                Err(error) => failed(&path, &error),
+                Err(error) => StoreError::io(&path, &error),
             };
         }
-        failed(&path, &io::ErrorKind::AlreadyExists.into())
+        StoreError::io(&path, &io::ErrorKind::AlreadyExists.into())
     }
 
     /// Removes the quarantined files whose names begin with this prefix, and returns their number.
@@ -146,7 +146,7 @@ impl Directory {
         let is_quarantined = |name: &String| name.starts_with(prefix) && name.contains(QUARANTINED);
         let mut removed = 0;
         for path in names.filter(is_quarantined).map(|name| self.path.join(name)) {
-            fs::remove_file(&path).map_err(|error| failed(&path, &error))?;
+            fs::remove_file(&path).map_err(|error| StoreError::io(&path, &error))?;
             removed += 1;
         }
         Ok(removed)
@@ -169,7 +169,7 @@ impl Directory {
                 Ok(()) => return Ok(Box::new(file)),
                 Err(TryLockError::WouldBlock) if Instant::now() < end => sleep(LOCK_RETRY_INTERVAL).await,
                 Err(TryLockError::WouldBlock) => return Err(StoreError::Busy { path }),
-                Err(TryLockError::Error(error)) => return Err(failed(&path, &error)),
+                Err(TryLockError::Error(error)) => return Err(StoreError::io(&path, &error)),
             }
         }
     }
@@ -185,7 +185,7 @@ impl Directory {
         let listed = match fs::read_dir(&self.path) {
             Ok(listed) => Some(listed),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => return Err(failed(&self.path, &error)),
+            Err(error) => return Err(StoreError::io(&self.path, &error)),
         };
         Ok(listed.into_iter().flatten().filter_map(|entry| entry.ok()?.file_name().into_string().ok()))
     }
@@ -198,10 +198,6 @@ impl Directory {
     fn file(&self, name: &Name, ending: &str) -> PathBuf {
         self.path.join(format!("{}{ending}", name.0))
     }
-}
-
-pub(super) fn failed(path: &Path, error: &io::Error) -> StoreError {
-    StoreError::Io { path: path.to_owned(), kind: error.kind() }
 }
 
 fn not_writable(path: &Path, error: &io::Error) -> StoreError {

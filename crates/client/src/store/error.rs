@@ -1,6 +1,9 @@
 //! [`StoreError`]: why the credential store cannot be used.
 
-use std::{io, path::PathBuf};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
 /// Why the credential store cannot be used. No variant contains credentials.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -80,6 +83,11 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// The error of an operation on a file or directory.
+    pub(super) fn io(path: &Path, error: &io::Error) -> Self {
+        Self::Io { path: path.to_owned(), kind: error.kind() }
+    }
+
     /// The stable code, for logs and tests.
     pub fn code(&self) -> &'static str {
         match self {

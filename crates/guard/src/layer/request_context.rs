@@ -17,8 +17,9 @@ use super::{
 };
 use crate::{
     authenticate::{self, BearerCredentials, NoBearerToken, Verification},
-    caller::{Caller, Identity, RejectionCode},
+    caller::{Caller, RejectionCode},
     cors::{self, AllowedOrigin},
+    identity::Identity,
     limit::Permit,
     request_id::{RequestId, X_REQUEST_ID},
     resource::ProtectedResource,

@@ -6,6 +6,7 @@ mod jsonc;
 mod launcher;
 mod locations;
 mod mask;
+mod migration;
 mod rewrite;
 mod secret_file;
 #[cfg(test)]
@@ -28,7 +29,8 @@ use self::{
     edit::applied,
     jsonc::Document,
     locations::{Location, default_locations},
-    rewrite::{Migration, Replacement, Rewrite, Server},
+    migration::Migration,
+    rewrite::{Replacement, Rewrite, Server},
     tokens::StoredToken,
 };
 use super::config_file::ConfigFile;

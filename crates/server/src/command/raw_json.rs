@@ -4,7 +4,7 @@ use std::fmt::{self, Display};
 
 use serde_json::value::RawValue;
 
-use super::text::write_escaped;
+use super::escaped_json::write_escaped;
 
 /// JSON text, escaped for a terminal as the results of other commands are. Only the white space between
 /// its tokens is changed.

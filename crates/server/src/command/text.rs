@@ -11,7 +11,7 @@ use portcullis_metadata::EscapedText;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::raw_json::RawJson;
+use super::{escaped_json::escaped_json, raw_json::RawJson};
 use crate::sent_secrets::redact;
 
 /// The cause in the error of a closed standard output, which distinguishes it from a closed connection.
@@ -72,31 +72,6 @@ pub(super) fn print_raw_json(json: &RawValue) -> io::Result<()> {
     let mut output = io::BufWriter::with_capacity(64 * 1024, io::stdout().lock());
     let written = writeln!(output, "{}", RawJson::pretty(json)).and_then(|()| output.flush());
     written.map_err(output_error)
-}
-
-/// Escapes JSON: every character that [`EscapedText`] escapes becomes a `\u` escape, or two beyond the Basic
-/// Multilingual Plane (RFC 8259 section 7). `json` is the output of serde_json, where such characters occur only in
-/// strings, except line feeds, which occur only outside strings.
-fn escaped_json(json: &str) -> String {
-    let mut escaped = String::with_capacity(json.len());
-    // Writing to a string cannot fail.
-    let _ = write_escaped(&mut escaped, json);
-    escaped
-}
-
-/// Writes JSON as [`escaped_json`] returns it.
-pub(super) fn write_escaped(output: &mut impl fmt::Write, json: &str) -> fmt::Result {
-    let mut rest = json;
-    while let Some((position, character)) =
-        rest.char_indices().find(|(_, character)| *character != '\n' && EscapedText::escapes(*character))
-    {
-        output.write_str(&rest[..position])?;
-        for unit in character.encode_utf16(&mut [0; 2]) {
-            write!(output, "\\u{unit:04x}")?;
-        }
-        rest = &rest[position + character.len_utf8()..];
-    }
-    output.write_str(rest)
 }
 
 /// A count with its noun: `1 problem`, `2 problems`.

@@ -12,7 +12,11 @@ use tokio::{
 };
 use url::Url;
 
-use super::{ExportSettings, otlp, queue::Traces};
+use super::{
+    ExportSettings,
+    otlp::{self, Service},
+    queue::Traces,
+};
 
 /// The interval at which queued spans are sent.
 const SEND_INTERVAL: Duration = Duration::from_secs(1);
@@ -44,12 +48,6 @@ pub(super) struct Exporter {
     reported_at: Option<Instant>,
     /// Whether the last batch was not accepted.
     is_failing: bool,
-}
-
-/// What sends the spans.
-pub(super) struct Service {
-    pub(super) name: String,
-    pub(super) version: &'static str,
 }
 
 /// Why a batch was not accepted.

@@ -6,7 +6,7 @@ use portcullis_guard::Timing;
 use portcullis_metadata::hexadecimal;
 use serde_json::{Value, json};
 
-use super::{exporter::Service, span::RequestSpan};
+use super::span::RequestSpan;
 
 /// The values of `SpanKind`.
 const INTERNAL: u8 = 1;
@@ -14,6 +14,12 @@ const SERVER: u8 = 2;
 const CLIENT: u8 = 3;
 /// The value of `StatusCode` for a failure.
 const ERROR: u8 = 2;
+
+/// What sends the spans.
+pub(super) struct Service {
+    pub(super) name: String,
+    pub(super) version: &'static str,
+}
 
 /// Returns the body of a request with these spans.
 pub(super) fn request(Service { name, version }: &Service, spans: &[RequestSpan]) -> Vec<u8> {

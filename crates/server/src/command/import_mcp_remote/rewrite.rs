@@ -3,19 +3,17 @@
 use std::path::{Path, PathBuf};
 
 use portcullis_client::CredentialStore;
-use portcullis_metadata::Issuer;
 
 use super::{
     edit::{self, Edit},
     jsonc::{Document, Node, Value},
     launcher::Launch,
     mask::{HIDDEN, shown_arguments},
+    migration::Migration,
     secret_file::{self, SecretFile},
-    tokens::recorded_issuer,
 };
 use crate::command::mcp_remote::{
     arguments::Arguments,
-    session::SessionId,
     translation::{Context, Translation},
 };
 
@@ -49,26 +47,6 @@ pub(super) struct Server {
     pub(super) notices: Vec<String>,
     /// What to migrate, or why the server is not changed.
     pub(super) result: Result<Migration, String>,
-}
-
-/// The data of a server outside the configuration.
-pub(super) struct Migration {
-    pub(super) arguments: Arguments,
-    pub(super) session: SessionId,
-    /// The client identifier in the arguments.
-    pub(super) client_id: Option<String>,
-    pub(super) client_secret: Option<SecretFile>,
-    /// The value of `MCP_REMOTE_CONFIG_DIR`.
-    pub(super) mcp_remote_directory: Option<PathBuf>,
-    /// The store that receives its token.
-    pub(super) store: Option<PathBuf>,
-}
-
-impl Migration {
-    /// The authorization server at which mcp-remote used the client that was registered by hand.
-    pub(super) fn recorded_issuer(&self) -> Option<Issuer> {
-        self.client_id.as_ref().and_then(|_| recorded_issuer(&self.session, self.mcp_remote_directory.clone()))
-    }
 }
 
 impl Rewrite {

@@ -17,7 +17,7 @@ use serde_json::Value;
 use url::Url;
 use zeroize::Zeroizing;
 
-use super::rewrite::Migration;
+use super::migration::Migration;
 use crate::command::{
     config_file::ConfigFile,
     mcp_remote::session::{SessionId, omits_resource, resource as requested_resource},
@@ -197,6 +197,13 @@ fn read(path: &Path) -> anyhow::Result<Option<ConfigFile>> {
     let Some(file) = ConfigFile::read(path).with_context(|| path.display().to_string())? else { return Ok(None) };
     ensure!(!file.is_writable_by_others(), "{}: others can write it", path.display());
     Ok(Some(file))
+}
+
+impl Migration {
+    /// The authorization server at which mcp-remote used the client that was registered by hand.
+    pub(super) fn recorded_issuer(&self) -> Option<Issuer> {
+        self.client_id.as_ref().and_then(|_| recorded_issuer(&self.session, self.mcp_remote_directory.clone()))
+    }
 }
 
 /// The issuer of the token that mcp-remote has stored for a sign-in, even if the token has expired. None if there is no
