@@ -1,9 +1,14 @@
-//! `cargo xtask layers`: a crate can use crates of lower rows only, and a few crates have further restrictions.
+//! `cargo xtask layers`: a crate can use crates of lower rows only, and a few crates have further restrictions. The modules of a crate
+//! import each other without circles.
 
-use std::collections::BTreeMap;
+mod circles;
+mod imports;
 
-use anyhow::bail;
+use std::{collections::BTreeMap, fs};
 
+use anyhow::{Context as _, bail};
+
+use circles::Modules;
 use xtask::{
     crate_rows::ROWS,
     workspace::{self, Package},
@@ -47,18 +52,36 @@ const BANNED: &[Ban] = &[
 /// The only crate that uses josekit.
 const JOSE: &str = "portcullis-jose";
 
-/// Checks the dependencies of all packages.
+/// Checks the dependencies of all packages, and the imports of the crates' modules.
 ///
 /// # Errors
-/// Fails when a crate uses one that it must not use, and lists all violations.
+/// Fails when a crate uses one that it must not use, or modules import each other in a circle, and lists all violations.
 pub(crate) fn run() -> anyhow::Result<()> {
     let packages = workspace::metadata()?.packages;
-    let violations = violations(&packages);
+    let mut violations = violations(&packages);
+    violations.extend(circles_of_modules()?);
     if !violations.is_empty() {
         bail!("the layers do not hold:\n  {}", violations.join("\n  "));
     }
-    println!("layers hold: {} packages in {} rows", packages.len(), ROWS.len());
+    println!("layers hold: {} packages in {} rows, and no circles of modules", packages.len(), ROWS.len());
     Ok(())
+}
+
+/// Returns one line for each circle in a crate.
+///
+/// # Errors
+/// Fails if a source file cannot be read.
+fn circles_of_modules() -> anyhow::Result<Vec<String>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(workspace::root().join("crates")).context("crates cannot be read")? {
+        let folder = entry?.path();
+        let source = folder.join("src");
+        let modules = Modules::read(&source).with_context(|| format!("{} cannot be read", source.display()))?;
+        let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        found.extend(modules.circles().into_iter().map(|circle| format!("crates/{name}/src: a circle: {circle}")));
+    }
+    found.sort_unstable();
+    Ok(found)
 }
 
 /// Returns one line per violation.

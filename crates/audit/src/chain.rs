@@ -13,12 +13,8 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 use zeroize::Zeroizing;
 
-use crate::error::{HeadError, KeysError};
+use crate::error::{HeadError, KeysError, MAX_KEYS, MIN_SECRET};
 
-/// The minimum length of a secret in bytes.
-pub(crate) const MIN_SECRET: usize = 32;
-/// The maximum number of keys.
-pub(crate) const MAX_KEYS: usize = 16;
 /// The salt and the purpose of the derivation of a key from its secret (RFC 5869).
 const SALT: &[u8] = b"portcullis audit trail, form 1";
 const PURPOSE: &[u8] = b"record chain";

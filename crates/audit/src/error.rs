@@ -4,7 +4,10 @@ use std::{io, path::PathBuf};
 
 use thiserror::Error;
 
-use crate::chain::{MAX_KEYS, MIN_SECRET};
+/// The minimum length of a secret in bytes.
+pub(crate) const MIN_SECRET: usize = 32;
+/// The maximum number of keys.
+pub(crate) const MAX_KEYS: usize = 16;
 
 /// Why a text has no [`ChainKeys`](crate::ChainKeys). The message contains no part of a secret.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
