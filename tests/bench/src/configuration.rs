@@ -2,6 +2,8 @@
 
 use std::{net::SocketAddr, path::Path};
 
+use portcullis_jose::Algorithm;
+
 /// The path of the endpoint.
 pub(super) const PATH: &str = "/mcp";
 /// The issuer of signed tokens.
@@ -19,6 +21,10 @@ pub(super) enum Configuration {
     Standard,
     /// With all checks and records: also an audit trail in a file, all three types of rate limits, and claim rules.
     AllOn,
+    /// The defaults, and an audit trail in a file.
+    Audited,
+    /// The defaults, with tokens that are signed with ES256.
+    Es256,
     /// The defaults and metrics, which nothing reads meanwhile.
     Metrics,
     /// The defaults, metrics, and spans for this receiver, of 1 % of the requests.
@@ -56,12 +62,21 @@ impl Configuration {
         )
     }
 
+    /// Returns the algorithm with which tokens are signed.
+    pub(super) const fn algorithm(self) -> Algorithm {
+        match self {
+            Self::Es256 => Algorithm::Es256,
+            _ => Algorithm::Rs256,
+        }
+    }
+
     /// The settings of the issuer.
     fn issuer(self, folder: &Path) -> String {
         match self {
-            Self::Standard | Self::AllOn | Self::Metrics | Self::Traces { .. } => {
+            Self::Standard | Self::AllOn | Self::Audited | Self::Es256 | Self::Metrics | Self::Traces { .. } => {
                 let keys = folder.join("jwks.json");
-                format!("issuer = \"{ISSUER}\"\njwks_file = \"{}\"", keys.display())
+                let algorithm = self.algorithm().as_str();
+                format!("issuer = \"{ISSUER}\"\njwks_file = \"{}\"\nalgorithms = [\"{algorithm}\"]", keys.display())
             }
             Self::Introspecting { issuer } => format!(
                 "issuer = \"http://{issuer}\"\nvalidate = \"introspection\"\nclient_id = \"bench\"\n\
@@ -73,8 +88,9 @@ impl Configuration {
     /// The tables of features that the variant has on.
     fn additional(self, folder: &Path, audit: &Path) -> String {
         match self {
-            Self::Standard | Self::Introspecting { .. } => String::new(),
+            Self::Standard | Self::Es256 | Self::Introspecting { .. } => String::new(),
             Self::AllOn => all_on(audit),
+            Self::Audited => audited(audit),
             Self::Metrics => admin(folder),
             Self::Traces { receiver } => {
                 format!("{}\n[traces]\nendpoint = \"http://{receiver}\"\nsample = 0.01", admin(folder))
@@ -87,6 +103,11 @@ impl Configuration {
 fn admin(folder: &Path) -> String {
     let token = folder.join(ADMIN_TOKEN_FILE);
     format!("[admin]\nlisten = \"127.0.0.1:0\"\ntoken = {{ file = \"{}\" }}", token.display())
+}
+
+/// Returns an audit trail in a file.
+fn audited(audit: &Path) -> String {
+    format!("[audit]\ntarget = {{ file = \"{}\" }}", audit.display())
 }
 
 /// Returns the additional settings. The rate limits are never reached.
@@ -108,9 +129,8 @@ fn all_on(audit: &Path) -> String {
         per_address = {rate}
         per_principal = {rate}
 
-        [audit]
-        target = {{ file = "{}" }}
+        {}
         "#,
-        audit.display()
+        audited(audit)
     )
 }

@@ -9,6 +9,7 @@ mod connect;
 mod figures;
 mod hostile;
 mod http;
+mod instructions;
 mod introspection;
 mod issuer;
 mod load;
@@ -71,6 +72,8 @@ enum Part {
     Streams(streams::Options),
     /// Send mixed traffic for 30 minutes, and check that memory, descriptors and tasks do not grow.
     Soak(soak::Options),
+    /// Count the instructions of a request with callgrind, and compare them with the committed table. Needs valgrind.
+    Instructions(instructions::Options),
     /// Compare the stdio bridge with `mcp-remote`. Needs Node.js and npm.
     Connect(connect::Options),
     #[command(hide = true)]
@@ -88,6 +91,7 @@ fn main() -> anyhow::Result<()> {
     match part {
         None => measure::run(&options),
         Some(Part::Sessions) => sessions::run(),
+        Some(Part::Instructions(options)) => instructions::run(&options),
         Some(Part::Connect(options)) => connect::run(&options),
         Some(Part::Streams(options)) => streams::run(&options),
         Some(Part::Soak(options)) => soak::run(&options),

@@ -26,6 +26,13 @@ const LOG_TIMEOUT: Duration = Duration::from_secs(1);
 /// The parts of every access line of an admitted request.
 const ACCESS_LINE: [&str; 2] = [" http.path=/mcp ", " http.status=200 "];
 
+/// The revision of sessions.
+pub(super) const REVISION: &str = "2025-11-25";
+const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}"#;
+/// The measured message.
+pub(super) const CALL: &str =
+    r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{"a":17,"b":25}}}"#;
+
 /// The program, its configuration and a valid token.
 pub(super) struct Setup<'a> {
     program: &'a Path,
@@ -81,10 +88,7 @@ impl<'a> Setup<'a> {
 
     /// Opens a session and returns its identifier.
     pub(super) async fn open_session(&self) -> anyhow::Result<String> {
-        const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}"#;
-        let mut connection = Connection::open(self.address).await?;
-        let response = connection.send(&request(&self.token, None, INITIALIZE)).await?.ok()?;
-        Ok(response.header("mcp-session-id").context("no session was opened")?.to_owned())
+        open_session(self.address, &self.token).await
     }
 
     fn log(&self) -> &Path {
@@ -120,17 +124,22 @@ impl<'a> Setup<'a> {
     }
 }
 
+/// Opens a session with this token and returns its identifier.
+pub(super) async fn open_session(address: SocketAddr, token: &str) -> anyhow::Result<String> {
+    let mut connection = Connection::open(address).await?;
+    let response = connection.send(&request(token, None, INITIALIZE)).await?.ok()?;
+    Ok(response.header("mcp-session-id").context("no session was opened")?.to_owned())
+}
+
 /// Returns the measured request, the same for all variants: about 100 bytes of JSON with the token and a session.
 pub(super) fn tool_call(token: &str, session: &str) -> Vec<u8> {
-    const CALL: &str =
-        r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{"a":17,"b":25}}}"#;
     request(token, Some(session), CALL)
 }
 
 /// A POST as bytes, in this session if there is one.
 fn request(token: &str, session: Option<&str>, body: &str) -> Vec<u8> {
     let session = session.map_or_else(String::new, |session| {
-        format!("Mcp-Session-Id: {session}\r\nMCP-Protocol-Version: 2025-11-25\r\n")
+        format!("Mcp-Session-Id: {session}\r\nMCP-Protocol-Version: {REVISION}\r\n")
     });
     let length = body.len();
     format!(

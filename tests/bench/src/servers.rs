@@ -9,7 +9,7 @@ use super::{
     configuration::{ADMIN_TOKEN_FILE, BASE_URL, Configuration, ISSUER, PATH},
     figures::{Sample, Starts},
     http::Connection,
-    issuer::sign_token,
+    issuer::BenchIssuer,
     load, nginx,
     portcullis::{Setup, tool_call},
     process::{MeasuredProcess, Memory},
@@ -80,7 +80,9 @@ impl<'a> Servers<'a> {
         let receiver = MeasuredProcess::announcing(Command::new(&this).args(["upstream"]))?;
         let nginx = nginx::start(folder.path(), upstream.address).await?;
 
-        let token = sign_token(ISSUER, &format!("{BASE_URL}{PATH}"), folder.path())?;
+        let signer = BenchIssuer::new(ISSUER, &format!("{BASE_URL}{PATH}"), Configuration::Standard.algorithm());
+        signer.publish(folder.path())?;
+        let token = signer.sign(None);
         let prepare = |program, name, configuration, token| {
             Setup::prepare(program, name, configuration, token, folder.path(), upstream.address)
         };
