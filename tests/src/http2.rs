@@ -17,12 +17,13 @@ pub struct Http2 {
 }
 
 impl Http2 {
-    /// Connects.
+    /// Connects, without Nagle's algorithm.
     ///
     /// # Panics
     /// Panics if the server does not accept.
     pub async fn connect(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).await.expect("the server accepts");
+        stream.set_nodelay(true).expect("a TCP option");
         let (sender, connection) =
             http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.expect("the preface is sent");
         tokio::spawn(connection);

@@ -1,11 +1,16 @@
 //! Builds programs of this workspace.
 
-use std::{path::PathBuf, process::Stdio};
+use std::{
+    path::PathBuf,
+    process::{Command, Stdio},
+};
 
 use anyhow::{Context as _, bail};
 use serde::Deserialize;
 
 use crate::workspace;
+
+const BUILD: &[&str] = &["build", "--message-format=json-render-diagnostics"];
 
 /// The result of one `cargo build`.
 pub struct Built(Vec<Message>);
@@ -28,11 +33,19 @@ struct Target {
 /// # Errors
 /// Fails when the build fails.
 pub fn build(arguments: &[&str]) -> anyhow::Result<Built> {
-    let output = workspace::cargo(&["build", "--message-format=json-render-diagnostics"])
-        .args(arguments)
-        .stderr(Stdio::inherit())
-        .output()
-        .context("cargo build could not be started")?;
+    run(&mut workspace::cargo(BUILD), arguments)
+}
+
+/// Like [`build`], with the OpenSSL that `Cargo.lock` names, even if `OPENSSL_NO_VENDOR` asks for the system's.
+///
+/// # Errors
+/// Fails when the build fails.
+pub fn build_with_vendored_openssl(arguments: &[&str]) -> anyhow::Result<Built> {
+    run(workspace::cargo(BUILD).env_remove("OPENSSL_NO_VENDOR"), arguments)
+}
+
+fn run(cargo: &mut Command, arguments: &[&str]) -> anyhow::Result<Built> {
+    let output = cargo.args(arguments).stderr(Stdio::inherit()).output().context("cargo build could not be started")?;
     if !output.status.success() {
         bail!("cargo build {} failed", arguments.join(" "));
     }

@@ -11,7 +11,7 @@ use xtask::{
 };
 
 use crate::{
-    advisories, api, layers, reason_codes, requirements,
+    advisories, api, instruction_counts, layers, reason_codes, requirements,
     tool::{self, Tool},
 };
 
@@ -62,6 +62,7 @@ const CHECKS: &[Check] = &[
     Check::function("e2e", || Tool::E2E.run(&tool::Arguments::default())),
     Check::function("readers", || Tool::E2E.run(&tool::Arguments::of(&["--readers"]))),
     Check::function("metrics", || Tool::E2E.run(&tool::Arguments::of(&["--metrics"]))),
+    Check { name: "instructions", action: Action::Optional(instruction_counts::check), environment: None },
 ];
 
 /// Runs the checks in their order, and prints a table of the results.

@@ -4,5 +4,6 @@
 pub mod built;
 pub mod checklist;
 pub mod crate_rows;
+pub mod instructions;
 pub mod programs;
 pub mod workspace;

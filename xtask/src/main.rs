@@ -5,6 +5,7 @@ mod advisories;
 mod api;
 mod ci;
 mod crates;
+mod instruction_counts;
 mod layers;
 mod reason_codes;
 mod requirements;
@@ -80,6 +81,6 @@ fn main() -> anyhow::Result<()> {
         Command::Conformance(arguments) => Tool::CONFORMANCE.run(&arguments),
         Command::FuzzSmoke => Tool::FUZZ_SMOKE.run(&tool::Arguments::default()),
         Command::Dist(arguments) => Tool::DIST.run(&arguments),
-        Command::Bench(arguments) => Tool::BENCH.run(&arguments),
+        Command::Bench(arguments) => Tool::run_benchmark(&arguments),
     }
 }

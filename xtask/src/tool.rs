@@ -18,6 +18,12 @@ impl Arguments {
     pub(crate) fn of(options: &[&str]) -> Self {
         Self { passed: options.iter().map(|option| (*option).to_owned()).collect() }
     }
+
+    /// Returns the options of this subcommand, if they begin with it.
+    pub(crate) fn of_subcommand(&self, name: &str) -> Option<Self> {
+        let (first, passed) = self.passed.split_first()?;
+        (first == name).then(|| Self { passed: passed.to_vec() })
+    }
 }
 
 /// A program of this workspace that implements a command.
@@ -41,6 +47,22 @@ impl Tool {
     /// The benchmarks. Optimized, because an unoptimized load generator would measure itself. The programs that it
     /// measures have the same profile, so that dependencies are built once.
     pub(crate) const BENCH: Self = Self { cargo: &["--package=portcullis-bench", "--profile=dist"], subcommand: None };
+    /// The counts of instructions. Not optimized: they do not depend on the load generator.
+    pub(crate) const INSTRUCTIONS: Self =
+        Self { cargo: &["--package=portcullis-bench"], subcommand: Some(Self::INSTRUCTIONS_NAME) };
+    /// The subcommand of [`Self::BENCH`] that is [`Self::INSTRUCTIONS`].
+    pub(crate) const INSTRUCTIONS_NAME: &'static str = "instructions";
+
+    /// Runs a benchmark.
+    ///
+    /// # Errors
+    /// Fails when it cannot be built or started, or fails itself.
+    pub(crate) fn run_benchmark(arguments: &Arguments) -> anyhow::Result<()> {
+        match arguments.of_subcommand(Self::INSTRUCTIONS_NAME) {
+            Some(options) => Self::INSTRUCTIONS.run(&options),
+            None => Self::BENCH.run(arguments),
+        }
+    }
 
     /// Builds the program and runs it with these arguments.
     ///

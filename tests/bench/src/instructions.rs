@@ -1,29 +1,30 @@
 //! `cargo xtask bench instructions`: counts the instructions of a request with callgrind, and compares them with a
-//! committed table. Instructions do not depend on how busy the machine is, so that a creep of 1 % is visible.
+//! committed table. Instructions do not depend on how busy the machine is, so that a change of 1 % is visible.
 
-mod callgrind;
 mod case;
+mod count;
+mod counts;
 mod growth;
 mod profile;
+mod requests;
 mod server;
+mod stream;
 mod table;
 mod traffic;
 mod upstream;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context as _, ensure};
 use clap::{Args, builder::PossibleValuesParser};
 use portcullis_scenarios::block_on;
-use xtask::{built, programs, workspace};
-
-use self::{
-    case::Case,
-    table::{Counts, Table},
+use xtask::{
+    built,
+    instructions::{Environment, TABLE},
+    programs, workspace,
 };
 
-/// The committed table, in the workspace.
-const TABLE: &str = "tests/bench/instructions.toml";
+use self::{case::Case, table::Committed};
 
 /// What to count.
 #[derive(Args)]
@@ -31,49 +32,66 @@ pub(super) struct Options {
     /// Count only this case. Can be repeated.
     #[arg(long = "case", value_name = "NAME", value_parser = PossibleValuesParser::new(Case::ALL.map(Case::name)))]
     cases: Vec<String>,
-    /// Requests of the shorter of two runs. The longer one has twice as many, and their difference is counted.
-    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(100..))]
+    /// Requests of the smaller of two measurements. The larger one has twice as many, and their difference counts.
+    #[arg(long, default_value_t = 300, value_parser = clap::value_parser!(u32).range(10..))]
     requests: u32,
     /// The release build to count, in place of one that is built now.
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
-    /// Write the counts to the table, instead of comparing them with it.
+    /// Keep the files of callgrind, which callgrind_annotate and KCachegrind show, in this folder.
+    #[arg(long, value_name = "FOLDER")]
+    keep: Option<PathBuf>,
+    /// Fail when a case has grown or shrunk by more than 1 %.
+    #[arg(long, conflicts_with = "write")]
+    check: bool,
+    /// Write the counts to the table and to the page that shows it.
     #[arg(long)]
     write: bool,
+}
+
+/// The programs of a measurement.
+struct Programs {
+    valgrind: PathBuf,
+    vgdb: PathBuf,
+    server: PathBuf,
 }
 
 /// Counts, prints, and compares with the table or writes it.
 ///
 /// # Errors
-/// Fails when a case has grown by more than [`growth::PERMITTED`], when a case is not in the table, or without valgrind.
+/// Fails without valgrind, at an unexpected response, and when a check finds a change.
 pub(super) fn run(options: &Options) -> anyhow::Result<()> {
-    let valgrind = programs::find("valgrind").context("valgrind is not installed (Debian: apt install valgrind)")?;
-    let program = match &options.program {
-        Some(program) => program.clone(),
-        None => built::build(&["--release", "--package=portcullis", "--bin=portcullis"])?.program("portcullis")?,
-    };
-    let file = workspace::root().join(TABLE);
-    let mut table = Table::read(&file)?;
-    let mut grown = 0;
+    let programs = options.programs()?;
+    let root = workspace::root();
+    let mut committed = Committed::read(&root)?;
+    let environment = Environment::of_this_machine(&programs.valgrind)?;
+    if let Some(difference) = committed.environment.difference(&environment) {
+        println!("the table is from elsewhere: {difference}");
+    }
+    let mut changed = 0;
     for case in options.selected() {
-        eprintln!("counting {}", case.name());
-        let counts = block_on(count(&valgrind, &program, case, options.requests))?;
-        let committed = table.get(case.name());
-        println!("{}", growth::line(case, &counts, committed));
+        let counts =
+            block_on(count::count(&programs, case, case.repetitions() * options.requests, options.keep.as_deref()))
+                .with_context(|| case.name())?;
+        println!("{}", growth::line(case, &counts, committed.get(case)));
+        if growth::has_changed(&counts, committed.get(case)) {
+            changed += 1;
+            if let Some(committed) = committed.get(case) {
+                println!("{}", growth::explanation(&counts, committed));
+            }
+        }
         if options.write {
-            table.set(case.name(), counts);
-        } else if growth::has_grown(&counts, committed) {
-            println!("{}", growth::explanation(&counts, committed));
-            grown += 1;
+            committed.set(case, counts);
         }
     }
     if options.write {
-        return table.write(&file);
+        committed.environment = environment;
+        return committed.write(&root);
     }
     ensure!(
-        grown == 0,
-        "{grown} cases have grown by more than 1 % or are not in {TABLE}; if this is intended, write it with \
-         `cargo xtask bench instructions --write` in the same commit, which says why"
+        changed == 0 || !options.check,
+        "{changed} cases differ from {TABLE} by more than 1 %. If that is intended, or to keep a gain, run \
+         `cargo xtask bench instructions --write` and commit the table with the change."
     );
     Ok(())
 }
@@ -84,11 +102,20 @@ impl Options {
         let is_selected = |case: &Case| self.cases.is_empty() || self.cases.iter().any(|name| name == case.name());
         Case::ALL.into_iter().filter(is_selected)
     }
-}
 
-/// Counts one case: the difference of two runs, one with twice as many requests, divided by the difference of requests.
-async fn count(valgrind: &Path, program: &Path, case: Case, requests: u32) -> anyhow::Result<Counts> {
-    let shorter = server::profile(valgrind, program, case, requests).await?;
-    let longer = server::profile(valgrind, program, case, 2 * requests).await?;
-    Ok(Counts::of(&longer.since(&shorter), requests))
+    /// Finds valgrind, and builds the server. It contains its OpenSSL, so that no library of the machine is counted but libc.
+    fn programs(&self) -> anyhow::Result<Programs> {
+        let find = |name| {
+            programs::find(name).with_context(|| format!("{name} is not installed (Debian: apt install valgrind)"))
+        };
+        let build = || {
+            let arguments = ["--release", "--locked", "--package=portcullis", "--bin=portcullis"];
+            built::build_with_vendored_openssl(&arguments)?.program("portcullis")
+        };
+        Ok(Programs {
+            valgrind: find("valgrind")?,
+            vgdb: find("vgdb")?,
+            server: self.program.clone().map_or_else(build, Ok)?,
+        })
+    }
 }

@@ -47,4 +47,26 @@ impl Case {
             Self::Http2 => "http2",
         }
     }
+
+    /// Returns how often a request is repeated where the others send one. A timer weighs more beside a cheap one.
+    pub(super) const fn repetitions(self) -> u32 {
+        match self {
+            Self::StreamMessage => 4,
+            _ => 1,
+        }
+    }
+
+    /// Returns what the page says about it.
+    pub(super) const fn description(self) -> &'static str {
+        match self {
+            Self::CachedPost => "`tools/call` in a session, with a cached RS256 token",
+            Self::AuditedPost => "the same, with an audit record in a file",
+            Self::StreamMessage => "a message on the stream of a GET",
+            Self::Stateless => "`tools/call` of revision 2026-07-28, with a cached token",
+            Self::UncachedEs256 => "`tools/call` in a session, with a new ES256 token",
+            Self::UncachedRs256 => "the same, with a new RS256 token",
+            Self::Refused => "`tools/call` without a token, which gets 401",
+            Self::Http2 => "the first case over HTTP/2",
+        }
+    }
 }

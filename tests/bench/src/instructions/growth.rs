@@ -1,45 +1,60 @@
 //! The comparison of a count with the committed one.
 
-use super::{case::Case, table::Counts};
+use std::{cmp::Reverse, collections::BTreeSet};
 
-/// The permitted growth of a case, as a part of its committed count: 1 %.
-pub(super) const PERMITTED: f64 = 0.01;
+use super::{case::Case, counts::Counts};
+
+/// The permitted change of a case, as a part of its committed count: 1 %.
+const PERMITTED: f64 = 0.01;
 /// The number of functions that an explanation lists.
 const LISTED: usize = 12;
 
-/// Returns whether a case has grown by more than is permitted. One without a committed count has.
-pub(super) fn has_grown(counts: &Counts, committed: Option<&Counts>) -> bool {
-    committed.is_none_or(|committed| change(counts, committed) > PERMITTED)
+/// Returns whether a case has grown or shrunk by more than is permitted. One without a committed count has.
+pub(super) fn has_changed(counts: &Counts, committed: Option<&Counts>) -> bool {
+    committed.is_none_or(|committed| change(counts, committed).abs() > PERMITTED)
 }
 
 /// Returns a line of the report.
 pub(super) fn line(case: Case, counts: &Counts, committed: Option<&Counts>) -> String {
-    let name = case.name();
+    let (name, now) = (case.name(), counts.instructions);
     match committed {
-        None => format!("{name:<16}{:>10} (not in the table)", counts.instructions),
+        None => format!("{name:<16}{now:>10}  (not in the table)"),
         Some(committed) => {
             let change = 100.0 * change(counts, committed);
-            format!("{name:<16}{:>10} ({} in the table, {change:+.2} %)", counts.instructions, committed.instructions)
+            format!("{name:<16}{now:>10}  ({} in the table, {change:+.2} %)", committed.instructions)
         }
     }
 }
 
-/// Returns the functions that grew most, one a line.
-pub(super) fn explanation(counts: &Counts, committed: Option<&Counts>) -> String {
-    let before =
-        |name: &str| committed.and_then(|committed| committed.functions.get(name)).copied().unwrap_or_default();
-    let mut grown: Vec<_> = counts
-        .functions
-        .iter()
-        .map(|(name, count)| (count.saturating_sub(before(name)), name))
-        .filter(|(growth, _)| *growth > 0)
+/// Returns the functions that changed most in the direction of the case, one a line, and the sum of all others.
+pub(super) fn explanation(counts: &Counts, committed: &Counts) -> String {
+    let total = difference(counts.instructions, committed.instructions);
+    let names: BTreeSet<_> = counts.functions.keys().chain(committed.functions.keys()).collect();
+    let mut changed: Vec<_> = names
+        .into_iter()
+        .map(|name| (known_change(name, counts, committed), name))
+        .filter(|(change, _)| change.signum() == total.signum())
         .collect();
-    grown.sort_by_key(|(growth, _)| std::cmp::Reverse(*growth));
-    let lines = grown.into_iter().take(LISTED).map(|(growth, name)| format!("  {growth:>+8} {name}"));
-    lines.collect::<Vec<_>>().join("\n")
+    changed.sort_by_key(|(change, _)| Reverse(change.abs()));
+    changed.truncate(LISTED);
+    let others = total - changed.iter().map(|(change, _)| change).sum::<i64>();
+    let mut lines: Vec<_> = changed.iter().map(|(change, name)| format!("  {change:>+8}  {name}")).collect();
+    lines.push(format!("  {others:>+8}  in all other functions"));
+    lines.join("\n")
 }
 
-/// Returns the growth as a part of the committed count.
+/// Returns the change of a function. One that is not listed has at most what a listed one has at least, and counts with that.
+fn known_change(name: &str, counts: &Counts, committed: &Counts) -> i64 {
+    let of =
+        |counts: &Counts| counts.functions.get(name).copied().unwrap_or_else(|| Counts::least(counts.instructions));
+    difference(of(counts), of(committed))
+}
+
+fn difference(now: u64, before: u64) -> i64 {
+    now.cast_signed() - before.cast_signed()
+}
+
+/// Returns the change as a part of the committed count.
 fn change(counts: &Counts, committed: &Counts) -> f64 {
     counts.instructions as f64 / committed.instructions as f64 - 1.0
 }
@@ -55,16 +70,28 @@ mod tests {
     #[test]
     fn one_per_cent_is_permitted() {
         let committed = counts(50_000, &[]);
-        assert!(!has_grown(&counts(50_500, &[]), Some(&committed)));
-        assert!(has_grown(&counts(50_501, &[]), Some(&committed)));
-        assert!(has_grown(&counts(1, &[]), None));
+        for permitted in [49_500, 50_500] {
+            assert!(!has_changed(&counts(permitted, &[]), Some(&committed)));
+        }
+        for changed in [49_499, 50_501] {
+            assert!(has_changed(&counts(changed, &[]), Some(&committed)));
+        }
+        assert!(has_changed(&counts(1, &[]), None));
     }
 
     #[test]
     fn the_functions_that_grew_are_named() {
+        let committed = counts(1_000, &[("verify", 400), ("log", 595)]);
+        let grown = counts(1_300, &[("verify", 650), ("log", 585), ("clock", 60)]);
+        let lines = explanation(&grown, &committed);
+        let lines: Vec<_> = lines.lines().map(str::trim).collect();
+        assert_eq!(lines, ["+250  verify", "+55  clock", "-5  in all other functions"]);
+    }
+
+    #[test]
+    fn the_functions_that_shrank_are_named() {
         let committed = counts(1_000, &[("verify", 400), ("log", 600)]);
-        let grown = counts(1_300, &[("verify", 650), ("log", 590), ("clock", 60)]);
-        let lines = explanation(&grown, Some(&committed));
-        assert_eq!(lines.lines().map(str::trim).collect::<Vec<_>>(), ["+250 verify", "+60 clock"]);
+        let lines = explanation(&counts(850, &[("verify", 250), ("log", 600)]), &committed);
+        assert_eq!(lines.lines().next().map(str::trim), Some("-150  verify"));
     }
 }

@@ -1,79 +1,111 @@
-//! The server under callgrind, from its start to its end.
+//! [`CountedServer`]: the server under callgrind.
 
 use std::{
+    ffi::OsString,
     fs::{self, File},
-    path::Path,
-    process::Stdio,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
     time::Duration,
 };
 
-use anyhow::{Context as _, bail};
-use portcullis_scenarios::{Process, Scratch, Signal, free_address};
+use anyhow::{Context as _, bail, ensure};
+use portcullis_scenarios::{Process, portcullis_command};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::{callgrind, case::Case, profile::Profile, traffic, upstream::Upstream};
-use crate::{
-    configuration::{BASE_URL, Configuration, ISSUER, PATH},
-    http::Connection,
-    issuer::BenchIssuer,
-};
+use super::{Programs, profile::Profile};
+use crate::http::Connection;
 
+/// The file that callgrind writes when the server ends. Dumps are numbered.
+const OUTPUT: &str = "callgrind.out";
 /// The maximum time until the server is ready. It is about fifty times slower than without callgrind.
 const READY_TIMEOUT: Duration = Duration::from_secs(120);
-/// The maximum time from the signal to the end.
-const END_TIMEOUT: Duration = Duration::from_secs(60);
+/// The server writes its log within 100 ms after a response.
+const IDLE_AFTER: Duration = Duration::from_millis(250);
+/// The maximum time of a dump. It takes 0.3 s; where processes may not be traced, it waits for the next timer.
+const DUMP_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Runs the server under callgrind, with this number of requests.
-///
-/// # Errors
-/// Fails when the server does not start or does not end, or at an unexpected response.
-pub(super) async fn profile(valgrind: &Path, program: &Path, case: Case, requests: u32) -> anyhow::Result<Profile> {
-    let folder = Scratch::folder("instructions");
-    let path = |name: &str| folder.path().join(name);
-    let upstream = Upstream::start().await?;
-    let configuration = configuration(case);
-    let issuer = BenchIssuer::new(ISSUER, &format!("{BASE_URL}{PATH}"), configuration.algorithm());
-    issuer.publish(folder.path())?;
-    let address = free_address()?;
-    let text = configuration.text(address, upstream.address, folder.path(), &path("audit.jsonl"));
-    fs::write(path("portcullis.toml"), text)?;
-
-    let mut command = callgrind::command(valgrind, program, &path("callgrind.out"));
-    command.arg("serve").arg("--config").arg(path("portcullis.toml"));
-    // With one worker, every request finds what the one before it left.
-    command.env("PORTCULLIS_WORKERS", "1");
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(path("server.log"))?);
-    let mut process = Process::start("valgrind", &mut command)?;
-    let log = || fs::read_to_string(path("server.log")).unwrap_or_default();
-    let started = Instant::now();
-    loop {
-        if let Ok(mut connection) = Connection::open(address).await
-            && connection.get("/readyz").await.is_ok_and(|response| response.status == 200)
-        {
-            break;
-        }
-        if process.try_wait()?.is_some() || started.elapsed() > READY_TIMEOUT {
-            bail!("the server does not become ready under valgrind:\n{}", log());
-        }
-        sleep(Duration::from_millis(20)).await;
-    }
-    traffic::send(case, address, &issuer, &upstream, requests).await.with_context(log)?;
-    process.signal(Signal::TERM);
-    timeout(END_TIMEOUT, process.wait()).await.context("the server does not end")??;
-    let output = fs::read_to_string(path("callgrind.out")).context("callgrind wrote nothing")?;
-    Ok(Profile::parse(&output))
+/// The server under callgrind, until it is dropped.
+pub(super) struct CountedServer<'a> {
+    programs: &'a Programs,
+    process: Process,
+    folder: &'a Path,
+    log: PathBuf,
+    dumps: u32,
 }
 
-/// Returns the configuration of a case.
-fn configuration(case: Case) -> Configuration {
-    match case {
-        Case::AuditedPost => Configuration::Audited,
-        Case::UncachedEs256 => Configuration::Es256,
-        Case::CachedPost
-        | Case::StreamMessage
-        | Case::Stateless
-        | Case::UncachedRs256
-        | Case::Refused
-        | Case::Http2 => Configuration::Standard,
+impl<'a> CountedServer<'a> {
+    /// Starts the server with the configuration in this folder, and waits until it is ready.
+    ///
+    /// # Errors
+    /// Fails when the server does not become ready.
+    pub(super) async fn start(
+        programs: &'a Programs,
+        folder: &'a Path,
+        configuration: &Path,
+        address: SocketAddr,
+    ) -> anyhow::Result<Self> {
+        let log = folder.join("server.log");
+        let mut command = command(programs, &folder.join(OUTPUT));
+        command.arg("serve").arg("--config").arg(configuration);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(&log)?);
+        let process = Process::start("valgrind", &mut command)?;
+        let mut server = Self { programs, process, folder, log, dumps: 0 };
+        let started = Instant::now();
+        while !is_ready(address).await {
+            if server.process.try_wait()?.is_some() || started.elapsed() > READY_TIMEOUT {
+                bail!("the server does not become ready under valgrind:\n{}", server.log());
+            }
+            sleep(Duration::from_millis(20)).await;
+        }
+        Ok(server)
     }
+
+    /// Waits until the server is idle, and returns what it has executed since the last call.
+    ///
+    /// # Errors
+    /// Fails when callgrind does not write its counters.
+    pub(super) async fn dump(&mut self) -> anyhow::Result<Profile> {
+        sleep(IDLE_AFTER).await;
+        let mut vgdb = tokio::process::Command::new(&self.programs.vgdb);
+        vgdb.arg(format!("--pid={}", self.process.id())).arg("dump").kill_on_drop(true);
+        let output = timeout(DUMP_TIMEOUT, vgdb.output()).await.context("vgdb does not end")??;
+        ensure!(output.status.success(), "vgdb failed: {}", String::from_utf8_lossy(&output.stderr));
+        self.dumps += 1;
+        let file = self.last_dump();
+        let text = fs::read_to_string(&file).with_context(|| format!("callgrind did not write {}", file.display()))?;
+        Ok(Profile::parse(&text))
+    }
+
+    /// Copies what the last call of [`Self::dump`] read.
+    pub(super) fn copy_last_dump(&self, to: &Path) -> anyhow::Result<()> {
+        fs::copy(self.last_dump(), to).with_context(|| format!("{} cannot be written", to.display())).map(drop)
+    }
+
+    fn last_dump(&self) -> PathBuf {
+        self.folder.join(format!("{OUTPUT}.{}", self.dumps))
+    }
+
+    /// Returns the messages of the server and of valgrind.
+    pub(super) fn log(&self) -> String {
+        fs::read_to_string(&self.log).unwrap_or_default()
+    }
+}
+
+/// Returns a command that runs the server under callgrind.
+fn command(programs: &Programs, output: &Path) -> Command {
+    let mut command = portcullis_command(&programs.valgrind);
+    let mut file = OsString::from("--callgrind-out-file=");
+    file.push(output);
+    command.args(["--tool=callgrind", "--compress-strings=no", "--quiet"]).arg(file).arg(&programs.server);
+    // With a backtrace, a rejected token would walk the stack, because josekit's errors contain one.
+    command.env_remove("RUST_BACKTRACE").env_remove("RUST_LIB_BACKTRACE");
+    // With one worker, every request finds what the one before it left.
+    command.env("PORTCULLIS_WORKERS", "1");
+    command
+}
+
+async fn is_ready(address: SocketAddr) -> bool {
+    let Ok(mut connection) = Connection::open(address).await else { return false };
+    connection.get("/readyz").await.is_ok_and(|response| response.status == 200)
 }

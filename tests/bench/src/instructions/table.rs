@@ -1,79 +1,109 @@
-//! [`Table`]: the committed counts.
+//! [`Committed`]: the counts in the repository, as a table, by function and on the page.
 
 use std::{collections::BTreeMap, fs, path::Path};
 
 use anyhow::Context as _;
-use serde::{Deserialize, Serialize};
+use xtask::instructions::{Environment, TABLE, Table};
 
-use super::profile::Profile;
+use super::{case::Case, counts::Counts};
 
-/// The part of a case that a function must have to be listed.
-const LISTED_PART: u64 = 200;
+/// The neighbour of the table. It explains a growth.
+const FUNCTIONS: &str = "docs/contribute/instructions-by-function.toml";
+/// The page, and what surrounds the table in it.
+const PAGE: &str = "docs/contribute/benchmarks.md";
+const BEGIN: &str = "<!-- from instructions.toml -->\n";
+const END: &str = "<!-- end -->\n";
 
-/// The text before the cases.
-const HEAD: &str = "\
-# Instructions of one request, and of the functions that need the most, without what they call.
-# Written by `cargo xtask bench instructions --write`. A case may not grow by more than 1 % without a change of this file.
+const TABLE_HEAD: &str = "\
+# Instructions of one request. A case may change by 1 % against this table.
+# Written by `cargo xtask bench instructions --write`, described in benchmarks.md.
+";
+const FUNCTIONS_HEAD: &str = "\
+# The functions that need at least 0.5 % of a case, without what they call. It says which functions grew.
+# Written by `cargo xtask bench instructions --write`.
 ";
 
-/// The counts of all cases, by name.
-#[derive(Default, Deserialize, Serialize)]
-#[serde(transparent)]
-pub(super) struct Table(BTreeMap<String, Counts>);
-
-/// The counts of a case.
-#[derive(Clone, Deserialize, Serialize)]
-pub(super) struct Counts {
-    /// The instructions of one request.
-    pub(super) instructions: u64,
-    /// Those of the functions that need at least 0.5 %.
-    pub(super) functions: BTreeMap<String, u64>,
+/// The committed counts of all cases, and where they were counted.
+pub(super) struct Committed {
+    pub(super) environment: Environment,
+    cases: BTreeMap<String, Counts>,
 }
 
-impl Counts {
-    /// Returns the counts of one request of this many.
-    pub(super) fn of(profile: &Profile, requests: u32) -> Self {
-        let instructions = profile.total() / u64::from(requests);
-        let each = profile.functions.iter().map(|(name, count)| (name.clone(), count / u64::from(requests)));
-        Self { instructions, functions: each.filter(|(_, count)| count * LISTED_PART >= instructions).collect() }
+impl Committed {
+    /// Reads the table and its neighbour.
+    pub(super) fn read(root: &Path) -> anyhow::Result<Self> {
+        let Table { environment, instructions } = Table::read(root)?;
+        let text = fs::read_to_string(root.join(FUNCTIONS)).with_context(|| format!("{FUNCTIONS} cannot be read"))?;
+        let mut functions: BTreeMap<String, BTreeMap<String, u64>> =
+            toml::from_str(&text).with_context(|| format!("{FUNCTIONS} is not as expected"))?;
+        let cases = instructions.into_iter().map(|(case, instructions)| {
+            let functions = functions.remove(&case).unwrap_or_default();
+            (case, Counts { instructions, functions })
+        });
+        Ok(Self { environment, cases: cases.collect() })
     }
-}
 
-impl Table {
-    /// Reads the table. A table that does not exist is empty.
-    pub(super) fn read(file: &Path) -> anyhow::Result<Self> {
-        if !file.exists() {
-            return Ok(Self::default());
+    pub(super) fn get(&self, case: Case) -> Option<&Counts> {
+        self.cases.get(case.name())
+    }
+
+    pub(super) fn set(&mut self, case: Case, counts: Counts) {
+        self.cases.insert(case.name().to_owned(), counts);
+    }
+
+    /// Writes all three files.
+    pub(super) fn write(&self, root: &Path) -> anyhow::Result<()> {
+        let page = fs::read_to_string(root.join(PAGE))?;
+        for (file, text) in [(TABLE, self.table()), (FUNCTIONS, self.functions()), (PAGE, self.page(&page)?)] {
+            fs::write(root.join(file), text).with_context(|| format!("{file} cannot be written"))?;
         }
-        toml::from_str(&fs::read_to_string(file)?).with_context(|| format!("{} cannot be read", file.display()))
+        Ok(())
     }
 
-    pub(super) fn get(&self, case: &str) -> Option<&Counts> {
-        self.0.get(case)
+    fn cases(&self) -> impl Iterator<Item = (Case, &Counts)> {
+        Case::ALL.into_iter().filter_map(|case| Some((case, self.get(case)?)))
     }
 
-    pub(super) fn set(&mut self, case: &str, counts: Counts) {
-        self.0.insert(case.to_owned(), counts);
+    fn table(&self) -> String {
+        let Environment { valgrind, libc, cpu } = &self.environment;
+        let mut text = format!(
+            "{TABLE_HEAD}\n[environment]\nvalgrind = {valgrind:?}\nlibc = {libc:?}\ncpu = {cpu:?}\n\n[instructions]\n"
+        );
+        for (case, counts) in self.cases() {
+            text.push_str(&format!("{} = {}\n", case.name(), counts.instructions));
+        }
+        text
     }
 
-    pub(super) fn write(&self, file: &Path) -> anyhow::Result<()> {
-        let text = format!("{HEAD}{}", self.text());
-        fs::write(file, text).with_context(|| format!("{} cannot be written", file.display()))
-    }
-
-    /// Returns the cases as TOML, the most expensive function first.
-    fn text(&self) -> String {
-        let mut text = String::new();
-        for (case, counts) in &self.0 {
-            let mut functions: Vec<_> = counts.functions.iter().collect();
-            functions.sort_by_key(|(name, count)| (u64::MAX - **count, (*name).clone()));
-            text.push_str(&format!("\n[{case}]\ninstructions = {}\n\n[{case}.functions]\n", counts.instructions));
-            for (name, count) in functions {
+    fn functions(&self) -> String {
+        let mut text = FUNCTIONS_HEAD.to_owned();
+        for (case, counts) in self.cases() {
+            text.push_str(&format!("\n[{}]\n", case.name()));
+            for (name, count) in counts.sorted() {
                 text.push_str(&format!("{name:?} = {count}\n"));
             }
         }
         text
     }
+
+    /// Returns the page with the current table.
+    fn page(&self, page: &str) -> anyhow::Result<String> {
+        let (before, rest) = page.split_once(BEGIN).with_context(|| format!("{PAGE} has no line {BEGIN:?}"))?;
+        let (_, after) = rest.split_once(END).with_context(|| format!("{PAGE} has no line {END:?}"))?;
+        let mut table = "| case | request | instructions |\n|---|---|---:|\n".to_owned();
+        for (case, counts) in self.cases() {
+            let count = grouped(counts.instructions);
+            table.push_str(&format!("| `{}` | {} | {count} |\n", case.name(), case.description()));
+        }
+        Ok(format!("{before}{BEGIN}{table}{END}{after}"))
+    }
+}
+
+/// Returns a number with a comma before each group of three digits.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect();
+    groups.join(",")
 }
 
 #[cfg(test)]
@@ -81,16 +111,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_written_table_is_read_again() {
-        let mut table = Table::default();
-        let profile = Profile::parse("fn=<[u8] as \"x\">::small\n0 10\nfn=b\n0 90000\nfn=c\n0 10000\n");
-        table.set("cached-post", Counts::of(&profile, 10));
-        let read: Table = toml::from_str(&table.text()).unwrap();
-        let counts = read.get("cached-post").unwrap();
-        assert_eq!(counts.instructions, 10_001);
-        assert_eq!(
-            counts.functions.iter().map(|(name, count)| (name.as_str(), *count)).collect::<Vec<_>>(),
-            [("b", 9_000), ("c", 1_000)]
-        );
+    fn the_committed_files_are_as_written() {
+        let root = xtask::workspace::root();
+        let committed = Committed::read(&root).unwrap();
+        let read = |file: &str| fs::read_to_string(root.join(file)).unwrap();
+        assert_eq!(committed.cases().count(), Case::ALL.len());
+        assert_eq!(committed.table(), read(TABLE));
+        assert_eq!(committed.functions(), read(FUNCTIONS));
+        let page = read(PAGE);
+        assert_eq!(committed.page(&page).unwrap(), page, "`cargo xtask bench instructions --write` writes the page");
+    }
+
+    #[test]
+    fn digits_are_grouped() {
+        assert_eq!([7, 61_042, 1_234_567].map(grouped), ["7", "61,042", "1,234,567"]);
     }
 }

@@ -14,7 +14,7 @@ use crate::http::find;
 
 /// The message of a stream, as a chunk.
 const EVENT: &[u8] =
-    b"51\r\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{\"level\":\"info\"}}\n\n\r\n";
+    b"54\r\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{\"level\":\"info\"}}\n\n\r\n";
 /// The end of [`EVENT`] that the client receives.
 pub(super) const EVENT_END: &[u8] = b"\n\n\r\n";
 const STREAM: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n";
