@@ -80,11 +80,7 @@ impl CredentialStore {
     /// This user's directory for a store: `portcullis` in the first of `$XDG_STATE_HOME`, `$HOME/.local/state` and
     /// `%LOCALAPPDATA%` that is an absolute path. None if there is none.
     pub fn user_directory() -> Option<PathBuf> {
-        let named = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-        named("XDG_STATE_HOME")
-            .or_else(|| named("HOME").map(|home| home.join(".local/state")))
-            .or_else(|| named("LOCALAPPDATA"))
-            .map(|directory| directory.join("portcullis"))
+        portcullis_files::user_state_directory()
     }
 
     /// Checks that a token can be written, for commands that are useless otherwise. Creates the directory of a store that

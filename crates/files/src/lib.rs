@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod replace_error;
+mod user_directory;
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -9,6 +10,7 @@ use std::{
 };
 
 pub use replace_error::ReplaceError;
+pub use user_directory::user_state_directory;
 
 /// The mode of a file that only its owner can read and write.
 pub const PRIVATE: u32 = 0o600;

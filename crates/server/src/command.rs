@@ -31,9 +31,9 @@ pub(crate) mod stored;
 mod text;
 
 use owo_colors::{OwoColorize as _, Stream};
+use portcullis_config::ConfigErrors;
 use portcullis_metadata::EscapedText;
 
-use crate::config::ConfigErrors;
 use text::{counted, is_output_closed, print, print_json, print_note, print_warning, tell};
 
 /// Prints an error on one line, or the errors of a configuration on one line each. Text from other parties is escaped. That

@@ -3,11 +3,8 @@
 mod administration;
 mod cli;
 mod command;
-mod config;
-mod container;
 #[cfg_attr(not(feature = "dev"), path = "demo/absent.rs")]
 mod demo;
-mod plan;
 mod sent_secrets;
 mod serve;
 
@@ -40,9 +37,9 @@ fn main() -> ExitCode {
         #[cfg(feature = "dev")]
         Command::Idp(arguments) => done(command::idp::run(arguments)),
         #[cfg(not(feature = "dev"))]
-        Command::Demo(_) => Err(demo::absent("`portcullis demo`")),
+        Command::Demo(_) => Err(anyhow::anyhow!(portcullis_config::without_dev("`portcullis demo`"))),
         #[cfg(not(feature = "dev"))]
-        Command::Idp(_) => Err(demo::absent("`portcullis idp`")),
+        Command::Idp(_) => Err(anyhow::anyhow!(portcullis_config::without_dev("`portcullis idp`"))),
         Command::Health(arguments) => done(command::health::run(&arguments)),
         Command::Call(arguments) => command::call::run(&arguments),
         Command::Login(arguments) => done(command::login::login(&arguments)),

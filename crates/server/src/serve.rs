@@ -38,11 +38,11 @@ mod worker_pool;
 use std::{net::TcpListener, sync::Arc};
 
 use arc_swap::ArcSwap;
+use portcullis_config::plan::Plan;
 use portcullis_metadata::SystemClock;
 use portcullis_telemetry::{AccessLog, TraceExport, metrics::Metrics};
 use portcullis_verifier::LimitHasher;
 
-use crate::plan::Plan;
 use admin::AdminServer;
 use background::{BackgroundTasks, TaskInputs};
 use changed_files::ChangedFiles;
@@ -109,7 +109,7 @@ pub(crate) async fn serve(
     }
 
     // State: issuers, sessions and the service stacks of all resources.
-    let traces = plan.traces.clone().map(TraceExport::start).transpose()?;
+    let traces = plan.traces.clone().map(|settings| TraceExport::start(settings, program.version)).transpose()?;
     let clock = Arc::new(SystemClock::new());
     let observers = Observers {
         access: Arc::clone(&access),

@@ -32,8 +32,6 @@ pub struct ExportSettings {
     pub fetch: FetchSettings,
     /// `service.name` of the spans.
     pub service_name: String,
-    /// `service.version` of the spans.
-    pub service_version: &'static str,
     /// Which requests are recorded. The guard decides it.
     pub sampling: TraceSettings,
 }
@@ -46,13 +44,13 @@ pub struct TraceExport {
 }
 
 impl TraceExport {
-    /// Starts the task that sends spans, on the current runtime.
+    /// Starts the task that sends spans, on the current runtime. `version` is that of the program (`service.version`).
     ///
     /// # Errors
     /// Fails when the client of the receiver cannot be created.
-    pub fn start(settings: ExportSettings) -> Result<Self, FetchError> {
+    pub fn start(settings: ExportSettings, version: &'static str) -> Result<Self, FetchError> {
         let (traces, queued) = Traces::new();
-        let mut exporter = Exporter::new(settings, traces.clone())?;
+        let mut exporter = Exporter::new(settings, version, traces.clone())?;
         let (stop, stopped) = oneshot::channel();
         let task = tokio::spawn(async move { exporter.run(queued, otlp::request, stopped).await });
         Ok(Self { traces, stop, task })

@@ -3,8 +3,7 @@
 use std::net::SocketAddr;
 
 use clap::Args;
-
-use crate::config::parse_listen_address;
+use portcullis_config::parse_listen_address;
 
 #[derive(Args)]
 pub(crate) struct Demo {

@@ -14,13 +14,12 @@ use url::form_urlencoded::Serializer;
 
 use self::target::Target;
 use super::{counted, exchange::Answer};
-use crate::{
-    administration::{
-        DROP_NOT_SHARED, DROP_TOKENS, DropRequest, DropResult, END_SESSIONS, EndRequest, EndResult, ErrorResponse,
-        MAX_PAGE, SESSIONS, SessionEntry, SessionList,
-    },
-    cli::{Admin, AdminCommand, AdminDropTokens, AdminEnd, AdminSessions},
+use crate::administration::{
+    DROP_NOT_SHARED, DROP_TOKENS, DropRequest, DropResult, END_SESSIONS, EndRequest, EndResult, ErrorResponse,
+    MAX_PAGE, SESSIONS, SessionEntry, SessionList,
 };
+
+use crate::cli::{Admin, AdminCommand, AdminDropTokens, AdminEnd, AdminSessions};
 
 /// The exit code for an action that took effect in one process, without a record or at one replica only.
 const NOT_RECORDED: u8 = 3;

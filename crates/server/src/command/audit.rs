@@ -2,21 +2,18 @@
 
 use std::{path::Path, process::ExitCode};
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use owo_colors::{OwoColorize as _, Stream};
 use portcullis_audit::{
     ChainKeys,
     verify::{self, Break, Report},
 };
+use portcullis_config::{Diagnostic, Overrides, SecretSource, plan};
 use portcullis_metadata::EscapedText;
 use portcullis_store::StateDirectory;
 use serde_json::json;
 
-use crate::{
-    cli,
-    config::{self, Overrides, SecretSource},
-    plan,
-};
+use crate::cli;
 
 pub(crate) fn verify(arguments: &cli::AuditVerify) -> anyhow::Result<ExitCode> {
     let keys = match &arguments.key_file {
@@ -37,11 +34,12 @@ fn configured_keys(file: &Path) -> anyhow::Result<ChainKeys> {
     let fix = "name the file with the key of the chain with --key-file, or the configuration with --config";
     // As text: the fix is part of the error.
     let unusable = |unusable| anyhow::Error::msg(plan::all_errors(unusable).to_string());
-    let config = config::load(file, Overrides::default()).map_err(unusable).context(fix)?.config;
+    let config = portcullis_config::load(file, Overrides::default()).map_err(unusable).context(fix)?.config;
     if let Some(source) = config.audit.as_ref().and_then(|audit| audit.key.as_ref()) {
-        return plan::audit_keys(source);
+        return Ok(plan::audit_keys(source)?);
     }
-    let Some(directory) = plan::state_dir_of(&config)? else {
+    let directory = plan::state_dir_of(&config).map_err(|errors| anyhow!(Diagnostic::joined(&errors)))?;
+    let Some(directory) = directory else {
         bail!("the configuration has neither audit.key nor a state directory; {fix}");
     };
     plan::audit_keys(&SecretSource::File(directory.join(StateDirectory::AUDIT_KEY))).context(fix)

@@ -8,22 +8,18 @@ mod service_user;
 use std::{io, process::ExitCode};
 
 use owo_colors::{OwoColorize as _, Stream};
+use portcullis_config::{ConfigErrors, Diagnostic, KeyPath, Loaded, Located, Overrides, plan::Plan};
 use portcullis_doctor::{Report as OnlineReport, Verdict};
 use serde::Serialize;
 
-use crate::{
-    cli,
-    config::{self, ConfigErrors, Diagnostic, KeyPath, Loaded, Located, Overrides},
-    plan::{self, Plan},
-    serve,
-};
+use crate::{cli, serve};
 
 /// The exit code with warnings and `--deny-warnings`.
 const WARNINGS: u8 = 2;
 
 pub(crate) fn run(arguments: &cli::Check) -> anyhow::Result<ExitCode> {
     if arguments.schema {
-        super::print_json(config::schema())?;
+        super::print_json(portcullis_config::schema())?;
         return Ok(ExitCode::SUCCESS);
     }
     let (loaded, plan) = match valid(arguments) {
@@ -46,7 +42,7 @@ pub(crate) fn run(arguments: &cli::Check) -> anyhow::Result<ExitCode> {
         false => None,
     };
     let report = Report {
-        values: config::effective(&loaded)?,
+        values: portcullis_config::effective(&loaded)?,
         errors: Vec::new(),
         warnings: loaded.places.locate(warnings),
         notes: plan.notes,
@@ -63,7 +59,8 @@ pub(crate) fn run(arguments: &cli::Check) -> anyhow::Result<ExitCode> {
 
 /// The configuration, with everything that can be validated without the network.
 fn valid(arguments: &cli::Check) -> Result<(Loaded, Plan), ConfigErrors> {
-    let loaded = config::load(&arguments.config, Overrides::default()).map_err(plan::all_errors)?;
+    let loaded = portcullis_config::load(&arguments.config, Overrides::default())
+        .map_err(portcullis_config::plan::all_errors)?;
     match serve::runnable_plan(&loaded.config) {
         Ok(plan) => match serve::Kept::examine(&plan) {
             found if found.is_empty() => Ok((loaded, plan)),
@@ -96,7 +93,7 @@ impl CheckResult {
 #[derive(Default, Serialize)]
 struct Report {
     /// Every value. Empty if there are errors.
-    values: Vec<config::Effective>,
+    values: Vec<portcullis_config::Effective>,
     errors: Vec<Located>,
     warnings: Vec<Located>,
     notes: Vec<String>,

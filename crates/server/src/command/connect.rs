@@ -22,7 +22,9 @@ use url::Url;
 
 use self::{streams::Streams, token_command::TokenCommand};
 use super::{end_signals::EndSignals, sign_in, text::output_error};
-use crate::{cli, sent_secrets::remove_from_output};
+use crate::sent_secrets::remove_from_output;
+
+use crate::cli;
 
 pub(crate) fn run(arguments: &cli::Connect) -> anyhow::Result<()> {
     let settings = settings(arguments)?;

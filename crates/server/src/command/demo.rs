@@ -4,11 +4,12 @@ use std::{fmt, net::SocketAddr};
 
 use anyhow::Context as _;
 use owo_colors::{OwoColorize as _, Stream};
+use portcullis_config::plan::Plan;
 use portcullis_devidp::{DevIdp, DevIdpSettings};
 use portcullis_metadata::Issuer;
 use portcullis_telemetry::{AccessLog, LogFormat};
 
-use crate::{cli, config, plan::Plan, serve};
+use crate::{cli, serve};
 
 const ENDPOINT: &str = "/mcp";
 const SCOPE: &str = "mcp:tools";
@@ -29,7 +30,7 @@ pub(crate) fn run(arguments: &cli::Demo, format: LogFormat) -> anyhow::Result<()
             ..DevIdpSettings::default()
         };
         let idp = DevIdp::bind(settings).await.context("--idp-listen")?;
-        let plan = Plan::new(&config::from_text(&configuration(address, idp.issuer()))?)
+        let plan = Plan::new(&portcullis_config::from_text(&configuration(address, idp.issuer()))?)
             .map_err(|errors| anyhow::anyhow!("the demo cannot run: {errors:?}"))?;
         super::print(Welcome { address, issuer: idp.issuer(), auto_consent: arguments.auto_consent })?;
 

@@ -10,12 +10,12 @@ use std::{
 
 use anyhow::{Context as _, ensure};
 use http::StatusCode;
-
-use crate::{
-    cli,
-    config::{self, Overrides},
+use portcullis_config::{
+    Overrides,
     plan::{HEALTH, READY, all_errors},
 };
+
+use crate::cli;
 
 /// The time limit from the start of the connection to the status line of the response.
 const TIMEOUT: Duration = Duration::from_secs(4);
@@ -23,9 +23,10 @@ const TIMEOUT: Duration = Duration::from_secs(4);
 const MAX_STATUS_LINE: usize = 256;
 
 pub(crate) fn run(arguments: &cli::Health) -> anyhow::Result<()> {
-    let config = config::load(&arguments.config, Overrides { listen: arguments.listen }).map_err(all_errors)?.config;
+    let config =
+        portcullis_config::load(&arguments.config, Overrides { listen: arguments.listen }).map_err(all_errors)?.config;
     let path = if arguments.ready { READY } else { HEALTH };
-    let address = config::reachable_address(config.listen);
+    let address = portcullis_config::reachable_address(config.listen);
     let status = request(address, path, config.tls.is_some());
     let status = status.with_context(|| format!("no response from {address}{path}; is the server running?"))?;
     ensure!(status == 200, "{address}{path} answered {status}{}", hint(arguments.ready));

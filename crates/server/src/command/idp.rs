@@ -4,13 +4,14 @@ mod claim;
 mod clients;
 
 use anyhow::Context as _;
+use portcullis_config::SecretSource;
 use portcullis_devidp::{
     ClientAuthenticationMode, DevIdp, DevIdpSettings, DocumentFetch, Provider, Registration, SigningAlgorithm,
     TokenHeaderType,
 };
 use portcullis_metadata::{ResourceUri, Scopes};
 
-use crate::{cli, config::SecretSource, serve};
+use crate::{cli, serve};
 
 pub(crate) fn run(arguments: cli::Idp) -> anyhow::Result<()> {
     super::control_runtime()?.block_on(async {

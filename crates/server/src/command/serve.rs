@@ -1,11 +1,10 @@
 //! `portcullis serve`.
 
+use portcullis_config::{ConfigErrors, Diagnostic, Overrides, plan::Plan};
 use portcullis_telemetry::{AccessLog, LogFormat};
 
 use crate::{
     cli,
-    config::{self, ConfigErrors, Diagnostic, Overrides},
-    plan::{self, Plan},
     serve::{self, AdminListener, ConfigSource, Kept, Listeners, PassedListener, Signals},
 };
 
@@ -18,8 +17,8 @@ pub(crate) fn run(arguments: &cli::Serve, format: LogFormat) -> anyhow::Result<(
         let _entered = runtime.enter();
         Signals::handle()?
     };
-    let mut loaded =
-        config::load(&arguments.config, Overrides { listen: arguments.listen }).map_err(plan::all_errors)?;
+    let mut loaded = portcullis_config::load(&arguments.config, Overrides { listen: arguments.listen })
+        .map_err(portcullis_config::plan::all_errors)?;
     match &passed {
         Some(passed) if loaded.sets("listen") => passed.check_address(loaded.config.listen)?,
         Some(passed) => loaded.config.listen = passed.address(),

@@ -11,6 +11,7 @@ use std::{
     sync::Arc,
 };
 
+use crate::sent_secrets::remove_from_output;
 use anyhow::Context as _;
 use portcullis_client::{
     Authorizer, AuthorizerSettings, AutoConsent, CredentialStore, Interaction, LoopbackRedirect, StartUrl, TokenManager,
@@ -19,7 +20,7 @@ use portcullis_discovery::{Fetch, FetchSettings, HttpFetch};
 use portcullis_metadata::SystemClock;
 use url::Url;
 
-use crate::{cli, sent_secrets::remove_from_output};
+use crate::cli;
 use terminal::pasted;
 use terminal_user::TerminalUser;
 

@@ -5,6 +5,7 @@ use std::convert::Infallible;
 use bytes::Bytes;
 use http::Response;
 use http_body_util::combinators::BoxBody;
+use portcullis_config::without_dev;
 use portcullis_endpoint::Admitted;
 use portcullis_mcp::Revisions;
 
@@ -18,20 +19,11 @@ impl DemoServer {
     /// # Errors
     /// Always: this package has no demo server.
     pub(crate) fn new(_: Revisions) -> anyhow::Result<Self> {
-        Err(absent("upstream = \"demo\""))
+        Err(anyhow::anyhow!(without_dev("upstream = \"demo\"")))
     }
 
     /// Is never called, because there is no value of this type.
     pub(crate) fn respond(self, _: &Admitted) -> Response<BoxBody<Bytes, Infallible>> {
         match self {}
     }
-}
-
-/// Returns the error for something that only other packages have, with the names of these packages.
-pub(crate) fn absent(what: &str) -> anyhow::Error {
-    anyhow::anyhow!(
-        "{what} is for development and not in this package; it is in the archives of the release, in the npm package \
-         (`npx portcullis-mcp@{}`), and in a program that `cargo install portcullis` builds",
-        env!("CARGO_PKG_VERSION")
-    )
 }

@@ -41,7 +41,7 @@ use super::{
     state::ServerState,
     tls::Tls,
 };
-use crate::plan::AdminPlan;
+use portcullis_config::plan::AdminPlan;
 
 pub(crate) use self::listener::AdminListener;
 
@@ -205,11 +205,9 @@ mod tests {
     };
 
     use super::*;
-    use crate::{
-        config::from_text,
-        plan::Plan,
-        serve::{observers::Observers, sessions::kept::KeptSessions, state::Process},
-    };
+    use portcullis_config::{from_text, plan::Plan};
+
+    use crate::serve::{observers::Observers, sessions::kept::KeptSessions, state::Process};
 
     const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 

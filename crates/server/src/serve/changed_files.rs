@@ -5,8 +5,8 @@ use std::time::Duration;
 use portcullis_session::SessionStore;
 
 use super::tls::Tls;
-use crate::{
-    config::{Diagnostic, Diagnostics},
+use portcullis_config::{
+    Diagnostic,
     plan::{FileVersion, KeySources, Plan, TlsFiles},
 };
 
@@ -84,7 +84,7 @@ impl CertificateFiles {
                     self.tls.set_certificate(&loaded);
                     tracing::info!("the certificate was replaced");
                 }
-                Err(error) => tracing::error!("the certificate is unchanged: {error:#}"),
+                Err(errors) => tracing::error!("the certificate is unchanged: {}", Diagnostic::joined(&errors)),
             }
         }
     }
@@ -104,7 +104,7 @@ impl KeyFiles {
         let now = self.sources.versions();
         if now != self.versions {
             self.versions = now;
-            match Diagnostics::collect(|errors| self.sources.load(&mut errors.table("session"))) {
+            match self.sources.load() {
                 Ok(keys) => {
                     self.sessions.set_keys(keys);
                     tracing::info!("the session keys were replaced");
@@ -120,7 +120,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::config::from_text;
+    use portcullis_config::from_text;
 
     /// E10: a key file that is replaced after the plan has read it is read again at the next check.
     #[test]

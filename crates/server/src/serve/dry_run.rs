@@ -10,10 +10,7 @@ use super::{
     sessions::kept::KeptSessions,
     state::{Process, ServerState},
 };
-use crate::{
-    config::{Config, Diagnostic, KeyPath},
-    plan::Plan,
-};
+use portcullis_config::{Config, Diagnostic, KeyPath, plan::Plan};
 
 /// Returns the plan of a configuration that can run. Accesses no network and opens no port. Does not check the port and the
 /// state directory.

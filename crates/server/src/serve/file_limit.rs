@@ -2,9 +2,8 @@
 
 use std::fmt;
 
+use portcullis_config::plan::{Plan, UpstreamPlan};
 use portcullis_gateway::ConnectionLimit;
-
-use crate::plan::{Plan, UpstreamPlan};
 
 /// The number of open files other than connections, for the whole process:
 ///
@@ -117,7 +116,7 @@ struct Files {
 
 impl Files {
     fn wanted(plan: &Plan, upstreams: &[ConnectionLimit]) -> Self {
-        let introspection = |issuer: &crate::plan::IssuerPlan| {
+        let introspection = |issuer: &portcullis_config::plan::IssuerPlan| {
             issuer.settings.validation.introspection().map_or(0, |introspection| introspection.max_in_flight)
         };
         let workers = plan.workers.saturating_mul(WORKER_RESERVE);
@@ -218,7 +217,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::config::from_text;
+    use portcullis_config::from_text;
 
     fn files(clients: usize, upstreams: &[usize]) -> Files {
         Files { reserve: 80, clients, upstreams: upstreams.into() }

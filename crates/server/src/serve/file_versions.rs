@@ -1,8 +1,7 @@
 //! [`FileVersions`]: whether files have changed, without reading them.
 
+use portcullis_config::{Config, plan::FileVersion};
 use std::path::{Path, PathBuf};
-
-use crate::{config::Config, plan::FileVersion};
 
 /// The versions of files. Two values are equal if no file has changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -49,7 +48,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::config::from_text;
+    use portcullis_config::from_text;
 
     /// J10: a file that is written, replaced, removed or created has another version.
     #[test]

@@ -9,9 +9,10 @@ use portcullis_store::{StateDirectory, StateError};
 use tokio::sync::watch;
 
 use super::{sessions::kept::KeptSessions, state_directory};
-use crate::{
-    config::{Diagnostic, KeyPath, WithoutState},
-    container::is_container,
+use portcullis_config::container::is_container;
+use portcullis_config::{
+    Diagnostic, KeyPath,
+    file::WithoutState,
     plan::{AuditPlan, Plan},
 };
 
@@ -82,9 +83,10 @@ impl Kept {
         if let Some(audit) = plan.audit.as_ref().filter(|audit| audit.settings.without_chain == WithoutChain::Refuse) {
             let generated = directory.map(|directory| directory.join(StateDirectory::AUDIT_KEY));
             let generated = generated.filter(|file| audit.keys.is_none() && file.exists());
-            let error =
-                generated.and_then(|file| crate::plan::audit_keys(&crate::config::SecretSource::File(file)).err());
-            found.extend(error.map(|error| unchained(&error)));
+            let error = generated.and_then(|file| {
+                portcullis_config::plan::audit_keys(&portcullis_config::SecretSource::File(file)).err()
+            });
+            found.extend(error.map(|error| unchained(&error.into())));
             if audit.keys.is_some() || directory.is_some() {
                 found.extend(check_chain(&audit.settings.target).err().map(|error| not_continued(&error)));
             }

@@ -12,7 +12,7 @@ use portcullis_guard::RequestId;
 use portcullis_telemetry::{Details, Line};
 
 use super::state::ServerState;
-use crate::plan::{HEALTH, READY};
+use portcullis_config::plan::{HEALTH, READY};
 
 /// The body of a rejection.
 pub(crate) const REFUSED: &str = "refused\n";

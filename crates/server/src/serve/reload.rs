@@ -18,11 +18,8 @@ use super::{
     file_versions::FileVersions,
     state::ServerState,
 };
-use crate::{
-    config::{Change, Config, ConfigErrors, Overrides, Reload},
-    plan::Contents,
-};
 use candidate::{Candidate, Reading};
+use portcullis_config::{Change, Config, ConfigErrors, Overrides, file::Reload, plan::Contents};
 
 /// The most changes, and the most reasons, that one reload logs.
 const MAX_LOGGED: usize = 100;

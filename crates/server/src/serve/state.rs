@@ -36,7 +36,7 @@ use super::{
     numbered_limits::NumberedLimits,
     sessions::replicas::Replicas,
 };
-use crate::plan::{Plan, UpstreamPlan};
+use portcullis_config::plan::{Plan, UpstreamPlan};
 
 pub(super) use self::{
     process::Process,

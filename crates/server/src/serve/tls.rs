@@ -3,6 +3,7 @@
 use std::{fmt, io, sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
+use portcullis_config::plan::{Loaded, TlsFiles};
 use portcullis_telemetry::metrics::{Expiry, Metrics};
 use rustls::{
     ServerConfig,
@@ -15,8 +16,6 @@ use tokio::{
     time::timeout,
 };
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
-
-use crate::plan::{Loaded, TlsFiles};
 
 /// The time limit for the TLS handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -107,7 +106,7 @@ mod tests {
     use tokio_rustls::TlsConnector;
 
     use super::{super::changed_files::CertificateFiles, *};
-    use crate::config::{self, Diagnostic, Diagnostics};
+    use portcullis_config::{Diagnostic, file};
 
     /// A folder with a new certificate for localhost and its key.
     struct Folder(PathBuf);
@@ -119,8 +118,8 @@ mod tests {
             Self(folder)
         }
 
-        fn configured(&self) -> config::Tls {
-            config::Tls { certificates: self.0.join("cert.pem"), key: self.0.join("key.pem") }
+        fn configured(&self) -> file::Tls {
+            file::Tls { certificates: self.0.join("cert.pem"), key: self.0.join("key.pem") }
         }
 
         fn renew(&self) -> CertificateDer<'static> {
@@ -136,8 +135,7 @@ mod tests {
 
         fn files_at(&self, base_url: &str) -> Result<TlsFiles, String> {
             let base_url = base_url.parse().unwrap();
-            let files = Diagnostics::collect(|errors| TlsFiles::new(&self.configured(), &base_url, errors));
-            files.map_err(|errors| Diagnostic::joined(&errors))
+            TlsFiles::new(&self.configured(), &base_url).map_err(|errors| Diagnostic::joined(&errors))
         }
     }
 

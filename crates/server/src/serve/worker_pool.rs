@@ -18,7 +18,7 @@ use super::{
     tls::Tls,
     worker::{StopSignals, Worker},
 };
-use crate::plan::Plan;
+use portcullis_config::plan::Plan;
 
 /// Started workers.
 pub(super) struct WorkerPool {

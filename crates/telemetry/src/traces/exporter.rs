@@ -69,9 +69,9 @@ impl Exporter {
     ///
     /// # Errors
     /// Fails when the client of the receiver cannot be created.
-    pub(super) fn new(settings: ExportSettings, traces: Traces) -> Result<Self, FetchError> {
-        let ExportSettings { endpoint, headers, fetch, service_name, service_version, .. } = settings;
-        let service = Service { name: service_name, version: service_version };
+    pub(super) fn new(settings: ExportSettings, version: &'static str, traces: Traces) -> Result<Self, FetchError> {
+        let ExportSettings { endpoint, headers, fetch, service_name, .. } = settings;
+        let service = Service { name: service_name, version };
         let fetch = Arc::new(HttpFetch::new(fetch)?);
         Ok(Self::with_fetch(fetch, endpoint, headers, service, traces))
     }

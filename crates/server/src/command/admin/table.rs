@@ -2,9 +2,8 @@
 
 use std::{fmt::Write as _, time::Duration};
 
-use portcullis_metadata::EscapedText;
-
 use crate::administration::SessionEntry;
+use portcullis_metadata::EscapedText;
 
 const HEAD: [&str; 8] = ["SESSION", "SUBJECT", "CLIENT", "ISSUER", "RESOURCE", "AGE", "UNUSED", "STREAMS"];
 

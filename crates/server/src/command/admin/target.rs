@@ -6,14 +6,15 @@ use std::{
 };
 
 use anyhow::{Context as _, bail, ensure};
+use portcullis_config::{
+    Overrides, SecretSource,
+    file::{ADMIN_TOKEN_VARIABLE, AdminListen},
+    plan::all_errors,
+};
 use portcullis_metadata::{Secret, is_loopback};
 use url::Url;
 
-use crate::{
-    cli::AdminTarget,
-    config::{self, ADMIN_TOKEN_VARIABLE, AdminListen, Overrides, SecretSource},
-    plan::all_errors,
-};
+use crate::cli::AdminTarget;
 
 const DEFAULT_CONFIG: &str = "portcullis.toml";
 /// The socket that is used if nothing names a listener: that of the packaged service's folder for unix sockets.
@@ -69,7 +70,7 @@ impl Target {
 }
 
 fn of_config(file: &Path) -> anyhow::Result<(Place, SecretSource)> {
-    let loaded = config::load(file, Overrides::default())
+    let loaded = portcullis_config::load(file, Overrides::default())
         .map_err(all_errors)
         .context("the listener for administrators is not known; name it with --url or --socket, or the configuration with --config")?;
     let Some(admin) = loaded.config.admin else {
@@ -85,7 +86,9 @@ fn of_config(file: &Path) -> anyhow::Result<(Place, SecretSource)> {
                 "the listener for administrators uses TLS; name it as in its certificate, with --url https://HOST:PORT"
             )
         }
-        AdminListen::Tcp(address) => Place::Url(Url::parse(&format!("http://{}", config::reachable_address(address)))?),
+        AdminListen::Tcp(address) => {
+            Place::Url(Url::parse(&format!("http://{}", portcullis_config::reachable_address(address)))?)
+        }
     };
     Ok((place, admin.token))
 }

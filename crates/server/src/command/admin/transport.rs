@@ -22,10 +22,9 @@ use super::{
     peer::{self, UntrustedPeer},
     target::{Place, Target},
 };
-use crate::{
-    command::exchange::{Answer, exchange, host_name},
-    plan::file_content,
-};
+use portcullis_config::plan::file_content;
+
+use crate::command::exchange::{Answer, exchange, host_name};
 
 /// The time limit of a request.
 const TIMEOUT: Duration = Duration::from_secs(30);

@@ -15,14 +15,12 @@ mod upstream_issuers;
 
 use std::{io, sync::Arc, time::Duration};
 
+use portcullis_config::plan::{IssuerPlan, Plan, UpstreamPlan};
 use portcullis_discovery::HttpFetch;
 use portcullis_doctor::{Finding, Report, Rule, Step};
 use portcullis_metadata::{EscapedText, SystemClock};
 
-use crate::{
-    command::{doctor::print_step, tell},
-    plan::{IssuerPlan, Plan, UpstreamPlan},
-};
+use crate::command::{doctor::print_step, tell};
 
 /// The time limit of each request.
 pub(in crate::command) const REQUEST_TIMEOUT: Duration = Duration::from_secs(8);

@@ -7,9 +7,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use portcullis_config::Config;
 use serde_json::Value;
-
-use crate::config::Config;
 
 /// The user of the packaged service, and the directory of its configuration.
 const USER: &str = "portcullis";
@@ -155,7 +154,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
-    use crate::config::from_text;
+    use portcullis_config::from_text;
 
     const USERS: &str = "root:x:0:0:root:/root:/bin/sh\nportcullis:x:110:111::/var/lib/portcullis:/usr/sbin/nologin\n";
     const GROUPS: &str = "root:x:0:\nssl-cert:x:105:postgres,portcullis\nportcullis:x:111:\n";

@@ -3,14 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
+use portcullis_config::{SecretSource, parse_values, plan::file_content};
 use portcullis_devidp::{ClientAuthentication, ClientSettings, GrantType};
 use portcullis_metadata::{JwkSet, Scopes};
 use serde::Deserialize;
-
-use crate::{
-    config::{SecretSource, parse_values},
-    plan::file_content,
-};
 
 /// Reads the file of `--clients`, and the files and environment variables that it names.
 ///

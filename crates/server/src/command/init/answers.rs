@@ -7,7 +7,9 @@ use portcullis_metadata::{Issuer, is_loopback};
 use url::{Host, Url};
 
 use super::{template, values::Values};
-use crate::{config, plan::Plan, serve};
+use portcullis_config::plan::Plan;
+
+use crate::serve;
 
 /// The answers so far. Values without an answer have a valid default, so that the others can be validated.
 ///
@@ -125,7 +127,7 @@ impl Answers {
     /// # Errors
     /// Fails with all errors of the configuration, in one line.
     pub(super) fn plan(&self) -> Result<Plan, String> {
-        let config = config::from_text(&template::text(&self.0)).map_err(|error| format!("{error:#}"))?;
+        let config = portcullis_config::from_text(&template::text(&self.0)).map_err(|error| format!("{error:#}"))?;
         serve::runnable_plan(&config)
             .map_err(|errors| errors.iter().map(|error| error.text.as_str()).collect::<Vec<_>>().join("; "))
     }

@@ -11,10 +11,11 @@ use super::{
     questions::Questions,
     values::Values,
 };
+use portcullis_config::plan::Plan;
+
 use crate::{
     cli,
     command::{check::online, counted},
-    plan::Plan,
 };
 
 /// The most answers to one question.

@@ -98,14 +98,16 @@ mod tests {
     use portcullis_metadata::Issuer;
 
     use super::*;
-    use crate::{command::init::answers::Answers, config, plan::Plan};
+    use portcullis_config::plan::Plan;
+
+    use crate::command::init::answers::Answers;
 
     fn issuer(text: &str) -> Issuer {
         Issuer::parse(text).unwrap()
     }
 
     fn assert_valid(text: &str) {
-        let config = config::from_text(text).unwrap_or_else(|error| panic!("{error:#}\n{text}"));
+        let config = portcullis_config::from_text(text).unwrap_or_else(|error| panic!("{error:#}\n{text}"));
         Plan::new(&config).map(drop).unwrap_or_else(|errors| panic!("{errors:?}\n{text}"));
     }
 

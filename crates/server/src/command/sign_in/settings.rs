@@ -6,9 +6,10 @@ use anyhow::Context as _;
 use portcullis_client::{
     AuthorizerSettings, ClientAuthentication, ClientInformation, CredentialStore, RedirectAddress, TokenAuthMethod,
 };
+use portcullis_config::SecretSource;
 use portcullis_metadata::{ClientIdUrl, Issuer, Scopes};
 
-use crate::{cli, config::SecretSource};
+use crate::cli;
 
 /// Returns the store of this user, or the one that `--store` names.
 ///

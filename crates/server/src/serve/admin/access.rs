@@ -9,7 +9,7 @@ use portcullis_guard::{OriginPolicy, OriginRejection};
 use portcullis_metadata::Secret;
 
 use super::{LIMITS, response::AdminError};
-use crate::plan::AdminPlan;
+use portcullis_config::plan::AdminPlan;
 
 /// What a token allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,12 +10,11 @@ use super::{
     confirmation::{self, Unconfirmed},
     response::AdminError,
 };
-use crate::{
-    administration::{DROP_NOT_SHARED, DropResult},
-    serve::{
-        revocations::{self, Dropped},
-        state::ServerState,
-    },
+use crate::administration::{DROP_NOT_SHARED, DropResult};
+
+use crate::serve::{
+    revocations::{self, Dropped},
+    state::ServerState,
 };
 
 /// How long a response waits for the issuer's keys.

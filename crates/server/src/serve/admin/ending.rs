@@ -11,7 +11,9 @@ use super::{
     request::{EndOwners, EndTarget, OwnerFilter, OwnerNames},
     response::AdminError,
 };
-use crate::{administration::EndResult, serve::state::ServerState};
+use crate::administration::EndResult;
+
+use crate::serve::state::ServerState;
 
 /// Sessions that have ended in this process, and whose end is being recorded.
 #[derive(Debug)]
@@ -152,14 +154,12 @@ mod tests {
     use portcullis_telemetry::{AccessLog, LogFormat};
 
     use super::*;
-    use crate::{
-        config::from_text,
-        plan::Plan,
-        serve::{
-            observers::Observers,
-            sessions::kept::KeptSessions,
-            state::{Process, ServerState},
-        },
+    use portcullis_config::{from_text, plan::Plan};
+
+    use crate::serve::{
+        observers::Observers,
+        sessions::kept::KeptSessions,
+        state::{Process, ServerState},
     };
 
     const CONFIGURED: &str = "https://a.example";

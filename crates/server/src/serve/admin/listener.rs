@@ -11,13 +11,14 @@ use std::{
 
 use anyhow::{Context as _, bail};
 use portcullis_audit::AdminPeer;
+use portcullis_config::file::AdminListen;
 use rustix::{
     io::{FdFlags, fcntl_setfd},
     net::{AddressFamily, SocketAddrUnix, SocketType, bind, listen, socket},
 };
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
-use crate::{config::AdminListen, serve::listener};
+use crate::serve::listener;
 
 /// The number of connections that wait to be accepted.
 const BACKLOG: i32 = 64;

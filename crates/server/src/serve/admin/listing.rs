@@ -5,10 +5,9 @@ use portcullis_session::{ListedSession, Owner, Session};
 use portcullis_telemetry::timestamp;
 
 use super::request::{ListRequest, OwnerFilter};
-use crate::{
-    administration::{SessionEntry, SessionList},
-    serve::state::ServerState,
-};
+use crate::administration::{SessionEntry, SessionList};
+
+use crate::serve::state::ServerState;
 
 /// Returns one page of the sessions in the table of this process.
 pub(super) fn list(state: &ServerState, request: &ListRequest) -> SessionList {

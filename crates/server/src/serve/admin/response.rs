@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use crate::administration::{ErrorDetails, ErrorResponse};
 use bytes::Bytes;
 use http::{
     HeaderValue, Method, Response, StatusCode,
@@ -10,8 +11,6 @@ use http::{
 use http_body_util::Full;
 use portcullis_telemetry::metrics::Exposition;
 use serde::Serialize;
-
-use crate::administration::{ErrorDetails, ErrorResponse};
 
 /// The body of a response whose value cannot be serialized: a constant, because its serialization cannot fail.
 const NOT_SERIALIZED: &str = r#"{"error":{"code":"server.not_serialized","message":"the response cannot be serialized; the log has the cause"}}"#;

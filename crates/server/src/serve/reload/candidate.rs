@@ -1,8 +1,8 @@
 //! [`Candidate`]: the configuration that a reload reads, with its differences from the running one.
 
 use super::{super::file_versions::FileVersions, ConfigSource};
-use crate::{
-    config::{Change, Config, ConfigErrors, Diagnostic, changes, keep_until_restart, load},
+use portcullis_config::{
+    Change, Config, ConfigErrors, Diagnostic, changes, keep_until_restart, load,
     plan::{Plan, all_errors},
 };
 
@@ -79,7 +79,7 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
-    use crate::config::{Overrides, from_text};
+    use portcullis_config::{Overrides, from_text};
 
     const LISTEN: &str = "listen = '127.0.0.1:4000'";
     const RESOURCE: &str = "[[resource]]\nendpoint = '/mcp'\nauth = 'none'\nupstream = 'demo'";

@@ -10,11 +10,10 @@ use portcullis_store::{FileJournal, Recovered, Retention, StateDirectory, StateE
 use tokio::time::timeout;
 
 use super::replicas::Replicas;
-use crate::{
-    container::{is_container, is_on_volume},
-    plan::{Plan, ReplicasPlan, SessionPlan},
-    serve::periodic::every,
-};
+use portcullis_config::container::{is_container, is_on_volume};
+use portcullis_config::plan::{Plan, ReplicasPlan, SessionPlan};
+
+use crate::serve::periodic::every;
 
 /// The settings of the session store, and its records outside the process.
 pub(crate) struct KeptSessions {

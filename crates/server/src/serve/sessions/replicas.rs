@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use portcullis_config::plan::ReplicasPlan;
 use portcullis_metadata::Clock;
 use portcullis_session::{AnnouncedSession, EndTicket, LastUse, ScopeId, SessionEnd, SessionJournal, SessionStore};
 use portcullis_store::{FileJournal, LimitCounts, LimitUse, RedisJournal, RedisState, Revocations};
@@ -12,7 +13,7 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-use crate::{plan::ReplicasPlan, serve::health::ReplicaReadiness};
+use crate::serve::health::ReplicaReadiness;
 
 /// How long a start waits for the ends of the other replicas if Redis is connected.
 const JOIN_TIMEOUT: Duration = RedisJournal::RETURN_TIME.saturating_add(Duration::from_secs(2));

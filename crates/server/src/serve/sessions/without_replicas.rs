@@ -2,13 +2,14 @@
 
 use std::{sync::Arc, time::Duration};
 
+use portcullis_config::plan::ReplicasPlan;
 use portcullis_metadata::Clock;
 use portcullis_session::{EndTicket, ScopeId, SessionJournal, SessionStore};
 use portcullis_store::{FileJournal, LimitCounts, LimitUse, Revocations};
 use portcullis_verifier::TokenId;
 use tokio::task::JoinHandle;
 
-use crate::{plan::ReplicasPlan, serve::health::ReplicaReadiness};
+use crate::serve::health::ReplicaReadiness;
 
 /// The connection to other replicas, which this program never has.
 #[derive(Clone, Debug)]

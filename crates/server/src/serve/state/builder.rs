@@ -19,8 +19,9 @@ use super::{
     resource::{Resource, ResourceInputs, RuleLimit},
     upstream::ResourceUpstream,
 };
-use crate::{
-    config::{Authorization, Diagnostic, KeyPath},
+use portcullis_config::{
+    Diagnostic, KeyPath,
+    file::Authorization,
     plan::{Fingerprint, Plan, ResourcePlan, UpstreamPlan},
 };
 

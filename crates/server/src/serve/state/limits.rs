@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
+use portcullis_config::plan::Plan;
 use portcullis_endpoint::BodyBudget;
 use portcullis_guard::{ConcurrencyLimiter, GuardLimits, Rate, RateLimiter};
 use portcullis_metadata::Clock;
-
-use crate::plan::Plan;
 
 /// The limits that all resources share.
 pub(super) struct SharedLimits {

@@ -15,7 +15,7 @@ use super::super::{
         upstream_end::{UpstreamEndQueue, UpstreamEnder},
     },
 };
-use crate::plan::Plan;
+use portcullis_config::plan::Plan;
 
 /// The parts of the server that outlive a configuration. Clones share them.
 #[derive(Clone)]

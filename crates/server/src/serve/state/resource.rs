@@ -8,10 +8,9 @@ use portcullis_telemetry::metrics::ResourceMetrics;
 use portcullis_verifier::Verifier;
 
 use super::upstream::ResourceUpstream;
-use crate::{
-    plan::Fingerprint,
-    serve::{backend::Backend, backend_body::BackendBody},
-};
+use portcullis_config::plan::Fingerprint;
+
+use crate::serve::{backend::Backend, backend_body::BackendBody};
 
 /// The service stack of a resource: guard, endpoint, upstream.
 pub(in crate::serve) type Stack = Guard<Endpoint<Backend>>;

@@ -4,10 +4,9 @@ use portcullis_metadata::SystemClock;
 use portcullis_telemetry::LogFormat;
 
 use super::*;
-use crate::{
-    config::from_text,
-    serve::{observers::Observers, sessions::kept::KeptSessions},
-};
+use portcullis_config::from_text;
+
+use crate::serve::{observers::Observers, sessions::kept::KeptSessions};
 
 const CONFIG: &str = r#"
     base_url = "http://127.0.0.1:3000"

@@ -13,10 +13,9 @@ use super::{
     },
     process::Process,
 };
-use crate::{
-    demo::DemoServer,
-    plan::{Fingerprint, ResourcePlan, UpstreamPlan},
-};
+use portcullis_config::plan::{Fingerprint, ResourcePlan, UpstreamPlan};
+
+use crate::demo::DemoServer;
 
 /// The upstream of one resource. A later configuration with the same fingerprint uses it again, with its connections.
 pub(super) struct ResourceUpstream {

@@ -1,9 +1,8 @@
 //! Whether the server's own certificates are valid.
 
+use portcullis_config::plan::{Plan, TlsFiles, date};
 use portcullis_doctor::{Finding, Rule, Step};
 use portcullis_metadata::{Clock as _, SystemClock};
-
-use crate::plan::{Plan, TlsFiles, date};
 
 const CERTIFICATE: Rule = Rule::new("tls.certificate", "RFC 5280 section 4.1.2.5");
 

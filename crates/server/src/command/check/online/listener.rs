@@ -4,6 +4,7 @@ use std::{io, time::Duration};
 
 use bytes::Bytes;
 use http::{Method, header::HOST, uri::PathAndQuery};
+use portcullis_config::plan::{Plan, READY};
 use portcullis_discovery::FetchRequest;
 use portcullis_doctor::{Finding, Rule, Step};
 use portcullis_http1::RequestBuilder;
@@ -22,8 +23,6 @@ use crate::{
         exchange::{Answer, exchange},
         health::tls::any_certificate,
     },
-    config,
-    plan::{Plan, READY},
     serve::REFUSED,
 };
 
@@ -129,7 +128,7 @@ async fn request(plan: &Plan, base_url: &str, path: &str, has_tls: bool) -> anyh
     let mut request = RequestBuilder::new(&Method::GET, &PathAndQuery::try_from(path)?);
     request.text_header(&HOST, &base_url[Position::BeforeHost..Position::AfterPort])?;
     let request = request.body(Bytes::new());
-    let address = config::reachable_address(plan.listen);
+    let address = portcullis_config::reachable_address(plan.listen);
     let stream = TcpStream::connect(address).await?;
     if !has_tls {
         return exchange(stream, request, FetchRequest::MAX_BODY).await;

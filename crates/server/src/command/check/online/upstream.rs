@@ -15,7 +15,7 @@ use portcullis_metadata::EscapedText;
 use url::{Position, Url};
 
 use super::{Steps, mcp, upstream_connection::Upstream};
-use crate::plan::{ResourcePlan, is_public_address};
+use portcullis_config::plan::{ResourcePlan, is_public_address};
 use rules::{ADDRESS, SESSIONS, TIME};
 
 /// The time for the first response from which there is a warning.

@@ -12,7 +12,7 @@ use super::{
     REQUEST_TIMEOUT, mcp,
     upstream_connection::{Upstream, UpstreamRequest},
 };
-use crate::plan::{Plan, UpstreamPlan};
+use portcullis_config::plan::{Plan, UpstreamPlan};
 
 /// The most issuers that are returned.
 const MAX_ISSUERS: usize = 8;

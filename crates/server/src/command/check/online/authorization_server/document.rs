@@ -5,10 +5,9 @@ use portcullis_doctor::{Finding, Rule};
 use portcullis_metadata::{AuthorizationServerMetadata, EscapedText, Issuer};
 
 use super::IDENTITY;
-use crate::{
-    command::check::online::{IssuerContext, providers},
-    plan::ResourcePlan,
-};
+use portcullis_config::plan::ResourcePlan;
+
+use crate::command::check::online::{IssuerContext, providers};
 
 const ENDPOINTS: Rule = Rule::new("issuer.endpoints", "RFC 8414 section 2");
 const SCOPES: Rule = Rule::new("issuer.scopes", "RFC 8414 section 2");

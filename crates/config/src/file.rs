@@ -1,0 +1,144 @@
+//! The structure of the configuration file. `crate::plan` validates what the values mean.
+
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{SecretSource, Span};
+
+mod admin;
+mod audit;
+mod issuer;
+mod limits;
+mod resource;
+mod session;
+mod shared;
+mod tls;
+mod traces;
+
+pub use admin::{ADMIN_TOKEN_VARIABLE, Admin, AdminListen};
+pub use audit::{Audit, AuditTarget};
+pub use issuer::{IntrospectionAuth, Issuer, Validation};
+pub use limits::{Limits, RateLimit};
+pub use resource::{Authorization, Claim, Resource, Route, Rule, Sessions, Upstream};
+pub use session::{Session, WithoutState};
+pub use shared::SharedStore;
+pub use tls::Tls;
+pub use traces::{Traces, TracesClient};
+
+/// The configuration file.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// The address and port to listen on. A name such as `localhost` is resolved.
+    #[serde(default = "default_listen", deserialize_with = "super::listen_address::deserialize")]
+    #[schemars(with = "String")]
+    pub listen: SocketAddr,
+    /// The scheme, host and port under which clients reach this server: `https`, or `http` on loopback.
+    #[schemars(example = "https://mcp.example.com")]
+    pub base_url: String,
+    /// The number of worker threads. Default: the number of cores.
+    #[schemars(example = 4)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workers: Option<usize>,
+    /// How long the server still accepts and serves after the signal to shut down, while `/readyz` answers 503.
+    #[serde(default = "default_shutdown_delay")]
+    pub shutdown_delay: Span,
+    /// How long a shutdown waits for requests in progress.
+    #[serde(default = "default_shutdown_timeout")]
+    pub shutdown_timeout: Span,
+    /// When the configuration is read again.
+    #[serde(default)]
+    pub reload: Reload,
+    /// Where session keys, ended sessions and last uses are kept over restarts; `off` for nowhere. Default: a directory of
+    /// this user.
+    #[schemars(example = "/var/lib/portcullis")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state_dir: Option<PathBuf>,
+    /// Allows `auth = "none"` with a listener that is not on loopback.
+    #[serde(default)]
+    pub dangerous_allow_unauthenticated_network: bool,
+    /// The addresses and networks of the proxies whose forwarding header is trusted.
+    #[schemars(example = ["10.0.0.0/8"])]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub trusted_proxies: Vec<String>,
+    /// The header in which trusted proxies report the client's address.
+    #[serde(default)]
+    pub trusted_proxy_header: ForwardedHeader,
+    /// TLS on the listener. Default: plain HTTP, for loopback or behind a proxy that terminates TLS.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls: Option<Tls>,
+    /// The authorization servers whose tokens are accepted.
+    #[serde(default)]
+    pub issuer: Vec<Issuer>,
+    /// The protected endpoints.
+    pub resource: Vec<Resource>,
+    /// The sessions of all resources.
+    #[serde(default)]
+    pub session: Session,
+    /// What replicas share. Default: there is one server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shared: Option<SharedStore>,
+    /// Limits of bodies, heads, connections, streams and rates.
+    #[serde(default)]
+    pub limits: Limits,
+    /// The audit trail. Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub audit: Option<Audit>,
+    /// The listener for administrators. Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub admin: Option<Admin>,
+    /// Where spans of sampled requests are sent. Default: nowhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traces: Option<Traces>,
+}
+
+impl Config {
+    /// Returns the files that issuers and resources name. Those of `[tls]` and `session.keys` have checks of their own.
+    pub fn files(&self) -> Vec<&Path> {
+        let of_issuers = self.issuer.iter().flat_map(|issuer| {
+            let secret = issuer.client_secret.as_ref().and_then(SecretSource::file);
+            [issuer.jwks_file.as_deref(), issuer.ca_file.as_deref(), secret]
+        });
+        let of_resources = self.resource.iter().map(|resource| resource.upstream_ca_file.as_deref());
+        of_issuers.chain(of_resources).flatten().collect()
+    }
+}
+
+/// When the configuration is read again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Reload {
+    /// At SIGHUP.
+    #[default]
+    Signal,
+    /// At SIGHUP, and when the file or one that it names changes.
+    Watch,
+}
+
+/// The header in which a proxy reports its client's address.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum ForwardedHeader {
+    /// `X-Forwarded-For`.
+    #[default]
+    #[serde(rename = "X-Forwarded-For")]
+    XForwardedFor,
+    /// `Forwarded` (RFC 7239).
+    Forwarded,
+}
+
+fn default_listen() -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, 1], 3000))
+}
+
+fn default_shutdown_delay() -> Span {
+    Span::secs(0)
+}
+
+fn default_shutdown_timeout() -> Span {
+    Span::secs(10)
+}

@@ -1,0 +1,144 @@
+//! `[[issuer]]` in the configuration file.
+
+use std::path::PathBuf;
+
+use crate::{SecretSource, Span};
+use portcullis_verifier::IssuerSettings;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// `[[issuer]]`: an authorization server whose tokens are accepted.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Issuer {
+    /// The issuer identifier, byte for byte as in the tokens.
+    #[schemars(example = "https://auth.example.com/realms/prod")]
+    pub issuer: String,
+    /// How tokens are validated: by their signature, by introspection, or both.
+    #[serde(default)]
+    pub validate: Validation,
+    /// The accepted signature algorithms.
+    #[serde(default = "default_algorithms")]
+    pub algorithms: Vec<String>,
+    /// The URL of the keys. Default: discovered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(example = "https://auth.example.com/realms/prod/protocol/openid-connect/certs")]
+    pub jwks_uri: Option<String>,
+    /// A file with the keys. They are then not fetched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(example = "/etc/portcullis/jwks.json")]
+    pub jwks_file: Option<PathBuf>,
+    /// When keys are fetched again.
+    #[serde(default)]
+    pub jwks: Jwks,
+    /// The permitted clock difference.
+    #[serde(default = "default_leeway")]
+    pub leeway: Span,
+    /// The maximum of `exp` minus `iat`. Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(example = "1h")]
+    pub max_lifetime: Option<Span>,
+    /// Accepts only tokens of type `at+jwt` (RFC 9068).
+    #[serde(default)]
+    pub require_at_jwt: bool,
+    /// Whether tokens without `sub` may own sessions. Default: they may not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(example = &"client")]
+    pub subjectless: Option<Subjectless>,
+    /// Other URLs of the resource, and the issuer's own names for it, that are accepted in `aud`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(example = ["https://old.example.com/mcp"])]
+    pub audiences: Vec<String>,
+    /// Claims whose values count as scopes, in addition to `scope` and `scp`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(example = ["permissions", "/realm_access/roles"])]
+    pub scope_claims: Vec<String>,
+    /// A PEM file with further certificate authorities that are trusted for this issuer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(example = "/etc/portcullis/ca.pem")]
+    pub ca_file: Option<PathBuf>,
+    /// The egress proxy for requests to this issuer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(example = "http://proxy.example.com:3128")]
+    pub proxy: Option<String>,
+    /// This server's client identifier at the issuer, for introspection.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(example = &"portcullis")]
+    pub client_id: Option<String>,
+    /// The secret of this client.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_secret: Option<SecretSource>,
+    /// The introspection endpoint. Default: discovered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(example = "https://auth.example.com/realms/prod/protocol/openid-connect/token/introspect")]
+    pub introspection_endpoint: Option<String>,
+    /// How this server authenticates at the introspection endpoint. Default: according to the issuer's metadata.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(example = &"basic")]
+    pub introspection_auth: Option<IntrospectionAuth>,
+    /// The maximum number of concurrent introspection requests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(example = 64)]
+    pub introspection_in_flight: Option<usize>,
+    /// How long an introspection response is cached.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(example = "30s")]
+    pub introspection_cache: Option<Span>,
+}
+
+/// How an issuer's tokens are validated.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum Validation {
+    /// By their signature.
+    #[default]
+    #[serde(rename = "jwt")]
+    Jwt,
+    /// By a request to the issuer (RFC 7662).
+    #[serde(rename = "introspection")]
+    Introspection,
+    /// By both.
+    #[serde(rename = "jwt+introspection")]
+    JwtAndIntrospection,
+}
+
+/// How this server authenticates at the introspection endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum IntrospectionAuth {
+    /// With the secret in the form.
+    Post,
+    /// With the secret in the `Authorization` header.
+    Basic,
+}
+
+/// Who owns the sessions of a token without `sub`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Subjectless {
+    /// Their client.
+    Client,
+}
+
+/// `jwks = { .. }` of an issuer.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Jwks {
+    /// The minimum time between two fetches that unknown key identifiers cause.
+    pub cooldown: Span,
+    /// How long stale keys remain in use while the issuer is unavailable.
+    pub max_stale: Span,
+}
+
+impl Default for Jwks {
+    fn default() -> Self {
+        Self { cooldown: Span(IssuerSettings::DEFAULT_COOLDOWN), max_stale: Span(IssuerSettings::DEFAULT_MAX_STALE) }
+    }
+}
+
+fn default_algorithms() -> Vec<String> {
+    vec!["RS256".to_owned()]
+}
+
+fn default_leeway() -> Span {
+    Span(IssuerSettings::DEFAULT_LEEWAY)
+}

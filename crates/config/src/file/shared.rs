@@ -1,0 +1,26 @@
+//! `[shared]`: what replicas share.
+
+use std::path::PathBuf;
+
+use crate::SecretSource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// `[shared]`.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SharedStore {
+    /// The URL of Redis or Valkey: `redis://` or `rediss://`, without a password.
+    #[schemars(example = "rediss://redis.example.com:6379")]
+    pub redis: String,
+    /// The password.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub password: Option<SecretSource>,
+    /// A PEM file with the certificate authorities of Redis. Default: those of the system.
+    #[schemars(example = "/etc/portcullis/redis-ca.pem")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ca_file: Option<PathBuf>,
+    /// Answers 503 to every request while Redis cannot be used.
+    #[serde(default)]
+    pub strict: bool,
+}

@@ -1,0 +1,319 @@
+//! Loading of the configuration from file, environment and flags.
+
+use std::{
+    fs::File,
+    io::{self, Read as _},
+    net::SocketAddr,
+    path::Path,
+};
+
+use figment::{
+    Error, Figment, Metadata, Profile, Provider,
+    providers::{Env, Format, Serialized, Toml},
+    value::{Dict, Map, Value},
+};
+
+use super::{
+    Config, ConfigErrors, Diagnostic, KeyPath, Places, TomlLines, syntax,
+    type_errors::{self, TypeErrors},
+};
+
+/// The maximum size of the file, in bytes.
+const MAX_FILE: u64 = 1 << 20;
+
+/// The start of the names of environment variables.
+pub(super) const PREFIX: &str = "PORTCULLIS_";
+
+/// Variables with the prefix that are not configuration: tokens of clients and administrators, the log filter, the path of
+/// test vectors, and the sign of the container image.
+const NOT_CONFIGURATION: &[&str] = &["token", "admin_token", "metrics_token", "log", "vectors", "container"];
+
+/// Values from the command line. They take precedence over the file and the environment.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Overrides {
+    /// In place of `listen`.
+    pub listen: Option<SocketAddr>,
+}
+
+/// A configuration and the sources of its values.
+pub struct Loaded {
+    /// The configuration, with defaults.
+    pub config: Config,
+    pub(super) sources: Figment,
+    /// The line of each key in the file.
+    pub places: Places,
+}
+
+/// Why a configuration cannot be used.
+#[derive(Debug)]
+pub enum Unusable {
+    /// The file cannot be read, or is not TOML.
+    File(ConfigErrors),
+    /// Values do not have the types of their keys, or keys are unknown or missing.
+    Values {
+        /// The line of each key in the file.
+        places: Box<Places>,
+        /// An error for each of them.
+        errors: Vec<Diagnostic>,
+        /// The configuration with other values in place of the invalid ones.
+        repaired: Option<Box<Config>>,
+        /// The keys of those values.
+        replaced: Vec<KeyPath>,
+    },
+}
+
+impl Unusable {
+    /// The errors with their places.
+    #[cfg(test)]
+    pub fn located(self) -> ConfigErrors {
+        match self {
+            Self::File(errors) => errors,
+            Self::Values { places, errors, .. } => ConfigErrors(places.locate(errors)),
+        }
+    }
+}
+
+impl Loaded {
+    /// Returns whether the file, the environment or a flag sets the key.
+    pub fn sets(&self, key: &str) -> bool {
+        self.sources.contains(key)
+    }
+}
+
+/// Reads the configuration.
+///
+/// # Errors
+/// Fails when the file cannot be read, has more than 1 MiB or is not TOML, and when a key is unknown or missing or a value has
+/// the wrong type: with an error for each key. Does not check what the values mean.
+pub fn load(file: &Path, overrides: Overrides) -> Result<Loaded, Unusable> {
+    let unusable =
+        |text: String| Unusable::File(ConfigErrors::of_file(file, None, Diagnostic { key: KeyPath::default(), text }));
+    let text = read(file).map_err(unusable)?;
+    let lines = TomlLines::parse(&text).map_err(|error| {
+        let (line, diagnostic) = syntax::diagnostic(&text, &error);
+        Unusable::File(ConfigErrors::of_file(file, Some(line), diagnostic))
+    })?;
+    let sources = sources(file, &text, overrides);
+    // Figment has a TOML parser of its own. The first line of its error has no part of the file.
+    let written: Value = sources.extract().map_err(|error| {
+        unusable(format!("it cannot be parsed: {}", error.kind.to_string().lines().next().unwrap_or_default()))
+    })?;
+    let config = written.deserialize();
+    let places = Places::new(file, lines, written.clone(), sources.clone());
+    match config {
+        Ok(config) => Ok(Loaded { config, sources, places }),
+        Err(_) => {
+            let TypeErrors { errors, repaired, replaced } = type_errors::find(written, places.lines());
+            Err(Unusable::Values { places: Box::new(places), errors, repaired: repaired.map(Box::new), replaced })
+        }
+    }
+}
+
+/// The content of the file, or the reason why there is none, with the fix.
+fn read(file: &Path) -> Result<String, String> {
+    if file.is_dir() {
+        return Err("it is a directory; name the configuration file in it with --config".to_owned());
+    }
+    let mut bytes = Vec::new();
+    let read = File::open(file).and_then(|file| file.take(MAX_FILE + 1).read_to_end(&mut bytes));
+    read.map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => {
+            "the configuration file does not exist; name one with --config, or write one with `portcullis init`"
+                .to_owned()
+        }
+        _ => format!(
+            "the configuration file cannot be read ({error}); make it readable for the user that runs portcullis"
+        ),
+    })?;
+    if bytes.len() as u64 > MAX_FILE {
+        return Err(format!("the configuration file has more than {MAX_FILE} bytes; name another file with --config"));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let is_utf16 = error.as_bytes().starts_with(&[0xff, 0xfe]) || error.as_bytes().starts_with(&[0xfe, 0xff]);
+        let encoding = if is_utf16 { "UTF-16" } else { "not UTF-8" };
+        format!("the configuration file is {encoding}; save it as UTF-8")
+    })
+}
+
+fn sources(file: &Path, text: &str, overrides: Overrides) -> Figment {
+    let mut sources =
+        Figment::from(FileText { file, text }).merge(Env::prefixed(PREFIX).ignore(NOT_CONFIGURATION).split("__"));
+    if let Some(listen) = overrides.listen {
+        sources = sources.merge(Serialized::default("listen", listen));
+    }
+    sources
+}
+
+/// The text that was read from the file: unlike figment's provider of files, it does not read the file again.
+struct FileText<'a> {
+    file: &'a Path,
+    text: &'a str,
+}
+
+impl Provider for FileText<'_> {
+    fn metadata(&self) -> Metadata {
+        Metadata::from("TOML file", self.file)
+    }
+
+    fn data(&self) -> Result<Map<Profile, Dict>, Error> {
+        Toml::string(self.text).data()
+    }
+}
+
+/// Reads a configuration that this program generated, without environment and flags.
+///
+/// # Errors
+/// Fails when the text is not TOML, a key is unknown or missing, or a value has the wrong type: with the first error.
+pub fn from_text(text: &str) -> Result<Config, Diagnostic> {
+    let whole = |message: &str| Diagnostic { key: KeyPath::default(), text: message.to_owned() };
+    let lines = TomlLines::parse(text).map_err(|error| syntax::diagnostic(text, &error).1)?;
+    let written: Value = Figment::from(Toml::string(text)).extract().map_err(|error| whole(&error.to_string()))?;
+    written.deserialize().map_err(|error| {
+        let TypeErrors { errors, .. } = type_errors::find(written, &lines);
+        errors.into_iter().next().unwrap_or_else(|| whole(&error.to_string()))
+    })
+}
+
+#[cfg(test)]
+#[expect(clippy::result_large_err, reason = "figment's jail wants its own error")]
+mod tests {
+    use super::*;
+    use figment::Jail;
+
+    const MINIMAL: &str = r#"
+        base_url = "http://127.0.0.1:3000"
+        [[issuer]]
+        issuer = "https://auth.example.com"
+        [[resource]]
+        endpoint = "/mcp"
+        upstream = { http = "http://127.0.0.1:8000/mcp" }
+    "#;
+
+    fn with_config(file: &str, test: impl FnOnce(&mut Jail, &dyn Fn() -> Result<Loaded, Unusable>)) {
+        Jail::expect_with(|jail| {
+            jail.create_file("portcullis.toml", file)?;
+            test(jail, &|| load(Path::new("portcullis.toml"), Overrides::default()));
+            Ok(())
+        });
+    }
+
+    fn error_of(file: &str) -> String {
+        let mut message = String::new();
+        with_config(file, |_, load| {
+            message = load().err().map(|error| error.located().to_string()).unwrap_or_default()
+        });
+        assert!(!message.contains('\n'), "one line: {message}");
+        message
+    }
+
+    #[test]
+    fn a_minimal_file_has_the_defaults() {
+        with_config(MINIMAL, |_, load| {
+            let config = load().unwrap().config;
+            assert_eq!(config.listen.to_string(), "127.0.0.1:3000");
+            assert_eq!(config.issuer[0].algorithms, ["RS256"]);
+            assert_eq!(config.limits.max_body, 4 << 20);
+        });
+    }
+
+    #[test]
+    fn flags_override_the_environment_which_overrides_the_file() {
+        with_config(MINIMAL, |jail, load| {
+            jail.set_env("PORTCULLIS_LISTEN", "127.0.0.1:4000");
+            jail.set_env("PORTCULLIS_SESSION__IDLE_TIMEOUT", "5m");
+            let config = load().unwrap().config;
+            assert_eq!(config.listen.port(), 4000);
+            assert_eq!(config.session.idle_timeout, super::super::Span::secs(300));
+            let flags = Overrides { listen: Some(([127, 0, 0, 1], 5000).into()) };
+            let config = super::load(Path::new("portcullis.toml"), flags).unwrap().config;
+            assert_eq!(config.listen.port(), 5000);
+        });
+    }
+
+    #[test]
+    fn other_variables_are_ignored() {
+        with_config(MINIMAL, |jail, load| {
+            for variable in [
+                "PORTCULLIS_TOKEN",
+                "PORTCULLIS_ADMIN_TOKEN",
+                "PORTCULLIS_LOG",
+                "PORTCULLIS_VECTORS",
+                "PORTCULLIS_CONTAINER",
+            ] {
+                jail.set_env(variable, "something");
+            }
+            assert!(load().is_ok());
+        });
+    }
+
+    #[test]
+    fn an_unknown_key_is_rejected_with_a_suggestion() {
+        let error = error_of(&format!("{MINIMAL}\nrequired_scope = [\"a\"]"));
+        assert!(error.contains("resource[0].required_scope"), "{error}");
+        assert!(error.contains("did you mean `required_scopes`?"), "{error}");
+        assert!(error.contains("portcullis.toml"), "{error}");
+        let error = error_of(&format!("lisen = \"127.0.0.1:1\"\n{MINIMAL}"));
+        assert!(error.contains("did you mean `listen`?"), "{error}");
+        let error = error_of(&MINIMAL.replace("{ http", "{ htp"));
+        assert!(error.contains("did you mean `http`?"), "{error}");
+    }
+
+    #[test]
+    fn a_missing_key_and_a_wrong_type_are_named() {
+        let error = error_of("base_url = \"http://127.0.0.1:3000\"");
+        assert!(error.contains("resource is missing"), "{error}");
+        let error = error_of(&format!("workers = \"many\"\n{MINIMAL}"));
+        assert!(error.contains("workers is a string"), "{error}");
+    }
+
+    /// J6: a literal secret in the file is rejected and not printed.
+    #[test]
+    fn a_literal_secret_is_rejected_and_not_printed() {
+        let error = error_of(&MINIMAL.replace("[[resource]]", "client_secret = \"hunter2\"\n[[resource]]"));
+        assert!(error.contains("client_secret"), "{error}");
+        assert!(!error.contains("hunter2"), "{error}");
+    }
+
+    /// J2, J6: the error for a value of the wrong type names the type, not the value, which may be a misplaced secret.
+    #[test]
+    fn a_value_of_the_wrong_type_is_not_printed() {
+        for (more, words) in [
+            ("[session]\nkeys = \"hunter2\"", ["session.keys", "a string", "an array"]),
+            ("[session]\nkeys = { file = \"hunter2\" }", ["session.keys", "a table", "an array"]),
+            (
+                "[limits]\nmax_body = \"hunter2\"",
+                ["limits.max_body", "is a string", "; expected a non-negative integer"],
+            ),
+            ("[limits]\nmax_body = -1", ["limits.max_body", "an integer", "non-negative"]),
+            ("[limits]\nper_address = 5", ["limits.per_address", "an integer", "a table"]),
+        ] {
+            let error = error_of(&format!("{MINIMAL}\n{more}"));
+            assert!(words.iter().all(|word| error.contains(word)), "{more}: {error}");
+            assert!(!error.contains("hunter2"), "{error}");
+        }
+    }
+
+    /// J9: a file without an end is not read to its end.
+    #[test]
+    fn the_size_is_bounded() {
+        let limit = MAX_FILE as usize;
+        let text = format!("{MINIMAL}\n#");
+        with_config(&format!("{text}{}", "x".repeat(limit - text.len())), |_, load| assert!(load().is_ok()));
+        let expected = "portcullis.toml: the configuration file has more than 1048576 bytes; name another file";
+        let error = error_of(&format!("{text}{}", "x".repeat(limit - text.len() + 1)));
+        assert!(error.starts_with(expected), "{error}");
+        let endless = load(Path::new("/dev/zero"), Overrides::default()).err().unwrap().located().to_string();
+        assert!(endless.contains("has more than 1048576 bytes"), "{endless}");
+    }
+
+    #[test]
+    fn errors_of_the_file_have_one_line() {
+        let error =
+            load(Path::new("/nowhere/portcullis.toml"), Overrides::default()).err().unwrap().located().to_string();
+        assert_eq!(error.lines().count(), 1, "{error}");
+        assert!(error.starts_with("/nowhere/portcullis.toml: the configuration file does not exist; "), "{error}");
+        assert!(error_of("base_url = ").starts_with("portcullis.toml:1: base_url: "));
+        let error = error_of("client_secret = \"hunter2");
+        assert!(error.starts_with("portcullis.toml:1: client_secret: ") && !error.contains("hunter2"), "{error}");
+    }
+}

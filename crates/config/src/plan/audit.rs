@@ -1,0 +1,227 @@
+//! The audit trail: validation of `[audit]`.
+
+use std::{fmt::Display, ops::RangeInclusive, path::Path};
+
+use crate::{
+    Diagnostics, SecretError, SecretSource, Span,
+    file::{Audit, AuditTarget},
+};
+use anyhow::{anyhow, ensure};
+use portcullis_audit::{AuditSettings, ChainKeys, FileError, KeysError, Rotation, WithoutChain, check_file};
+
+/// The range of the queue, in bytes.
+const QUEUE: RangeInclusive<usize> = 64 << 10..=1 << 30;
+/// The range of the number of rows of a usage report.
+const USAGE_ROWS: RangeInclusive<usize> = 16..=1_000_000;
+/// The range of the size of a file, in bytes.
+const FILE_SIZE: RangeInclusive<u64> = 64 << 10..=1 << 40;
+/// The range of the age of a file.
+const FILE_AGE: RangeInclusive<Span> = Span::secs(60)..=Span::secs(30 * 24 * 60 * 60);
+/// The range of the interval of usage records. Zero is allowed, too.
+const USAGE_INTERVAL: RangeInclusive<Span> = Span::secs(1)..=Span::secs(24 * 60 * 60);
+/// The range of the number of rotated files that are kept.
+const FILES: RangeInclusive<usize> = 1..=100_000;
+
+/// The validated `[audit]`.
+#[derive(Clone, Debug)]
+pub struct AuditPlan {
+    /// The settings of the trail.
+    pub settings: AuditSettings,
+    /// The configured keys of the chain. `None`: those of the state directory, if there is one.
+    pub keys: Option<ChainKeys>,
+}
+
+/// Validates `[audit]`, and reads the key.
+///
+/// Adds an error for each value out of its range, and if the file cannot be written or the key cannot be used. Returns `None`
+/// if there is one.
+pub(super) fn plan(configured: &Audit, errors: &mut Diagnostics<'_>) -> Option<AuditPlan> {
+    let queue = errors.take("queue", check_range("queue", configured.queue, &QUEUE));
+    let usage_rows = errors.take("usage_rows", check_range("usage_rows", configured.usage_rows, &USAGE_ROWS));
+    let usage_interval = errors.take("usage_interval", check_usage_interval(configured.usage_interval));
+    let rotation = rotation(configured, errors);
+    let has_rotation = configured.rotate_size.is_some() || configured.rotate_age.is_some();
+    let target = errors.take("target", check_target(&configured.target, has_rotation));
+    let keys = errors.take("key", configured.key.as_ref().map(keys).transpose());
+    queue.and(usage_rows).and(usage_interval).and(target)?;
+    let mut settings = AuditSettings::new(configured.target.clone().into());
+    settings.queue = configured.queue;
+    settings.usage_interval = configured.usage_interval.0;
+    settings.usage_rows = configured.usage_rows;
+    settings.rotation = rotation?;
+    settings.without_chain = configured.without_chain.into();
+    Some(AuditPlan { settings, keys: keys? })
+}
+
+/// Checks that the chain has a key, unless the configuration says that there is neither a chain nor a state directory.
+pub(super) fn check_key(
+    audit: &AuditPlan,
+    state_dir: Option<&Path>,
+    configured: Option<&Path>,
+    errors: &mut Diagnostics<'_>,
+) {
+    let is_permitted = audit.settings.without_chain == WithoutChain::Write || configured.is_some();
+    if audit.keys.is_none() && state_dir.is_none() && !is_permitted {
+        let text = "records cannot be chained: there is no key, because this user has no directory for one; set state_dir to a \
+                    directory, or audit.key, or audit.without_chain = \"write\" to write records without a chain";
+        errors.add("audit.key", text);
+    }
+}
+
+/// Reads the keys of the chain.
+///
+/// # Errors
+/// Fails when the source cannot be read or has no usable key. The message contains no part of a key.
+pub fn keys(source: &SecretSource) -> Result<ChainKeys, AuditKeyError> {
+    ChainKeys::parse(source.read()?.secret()).map_err(|error| AuditKeyError::Keys { place: source.clone(), error })
+}
+
+/// Why the keys of the audit trail cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AuditKeyError {
+    /// Their source cannot be read.
+    #[error(transparent)]
+    Secret(#[from] SecretError),
+    /// Their source has no usable key.
+    #[error("{place}")]
+    Keys {
+        /// The source.
+        place: SecretSource,
+        /// The cause.
+        #[source]
+        error: KeysError,
+    },
+}
+
+/// Validates the settings of rotation. Adds an error for each invalid one, and returns `None` if there is one.
+fn rotation(configured: &Audit, errors: &mut Diagnostics<'_>) -> Option<Rotation> {
+    let Audit { rotate_size: size, rotate_age, keep, .. } = *configured;
+    let is_size_valid =
+        errors.take("rotate_size", size.map(|size| check_range("rotate_size", size, &FILE_SIZE)).transpose());
+    let is_age_valid = errors.take("rotate_age", rotate_age.map(check_age).transpose());
+    let is_keep_valid = errors.take("keep", keep.map(|keep| check_range("keep", keep, &FILES)).transpose());
+    let rotation = Rotation { size, age: rotate_age.map(|age| age.0), keep };
+    if rotation.is_on() && !matches!(configured.target, AuditTarget::File(_)) {
+        let text = "audit.rotate_size and audit.rotate_age need a file; set audit.target = { file = \"/path\" }";
+        errors.add("target", text);
+        return None;
+    }
+    if keep.is_some() && !rotation.is_on() {
+        let text = "audit.keep is the number of rotated files; set audit.rotate_size or audit.rotate_age, too";
+        errors.add("keep", text);
+        return None;
+    }
+    is_size_valid.and(is_age_valid).and(is_keep_valid).map(|_| rotation)
+}
+
+/// Checks that the file can be written.
+fn check_target(target: &AuditTarget, has_rotation: bool) -> anyhow::Result<()> {
+    let AuditTarget::File(file) = target else { return Ok(()) };
+    ensure!(
+        !file.as_os_str().is_empty(),
+        "audit.target has an empty path; write {{ file = \"/path\" }}, or \"stdout\""
+    );
+    check_file(file, has_rotation).map_err(|error| match error {
+        FileError::NotRotatable { .. } => anyhow!("{error}; remove audit.rotate_size and audit.rotate_age"),
+        other => other.into(),
+    })
+}
+
+fn check_range<T: PartialOrd + Display>(name: &str, value: T, range: &RangeInclusive<T>) -> anyhow::Result<()> {
+    ensure!(range.contains(&value), "audit.{name} = {value} is outside {} to {}", range.start(), range.end());
+    Ok(())
+}
+
+fn check_usage_interval(interval: Span) -> anyhow::Result<()> {
+    ensure!(
+        interval.0.is_zero() || USAGE_INTERVAL.contains(&interval),
+        "audit.usage_interval = \"{interval}\" is neither within 1s to 24h nor 0s, which reports usage at the end only"
+    );
+    Ok(())
+}
+
+fn check_age(age: Span) -> anyhow::Result<()> {
+    let (shortest, longest) = (FILE_AGE.start(), FILE_AGE.end());
+    ensure!(FILE_AGE.contains(&age), "audit.rotate_age = \"{age}\" is outside {shortest} to {longest}");
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::{Diagnostic, from_text};
+
+    fn planned(audit: &str) -> Result<AuditPlan, String> {
+        let text = format!(
+            "base_url = \"http://127.0.0.1:1\"\n[[resource]]\nendpoint = \"/mcp\"\nupstream = \"demo\"\n[audit]\n{audit}"
+        );
+        let configured = from_text(&text).unwrap().audit.unwrap();
+        Diagnostics::collect(|errors| plan(&configured, &mut errors.table("audit")))
+            .map_err(|errors| Diagnostic::joined(&errors))
+    }
+
+    /// J4: rotation is off by default, and its settings are checked.
+    #[test]
+    fn rotation_settings_are_checked() {
+        const FILE: &str = "target = { file = \"audit.jsonl\" }\n";
+        assert_eq!(planned(FILE).unwrap().settings.rotation, Rotation::default());
+        let rotation =
+            planned(&format!("{FILE}rotate_size = 65536\nrotate_age = \"24h\"\nkeep = 7")).unwrap().settings.rotation;
+        let age = Some(Duration::from_secs(24 * 60 * 60));
+        assert_eq!(rotation, Rotation { size: Some(65536), age, keep: Some(7) });
+
+        for (audit, message) in [
+            (&*format!("{FILE}rotate_size = 65535"), "audit.rotate_size = 65535 is outside 65536 to 1099511627776"),
+            (&format!("{FILE}rotate_age = \"59s\""), "audit.rotate_age = \"59s\" is outside 1m to 30days"),
+            (&format!("{FILE}rotate_age = \"30days 1ns\""), "is outside 1m to 30days"),
+            (&format!("{FILE}rotate_age = \"24h\"\nkeep = 0"), "audit.keep = 0 is outside 1 to 100000"),
+            (&format!("{FILE}keep = 2"), "set audit.rotate_size or audit.rotate_age, too"),
+            ("target = \"stdout\"\nrotate_size = 65536", "need a file"),
+            ("target = { file = \"/dev/null\" }\nrotate_size = 65536", "/dev/null is not a regular file"),
+        ] {
+            let error = planned(audit).unwrap_err();
+            assert!(error.contains(message), "{error}");
+        }
+    }
+
+    /// J4: the interval of usage records has an exact range, and can be zero.
+    #[test]
+    fn the_usage_interval_has_a_range() {
+        let interval = |text: &str| planned(&format!("target = \"stdout\"\nusage_interval = \"{text}\""));
+        for inside in ["0s", "1s", "24h"] {
+            assert!(interval(inside).is_ok(), "{inside}");
+        }
+        for outside in ["1ns", "999ms", "24h 1ns"] {
+            assert!(interval(outside).unwrap_err().contains("is neither within 1s to 24h nor 0s"), "{outside}");
+        }
+    }
+
+    /// J9: every invalid value has its error.
+    #[test]
+    fn all_errors_are_found() {
+        let audit = "target = { file = \"/nowhere/audit.jsonl\" }\nqueue = 1\nusage_rows = 0\nusage_interval = \"48h\"\n\
+                     rotate_size = 1\nrotate_age = \"1s\"\nkeep = 0\nkey = { env = \"NO_SUCH_KEY\" }";
+        let error = planned(audit).unwrap_err();
+        for name in ["target", "queue", "usage_rows", "usage_interval", "rotate_size", "rotate_age", "keep", "key"] {
+            assert!(error.split(" | ").any(|error| error.starts_with(&format!("audit.{name}"))), "{name}: {error}");
+        }
+        assert_eq!(error.split(" | ").count(), 8, "{error}");
+    }
+
+    /// J4, J6: the key is read before anything starts, and no part of it is printed.
+    #[test]
+    fn the_key_is_checked() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let planned = || planned(&format!("target = \"stdout\"\nkey = {{ file = \"{}\" }}", file.path().display()));
+        std::fs::write(file.path(), "hunter2\n").unwrap();
+        let error = planned().unwrap_err();
+        assert!(error.starts_with("audit.key: the file "), "{error}");
+        assert!(error.contains("line 1 has fewer than 32"), "{error}");
+        assert!(!error.contains("hunter2"), "{error}");
+        std::fs::write(file.path(), "k".repeat(44)).unwrap();
+        assert!(planned().unwrap().keys.is_some());
+    }
+}

@@ -1,0 +1,78 @@
+//! [`Contents`]: the content of the files and secrets that a configuration names.
+
+use std::collections::BTreeMap;
+
+use super::Fingerprint;
+use crate::{Change, Config};
+
+/// Fingerprints of the content of the files and secrets that a configuration names, by their keys.
+#[derive(Debug, Default)]
+pub struct Contents(BTreeMap<String, Fingerprint>);
+
+impl Contents {
+    /// Reads the files and secrets of issuers and resources.
+    pub(super) fn of(config: &Config) -> Self {
+        let mut contents = BTreeMap::new();
+        for issuer in &config.issuer {
+            let key = |name| format!("issuer[{:?}].{name}", issuer.issuer);
+            let files = [("jwks_file", &issuer.jwks_file), ("ca_file", &issuer.ca_file)];
+            let of_files =
+                files.into_iter().filter_map(|(name, file)| Some((name, Fingerprint::of_file(file.as_deref()?))));
+            let secret = issuer.client_secret.as_ref().map(|source| ("client_secret", Fingerprint::of_secret(source)));
+            contents.extend(of_files.chain(secret).map(|(name, content)| (key(name), content)));
+        }
+        for resource in &config.resource {
+            let key = || format!("resource[{:?}].upstream_ca_file", resource.endpoint);
+            contents.extend(resource.upstream_ca_file.as_deref().map(|file| (key(), Fingerprint::of_file(file))));
+        }
+        Self(contents)
+    }
+
+    /// Returns a change for each file and secret whose content differs. The content itself is not in it.
+    pub fn changed_since(&self, former: &Self) -> Vec<Change> {
+        let differs = |(key, content): &(&String, &Fingerprint)| former.0.get(*key).is_some_and(|old| old != *content);
+        let change = |(key, _): (&String, &Fingerprint)| Change {
+            key: key.clone(),
+            old: "former content".to_owned(),
+            new: "new content".to_owned(),
+        };
+        self.0.iter().filter(differs).map(change).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::from_text;
+
+    /// J10: a file or a secret with another content is a change of its key.
+    #[test]
+    fn changed_contents_are_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = |name: &str| folder.path().join(name).display().to_string();
+        let text = format!(
+            "base_url = 'http://127.0.0.1:3000'\n[[issuer]]\nissuer = 'https://a.example'\njwks_file = '{}'\nca_file = '{}'\n\
+             client_secret = {{ file = '{}' }}\n[[resource]]\nendpoint = '/mcp'\nupstream = 'demo'\nupstream_ca_file = '{}'",
+            place("keys"),
+            place("ca"),
+            place("secret"),
+            place("upstream-ca")
+        );
+        let config = from_text(&text).unwrap();
+        for (file, key) in [
+            ("keys", "issuer[\"https://a.example\"].jwks_file"),
+            ("ca", "issuer[\"https://a.example\"].ca_file"),
+            ("secret", "issuer[\"https://a.example\"].client_secret"),
+            ("upstream-ca", "resource[\"/mcp\"].upstream_ca_file"),
+        ] {
+            fs::write(place(file), "one").unwrap();
+            let former = Contents::of(&config);
+            assert_eq!(Contents::of(&config).changed_since(&former), []);
+            fs::write(place(file), "two").unwrap();
+            let changes = Contents::of(&config).changed_since(&former);
+            assert_eq!(changes.iter().map(|change| change.key.as_str()).collect::<Vec<_>>(), [key]);
+        }
+    }
+}

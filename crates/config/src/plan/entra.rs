@@ -1,0 +1,222 @@
+//! Microsoft Entra ID: its two issuers per tenant, its template, and the lines to write for them.
+//!
+//! Sources: <https://learn.microsoft.com/en-us/entra/identity-platform/access-token-claims-reference> for `iss` and `aud`,
+//! <https://learn.microsoft.com/en-us/entra/identity-platform/access-tokens> for the template and the token versions,
+//! <https://learn.microsoft.com/en-us/entra/identity-platform/authentication-national-cloud> for the hosts.
+
+use crate::file::Issuer;
+use anyhow::ensure;
+use portcullis_metadata::is_uuid;
+use portcullis_verifier::ApplicationAudience;
+use url::Url;
+
+/// The issuer hosts of a cloud.
+struct Cloud {
+    host_v1: &'static str,
+    host_v2: &'static str,
+}
+
+const GLOBAL: Cloud = Cloud { host_v1: "sts.windows.net", host_v2: "login.microsoftonline.com" };
+const US_GOVERNMENT: Cloud = Cloud { host_v1: GLOBAL.host_v1, host_v2: "login.microsoftonline.us" };
+const CHINA: Cloud = Cloud { host_v1: "sts.chinacloudapi.cn", host_v2: "login.partner.microsoftonline.cn" };
+/// All clouds, the global one first: another one shares its host of version 1.0.
+const CLOUDS: [&Cloud; 3] = [&GLOBAL, &US_GOVERNMENT, &CHINA];
+
+/// The placeholder for an unknown tenant.
+const TENANT: &str = "<tenant ID>";
+
+/// Rejects the template that Entra publishes as the issuer of its multi-tenant metadata.
+pub(super) fn check_template(issuer: &str) -> anyhow::Result<()> {
+    ensure!(
+        !issuer.to_ascii_lowercase().contains("{tenant"),
+        "the issuer is the template in Entra's metadata, and no token has it as `iss`; write the ID of your tenant: issuer \
+         = {:?}",
+        issuer_v2(GLOBAL.host_v2, TENANT)
+    );
+    Ok(())
+}
+
+/// Returns what `check` explains about the Entra issuers of a configuration.
+pub(super) fn notes(issuers: &[Issuer]) -> Vec<String> {
+    let entra = |(position, issuer)| Some((position, issuer, Tenant::of(issuer)?));
+    let entra: Vec<_> = issuers.iter().enumerate().filter_map(entra).collect();
+    let has_other_version =
+        |tenant: &Tenant| entra.iter().any(|(_, _, other)| other.id == tenant.id && other.version != tenant.version);
+    let notes = entra.iter().flat_map(|(position, issuer, tenant)| {
+        let issuer_note =
+            tenant.issuer_note(&issuer.issuer).or_else(|| (!has_other_version(tenant)).then(|| tenant.version_note()));
+        let key = format!("issuer[{position}]");
+        [issuer_note, tenant.audience_note(issuer)].into_iter().flatten().map(move |note| format!("{key}{note}"))
+    });
+    notes.collect()
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Version {
+    V1,
+    V2,
+}
+
+/// The tenant that an Entra issuer names.
+struct Tenant {
+    cloud: &'static Cloud,
+    version: Version,
+    id: String,
+}
+
+impl Tenant {
+    fn of(issuer: &Issuer) -> Option<Self> {
+        let url = Url::parse(&issuer.issuer).ok()?;
+        let host = url.host_str()?;
+        let (cloud, version) = CLOUDS.into_iter().find_map(|cloud| {
+            let versions = [(cloud.host_v1, Version::V1), (cloud.host_v2, Version::V2)];
+            versions.into_iter().find(|(known, _)| *known == host).map(|(_, version)| (cloud, version))
+        })?;
+        let id = url.path_segments()?.next().unwrap_or_default().to_ascii_lowercase();
+        Some(Self { cloud, version, id })
+    }
+
+    /// Returns the issuer's tenant ID. Tokens never have a domain name or a name such as `common` in its place.
+    fn tenant_id(&self) -> &str {
+        if is_uuid(&self.id) { &self.id } else { TENANT }
+    }
+
+    fn issuer_v1(&self) -> String {
+        format!("https://{}/{}/", self.cloud.host_v1, self.tenant_id())
+    }
+
+    fn issuer_v2(&self) -> String {
+        issuer_v2(self.cloud.host_v2, self.tenant_id())
+    }
+
+    /// Returns a note for an issuer that no token has.
+    fn issuer_note(&self, configured: &str) -> Option<String> {
+        let is_exact = match self.version {
+            Version::V1 => configured == self.issuer_v1(),
+            Version::V2 => configured == self.issuer_v2(),
+        };
+        (!is_exact).then(|| {
+            format!(
+                ".issuer = {configured:?} is not an `iss` of Entra, so every token is rejected; write, for tokens of \
+                 version 2.0, issuer = {:?} (with requestedAccessTokenVersion = 2 in the manifest of the application), or, \
+                 for version 1.0, issuer = {:?}",
+                self.issuer_v2(),
+                self.issuer_v1()
+            )
+        })
+    }
+
+    /// Returns a note for an issuer that only tokens of one version have.
+    fn version_note(&self) -> String {
+        match self.version {
+            Version::V2 => format!(
+                " accepts Entra's tokens of version 2.0 only. An application gets tokens of version 1.0, with the issuer \
+                 {:?}, until its manifest has requestedAccessTokenVersion = 2; set that, or add an [[issuer]] with issuer \
+                 = {:?}",
+                self.issuer_v1(),
+                self.issuer_v1()
+            ),
+            Version::V1 => format!(
+                " accepts Entra's tokens of version 1.0 only. MCP clients sign in at version 2.0: set \
+                 requestedAccessTokenVersion = 2 in the manifest of the application, and write issuer = {:?}",
+                self.issuer_v2()
+            ),
+        }
+    }
+
+    /// Returns a note for an issuer whose audience is not configured.
+    fn audience_note(&self, issuer: &Issuer) -> Option<String> {
+        let is_named = issuer.audiences.iter().any(|audience| ApplicationAudience::parse(audience).is_ok());
+        (!is_named).then(|| {
+            let (what, line) = match self.version {
+                Version::V2 => ("the client ID of the application", "audiences = [\"<application (client) ID>\"]"),
+                Version::V1 => ("the application ID URI", "audiences = [\"api://<application (client) ID>\"]"),
+            };
+            format!(".audiences: `aud` in these tokens is {what}, and not the resource URL; write {line}")
+        })
+    }
+}
+
+fn issuer_v2(host: &str, tenant: &str) -> String {
+    format!("https://{host}/{tenant}/v2.0")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ID: &str = "aaaabbbb-0000-cccc-1111-dddd2222eeee";
+
+    fn issuer(issuer: &str, audiences: &str) -> Issuer {
+        toml::from_str(&format!("issuer = \"{issuer}\"\naudiences = [{audiences}]")).unwrap()
+    }
+
+    fn notes_of(text: &str) -> String {
+        notes(&[issuer(text, "\"11112222-bbbb-3333-cccc-4444dddd5555\"")]).join("\n")
+    }
+
+    /// An issuer that no token of Entra has is explained, with the line to write.
+    #[test]
+    fn wrong_issuers_are_explained() {
+        let v2 = format!("issuer = \"https://login.microsoftonline.com/{ID}/v2.0\"");
+        let v1 = format!("issuer = \"https://sts.windows.net/{ID}/\"");
+        for wrong in [
+            format!("https://login.microsoftonline.com/{ID}"),
+            format!("https://login.microsoftonline.com/{ID}/"),
+            format!("https://login.microsoftonline.com/{ID}/v2.0/"),
+            format!("https://sts.windows.net/{ID}"),
+        ] {
+            let note = notes_of(&wrong);
+            assert!(note.contains("every token is rejected"), "{note}");
+            assert!(note.contains(&v2), "{note}");
+            assert!(note.contains(&v1), "{note}");
+        }
+        for alias in ["common", "organizations", "contoso.onmicrosoft.com"] {
+            let note = notes_of(&format!("https://login.microsoftonline.com/{alias}/v2.0"));
+            assert!(note.contains("\"https://login.microsoftonline.com/<tenant ID>/v2.0\""), "{note}");
+        }
+    }
+
+    /// A correct issuer is explained as well, until both versions are configured.
+    #[test]
+    fn versions_are_explained() {
+        let v2 = format!("https://login.microsoftonline.com/{ID}/v2.0");
+        let v1 = format!("https://sts.windows.net/{ID}/");
+        assert!(notes_of(&v2).contains("requestedAccessTokenVersion = 2"));
+        assert!(notes_of(&v2).contains(&v1));
+        assert!(notes_of(&v1).contains(&v2));
+        let name = "\"api://mcp\"";
+        assert!(notes(&[issuer(&v2, name), issuer(&v1, name)]).is_empty());
+        assert!(notes_of("https://login.microsoftonline.com.example/common").is_empty());
+        assert!(notes_of("https://auth.example.com/common").is_empty());
+    }
+
+    /// National clouds keep their hosts.
+    #[test]
+    fn clouds_are_kept_apart() {
+        let note = notes_of(&format!("https://login.microsoftonline.us/{ID}"));
+        assert!(note.contains(&format!("https://login.microsoftonline.us/{ID}/v2.0")), "{note}");
+        assert!(note.contains(&format!("https://sts.windows.net/{ID}/")), "{note}");
+        let note = notes_of(&format!("https://login.partner.microsoftonline.cn/{ID}"));
+        assert!(note.contains(&format!("https://sts.chinacloudapi.cn/{ID}/")), "{note}");
+        let note = notes_of(&format!("https://sts.chinacloudapi.cn/{ID}/"));
+        assert!(note.contains(&format!("https://login.partner.microsoftonline.cn/{ID}/v2.0")), "{note}");
+    }
+
+    /// C6: without the application's name in `audiences`, the line to write is shown.
+    #[test]
+    fn audiences_are_explained() {
+        let v2 = format!("https://login.microsoftonline.com/{ID}/v2.0");
+        let notes = notes(&[issuer(&v2, "")]);
+        assert!(notes.iter().any(|note| note.contains("audiences = [\"<application (client) ID>\"]")), "{notes:?}");
+    }
+
+    /// C5: the template is rejected as an issuer.
+    #[test]
+    fn the_template_is_rejected() {
+        for template in ["https://login.microsoftonline.com/{tenantid}/v2.0", "https://sts.windows.net/{tenantId}/"] {
+            assert!(check_template(template).unwrap_err().to_string().contains("<tenant ID>/v2.0"), "{template}");
+        }
+        assert!(check_template("https://login.microsoftonline.com/common/v2.0").is_ok());
+    }
+}

@@ -1,0 +1,264 @@
+//! Issuers: validation of `[[issuer]]`.
+
+use std::path::Path;
+
+use anyhow::{Context as _, anyhow, ensure};
+use portcullis_discovery::{FetchError, FetchSettings, FetchSettingsError, HttpFetch};
+use portcullis_jose::{Algorithm, AlgorithmSet};
+use portcullis_metadata::{JwkSet, ResourceUri, is_https_or_loopback_http};
+use portcullis_verifier::{
+    ApplicationAudience, IntrospectionSettings, IssuerSettings, KeySource, Validation, VerifierSettingsError,
+};
+use url::Url;
+
+use super::{Fingerprint, SUBSTITUTE_URL, entra, files, fingerprint, introspection};
+use crate::{Diagnostics, file::Issuer, shown_url};
+
+/// One issuer, and how it is reached.
+pub struct IssuerPlan {
+    /// What the verifier needs.
+    pub settings: IssuerSettings,
+    /// How its metadata and keys are fetched.
+    pub fetch: FetchSettings,
+    /// The fingerprint of its settings and of the content of its files.
+    pub fingerprint: Fingerprint,
+}
+
+/// Validates the issuers, and adds an error for each invalid value. Returns their plans; `None` for an invalid one.
+pub(super) fn plan(configured: &[Issuer], errors: &mut Diagnostics<'_>) -> Vec<Option<IssuerPlan>> {
+    let mut plans = Vec::new();
+    for (position, issuer) in configured.iter().enumerate() {
+        let mut errors = errors.table(&format!("issuer[{position}]"));
+        if let Some(first) = configured[..position].iter().position(|earlier| earlier.issuer == issuer.issuer) {
+            errors.add(
+                "issuer",
+                format!("{:?} is configured twice; remove it here or in issuer[{first}]", shown_url(&issuer.issuer)),
+            );
+        }
+        plans.push(issuer_plan(issuer, &mut errors));
+    }
+    plans
+}
+
+/// The plan of one issuer.
+fn issuer_plan(issuer: &Issuer, errors: &mut Diagnostics<'_>) -> Option<IssuerPlan> {
+    let fingerprint = fingerprint::issuer(issuer);
+    let name = errors.take("issuer", name(&issuer.issuer));
+    let validation = introspection::validation(issuer, errors);
+    let algorithms = errors.take_all("algorithms", issuer.algorithms.iter().map(|name| algorithm(name)));
+    let algorithms: Option<AlgorithmSet> = algorithms.map(|all| all.into_iter().collect());
+    let keys = keys(issuer, errors);
+    let mut audiences = Vec::new();
+    let mut application_audiences = Vec::new();
+    for text in &issuer.audiences {
+        match audience(text) {
+            Ok(Audience::Resource(uri)) => audiences.push(uri),
+            Ok(Audience::Application(name)) => application_audiences.push(name),
+            Err(error) => errors.add("audiences", format!("{error:#}")),
+        }
+    }
+    let mut fetch = FetchSettings::default();
+    fetch.ca_file.clone_from(&issuer.ca_file);
+    fetch.proxy = match issuer.proxy.as_deref().map(Url::parse).transpose() {
+        Ok(proxy) => proxy,
+        Err(error) => {
+            errors.add("proxy", format!("it is not a URL ({error}); write it as \"http://proxy.example.com:3128\""));
+            None
+        }
+    };
+    check_fetch(&fetch, errors);
+
+    // Settings that are invalid for themselves are replaced by valid ones, so that the others are checked.
+    let mut settings =
+        IssuerSettings::new(name.clone().or_else(|| portcullis_metadata::Issuer::parse(SUBSTITUTE_URL).ok())?);
+    if let Some(validation) = &validation {
+        settings.validation = validation.clone();
+    }
+    if let Some(algorithms) = algorithms {
+        settings.algorithms = algorithms;
+    }
+    settings.keys = keys.clone().unwrap_or_default();
+    settings.cooldown = issuer.jwks.cooldown.0;
+    settings.max_stale = issuer.jwks.max_stale.0;
+    settings.leeway = issuer.leeway.0;
+    settings.max_lifetime = issuer.max_lifetime.map(|span| span.0);
+    settings.require_at_jwt = issuer.require_at_jwt;
+    settings.subjectless_client = issuer.subjectless.is_some();
+    settings.audiences = audiences;
+    settings.application_audiences = application_audiences;
+    settings.scope_claims.clone_from(&issuer.scope_claims);
+    check_settings(&mut settings, errors);
+    (name.is_some() && validation.is_some() && algorithms.is_some() && keys.is_some()).then_some(IssuerPlan {
+        settings,
+        fetch,
+        fingerprint,
+    })
+}
+
+/// Checks the settings of the connection. Adds an error for each invalid one.
+fn check_fetch(fetch: &FetchSettings, errors: &mut Diagnostics<'_>) {
+    let mut checked = fetch.clone();
+    // Created only to validate the settings. It fails at the first one, which is then left out.
+    while let Err(error) = HttpFetch::new(checked.clone()) {
+        let is_left_out = match &error {
+            FetchError::Settings(FetchSettingsError::Proxy) => checked.proxy.take().is_some(),
+            _ => checked.ca_file.take().is_some(),
+        };
+        errors.add("", format!("{:#}", fetch_error(error)));
+        if !is_left_out {
+            return;
+        }
+    }
+}
+
+/// Checks the settings together. Adds an error for each invalid one, and replaces it by its default: the check returns the
+/// first problem only.
+fn check_settings(settings: &mut IssuerSettings, errors: &mut Diagnostics<'_>) {
+    while let Err(error) = settings.check() {
+        let text = error.to_string();
+        let text = text.strip_prefix(&format!("issuer {}: ", settings.issuer)).unwrap_or(&text);
+        let is_too_long = matches!(error, VerifierSettingsError::IntrospectionCacheLifetimeTooLong { .. });
+        let fix = if is_too_long { "; write \"30s\" or less" } else { "" };
+        errors.add(key_of(&error), format!("{text}{fix}"));
+        if !reset(settings, &error) {
+            return;
+        }
+    }
+}
+
+/// Sets the setting that an error is about to a valid value. Returns whether that is possible.
+fn reset(settings: &mut IssuerSettings, error: &VerifierSettingsError) -> bool {
+    use VerifierSettingsError as Error;
+
+    let default = IssuerSettings::new(settings.issuer.clone());
+    match error {
+        Error::NoAlgorithm { .. } => settings.algorithms = default.algorithms,
+        Error::LeewayTooLong { .. } => settings.leeway = default.leeway,
+        Error::CooldownTooShort { .. } => settings.cooldown = default.cooldown,
+        Error::JwksUri { .. } => settings.keys = default.keys,
+        Error::ScopeClaim { claim, .. } => settings.scope_claims.retain(|listed| listed != claim),
+        _ => {
+            let (Validation::Introspection(introspection) | Validation::JwtAndIntrospection(introspection)) =
+                &mut settings.validation
+            else {
+                return false;
+            };
+            let default = IntrospectionSettings::new("client");
+            match error {
+                Error::IntrospectionClient { .. } => introspection.client_id = default.client_id,
+                Error::IntrospectionSecret { .. } => introspection.authentication = default.authentication,
+                Error::IntrospectionEndpoint { .. } => introspection.endpoint = default.endpoint,
+                Error::IntrospectionInFlight { .. } => introspection.max_in_flight = default.max_in_flight,
+                Error::IntrospectionCacheLifetimeTooLong { .. } => {
+                    introspection.cache_lifetime = default.cache_lifetime
+                }
+                _ => return false,
+            }
+        }
+    }
+    true
+}
+
+fn name(text: &str) -> anyhow::Result<portcullis_metadata::Issuer> {
+    entra::check_template(text)?;
+    portcullis_metadata::Issuer::parse(text).with_context(|| {
+        format!(
+            "{:?} is not an issuer; write it as `iss` in the tokens, such as \"https://auth.example.com/realms/prod\"",
+            shown_url(text)
+        )
+    })
+}
+
+/// The key that an error of the settings is about.
+fn key_of(error: &VerifierSettingsError) -> &'static str {
+    match error {
+        VerifierSettingsError::IntrospectionClient { .. } => "client_id",
+        VerifierSettingsError::IntrospectionSecret { .. } => "client_secret",
+        VerifierSettingsError::IntrospectionEndpoint { .. } => "introspection_endpoint",
+        VerifierSettingsError::IntrospectionInFlight { .. } => "introspection_in_flight",
+        VerifierSettingsError::IntrospectionCacheLifetimeTooLong { .. } => "introspection_cache",
+        VerifierSettingsError::NoAlgorithm { .. } => "algorithms",
+        VerifierSettingsError::LeewayTooLong { .. } => "leeway",
+        VerifierSettingsError::CooldownTooShort { .. } => "jwks.cooldown",
+        VerifierSettingsError::JwksUri { .. } => "jwks_uri",
+        VerifierSettingsError::ScopeClaim { .. } => "scope_claims",
+        VerifierSettingsError::NoUsableKey { .. } => "jwks_file",
+        _ => "",
+    }
+}
+
+/// The error of the connection's settings, with its key.
+pub(super) fn fetch_error(error: FetchError) -> anyhow::Error {
+    let FetchError::Settings(error) = error else { return error.into() };
+    match error {
+        FetchSettingsError::CaFileUnreadable { kind, .. } => {
+            anyhow!("ca_file cannot be read ({kind}); name a PEM file")
+        }
+        FetchSettingsError::CaFileTooLarge { .. } => {
+            anyhow!("ca_file has more than 4 MiB; name another file")
+        }
+        FetchSettingsError::CaFileInvalid { .. } => {
+            anyhow!("ca_file has no usable certificate; name a PEM file that has BEGIN CERTIFICATE")
+        }
+        FetchSettingsError::Proxy => anyhow!("proxy is not an http or https URL with a host; correct it"),
+        other => other.into(),
+    }
+}
+
+fn algorithm(name: &str) -> anyhow::Result<Algorithm> {
+    name.parse().with_context(|| {
+        let known = Algorithm::ALL.map(Algorithm::as_str).join(", ");
+        format!("algorithms has {name:?}; known are {known}")
+    })
+}
+
+fn keys(issuer: &Issuer, errors: &mut Diagnostics<'_>) -> Option<KeySource> {
+    match (&issuer.jwks_uri, &issuer.jwks_file) {
+        (Some(_), Some(_)) => {
+            errors.add("jwks_file", "jwks_uri and jwks_file are both set; remove one");
+            None
+        }
+        (Some(uri), None) => errors.take("jwks_uri", key_uri(uri)),
+        (None, Some(file)) => errors.take("jwks_file", key_file(file)).map(KeySource::Fixed),
+        (None, None) => Some(KeySource::Discovered),
+    }
+}
+
+fn key_uri(text: &str) -> anyhow::Result<KeySource> {
+    let shown = shown_url(text);
+    let uri = Url::parse(text).with_context(|| format!("jwks_uri = {shown:?} is not a URL; write one with https"))?;
+    ensure!(is_https_or_loopback_http(&uri), "jwks_uri = {shown:?} is neither https nor http on loopback; use https");
+    Ok(KeySource::Uri(uri))
+}
+
+fn key_file(file: &Path) -> anyhow::Result<JwkSet> {
+    let text = files::read("jwks_file", file)?;
+    let set = JwkSet::parse(&text).with_context(|| {
+        format!("jwks_file = {:?} is not a JWK set; save the document at the issuer's jwks_uri there", file.display())
+    })?;
+    ensure!(
+        !set.keys.is_empty(),
+        "jwks_file = {:?} has no public key that can be used; save the document at the issuer's jwks_uri there",
+        file.display()
+    );
+    Ok(set)
+}
+
+enum Audience {
+    Resource(ResourceUri),
+    Application(ApplicationAudience),
+}
+
+fn audience(text: &str) -> anyhow::Result<Audience> {
+    if let Ok(name) = ApplicationAudience::parse(text) {
+        return Ok(Audience::Application(name));
+    }
+    let address = ResourceUri::parse(text).with_context(|| {
+        format!(
+            "audiences has {:?}; each entry is an absolute URL of the same resource, or the issuer's own name for it: a UUID \
+             or an api:// URI",
+            shown_url(text)
+        )
+    })?;
+    Ok(Audience::Resource(address))
+}

@@ -1,0 +1,67 @@
+//! Limits: validation of `[limits]`, apart from rates.
+
+use crate::{Diagnostics, Span, file::Limits};
+
+/// The largest `max_body`, in bytes.
+const MAX_BODY: usize = 1 << 30;
+
+/// Adds an error for each limit that is out of its range. Returns whether there is none.
+pub(super) fn check(limits: &Limits, errors: &mut Diagnostics<'_>) -> bool {
+    // Without `..`: a new limit does not compile until it has a range.
+    let Limits {
+        max_body,
+        body_budget,
+        max_depth,
+        max_token,
+        max_connections,
+        upstream_connections,
+        max_headers,
+        header_timeout,
+        body_pause,
+        body_timeout,
+        max_streams,
+        max_resets,
+        cached_tokens,
+        in_flight_per_principal,
+        // `rates::plan` checks these.
+        per_address: _,
+        per_principal: _,
+        rate_entries: _,
+    } = *limits;
+    let counts = [
+        ("max_body", max_body, 1 << 10..=MAX_BODY),
+        // With an invalid `max_body`, the range is not empty, so that a valid budget has no error.
+        ("body_budget", body_budget, max_body.min(MAX_BODY)..=1 << 36),
+        ("max_depth", max_depth, 8..=127),
+        ("max_token", max_token, 1 << 10..=64 << 10),
+        ("max_connections", max_connections, 1..=1_000_000),
+        // The default is max_connections.
+        ("upstream_connections", upstream_connections.unwrap_or(1), 1..=1_000_000),
+        ("max_headers", max_headers, 16..=10_000),
+        ("max_streams", max_streams as usize, 1..=10_000),
+        ("max_resets", max_resets, 1..=10_000),
+        ("cached_tokens", cached_tokens, 16..=10_000_000),
+        ("in_flight_per_principal", in_flight_per_principal, 1..=1_000_000),
+    ];
+    let times = [
+        ("header_timeout", header_timeout, Span::secs(600)),
+        ("body_pause", body_pause, Span::secs(600)),
+        ("body_timeout", body_timeout, Span::secs(60 * 60)),
+    ];
+    let mut is_valid = true;
+    let mut reject = |text: String| {
+        is_valid = false;
+        errors.add("limits", text);
+    };
+    for (name, value, range) in counts {
+        if !range.contains(&value) {
+            reject(format!("limits.{name} = {value} is outside {} to {}", range.start(), range.end()));
+        }
+    }
+    for (name, value, longest) in times {
+        if !(Span::secs(1)..=longest).contains(&value) {
+            reject(format!("limits.{name} = \"{value}\" is outside 1s to {longest}"));
+        }
+    }
+    is_valid
+}

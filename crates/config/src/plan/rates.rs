@@ -1,0 +1,52 @@
+//! Rate limits and trusted proxies.
+
+use crate::{
+    Config, Diagnostics,
+    file::{self, ForwardedHeader},
+};
+use portcullis_guard::{ProxyHeader, Rate, TrustedProxies};
+
+/// The limits that all resources share.
+pub struct RatesPlan {
+    /// That of a client address.
+    pub per_address: Option<Rate>,
+    /// That of a principal.
+    pub per_principal: Option<Rate>,
+    /// The number of counters of each limit.
+    pub entries: usize,
+    /// The proxies whose client address is believed.
+    pub proxies: TrustedProxies,
+}
+
+/// Validates the rate limits and the trusted proxies, and adds an error for each invalid value.
+///
+/// Returns `None` if one is invalid.
+pub(super) fn plan(config: &Config, errors: &mut Diagnostics<'_>) -> Option<RatesPlan> {
+    let limits = &config.limits;
+    let header = match config.trusted_proxy_header {
+        ForwardedHeader::XForwardedFor => ProxyHeader::XForwardedFor,
+        ForwardedHeader::Forwarded => ProxyHeader::Forwarded,
+    };
+    if !(1_000..=10_000_000).contains(&limits.rate_entries) {
+        errors.add("limits", format!("limits.rate_entries = {} is outside 1000 to 10000000", limits.rate_entries));
+    }
+    let per_address = errors.take("limits.per_address", rate(limits.per_address.as_ref()));
+    let per_principal = errors.take("limits.per_principal", rate(limits.per_principal.as_ref()));
+    let proxies = config.trusted_proxies.iter().map(String::as_str);
+    let each = errors.take_all("trusted_proxies", proxies.clone().map(|proxy| TrustedProxies::new([proxy], header)));
+    let proxies = each.and_then(|_| TrustedProxies::new(proxies, header).ok());
+    Some(RatesPlan {
+        per_address: per_address?,
+        per_principal: per_principal?,
+        entries: limits.rate_entries,
+        proxies: proxies?,
+    })
+}
+
+/// Validates a rate; `None` without a limit.
+///
+/// # Errors
+/// Fails when the number or the period is out of its range.
+pub(super) fn rate(rate: Option<&file::RateLimit>) -> anyhow::Result<Option<Rate>> {
+    Ok(rate.map(|rate| Rate::new(rate.requests, rate.per.0)).transpose()?)
+}

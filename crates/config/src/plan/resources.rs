@@ -1,0 +1,182 @@
+//! Resources: validation of `[[resource]]`.
+
+mod context;
+mod endpoint_path;
+mod issuers;
+mod origins;
+mod requirements;
+mod together;
+
+use anyhow::{Context as _, anyhow, ensure};
+use http::HeaderName;
+use portcullis_endpoint::{MessageRule, SessionMode};
+use portcullis_guard::{ClaimRule, GuardSettings, OriginPolicy, Rate, RouteRule, ScopeImplications};
+use portcullis_mcp::{Revision, Revisions};
+use portcullis_metadata::{ProtectedResourceMetadata, ResourceUri, Scopes};
+use url::Url;
+
+pub(super) use self::origins::origins;
+use super::{Fingerprint, IssuerPlan, UpstreamPlan, fingerprint, rates, upstream};
+use crate::{
+    Config, Diagnostics,
+    file::{self, Authorization, Limits, Resource},
+};
+use context::Context;
+use endpoint_path::check_endpoint;
+use issuers::{check_application_audiences, issuers_of};
+use origins::check_origins;
+use requirements::{claim, convert_each, implications, resource_scopes, route, rule};
+
+/// One protected endpoint.
+pub struct ResourcePlan {
+    /// The endpoint's path.
+    pub endpoint: String,
+    /// Whether a token is required.
+    pub authorization: Authorization,
+    /// Positions in [`Plan::issuers`](super::Plan::issuers).
+    pub issuers: Vec<usize>,
+    /// The realm of challenges.
+    pub realm: String,
+    /// The metadata with the issuers.
+    pub metadata: ProtectedResourceMetadata,
+    /// Whether the metadata is also served at the root path.
+    pub root_metadata: bool,
+    /// The scopes that every request needs.
+    pub required_scopes: Scopes,
+    /// The scopes that count as others.
+    pub scope_implications: ScopeImplications,
+    /// The claims that every token needs.
+    pub claims: Vec<ClaimRule>,
+    /// The rules for methods and paths.
+    pub routes: Vec<RouteRule>,
+    /// The rules for MCP messages.
+    pub rules: Vec<MessageRule>,
+    /// The rate limit of each rule.
+    pub rates: Vec<Option<Rate>>,
+    /// The accepted hosts and origins.
+    pub origins: OriginPolicy,
+    /// The served revisions of MCP.
+    pub revisions: Revisions,
+    /// The name of the session header.
+    pub session_header: HeaderName,
+    /// Whether the resource has sessions.
+    pub session_mode: SessionMode,
+    /// Where admitted requests are sent.
+    pub upstream: UpstreamPlan,
+    /// The fingerprint of the resource without its issuers.
+    pub fingerprint: Fingerprint,
+    /// The fingerprint of the upstream and its limits.
+    pub upstream_fingerprint: Fingerprint,
+    /// The fingerprints of the rules, in their order.
+    pub rule_fingerprints: Vec<Fingerprint>,
+}
+
+/// Validates the resources, and adds an error for each invalid value. Returns `None` if one is invalid. `issuers` are the
+/// plans of the issuers, `None` for an invalid one.
+pub(super) fn plan(
+    config: &Config,
+    base_url: &Url,
+    issuers: &[Option<IssuerPlan>],
+    limits: &Limits,
+    errors: &mut Diagnostics<'_>,
+) -> Option<Vec<ResourcePlan>> {
+    if config.resource.is_empty() {
+        errors.add("resource", "no [[resource]] is configured; add one with `endpoint` and `upstream`");
+    }
+    together::check(config, errors);
+    let context = Context { config, base_url, issuers, limits };
+    convert_each(&config.resource, "resource", errors, |resource, errors| resource_plan(resource, &context, errors))
+}
+
+/// Validates one resource. Adds an error for each invalid value, and returns `None` if there is one.
+fn resource_plan(resource: &Resource, context: &Context<'_>, errors: &mut Diagnostics<'_>) -> Option<ResourcePlan> {
+    let Context { config, base_url, limits, .. } = context;
+    let is_only = config.resource.len() == 1;
+    let fingerprint = fingerprint::resource(resource, base_url.as_str(), is_only);
+    let upstream_fingerprint = fingerprint::upstream(resource, base_url.as_str(), limits);
+    let endpoint = errors.take("endpoint", check_endpoint(&resource.endpoint));
+    let issuers = issuers_of(resource, context, errors);
+    let metadata = endpoint.and_then(|()| errors.take("endpoint", metadata(resource, base_url)));
+    let required_scopes = resource_scopes(&resource.required_scopes, "required_scopes", errors);
+    let supported_scopes = resource_scopes(&resource.scopes_supported, "scopes_supported", errors);
+    let implications = implications(&resource.scope_implies, errors);
+    let claims = convert_each(&resource.claim, "claim", errors, claim);
+    let routes = convert_each(&resource.route, "route", errors, route);
+    let rules = convert_each(&resource.rule, "rule", errors, rule);
+    let rates = convert_each(&resource.rule, "rule", errors, |rule, errors| {
+        errors.take("limit", rates::rate(rule.limit.as_ref()))
+    });
+    let revisions = revisions(resource.revisions.as_deref(), errors);
+    let session_header = errors.take("proto", session_header(&resource.proto));
+    let origins_checked = check_origins(resource, base_url, errors);
+    let origins = origins(&[resource], base_url);
+    let realm = errors.take("realm", check_realm(&resource.realm));
+    let upstream = upstream::plan(resource, base_url, limits, errors);
+    let issuers = issuers?;
+    let audiences = check_application_audiences(resource, issuers.iter().map(|(_, plan)| *plan), errors);
+    let mut metadata = metadata?;
+    metadata.authorization_servers = issuers.iter().map(|(_, plan)| plan.settings.issuer.clone()).collect();
+    origins_checked.and(realm).and(audiences).and(supported_scopes)?;
+    Some(ResourcePlan {
+        endpoint: resource.endpoint.clone(),
+        authorization: resource.auth,
+        issuers: issuers.iter().map(|(position, _)| *position).collect(),
+        realm: resource.realm.clone(),
+        metadata,
+        root_metadata: is_only || resource.default,
+        required_scopes: required_scopes?,
+        scope_implications: implications?,
+        claims: claims?,
+        routes: routes?,
+        rules: rules?,
+        rates: rates?,
+        // `check_origins` has added the error.
+        origins: origins.ok()?,
+        revisions: revisions?,
+        session_header: session_header?,
+        session_mode: match resource.sessions {
+            file::Sessions::On => SessionMode::On,
+            file::Sessions::Off => SessionMode::Off,
+        },
+        upstream: upstream?,
+        fingerprint,
+        upstream_fingerprint,
+        rule_fingerprints: resource.rule.iter().map(|rule| fingerprint::rule(rule, limits)).collect(),
+    })
+}
+
+/// Checks the realm as the guard does, so that the error has a key.
+fn check_realm(realm: &str) -> anyhow::Result<()> {
+    GuardSettings::check_realm(realm).map_err(|error| anyhow!("{error}; shorten or rename it"))
+}
+
+/// Returns the metadata without the issuers.
+fn metadata(resource: &Resource, base_url: &Url) -> anyhow::Result<ProtectedResourceMetadata> {
+    let origin = base_url.as_str().trim_end_matches('/');
+    let uri = ResourceUri::parse(&format!("{origin}{}", resource.endpoint))?;
+    let mut metadata = ProtectedResourceMetadata::new(uri, Vec::new());
+    metadata.scopes_supported.clone_from(&resource.scopes_supported);
+    metadata.resource_name.clone_from(&resource.resource_name);
+    metadata.resource_documentation.clone_from(&resource.resource_documentation);
+    Ok(metadata)
+}
+
+/// Parses the served revisions. Default: all. Adds an error for each unknown one, and returns `None` if there is one.
+fn revisions(names: Option<&[String]>, errors: &mut Diagnostics<'_>) -> Option<Revisions> {
+    let Some(names) = names else { return Some(Revisions::default()) };
+    if names.is_empty() {
+        errors.add("revisions", "revisions = [] serves no client; omit it to serve all revisions");
+        return None;
+    }
+    let revisions = names.iter().map(|name| {
+        Revision::parse(name).with_context(|| format!("revisions has {name:?}; known are {}", Revisions::ALL))
+    });
+    Some(errors.take_all("revisions", revisions)?.into_iter().collect())
+}
+
+/// Returns the name of the session header.
+fn session_header(proto: &str) -> anyhow::Result<HeaderName> {
+    ensure!(!proto.is_empty(), "proto is empty; use letters, such as \"Mcp\"");
+    portcullis_mcp::header::session(proto)
+        .with_context(|| format!("proto = {proto:?} cannot be part of a header name; use letters, such as \"Mcp\""))
+}

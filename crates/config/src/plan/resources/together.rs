@@ -1,0 +1,55 @@
+//! Settings that concern several resources.
+
+use crate::{Config, Diagnostics, file::Authorization};
+
+/// Adds errors for endpoints and audiences that conflict, for open endpoints on a network, and for several defaults.
+pub(super) fn check(config: &Config, errors: &mut Diagnostics<'_>) {
+    for (position, resource) in config.resource.iter().enumerate() {
+        let mut errors = errors.table(&format!("resource[{position}]"));
+        let twin = config.resource[..position].iter().find(|earlier| {
+            let bare = |endpoint: &str| endpoint.trim_end_matches('/').to_ascii_lowercase();
+            bare(&earlier.endpoint) == bare(&resource.endpoint)
+        });
+        if let Some(twin) = twin {
+            errors.add(
+                "endpoint",
+                format!(
+                    "endpoint = {:?} differs from {:?} above at most by letter case and a trailing slash; rename one",
+                    resource.endpoint, twin.endpoint
+                ),
+            );
+        }
+        if resource.auth == Authorization::None
+            && !config.listen.ip().is_loopback()
+            && !config.dangerous_allow_unauthenticated_network
+        {
+            errors.add(
+                "auth",
+                format!(
+                    "auth = \"none\" lets anyone use {:?}, and listen = \"{}\" is open to the network; listen on 127.0.0.1, or set \
+                     dangerous_allow_unauthenticated_network = true",
+                    resource.endpoint, config.listen
+                ),
+            );
+        }
+    }
+    let resources = config.resource.len();
+    let with_audiences = config.issuer.iter().enumerate().filter(|(_, issuer)| !issuer.audiences.is_empty());
+    for (position, _) in with_audiences.filter(|_| resources > 1) {
+        let text = format!(
+            "there are {resources} resources, and each audience would count for all of them; remove audiences, or serve one \
+             resource"
+        );
+        errors.add(&format!("issuer[{position}].audiences"), text);
+    }
+    let mut defaults = config.resource.iter().enumerate().filter(|(_, resource)| resource.default);
+    if let Some((first, _)) = defaults.next() {
+        for (position, _) in defaults {
+            let text = format!(
+                "default = true is also set for resource[{first}]; remove one, because one resource is served at the root \
+                 metadata path"
+            );
+            errors.add(&format!("resource[{position}].default"), text);
+        }
+    }
+}

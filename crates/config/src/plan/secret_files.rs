@@ -1,0 +1,116 @@
+//! Warnings of files with secrets that others can read or replace.
+
+use std::{
+    fs::{self, Metadata},
+    os::unix::fs::MetadataExt as _,
+    path::Path,
+};
+
+use crate::{Config, SecretSource};
+use rustix::process::geteuid;
+
+/// The bits of a mode with which others can replace the content.
+const WRITABLE: u32 = 0o022;
+/// The bit of a mode with which every user can read the content. A group can be the service's own.
+const READABLE: u32 = 0o004;
+
+/// Returns a warning for each file with a secret that every user of this machine can read, that others can write, or that belongs
+/// to a user other than root and the current one, unless that is root, who checks for another user. A file that cannot be read is an error elsewhere.
+pub(super) fn warnings(config: &Config) -> Vec<String> {
+    let files = secrets(config).into_iter().filter_map(|(key, source)| Some((key, source.file()?)));
+    let tls_keys = config.tls.iter().map(|tls| ("tls.key".to_owned(), &*tls.key));
+    files.chain(tls_keys).filter_map(|(key, file)| warning(&key, file, &fs::metadata(file).ok()?)).collect()
+}
+
+/// Returns all configured secrets with their keys.
+fn secrets(config: &Config) -> Vec<(String, &SecretSource)> {
+    let admin = config.admin.iter().flat_map(|admin| {
+        let metrics_token = admin.metrics_token.iter().map(|source| ("admin.metrics_token".to_owned(), source));
+        [("admin.token".to_owned(), &admin.token)].into_iter().chain(metrics_token)
+    });
+    let session_keys = config.session.keys.iter().flatten().enumerate();
+    let session_keys = session_keys.map(|(number, source)| (format!("session.keys[{number}]"), source));
+    let audit_key = config.audit.iter().filter_map(|audit| Some(("audit.key".to_owned(), audit.key.as_ref()?)));
+    let password =
+        config.shared.iter().filter_map(|shared| Some(("shared.password".to_owned(), shared.password.as_ref()?)));
+    let headers = config.traces.iter().flat_map(|traces| &traces.headers);
+    let headers = headers.map(|(name, source)| (format!("traces.headers.{name}"), source));
+    let issuers = config.issuer.iter().filter_map(|issuer| {
+        Some((format!("issuer[\"{}\"].client_secret", issuer.issuer), issuer.client_secret.as_ref()?))
+    });
+    admin.chain(session_keys).chain(audit_key).chain(password).chain(headers).chain(issuers).collect()
+}
+
+fn warning(key: &str, file: &Path, metadata: &Metadata) -> Option<String> {
+    let shown = file.display();
+    let owner = metadata.uid();
+    if metadata.mode() & WRITABLE != 0 {
+        Some(format!("{key}: other users can write {shown}; run `chmod 600` on it"))
+    } else if metadata.mode() & READABLE != 0 {
+        Some(format!("{key}: every user of this machine can read {shown}; run `chmod 600` on it"))
+    } else if owner != 0 && !geteuid().is_root() && owner != geteuid().as_raw() {
+        Some(format!("{key}: {shown} belongs to another user, who can replace it; run `chown` on it"))
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::result_large_err, reason = "the error type is that of figment's jail")]
+mod tests {
+    use std::{fs::Permissions, os::unix::fs::PermissionsExt as _};
+
+    use figment::Jail;
+
+    use super::*;
+    use crate::from_text;
+
+    /// J6: each file with a secret that others can read or write causes a warning that names its key.
+    #[test]
+    fn exposed_files_cause_warnings() {
+        Jail::expect_with(|jail| {
+            jail.create_file("secret", "x")?;
+            let text = r#"
+                base_url = "http://127.0.0.1:3000"
+                resource = []
+                tls = { certificates = "secret", key = "secret" }
+                admin = { listen = "127.0.0.1:9900", token = { file = "secret" }, metrics_token = { file = "secret" } }
+                session = { keys = [{ env = "A" }, { file = "secret" }] }
+                audit = { target = "stdout", key = { file = "secret" } }
+                shared = { redis = "redis://127.0.0.1", password = { file = "secret" } }
+                traces = { endpoint = "http://127.0.0.1:1", headers = { authorization = { file = "secret" } } }
+                [[issuer]]
+                issuer = "https://auth.example.com"
+                client_secret = { file = "secret" }
+            "#;
+            let config = from_text(text).unwrap();
+            for (mode, reason) in [
+                (0o644, Some("every user of this machine can read")),
+                (0o602, Some("other users can write")),
+                (0o660, Some("other users can write")),
+                (0o640, None),
+                (0o600, None),
+            ] {
+                fs::set_permissions("secret", Permissions::from_mode(mode)).unwrap();
+                let warnings = warnings(&config);
+                assert!(
+                    warnings.iter().all(|warning| reason.is_some_and(|reason| warning.contains(reason))),
+                    "{warnings:?}"
+                );
+                let named = warnings.iter().map(|warning| warning.split(": ").next().unwrap()).collect::<Vec<_>>();
+                let all = [
+                    "admin.token",
+                    "admin.metrics_token",
+                    "session.keys[1]",
+                    "audit.key",
+                    "shared.password",
+                    "traces.headers.authorization",
+                    "issuer[\"https://auth.example.com\"].client_secret",
+                    "tls.key",
+                ];
+                assert_eq!(named, if reason.is_some() { &all[..] } else { &[] }, "{mode:o}");
+            }
+            Ok(())
+        });
+    }
+}

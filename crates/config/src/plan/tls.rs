@@ -1,0 +1,167 @@
+//! Certificate and key files: validation of `[tls]`.
+
+mod validity;
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use anyhow::{Context as _, ensure};
+use portcullis_metadata::{Clock as _, SystemClock, UnixTime};
+use rustls::{
+    crypto::ring,
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _},
+    sign::CertifiedKey,
+};
+use url::Url;
+
+use super::{FileVersion, files};
+use crate::{Diagnostic, Diagnostics, KeyPath, file};
+
+pub use validity::{Invalidity, Validity, date};
+
+/// The certificate file and the key file.
+#[derive(Clone, Debug)]
+pub struct TlsFiles {
+    certificates: PathBuf,
+    key: PathBuf,
+    /// The name of the table in the configuration.
+    table: &'static str,
+    first: Loaded,
+}
+
+/// The content of the files.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// The certificates and the private key.
+    pub certificate: Arc<CertifiedKey>,
+    /// The validity of the server's own certificate, if it can be read.
+    pub validity: Option<Validity>,
+    /// The versions of the files before they were read: of the certificate and of the key.
+    pub versions: [Option<FileVersion>; 2],
+}
+
+impl TlsFiles {
+    /// Reads the files of `[tls]`, for the listener of clients.
+    ///
+    /// # Errors
+    /// Fails when `base_url` is plain `http`, or the files cannot be used, with an error for each fault.
+    pub fn new(configured: &file::Tls, base_url: &Url) -> Result<Self, Vec<Diagnostic>> {
+        Diagnostics::collect(|errors| Self::for_clients(configured, base_url, errors))
+    }
+
+    /// As [`TlsFiles::new`]; adds the errors.
+    pub(super) fn for_clients(configured: &file::Tls, base_url: &Url, errors: &mut Diagnostics<'_>) -> Option<Self> {
+        let is_https = base_url.scheme() == "https";
+        if !is_https {
+            let fix = "change it to https, which clients then use";
+            errors.add("tls", format!("tls is set, and base_url = \"{base_url}\" is plain http; {fix}"));
+        }
+        Self::for_listener(configured, "tls", &mut errors.table("tls")).filter(|_| is_https)
+    }
+
+    /// Returns the files of the table with this name, for a listener that is not at `base_url`. `errors` are those of the
+    /// table.
+    ///
+    /// Adds an error for each file that cannot be used, and returns `None` if there is one.
+    pub(super) fn for_listener(
+        configured: &file::Tls,
+        table: &'static str,
+        errors: &mut Diagnostics<'_>,
+    ) -> Option<Self> {
+        let file::Tls { certificates, key } = configured;
+        let first = load(certificates, key, errors)?;
+        Some(Self { certificates: certificates.clone(), key: key.clone(), table, first })
+    }
+
+    /// Returns the content at startup.
+    pub fn first(&self) -> &Loaded {
+        &self.first
+    }
+
+    /// Reads the files again.
+    ///
+    /// # Errors
+    /// Fails when a file cannot be read or has no certificate or key, or the key is not the certificate's. The message names
+    /// each unusable file.
+    pub fn load(&self) -> Result<Loaded, Vec<Diagnostic>> {
+        Diagnostics::collect(|errors| load(&self.certificates, &self.key, &mut errors.table(self.table)))
+    }
+
+    /// Returns the name of its table.
+    pub fn table(&self) -> &'static str {
+        self.table
+    }
+
+    /// Returns the problem of the validity of the certificate at this time, and the fix.
+    pub fn invalidity(&self, now: UnixTime) -> Option<Invalidity> {
+        let key = format!("{}.certificates = {}", self.table, self.certificates.display());
+        self.first.validity.and_then(|validity| validity.at(now, &key))
+    }
+
+    /// Returns the times between which the certificate is valid, if they can be read.
+    pub fn validity(&self) -> Option<Validity> {
+        self.first.validity
+    }
+
+    /// Returns the present versions of the files.
+    pub fn versions(&self) -> [Option<FileVersion>; 2] {
+        versions(&self.certificates, &self.key)
+    }
+}
+
+/// Warns of certificates that are not valid, or not for long.
+pub(super) fn warnings<'a>(files: impl Iterator<Item = &'a TlsFiles>) -> Vec<Diagnostic> {
+    let now = SystemClock::new().now();
+    let invalid = files.filter_map(|files| files.invalidity(now));
+    invalid.map(|found| Diagnostic::new(&KeyPath::default(), &format!("{}; {}", found.text, found.fix))).collect()
+}
+
+/// Reads and parses both files, and checks that they belong together. `errors` are those of their table.
+fn load(certificates: &Path, key: &Path, errors: &mut Diagnostics<'_>) -> Option<Loaded> {
+    // Before the files are read, so that a later change is noticed.
+    let versions = versions(certificates, key);
+    let chain = errors.take("certificates", read_chain(certificates));
+    let private = errors.take("key", read(key, "key", "PRIVATE KEY", PrivateKeyDer::from_pem_slice));
+    let chain = chain?;
+    let private = private?;
+    let validity = chain.first().and_then(|own| Validity::of(own));
+    let certificate = CertifiedKey::from_der(chain, private, &ring::default_provider()).with_context(|| {
+        format!(
+            "key = {} is not the key of {}; name the files of one certificate, the server's own first",
+            key.display(),
+            certificates.display()
+        )
+    });
+    Some(Loaded { certificate: Arc::new(errors.take("key", certificate)?), validity, versions })
+}
+
+fn versions(certificates: &Path, key: &Path) -> [Option<FileVersion>; 2] {
+    [certificates, key].map(FileVersion::of)
+}
+
+fn read_chain(file: &Path) -> anyhow::Result<Vec<CertificateDer<'static>>> {
+    let parse = |text: &[u8]| CertificateDer::pem_slice_iter(text).collect::<Result<Vec<_>, _>>();
+    let chain = read(file, "certificates", "CERTIFICATE", parse)?;
+    ensure!(
+        !chain.is_empty(),
+        "certificates = {} has no certificate; name a PEM file that has BEGIN CERTIFICATE",
+        file.display()
+    );
+    Ok(chain)
+}
+
+/// Reads the file of a key, and parses a PEM section of the expected type.
+fn read<T, E>(file: &Path, name: &str, expected: &str, parse: impl FnOnce(&[u8]) -> Result<T, E>) -> anyhow::Result<T>
+where
+    E: std::error::Error + Send + Sync + 'static,
+{
+    let text = files::read(name, file)?;
+    parse(&text).with_context(|| {
+        format!(
+            "{name} = {} is not a PEM file of the expected type; name one that has BEGIN {expected}",
+            file.display()
+        )
+    })
+}

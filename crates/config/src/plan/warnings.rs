@@ -1,0 +1,233 @@
+//! Warnings of `serve` and `check` about configurations that run but should change.
+
+mod network;
+mod patterns;
+
+pub use network::is_public_address;
+
+use http::Method;
+use portcullis_endpoint::NameGlob;
+use portcullis_mcp::{Revision, Revisions, client_methods};
+use portcullis_metadata::{Scopes, is_loopback};
+use portcullis_verifier::ApplicationAudience;
+use url::Url;
+
+use super::ResourcePlan;
+use crate::{Config, Diagnostic, KeyPath, file::Authorization, nearest};
+
+use crate::container::is_container;
+
+/// Scope names that do not describe what a token with them allows.
+const CATCH_ALL: &[&str] = &["*", "all", "api", "admin", "default", "full", "full_access", "full-access", "openid"];
+
+/// Returns all warnings of a configuration. `resources` are the plans of its resources, in the same order.
+pub(super) fn warnings(config: &Config, base_url: &Url, resources: &[ResourcePlan]) -> Vec<Diagnostic> {
+    let mut warnings = Vec::new();
+    for (position, resource) in resources.iter().enumerate() {
+        warn_of_resource(resource, &format!("resource[{position}]"), &mut warnings);
+    }
+    warn_of_application_audiences(config, &mut warnings);
+    warn_of_loopback(config, base_url, &mut warnings);
+    network::warn(config, base_url, is_container(), &mut warnings);
+    patterns::warn(config, &mut warnings);
+    warnings.iter().map(|text| Diagnostic::new(&KeyPath::default(), text)).collect()
+}
+
+/// Warns of missing authorization, of scopes that clients do not request, and of rules and routes that never apply.
+fn warn_of_resource(resource: &ResourcePlan, key: &str, warnings: &mut Vec<String>) {
+    let endpoint = &resource.endpoint;
+    if resource.authorization == Authorization::None {
+        warnings.push(format!(
+            "{key}.auth = \"none\" for {endpoint:?}: anyone who can reach it can use it; remove it to require tokens"
+        ));
+    }
+    let needed = needed_scopes(resource, key);
+    for (key, scopes) in &needed {
+        for name in scopes.iter().filter(|name| CATCH_ALL.contains(name)) {
+            warnings.push(format!("{key} has the catch-all scope {name:?}; use a name that says what it allows"));
+        }
+    }
+    warn_of_routes(resource, key, warnings);
+    let supported = &resource.metadata.scopes_supported;
+    for (key, scopes) in needed.iter().filter(|_| !supported.is_empty()) {
+        for scope in scopes.in_listed_form(supported).iter().filter(|scope| !supported.iter().any(|name| name == scope))
+        {
+            warnings.push(unsupported_scope(key, scope, supported));
+        }
+    }
+    for (position, rule) in resource.rules.iter().enumerate() {
+        let warning = rule.method.as_ref().and_then(|method| unknown_method(method, resource.revisions));
+        warnings.extend(warning.map(|warning| format!("{key}.rule[{position}].method = {warning}")));
+    }
+}
+
+/// Warns of routes that no request to the endpoint matches.
+fn warn_of_routes(resource: &ResourcePlan, key: &str, warnings: &mut Vec<String>) {
+    const SERVED: [Method; 4] = [Method::POST, Method::GET, Method::DELETE, Method::HEAD];
+    let endpoint = &resource.endpoint;
+    for (position, route) in resource.routes.iter().enumerate() {
+        let key = format!("{key}.route[{position}]");
+        if !route.path.matches_path(endpoint) {
+            warnings.push(format!(
+                "{key}.path = {:?} does not match the endpoint {endpoint:?}, so that the route never applies; write \
+                 {endpoint:?}, or remove the route",
+                route.path.as_str()
+            ));
+        }
+        let is_served =
+            |method: &Method| SERVED.iter().any(|served| method.as_str().eq_ignore_ascii_case(served.as_str()));
+        for method in route.methods.iter().filter(|method| !is_served(method)) {
+            warnings.push(format!(
+                "{key}.methods has \"{method}\", which is not a method of MCP endpoints, so that it never applies; write \
+                 \"POST\", \"GET\" or \"DELETE\""
+            ));
+        }
+    }
+}
+
+/// Returns the scopes that a resource requires, each list with its key.
+fn needed_scopes<'a>(resource: &'a ResourcePlan, key: &str) -> Vec<(String, &'a Scopes)> {
+    let required = [(format!("{key}.required_scopes"), &resource.required_scopes)];
+    let rules = resource.rules.iter().enumerate();
+    let rules = rules.map(|(position, rule)| (format!("{key}.rule[{position}].scopes"), &rule.scopes));
+    let routes = resource.routes.iter().enumerate();
+    let routes = routes.map(|(position, route)| (format!("{key}.route[{position}].scopes"), &route.scopes));
+    required.into_iter().chain(rules).chain(routes).collect()
+}
+
+/// Returns the warning about a required scope that is not listed.
+fn unsupported_scope(key: &str, scope: &str, supported: &[String]) -> String {
+    let supported: Vec<_> = supported.iter().map(String::as_str).collect();
+    format!(
+        "{key} has {scope:?}, which is missing in scopes_supported, so clients do not request it; correct it or add it there{}",
+        nearest(scope, &supported)
+    )
+}
+
+/// Returns the pattern and its problem if no method of the served revisions matches it in its letter case.
+fn unknown_method(pattern: &NameGlob, served: Revisions) -> Option<String> {
+    let text = pattern.as_str();
+    let matching = |revisions| client_methods(revisions).find(|method| pattern.matches(method));
+    if let Some(method) = matching(served) {
+        let exact = client_methods(served).any(|method| matches_in_this_case(text, method));
+        return (!exact).then(|| {
+            format!(
+                "{text:?} has another letter case than {method:?}; the rule ignores letter case, but MCP does not: \
+                 correct it"
+            )
+        });
+    }
+    let names: Vec<_> = served.iter().map(Revision::as_str).collect();
+    let names = names.join(", ");
+    if matching(Revisions::ALL).is_some() {
+        return Some(format!(
+            "{text:?} is a method of other revisions than the served ones ({names}), so the rule protects nothing; \
+             remove the rule or correct `revisions`"
+        ));
+    }
+    let known: Vec<_> = client_methods(served).collect();
+    Some(format!(
+        "{text:?} is not a method of the served revisions ({names}), so the rule protects nothing unless the \
+         upstream has such a method of its own{}",
+        nearest(text, &known)
+    ))
+}
+
+/// Returns whether a pattern that matches a method also matches it in this letter case.
+fn matches_in_this_case(pattern: &str, method: &str) -> bool {
+    let Some((head, rest)) = pattern.split_once('*') else { return pattern == method };
+    let Some(mut method) = method.strip_prefix(head) else { return false };
+    let (middle, tail) = rest.rsplit_once('*').unwrap_or(("", rest));
+    for part in middle.split('*') {
+        let Some(found) = method.find(part) else { return false };
+        method = &method[found + part.len()..];
+    }
+    method.ends_with(tail)
+}
+
+/// Warns of audiences that other APIs can have, too.
+fn warn_of_application_audiences(config: &Config, warnings: &mut Vec<String>) {
+    for (position, issuer) in config.issuer.iter().enumerate() {
+        let names = issuer.audiences.iter().filter(|audience| ApplicationAudience::parse(audience).is_ok());
+        warnings.extend(names.map(|name| {
+            format!(
+                "issuer[{position}].audiences has {name:?}, which names an application and not this resource: tokens that \
+                 another API with the same name receives are accepted here too; use a name that only this resource has"
+            )
+        }));
+    }
+}
+
+/// Warns of a mix of loopback and other addresses, which some clients cannot reach.
+fn warn_of_loopback(config: &Config, base_url: &Url, warnings: &mut Vec<String>) {
+    if is_loopback(base_url) {
+        if !config.listen.ip().is_loopback() {
+            warnings.push(format!(
+                "listen = \"{}\" is open to the network, but base_url is a loopback address, so requests from \
+                 other machines are rejected; set base_url to what clients see",
+                config.listen
+            ));
+        }
+        return;
+    }
+    for (position, issuer) in config.issuer.iter().enumerate() {
+        let is_local = |url: Url| url.scheme() == "http" && is_loopback(&url);
+        if Url::parse(&issuer.issuer).is_ok_and(is_local) {
+            warnings.push(format!(
+                "issuer[{position}].issuer = {:?} is http on a loopback address, but base_url is not: clients on other \
+                 machines cannot reach it; set it to the https address of the \
+                 authorization server",
+                issuer.issuer
+            ));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn warned(pattern: &str, served: Revisions) -> String {
+        unknown_method(&NameGlob::parse(pattern).unwrap(), served).unwrap_or_default()
+    }
+
+    /// B9: patterns that match a method of a served revision cause no warning, with any number of stars.
+    #[test]
+    fn known_methods_cause_no_warning() {
+        for pattern in [
+            "tools/call",
+            "tools/*",
+            "*",
+            "**",
+            "*/list",
+            "notifications/*/list_changed",
+            "t*l*/c*",
+            "logging/setLevel",
+            "ping",
+        ] {
+            assert_eq!(warned(pattern, Revisions::ALL), "", "{pattern}");
+        }
+    }
+
+    /// B9: a warning names an unknown method and the most similar known one. Another letter case and another revision
+    /// have warnings of their own.
+    #[test]
+    fn unknown_methods_cause_a_warning() {
+        for (pattern, words) in [
+            ("tool/call", ["protects nothing", "did you mean `tools/call`?"]),
+            ("tools/cal", ["protects nothing", "did you mean `tools/call`?"]),
+            ("resource/*", ["protects nothing", "did you mean `resources/"]),
+            ("tools/call/*", ["protects nothing", "did you mean `tools/call`?"]),
+            ("sampling/createMessage", ["protects nothing", "served revisions (2026-07-28, 2025-11-25, 2025-06-18"]),
+            ("Tools/Call", ["another letter case", "\"tools/call\""]),
+            ("TOOLS/*", ["another letter case", "\"tools/call\""]),
+            ("logging/setlevel", ["another letter case", "\"logging/setLevel\""]),
+        ] {
+            let warning = warned(pattern, Revisions::ALL);
+            assert!(words.iter().all(|word| warning.contains(word)), "{pattern}: {warning}");
+        }
+        let modern = Revisions::from_iter([Revision::V2026_07_28]);
+        assert!(warned("initialize", modern).contains("of other revisions than the served ones (2026-07-28)"));
+        assert_eq!(warned("initialize", Revisions::ALL), "");
+    }
+}

@@ -1,0 +1,125 @@
+//! Values that are valid, and that probably mean something else: patterns where texts are compared exactly, URLs of metadata in
+//! place of issuers, paths into objects with dots, and documentation that is not a URL.
+
+use crate::{Config, file::Issuer, shown_url};
+use url::Url;
+
+const WELL_KNOWN: [&str; 2] = ["/.well-known/openid-configuration", "/.well-known/oauth-authorization-server"];
+/// Claims of common providers that are objects.
+const OBJECTS: [&str; 4] = ["realm_access.", "resource_access.", "app_metadata.", "user_metadata."];
+
+/// Adds warnings about values that probably mean something else.
+pub(super) fn warn(config: &Config, warnings: &mut Vec<String>) {
+    for (position, issuer) in config.issuer.iter().enumerate() {
+        warn_of_issuer(issuer, &format!("issuer[{position}]"), warnings);
+    }
+    for (position, resource) in config.resource.iter().enumerate() {
+        let key = format!("resource[{position}]");
+        if let Some((path, _)) = resource.endpoint.split_once('*') {
+            let path = path.trim_end_matches('/');
+            let path = if path.is_empty() { "/mcp" } else { path };
+            warnings.push(format!(
+                "{key}.endpoint = {:?} has a `*`, and paths are compared exactly; write {path:?}, and another [[resource]] for \
+                 each further path",
+                resource.endpoint
+            ));
+        }
+        if let Some(documentation) = &resource.resource_documentation
+            && !Url::parse(documentation).is_ok_and(|url| matches!(url.scheme(), "http" | "https"))
+        {
+            warnings.push(format!(
+                "{key}.resource_documentation = {:?} is not the URL of a page; write it as \
+                 \"https://mcp.example.com/docs\"",
+                shown_url(documentation)
+            ));
+        }
+        for (number, rule) in resource.claim.iter().enumerate() {
+            warnings.extend(dotted(&format!("{key}.claim[{number}].claim"), &rule.claim));
+        }
+        for (number, rule) in resource.rule.iter().enumerate() {
+            for (position, claim) in rule.claims.iter().enumerate() {
+                warnings.extend(dotted(&format!("{key}.rule[{number}].claims[{position}].claim"), &claim.claim));
+            }
+        }
+    }
+}
+
+fn warn_of_issuer(issuer: &Issuer, key: &str, warnings: &mut Vec<String>) {
+    if let Some(meant) = WELL_KNOWN.iter().find_map(|suffix| issuer.issuer.strip_suffix(suffix)) {
+        warnings.push(format!(
+            "{key}.issuer = {:?} is the URL of the issuer's metadata; write the `issuer` that is in it, probably {meant:?}",
+            issuer.issuer
+        ));
+    }
+    for audience in issuer.audiences.iter().filter(|audience| audience.contains('*')) {
+        warnings.push(format!(
+            "{key}.audiences has {:?}, and audiences are compared exactly, so that the `*` matches nothing; write each audience \
+             as it is in `aud`",
+            shown_url(audience)
+        ));
+    }
+    for claim in &issuer.scope_claims {
+        warnings.extend(dotted(&format!("{key}.scope_claims"), claim));
+    }
+}
+
+/// Warns of a path into an object that is written with dots.
+fn dotted(key: &str, claim: &str) -> Option<String> {
+    OBJECTS.iter().any(|object| claim.starts_with(object)).then(|| {
+        let pointer = claim.replace('.', "/");
+        format!("{key} has {claim:?}, which is a claim of exactly this name; for a member of an object, write \"/{pointer}\"")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::from_text;
+
+    fn warnings(issuer: &str, resource: &str) -> Vec<String> {
+        let text = format!(
+            "base_url = \"https://mcp.example.com\"\n[[issuer]]\n{issuer}\n[[resource]]\nupstream = \"demo\"\n{resource}"
+        );
+        let mut warnings = Vec::new();
+        warn(&from_text(&text).unwrap(), &mut warnings);
+        warnings
+    }
+
+    /// J9: values that work, and probably mean something else, have a warning with the fix.
+    #[test]
+    fn probable_mistakes_are_named() {
+        const ISSUER: &str = "issuer = \"https://auth.example.com\"";
+        const ENDPOINT: &str = "endpoint = \"/mcp\"";
+        for (issuer, resource, words) in [
+            (
+                "issuer = \"https://auth.example.com/r/.well-known/openid-configuration\"",
+                ENDPOINT,
+                "\"https://auth.example.com/r\"",
+            ),
+            (&format!("{ISSUER}\naudiences = [\"https://mcp.example.com/*\"]"), ENDPOINT, "the `*` matches nothing"),
+            (&format!("{ISSUER}\nscope_claims = [\"realm_access.roles\"]"), ENDPOINT, "write \"/realm_access/roles\""),
+            (ISSUER, "endpoint = \"/mcp/*\"", "write \"/mcp\""),
+            (ISSUER, "endpoint = \"/*\"", "write \"/mcp\""),
+            (ISSUER, &format!("{ENDPOINT}\nresource_documentation = \"docs\""), "write it as \"https://"),
+            (
+                ISSUER,
+                &format!("{ENDPOINT}\n[[resource.claim]]\nclaim = \"resource_access.mcp\""),
+                "\"/resource_access/mcp\"",
+            ),
+            (
+                ISSUER,
+                &format!(
+                    "{ENDPOINT}\n[[resource.rule]]\nmethod = \"*\"\nclaims = [{{ claim = \"app_metadata.mcp\" }}]"
+                ),
+                "rule[0].claims[0].claim has \"app_metadata.mcp\"",
+            ),
+        ] {
+            let warnings = warnings(issuer, resource);
+            assert_eq!(warnings.len(), 1, "{words}: {warnings:#?}");
+            assert!(warnings[0].contains(words), "{words}: {warnings:#?}");
+        }
+        let sound =
+            format!("{ISSUER}\nscope_claims = [\"permissions\", \"/realm_access/roles\", \"https://a.example/roles\"]");
+        assert_eq!(warnings(&sound, ENDPOINT), Vec::<String>::new());
+    }
+}

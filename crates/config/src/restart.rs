@@ -1,0 +1,211 @@
+//! Settings that take effect only at a start, and are kept over a reload.
+
+use super::{
+    Change, Config, changes,
+    file::{Limits, Session},
+};
+
+/// Sets each setting that takes effect only at a start to its running value.
+///
+/// Returns those that differ; the old value is the running one.
+pub fn keep_until_restart(running: &Config, new: &mut Config) -> Vec<Change> {
+    let wanted = new.clone();
+    // No pattern in this file has `..`: a new setting does not compile until it is in one of the two groups.
+    let Config {
+        listen,
+        workers,
+        state_dir,
+        tls,
+        session,
+        shared,
+        limits,
+        audit,
+        admin,
+        traces,
+        // A reload applies these.
+        base_url: _,
+        shutdown_delay: _,
+        shutdown_timeout: _,
+        reload: _,
+        dangerous_allow_unauthenticated_network: _,
+        trusted_proxies: _,
+        trusted_proxy_header: _,
+        issuer: _,
+        resource: _,
+    } = running;
+    new.listen = *listen;
+    new.workers = *workers;
+    new.state_dir.clone_from(state_dir);
+    new.shared.clone_from(shared);
+    new.audit.clone_from(audit);
+    new.admin.clone_from(admin);
+    new.traces.clone_from(traces);
+    keep_presence(tls, &mut new.tls);
+    keep_session(session, &mut new.session);
+    keep_limits(limits, &mut new.limits);
+    changes(new, &wanted)
+}
+
+fn keep_session(running: &Session, new: &mut Session) {
+    let Session {
+        idle_timeout,
+        lifetime,
+        max_total,
+        max_per_owner,
+        max_per_subject,
+        keys,
+        without_state,
+        ended_status: _,
+    } = running;
+    new.idle_timeout = *idle_timeout;
+    new.lifetime = *lifetime;
+    new.max_total = *max_total;
+    new.max_per_owner = *max_per_owner;
+    new.max_per_subject = *max_per_subject;
+    new.without_state = *without_state;
+    keep_presence(keys, &mut new.keys);
+}
+
+/// Keeps the limits of connections and of request heads.
+fn keep_limits(running: &Limits, new: &mut Limits) {
+    let Limits {
+        max_token,
+        max_connections,
+        max_headers,
+        header_timeout,
+        body_pause,
+        body_timeout,
+        max_streams,
+        max_resets,
+        // A reload applies these.
+        max_body: _,
+        body_budget: _,
+        max_depth: _,
+        upstream_connections: _,
+        cached_tokens: _,
+        per_address: _,
+        per_principal: _,
+        rate_entries: _,
+        in_flight_per_principal: _,
+    } = running;
+    new.max_token = *max_token;
+    new.max_connections = *max_connections;
+    new.max_headers = *max_headers;
+    new.header_timeout = *header_timeout;
+    new.body_pause = *body_pause;
+    new.body_timeout = *body_timeout;
+    new.max_streams = *max_streams;
+    new.max_resets = *max_resets;
+}
+
+/// Keeps whether there is a value. A reload can change the value: TLS files and session keys are replaced in operation, but
+/// the listener speaks TLS or does not, and the keys of sessions are configured or generated.
+fn keep_presence<T: Clone>(running: &Option<T>, new: &mut Option<T>) {
+    if running.is_some() != new.is_some() {
+        new.clone_from(running);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::from_text;
+
+    /// Returns the configuration with these lines at its top.
+    fn config(lines: &str) -> Config {
+        let rest = "base_url = 'http://127.0.0.1:3000'\n[[resource]]\nendpoint = '/mcp'\nupstream = 'demo'";
+        from_text(&format!("{lines}\n{rest}")).unwrap()
+    }
+
+    /// Changes the settings in `running` to those in `new`. Returns the keys that are kept, and those that change.
+    fn reload(running: &str, new: &str) -> (String, String) {
+        let running = config(running);
+        let mut new = config(new);
+        let keys = |changes: Vec<Change>| changes.into_iter().map(|change| change.key).collect::<Vec<_>>().join(" ");
+        (keys(keep_until_restart(&running, &mut new)), keys(changes(&running, &new)))
+    }
+
+    /// J10: what needs a restart is named and stays as it is.
+    #[test]
+    fn settings_of_the_process_are_kept() {
+        for (setting, kept) in [
+            ("listen = '127.0.0.1:1'", "listen"),
+            ("workers = 3", "workers"),
+            ("state_dir = 'off'", "state_dir"),
+            ("tls = { certificates = '/c', key = '/k' }", "tls.certificates tls.key"),
+            ("shared.redis = 'redis://127.0.0.1'", "shared.redis shared.strict"),
+            (
+                "audit.target = 'stdout'",
+                "audit.queue audit.target audit.usage_interval audit.usage_rows audit.without_chain",
+            ),
+            ("admin.listen = '127.0.0.1:1'", "admin.listen admin.token.env"),
+            (
+                "traces.endpoint = 'http://127.0.0.1:1'",
+                "traces.client traces.endpoint traces.sample traces.service_name",
+            ),
+            ("session.idle_timeout = '1h'", "session.idle_timeout"),
+            ("session.lifetime = '1h'", "session.lifetime"),
+            ("session.max_total = 9", "session.max_total"),
+            ("session.max_per_owner = 9", "session.max_per_owner"),
+            ("session.max_per_subject = 900", "session.max_per_subject"),
+            ("session.without_state = 'reject_ends'", "session.without_state"),
+            ("session.keys = [{ env = 'K' }]", "session.keys[0].env"),
+            ("limits.max_token = 9", "limits.max_token"),
+            ("limits.max_connections = 9", "limits.max_connections"),
+            ("limits.max_headers = 9", "limits.max_headers"),
+            ("limits.header_timeout = '9s'", "limits.header_timeout"),
+            ("limits.body_pause = '9s'", "limits.body_pause"),
+            ("limits.body_timeout = '9s'", "limits.body_timeout"),
+            ("limits.max_streams = 9", "limits.max_streams"),
+            ("limits.max_resets = 9", "limits.max_resets"),
+        ] {
+            assert_eq!(reload("", setting), (kept.to_owned(), String::new()), "{setting}");
+            assert_eq!(reload(setting, ""), (kept.to_owned(), String::new()), "without {setting}");
+        }
+    }
+
+    /// J10: a reload applies everything else.
+    #[test]
+    fn other_settings_change() {
+        for (running, new, changed) in [
+            ("", "shutdown_delay = '1s'", "shutdown_delay"),
+            ("", "shutdown_timeout = '1s'", "shutdown_timeout"),
+            ("", "reload = 'watch'", "reload"),
+            ("", "dangerous_allow_unauthenticated_network = true", "dangerous_allow_unauthenticated_network"),
+            ("", "trusted_proxies = ['10.0.0.0/8']", "trusted_proxies"),
+            ("", "trusted_proxy_header = 'Forwarded'", "trusted_proxy_header"),
+            (
+                "issuer = [{ issuer = 'https://a.example' }]",
+                "issuer = [{ issuer = 'https://a.example', leeway = '1s' }]",
+                "issuer[\"https://a.example\"].leeway",
+            ),
+            ("", "session.ended_status = 404", "session.ended_status"),
+            ("", "limits.max_body = 9", "limits.max_body"),
+            ("", "limits.body_budget = 9", "limits.body_budget"),
+            ("", "limits.max_depth = 9", "limits.max_depth"),
+            ("", "limits.upstream_connections = 9", "limits.upstream_connections"),
+            ("", "limits.cached_tokens = 9", "limits.cached_tokens"),
+            (
+                "",
+                "limits.per_address = { requests = 1, per = '1s' }",
+                "limits.per_address.per limits.per_address.requests",
+            ),
+            (
+                "",
+                "limits.per_principal = { requests = 1, per = '1s' }",
+                "limits.per_principal.per limits.per_principal.requests",
+            ),
+            ("", "limits.rate_entries = 9", "limits.rate_entries"),
+            ("", "limits.in_flight_per_principal = 9", "limits.in_flight_per_principal"),
+            // Both configurations have TLS, or configured keys.
+            (
+                "tls = { certificates = '/a', key = '/k' }",
+                "tls = { certificates = '/b', key = '/k' }",
+                "tls.certificates",
+            ),
+            ("session.keys = [{ env = 'A' }]", "session.keys = [{ env = 'B' }]", "session.keys[0].env"),
+        ] {
+            assert_eq!(reload(running, new), (String::new(), changed.to_owned()), "{new}");
+        }
+    }
+}

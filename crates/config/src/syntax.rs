@@ -1,0 +1,142 @@
+//! Errors of files that are not TOML, with the key, the line and the fix.
+
+use toml_edit::TomlError;
+
+use super::{Diagnostic, KeyPath, toml_lines::line_at};
+
+/// Returns the line of a syntax error, counted from 1, and the error.
+///
+/// The text has no part of a value, which may be a misplaced secret.
+pub(super) fn diagnostic(text: &str, error: &TomlError) -> (usize, Diagnostic) {
+    // An error at the end of the file is in its last line.
+    let end = text.trim_end_matches(['\r', '\n', ' ', '\t']).len();
+    let position = text.floor_char_boundary(error.span().map_or(end, |span| span.start.min(end)));
+    let line_number = line_at(text, position);
+    let line = text.lines().nth(line_number - 1).unwrap_or_default();
+    let key = table_above(text, line_number).join(&key_of(line));
+    let problem = error.message().split_whitespace().collect::<Vec<_>>().join(" ");
+    let text = format!("{problem}; {}", fix(text, line, &problem));
+    let text = if key.is_root() { text } else { format!("{key}: {text}") };
+    (line_number, Diagnostic { key, text })
+}
+
+/// Returns the table of the last header above a line, found without a parser because the file is invalid.
+fn table_above(text: &str, line_number: usize) -> KeyPath {
+    let above: Vec<&str> = text.lines().take(line_number - 1).collect();
+    let header = above.iter().rposition(|line| line.trim_start().starts_with('[') && line.trim_end().ends_with(']'));
+    let Some(header) = header else { return KeyPath::default() };
+    let name = |line: &str| line.trim().trim_matches(['[', ']']).trim().to_owned();
+    let mut path = KeyPath::default();
+    let names = name(above[header]);
+    let parts: Vec<&str> = names.split('.').map(str::trim).collect();
+    for end in 1..=parts.len() {
+        path = path.name(parts[end - 1]);
+        let array = parts[..end].join(".");
+        let is_array = |line: &&&str| line.trim_start().starts_with("[[") && name(line) == array;
+        // Positions in an inner array begin with the header of the table around it.
+        let start = match end {
+            1 => 0,
+            _ => above[..=header].iter().rposition(|line| name(line) == parts[..end - 1].join(".")).unwrap_or(0),
+        };
+        let count = above[start..=header].iter().filter(is_array).count();
+        if count > 0 {
+            path = path.index(count - 1);
+        }
+    }
+    path
+}
+
+/// Returns the key at the start of a line; the root if there is none.
+fn key_of(line: &str) -> KeyPath {
+    let line = line.trim_start_matches(['\u{feff}', ' ', '\t']);
+    let end = line.find(|c: char| !c.is_ascii_alphanumeric() && !"_-.".contains(c)).unwrap_or(line.len());
+    let (key, rest) = line.split_at(end);
+    if rest.trim_start().starts_with(['=', ':']) { KeyPath::from_names(key.split('.')) } else { KeyPath::default() }
+}
+
+/// Returns what to write instead. `text` is the whole file, and `line` the line of the error.
+fn fix(text: &str, line: &str, problem: &str) -> &'static str {
+    let start = text.trim_start_matches(['\u{feff}', ' ', '\t', '\r', '\n']);
+    let key = key_of(line);
+    let value = line.split_once('=').map(|(_, value)| value.trim()).unwrap_or_default();
+    if start.starts_with('{') {
+        "the file is JSON and must be TOML; write keys as name = \"value\", tables as [name], and lists of tables as [[name]]"
+    } else if start.starts_with("---") || (!key.is_root() && !line.contains('=') && line.contains(':')) {
+        "this is YAML and must be TOML; write key = value"
+    } else if problem.contains("duplicate key") {
+        "the key or table is already above; remove one, or write [[name]] for several tables"
+    } else if line.contains(['“', '”', '„', '‘', '’', '«', '»']) {
+        "replace the typographic quotes by \""
+    } else if problem.contains("escape") || problem.contains("unicode") {
+        "write each backslash twice, or put the value in single quotes"
+    } else if line.trim_start().starts_with('[') && !line.contains('=') {
+        "write a header as [table], or [[table]] for one of several, on a line of its own"
+    } else if !key.is_root() && value.is_empty() {
+        "write a value after the equals sign, such as a text in double quotes"
+    } else if matches!(value.to_ascii_lowercase().as_str(), "yes" | "no" | "on" | "off" | "true" | "false") {
+        "write true or false, in lower case and without quotes"
+    } else if value.starts_with(['"', '\'']) {
+        "close the text with the quote with which it begins, and write one key on each line"
+    } else if value.starts_with(['[', '{']) {
+        "close the brackets, and separate the entries by commas; keys in braces stay on one line"
+    } else if !key.is_root() && !value.is_empty() {
+        "put the value in double quotes, if it is a text, an address or a duration"
+    } else if line.trim_start().starts_with("//") {
+        "begin a comment with #"
+    } else {
+        "write key = value, with texts in double quotes, and begin a comment with #"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::TomlLines;
+
+    fn error(text: &str) -> (usize, String) {
+        let error = TomlLines::parse(text).unwrap_err();
+        let (line, diagnostic) = diagnostic(text, &error);
+        (line, diagnostic.text)
+    }
+
+    /// J6, J9: an error of the syntax has the key, the line and the fix, and no part of a value.
+    #[test]
+    fn mistakes_have_key_line_and_fix() {
+        for (text, place, fix) in [
+            ("listen = ", "1: listen: ", "write a value"),
+            ("a = 1\nlisten = 127.0.0.1:3000\n", "2: listen: ", "double quotes"),
+            ("[session]\nidle_timeout = 30m\n", "2: session.idle_timeout: ", "double quotes"),
+            ("[[issuer]]\n[[issuer]]\nclient_secret = hunter2\n", "3: issuer[1].client_secret: ", "double quotes"),
+            ("client_secret = \"hunter2\nlisten = \"a\"\n", "1: client_secret: ", "close the text"),
+            ("base_url: \"https://a\"\n", "1: base_url: ", "YAML"),
+            (
+                "{\n\"listen\": 1\n}\n",
+                "1: ",
+                "JSON and must be TOML; write keys as name = \"value\", tables as [name], and lists of tables as [[name]]",
+            ),
+            ("---\nlisten: 1\n", "1: ", "YAML"),
+            ("listen = \"a\"\nlisten = \"b\"\n", "2: listen: ", "remove one"),
+            ("[session]\n[limits]\n[session]\n", "3: ", "already above"),
+            ("realm = “mcp”\n", "1: realm: ", "typographic"),
+            ("key = \"C:\\Users\\x\"\n", "1: key: ", "backslash twice"),
+            ("require_at_jwt = True\n", "1: require_at_jwt: ", "lower case"),
+            ("default = yes\n", "1: default: ", "true or false"),
+            ("a = [\"b\" \"c\"]\n", "1: a: ", "commas"),
+            ("[resource\nendpoint = \"/mcp\"\n", "1: ", "header"),
+            ("// comment\n", "1: ", "begin a comment with #"),
+        ] {
+            let (line, message) = error(text);
+            let message = format!("{line}: {message}");
+            assert!(message.starts_with(place), "{text}: {message}");
+            assert!(message.contains(fix), "{text}: {message}");
+            assert!(!message.contains("hunter2"), "{message}");
+            assert!(!message.contains('\n'), "{message}");
+        }
+    }
+
+    #[test]
+    fn tables_are_counted() {
+        let text = "[[resource]]\n[[resource.rule]]\n[[resource]]\n[[resource.rule]]\n[[resource.rule]]\nname = x\n";
+        assert!(error(text).1.starts_with("resource[1].rule[1].name: "), "{}", error(text).1);
+    }
+}
