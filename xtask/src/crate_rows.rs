@@ -8,6 +8,7 @@ pub const ROWS: &[&[&str]] = &[
     &["portcullis-guard", "portcullis-bridge"],
     &["portcullis-endpoint", "portcullis-telemetry"],
     &["portcullis-gateway", "portcullis-doctor", "portcullis-audit"],
+    &["portcullis-config"],
     &["portcullis"],
 ];
 

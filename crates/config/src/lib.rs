@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod changes;
+mod check;
 pub mod container;
 mod diagnostic;
 pub mod file;
@@ -26,6 +27,7 @@ mod values_file;
 mod without_dev;
 
 pub use changes::{Change, changes};
+pub use check::check;
 pub use diagnostic::Diagnostic;
 pub use file::Config;
 pub use key_path::{KeyPath, Segment};

@@ -1,7 +1,5 @@
 //! `portcullis check`: validates a configuration and prints every value with its origin.
 
-#[cfg(test)]
-mod mistakes;
 pub(super) mod online;
 mod service_user;
 

@@ -1,18 +1,11 @@
 //! Wrong configurations as people write them: each has one line with its place, its key and the fix.
 
-mod issuers;
-mod newcomers;
-mod resources;
-mod syntax;
-mod tables;
-mod top_level;
-
 use std::{fs, path::Path};
 
 use figment::Jail;
 
-use super::valid;
-use crate::cli::Check;
+use super::check;
+use crate::Overrides;
 
 const SOUND: &str = r#"listen = "127.0.0.1:3000"
 base_url = "https://mcp.example.com"
@@ -31,51 +24,49 @@ idle_timeout = "30m"
 
 const LISTEN: &str = "listen = \"127.0.0.1:3000\"";
 const BASE_URL: &str = "base_url = \"https://mcp.example.com\"";
-const ISSUER: &str = "issuer = \"https://auth.example.com/realms/prod\"";
 const ENDPOINT: &str = "endpoint = \"/mcp\"";
-const SCOPES: &str = "required_scopes = [\"mcp:tools\"]";
-const UPSTREAM: &str = "upstream = { http = \"http://127.0.0.1:8000/mcp\" }";
 const TIMEOUT: &str = "idle_timeout = \"30m\"";
 
-/// A mistake in [`SOUND`], and the error that it has.
+/// One mistake in [`SOUND`] a line, with five fields between tabs: the text that it replaces, the mistake, the line that the error
+/// names, what the error begins with after file and line, and what it contains to correct the mistake. `\n` is a line end.
+const MISTAKES: &str = include_str!("../../tests/mistakes.tsv");
+
 struct Mistake {
-    /// The text of the sound configuration that the mistake replaces.
-    sound: &'static str,
-    mistake: &'static str,
-    /// The line that the error names.
+    sound: String,
+    mistake: String,
     line: usize,
-    /// What the error begins with after file and line.
-    start: &'static str,
-    /// What the error contains to correct the mistake.
-    fix: &'static str,
+    start: String,
+    fix: String,
+}
+
+impl Mistake {
+    fn parse(row: &str) -> Self {
+        let fields: Vec<String> =
+            row.split('\t').map(|field| field.replace("\\n", "\n").replace("\\\\", "\\")).collect();
+        let [sound, mistake, line, start, fix] = <[String; 5]>::try_from(fields).expect("five fields");
+        Self { sound, mistake, line: line.parse().unwrap(), start, fix }
+    }
 }
 
 /// J9: every mistake has one line, which names the file, the line, the key and the fix.
 #[test]
 #[expect(clippy::result_large_err, reason = "the error type is that of figment's jail")]
 fn every_mistake_has_key_line_and_fix() {
-    let tables = [
-        top_level::TOP_LEVEL,
-        issuers::ISSUERS,
-        resources::RESOURCES,
-        tables::TABLES,
-        syntax::SYNTAX,
-        newcomers::NEWCOMERS,
-    ];
-    let mistakes: Vec<&Mistake> = tables.into_iter().flatten().collect();
+    let rows = MISTAKES.lines().filter(|row| !row.starts_with('#'));
+    let mistakes: Vec<Mistake> = rows.map(Mistake::parse).collect();
     assert!(mistakes.len() >= 140, "{}", mistakes.len());
     let mut failures = Vec::new();
     Jail::expect_with(|jail| {
         jail.clear_env();
         jail.set_env("HOME", "/nonexistent");
         for Mistake { sound, mistake, line, start, fix } in &mistakes {
-            assert!(SOUND.contains(sound), "{sound}");
+            assert!(SOUND.contains(sound.as_str()), "{sound}");
             let text = SOUND.replacen(sound, mistake, 1);
             for text in [text.clone(), format!("\u{feff}{}", text.replace('\n', "\r\n")), text.replace("\n", "\n\t")] {
                 jail.create_file("portcullis.toml", &text)?;
                 let lines = lines();
                 let start = format!("portcullis.toml:{line}: {start}");
-                let is_named = |error: &String| error.starts_with(&start) && error.contains(*fix);
+                let is_named = |error: &String| error.starts_with(&start) && error.contains(fix.as_str());
                 if lines.len() != 1 || !lines.iter().all(is_named) {
                     failures.push(format!("{mistake}\n  {start} … {fix}\n  {lines:#?}"));
                 }
@@ -183,13 +174,7 @@ fn all_mistakes_are_found_at_once() {
 }
 
 fn lines() -> Vec<String> {
-    let arguments = Check {
-        config: Path::new("portcullis.toml").to_owned(),
-        online: false,
-        json: false,
-        deny_warnings: false,
-        schema: false,
-    };
-    let errors = valid(&arguments).err().map(|errors| errors.0).unwrap_or_default();
+    let errors =
+        check(Path::new("portcullis.toml"), Overrides::default()).err().map(|errors| errors.0).unwrap_or_default();
     errors.iter().map(ToString::to_string).collect()
 }
