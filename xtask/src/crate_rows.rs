@@ -9,6 +9,7 @@ pub const ROWS: &[&[&str]] = &[
     &["portcullis-endpoint", "portcullis-telemetry"],
     &["portcullis-gateway", "portcullis-doctor", "portcullis-audit"],
     &["portcullis-config"],
+    &["portcullis-serve"],
     &["portcullis"],
 ];
 

@@ -1,19 +1,15 @@
 //! `portcullis`: OAuth 2.1 protection for MCP endpoints.
 
-mod administration;
 mod cli;
 mod command;
-#[cfg_attr(not(feature = "dev"), path = "demo/absent.rs")]
-mod demo;
 mod sent_secrets;
-mod serve;
 
 use std::process::ExitCode;
 
 use clap::Parser as _;
 
 use cli::{Cli, Command};
-use serve::Program;
+use portcullis_serve::Program;
 
 #[global_allocator]
 static ALLOCATOR: portcullis_allocator::Allocator = portcullis_allocator::Allocator;

@@ -14,7 +14,7 @@ use url::form_urlencoded::Serializer;
 
 use self::target::Target;
 use super::{counted, exchange::Answer};
-use crate::administration::{
+use portcullis_serve::administration::{
     DROP_NOT_SHARED, DROP_TOKENS, DropRequest, DropResult, END_SESSIONS, EndRequest, EndResult, ErrorResponse,
     MAX_PAGE, SESSIONS, SessionEntry, SessionList,
 };

@@ -8,9 +8,10 @@ use std::{io, process::ExitCode};
 use owo_colors::{OwoColorize as _, Stream};
 use portcullis_config::{ConfigErrors, Diagnostic, KeyPath, Loaded, Located, Overrides, plan::Plan};
 use portcullis_doctor::{Report as OnlineReport, Verdict};
+use portcullis_serve::{Kept, runnable_plan};
 use serde::Serialize;
 
-use crate::{cli, serve};
+use crate::cli;
 
 /// The exit code with warnings and `--deny-warnings`.
 const WARNINGS: u8 = 2;
@@ -59,8 +60,8 @@ pub(crate) fn run(arguments: &cli::Check) -> anyhow::Result<ExitCode> {
 fn valid(arguments: &cli::Check) -> Result<(Loaded, Plan), ConfigErrors> {
     let loaded = portcullis_config::load(&arguments.config, Overrides::default())
         .map_err(portcullis_config::plan::all_errors)?;
-    match serve::runnable_plan(&loaded.config) {
-        Ok(plan) => match serve::Kept::examine(&plan) {
+    match runnable_plan(&loaded.config) {
+        Ok(plan) => match Kept::examine(&plan) {
             found if found.is_empty() => Ok((loaded, plan)),
             found => Err(ConfigErrors(loaded.places.locate(found))),
         },

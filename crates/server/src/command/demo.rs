@@ -7,9 +7,10 @@ use owo_colors::{OwoColorize as _, Stream};
 use portcullis_config::plan::Plan;
 use portcullis_devidp::{DevIdp, DevIdpSettings};
 use portcullis_metadata::Issuer;
+use portcullis_serve::{Listeners, Server, Signals, bind};
 use portcullis_telemetry::{AccessLog, LogFormat};
 
-use crate::{cli, serve};
+use crate::cli;
 
 const ENDPOINT: &str = "/mcp";
 const SCOPE: &str = "mcp:tools";
@@ -21,8 +22,8 @@ pub(crate) fn run(arguments: &cli::Demo, format: LogFormat) -> anyhow::Result<()
         arguments.listen
     );
     super::control_runtime()?.block_on(async {
-        let signals = serve::Signals::handle()?;
-        let listener = serve::bind(arguments.listen, "--listen")?;
+        let signals = Signals::handle()?;
+        let listener = bind(arguments.listen, "--listen")?;
         let address = listener.local_addr()?;
         let settings = DevIdpSettings {
             listen: arguments.idp_listen,
@@ -39,9 +40,11 @@ pub(crate) fn run(arguments: &cli::Demo, format: LogFormat) -> anyhow::Result<()
             // An error means that the sender is gone, which also ends the server.
             let _ = stop.wait_for(|shutdown| *shutdown).await;
         }));
-        let kept = serve::Kept::in_memory(&plan);
-        let listeners = serve::Listeners { clients: listener, admin: None };
-        serve::serve(crate::PROGRAM, plan, None, listeners, AccessLog::start(format)?, kept, signals).await?;
+        let server = Server::new(plan)
+            .program(crate::PROGRAM)
+            .listeners(Listeners { clients: listener, admin: None })
+            .access_log(AccessLog::start(format)?);
+        server.serve(signals).await?;
         idp.abort();
         Ok(())
     })

@@ -11,11 +11,11 @@ use portcullis_devidp::{
 };
 use portcullis_metadata::{ResourceUri, Scopes};
 
-use crate::{cli, serve};
+use crate::cli;
 
 pub(crate) fn run(arguments: cli::Idp) -> anyhow::Result<()> {
     super::control_runtime()?.block_on(async {
-        let mut shutdown = serve::shutdown_signal()?;
+        let mut shutdown = portcullis_serve::shutdown_signal()?;
         let settings = settings(arguments)?;
         let introduction = settings.provider.map(|provider| introduction(provider, &settings));
         let idp = DevIdp::bind(settings).await?;

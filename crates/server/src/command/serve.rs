@@ -1,12 +1,12 @@
 //! `portcullis serve`.
 
-use portcullis_config::{ConfigErrors, Diagnostic, Overrides, plan::Plan};
+use portcullis_config::{ConfigErrors, Overrides, plan::Plan};
+use portcullis_serve::{
+    AdminListener, ConfigSource, Kept, Listeners, PassedListener, ServeError, Server, Signals, bind,
+};
 use portcullis_telemetry::{AccessLog, LogFormat};
 
-use crate::{
-    cli,
-    serve::{self, AdminListener, ConfigSource, Kept, Listeners, PassedListener, Signals},
-};
+use crate::cli;
 
 pub(crate) fn run(arguments: &cli::Serve, format: LogFormat) -> anyhow::Result<()> {
     // Before any thread exists that could read the environment.
@@ -31,7 +31,7 @@ pub(crate) fn run(arguments: &cli::Serve, format: LogFormat) -> anyhow::Result<(
     // Before a port is bound: clients do not wait for a server that cannot start.
     let Some(kept) = runtime.block_on(Kept::open(&plan, signals.shutdown.clone()))? else { return Ok(()) };
     let has_passed_socket = passed.is_some();
-    let listener = passed.map_or_else(|| serve::bind(plan.listen, "--listen"), |passed| Ok(passed.into_listener()))?;
+    let listener = passed.map_or_else(|| bind(plan.listen, "--listen"), |passed| Ok(passed.into_listener()))?;
     let admin = plan.admin.as_ref().map(|admin| AdminListener::bind(&admin.listen)).transpose()?;
     let source = ConfigSource {
         file: arguments.config.clone(),
@@ -39,12 +39,14 @@ pub(crate) fn run(arguments: &cli::Serve, format: LogFormat) -> anyhow::Result<(
         config: loaded.config,
         has_passed_socket,
     };
-    let served = runtime.block_on(async {
-        let listeners = Listeners { clients: listener, admin };
-        serve::serve(crate::PROGRAM, plan, Some(source), listeners, AccessLog::start(format)?, kept, signals).await
-    });
-    served.map_err(|error| match error.downcast::<Diagnostic>() {
-        Ok(found) => ConfigErrors(loaded.places.locate(vec![found])).into(),
-        Err(error) => error,
+    let server = Server::new(plan)
+        .program(crate::PROGRAM)
+        .source(source)
+        .listeners(Listeners { clients: listener, admin })
+        .access_log(AccessLog::start(format)?)
+        .kept(kept);
+    runtime.block_on(server.serve(signals)).map_err(|error| match error {
+        ServeError::Setting(found) => ConfigErrors(loaded.places.locate(vec![found])).into(),
+        error => error.into(),
     })
 }

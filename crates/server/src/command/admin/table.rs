@@ -1,8 +1,8 @@
 //! The table of sessions for people.
 
+use portcullis_serve::administration::SessionEntry;
 use std::{fmt::Write as _, time::Duration};
 
-use crate::administration::SessionEntry;
 use portcullis_metadata::EscapedText;
 
 const HEAD: [&str; 8] = ["SESSION", "SUBJECT", "CLIENT", "ISSUER", "RESOURCE", "AGE", "UNUSED", "STREAMS"];

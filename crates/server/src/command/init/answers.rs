@@ -8,8 +8,7 @@ use url::{Host, Url};
 
 use super::{template, values::Values};
 use portcullis_config::plan::Plan;
-
-use crate::serve;
+use portcullis_serve::runnable_plan;
 
 /// The answers so far. Values without an answer have a valid default, so that the others can be validated.
 ///
@@ -128,7 +127,7 @@ impl Answers {
     /// Fails with all errors of the configuration, in one line.
     pub(super) fn plan(&self) -> Result<Plan, String> {
         let config = portcullis_config::from_text(&template::text(&self.0)).map_err(|error| format!("{error:#}"))?;
-        serve::runnable_plan(&config)
+        runnable_plan(&config)
             .map_err(|errors| errors.iter().map(|error| error.text.as_str()).collect::<Vec<_>>().join("; "))
     }
 }

@@ -9,6 +9,7 @@ use portcullis_discovery::FetchRequest;
 use portcullis_doctor::{Finding, Rule, Step};
 use portcullis_http1::RequestBuilder;
 use portcullis_metadata::{EscapedText, ProtectedResourceMetadata, protected_resource_path};
+use portcullis_serve::REFUSED;
 use rustls::pki_types::ServerName;
 use serde_json::Value;
 use tokio::{
@@ -18,12 +19,9 @@ use tokio::{
 use tokio_rustls::TlsConnector;
 use url::{Position, Url};
 
-use crate::{
-    command::{
-        exchange::{Answer, exchange},
-        health::tls::any_certificate,
-    },
-    serve::REFUSED,
+use crate::command::{
+    exchange::{Answer, exchange},
+    health::tls::any_certificate,
 };
 
 const PORT: Rule = Rule::new("listener.port", "docs/use/configuration.md");

@@ -1,0 +1,185 @@
+//! [`Kept`]: what outlives the process, opened before anything else starts.
+
+use std::sync::Arc;
+
+use anyhow::{Context as _, anyhow};
+use portcullis_audit::{AuditTrail, ChainError, ChainKeys, StartError, WithoutChain, check_chain};
+use portcullis_metadata::SystemClock;
+use portcullis_store::{StateDirectory, StateError};
+use tokio::sync::watch;
+
+use super::{error::ServeError, sessions::kept::KeptSessions, state_directory};
+use portcullis_config::container::is_container;
+use portcullis_config::{
+    Diagnostic, KeyPath,
+    file::WithoutState,
+    plan::{AuditPlan, Plan},
+};
+
+/// The sessions and the audit trail of earlier processes, which this one continues.
+pub struct Kept {
+    pub(super) sessions: KeptSessions,
+    pub(super) audit: Option<AuditTrail>,
+}
+
+impl Kept {
+    /// Keeps nothing: the sessions end with the process, and there is no audit trail.
+    pub fn in_memory(plan: &Plan) -> Self {
+        Self { sessions: KeptSessions::in_memory(plan), audit: None }
+    }
+
+    /// Opens the state directory, which holds the sessions and the key of the audit trail, and then the trail. Waits for the process that
+    /// uses the directory, at most for the shutdown timeout. Returns `None` if `shutdown` becomes true meanwhile.
+    ///
+    /// # Errors
+    /// Fails if one of them cannot be used and the configuration does not permit to start without it. The message names the key and
+    /// the fix.
+    pub async fn open(plan: &Plan, shutdown: watch::Receiver<bool>) -> Result<Option<Self>, ServeError> {
+        Self::opened(plan, shutdown).await.map_err(ServeError::of)
+    }
+
+    async fn opened(plan: &Plan, shutdown: watch::Receiver<bool>) -> anyhow::Result<Option<Self>> {
+        let directory = match &plan.state_dir {
+            None => Directory::Off,
+            Some(path) => match state_directory::open(path, plan.shutdown_timeout, shutdown).await {
+                Ok(Some(directory)) => Directory::Open(directory),
+                Ok(None) => {
+                    tracing::info!("shutting down: the state directory is still in use by another process");
+                    return Ok(None);
+                }
+                Err(error) => Directory::Unusable(error),
+            },
+        };
+        // The former process has released the directory after its last record, so that the trail continues after that.
+        let keys = match &plan.audit {
+            Some(audit) => chain_keys(audit, &directory)?,
+            None => None,
+        };
+        let clock = Arc::new(SystemClock::new());
+        let directory = match directory {
+            Directory::Open(directory) => Ok(Some(directory)),
+            Directory::Off => Ok(None),
+            Directory::Unusable(error) => Err(error),
+        };
+        let opened = directory.and_then(|directory| KeptSessions::open(plan, directory, Arc::clone(&clock) as _));
+        let sessions = match opened {
+            Ok(sessions) => sessions,
+            Err(error) if plan.session.without_state == WithoutState::RejectEnds => {
+                KeptSessions::without_directory(plan, &error)
+            }
+            Err(error) => return Err(anyhow!(refusal(&error))),
+        };
+        let start = |audit: &AuditPlan| start_trail(audit, keys.as_ref(), plan.workers, clock);
+        let audit = plan.audit.as_ref().map(start).transpose()?;
+        Ok(Some(Self { sessions, audit }))
+    }
+
+    /// Returns what would prevent [`open`](Self::open), as far as that can be seen while another process may use the directory. Changes
+    /// nothing.
+    pub fn examine(plan: &Plan) -> Vec<Diagnostic> {
+        let mut found = Vec::new();
+        let directory = plan.state_dir.as_deref();
+        if plan.session.without_state == WithoutState::Refuse {
+            let error = directory.and_then(|directory| StateDirectory::examine(directory).err());
+            found.extend(error.map(|error| refusal(&error)));
+        }
+        if let Some(audit) = plan.audit.as_ref().filter(|audit| audit.settings.without_chain == WithoutChain::Refuse) {
+            let generated = directory.map(|directory| directory.join(StateDirectory::AUDIT_KEY));
+            let generated = generated.filter(|file| audit.keys.is_none() && file.exists());
+            let error = generated.and_then(|file| {
+                portcullis_config::plan::audit_keys(&portcullis_config::SecretSource::File(file)).err()
+            });
+            found.extend(error.map(|error| unchained(&error.into())));
+            if audit.keys.is_some() || directory.is_some() {
+                found.extend(check_chain(&audit.settings.target).err().map(|error| not_continued(&error)));
+            }
+        }
+        found.iter().map(|text| Diagnostic::new(&KeyPath::default(), text)).collect()
+    }
+}
+
+/// The state directory at the start.
+enum Directory {
+    /// Everything is kept in memory.
+    Off,
+    Open(StateDirectory),
+    Unusable(StateError),
+}
+
+/// Returns the keys of the chain: the configured ones, or else those in the state directory. `None` if records are not chained.
+///
+/// # Errors
+/// Fails if there is no usable key, and the configuration does not permit records without a chain.
+fn chain_keys(audit: &AuditPlan, directory: &Directory) -> anyhow::Result<Option<ChainKeys>> {
+    if let Some(keys) = &audit.keys {
+        return Ok(Some(keys.clone()));
+    }
+    let keys = match directory {
+        Directory::Off => {
+            tracing::warn!(
+                "audit records are not chained: there is no key; set audit.key, or state_dir to a directory"
+            );
+            return Ok(None);
+        }
+        Directory::Open(directory) => directory.audit_key().map_err(anyhow::Error::from).and_then(|text| {
+            let file = directory.path().join(StateDirectory::AUDIT_KEY);
+            ChainKeys::parse(&text).with_context(|| file.display().to_string())
+        }),
+        Directory::Unusable(error) => Err(anyhow!("the key cannot be read: {error}")),
+    };
+    match keys {
+        Ok(keys) => Ok(Some(keys)),
+        Err(error) if audit.settings.without_chain == WithoutChain::Write => {
+            tracing::warn!("audit records are not chained: {error:#}");
+            Ok(None)
+        }
+        Err(error) => Err(anyhow!(unchained(&error))),
+    }
+}
+
+/// Starts the trail. Logs why a new chain begins, if the former one cannot be continued and the configuration permits that.
+///
+/// # Errors
+/// As [`AuditTrail::start`]. The message names the key and the fix.
+fn start_trail(
+    audit: &AuditPlan,
+    keys: Option<&ChainKeys>,
+    workers: usize,
+    clock: Arc<SystemClock>,
+) -> anyhow::Result<AuditTrail> {
+    let trail = AuditTrail::start(&audit.settings, keys, workers, clock).map_err(|error| match error {
+        StartError::Chain(error) => anyhow!(not_continued(&error)),
+        StartError::Thread(error) => error.into(),
+        other => anyhow::Error::from(other).context("audit.target"),
+    })?;
+    if let Some(error) = trail.chain_error() {
+        tracing::warn!("a new chain of audit records begins: {}", not_continued(error));
+    }
+    Ok(trail)
+}
+
+/// Returns why the server does not start without the state directory, and the fixes.
+fn refusal(error: &StateError) -> String {
+    let other = match is_container() {
+        true => "in a container, mount a volume there that its user can write",
+        false => "set state_dir to another directory",
+    };
+    format!(
+        "state_dir: {error}; or {other}, or set session.without_state = \"reject_ends\" to start without it, which ends all earlier \
+         sessions [{}]",
+        error.code()
+    )
+}
+
+/// Returns why the server does not start without a key of the chain, and the fixes.
+fn unchained(error: &anyhow::Error) -> String {
+    format!(
+        "audit.key: records cannot be chained: {error:#}; or set audit.key to the source of another key, or audit.without_chain = \
+         \"write\" to write records without a chain"
+    )
+}
+
+/// Returns why the chain cannot be continued in the configured file, and the fixes.
+fn not_continued(error: &ChainError) -> String {
+    format!("audit.target: {error}, or set audit.without_chain = \"write\" to begin a new chain")
+}

@@ -1,0 +1,51 @@
+#![doc = include_str!("../README.md")]
+
+mod accept;
+mod admin;
+pub mod administration;
+mod backend;
+mod backend_body;
+mod background;
+mod changed_files;
+mod connection;
+#[cfg_attr(not(feature = "dev"), path = "demo/absent.rs")]
+mod demo;
+mod drain;
+mod dry_run;
+mod error;
+mod file_limit;
+mod file_versions;
+mod forwarded_headers;
+mod health;
+mod kept;
+mod legacy_calls;
+mod limit_exchange;
+mod listener;
+mod memory;
+mod numbered_limits;
+mod observers;
+mod own_response;
+mod periodic;
+mod reload;
+mod revocations;
+mod router;
+mod server;
+mod sessions;
+mod shutdown;
+mod signals;
+mod state;
+mod state_directory;
+mod sweep;
+mod tls;
+mod worker;
+mod worker_pool;
+
+pub use admin::AdminListener;
+pub use dry_run::runnable_plan;
+pub use error::ServeError;
+pub use kept::Kept;
+pub use listener::{PassedListener, bind};
+pub use own_response::REFUSED;
+pub use reload::ConfigSource;
+pub use server::{Listeners, Program, Server};
+pub use signals::{Signals, shutdown as shutdown_signal};

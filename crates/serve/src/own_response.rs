@@ -1,0 +1,95 @@
+//! Responses of the server itself: liveness, readiness, and rejections of requests that reach no guard.
+
+use std::time::Instant;
+
+use bytes::Bytes;
+use http::{
+    HeaderValue, Request, Response, StatusCode,
+    header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER},
+};
+use http_body_util::Full;
+use portcullis_guard::RequestId;
+use portcullis_telemetry::{Details, Line};
+
+use super::state::ServerState;
+use portcullis_config::plan::{HEALTH, READY};
+
+/// The body of a rejection.
+pub const REFUSED: &str = "refused\n";
+const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+/// When a client may try again while other replicas are unreachable, in seconds.
+const RETRY_SECONDS: HeaderValue = HeaderValue::from_static("1");
+
+/// What a response has besides the headers that all have.
+struct Answer {
+    status: StatusCode,
+    /// The reason code of a rejection.
+    code: Option<&'static str>,
+    body: String,
+    media_type: HeaderValue,
+}
+
+/// Responds to requests for liveness and readiness, and with 404 to all others. `Host` and `Origin` are checked first.
+pub(super) fn without_resource<B>(state: &ServerState, request: &Request<B>) -> Response<Full<Bytes>> {
+    let started = Instant::now();
+    let answer = match state.origins().check(request.version(), request.uri(), request.headers()) {
+        Err(rejection) => Answer::rejected(rejection.status(), rejection.code(), REFUSED),
+        Ok(()) => answer(state, request.uri().path()),
+    };
+    finish(state, request, answer, started)
+}
+
+/// Rejects a request with too many header fields.
+pub(super) fn too_many_headers<B>(state: &ServerState, request: &Request<B>) -> Response<Full<Bytes>> {
+    let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+    finish(state, request, Answer::rejected(status, "headers.too_many", REFUSED), Instant::now())
+}
+
+/// Rejects a request because other replicas are unreachable and must not be.
+pub(super) fn without_replicas<B>(state: &ServerState, request: &Request<B>) -> Response<Full<Bytes>> {
+    let answer = Answer::rejected(StatusCode::SERVICE_UNAVAILABLE, "shared.unreachable", "try again later\n");
+    let mut response = finish(state, request, answer, Instant::now());
+    response.headers_mut().insert(RETRY_AFTER, RETRY_SECONDS);
+    response
+}
+
+impl Answer {
+    fn rejected(status: StatusCode, code: &'static str, body: &str) -> Self {
+        Self { status, code: Some(code), body: body.to_owned(), media_type: TEXT }
+    }
+}
+
+fn answer(state: &ServerState, path: &str) -> Answer {
+    match path {
+        HEALTH => Answer { status: StatusCode::OK, code: None, body: "ok\n".to_owned(), media_type: TEXT },
+        READY => {
+            let (status, report) = state.ready();
+            Answer { status, code: None, body: format!("{report:#}\n"), media_type: JSON }
+        }
+        _ => Answer::rejected(StatusCode::NOT_FOUND, "path.unknown", "not found\n"),
+    }
+}
+
+/// Builds a response and logs it.
+fn finish<B>(state: &ServerState, request: &Request<B>, answer: Answer, started: Instant) -> Response<Full<Bytes>> {
+    let request_id = RequestId::generate();
+    state.access().write(&Line {
+        request_id: request_id.as_str(),
+        time: state.clock().now(),
+        method: request.method(),
+        path: request.uri().path(),
+        status: answer.status,
+        code: answer.code,
+        principal: None,
+        latency: started.elapsed(),
+        details: Details::default(),
+    });
+    let mut response = Response::new(Full::from(answer.body));
+    *response.status_mut() = answer.status;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, answer.media_type);
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(RequestId::HEADER, request_id.to_header_value());
+    response
+}

@@ -1,0 +1,198 @@
+//! [`Server`]: a plan, and what else a server is started with.
+
+use std::{net::TcpListener, sync::Arc};
+
+use arc_swap::ArcSwap;
+use portcullis_config::plan::Plan;
+use portcullis_metadata::SystemClock;
+use portcullis_telemetry::{AccessLog, LogFormat, TraceExport, metrics::Metrics};
+use portcullis_verifier::LimitHasher;
+
+use super::{
+    accept,
+    admin::{AdminListener, AdminServer},
+    background::{BackgroundTasks, TaskInputs},
+    changed_files::ChangedFiles,
+    drain,
+    error::ServeError,
+    file_limit,
+    kept::Kept,
+    listener::bind,
+    observers::Observers,
+    reload::{ConfigSource, Reloader},
+    shutdown::Shutdown,
+    signals::Signals,
+    state::{Process, ServerState},
+    tls::Tls,
+    worker_pool::WorkerPool,
+};
+
+/// The program that serves.
+#[derive(Clone, Copy, Debug)]
+pub struct Program {
+    /// Its version, which metrics and spans tell.
+    pub version: &'static str,
+    /// Returns the memory that the calling thread has freed to the operating system. It is called on each thread from time to time.
+    pub return_freed_memory: fn(),
+}
+
+impl Default for Program {
+    /// The version of this crate, and an allocator that returns memory by itself.
+    fn default() -> Self {
+        Self { version: env!("CARGO_PKG_VERSION"), return_freed_memory: || {} }
+    }
+}
+
+/// The bound listeners.
+pub struct Listeners {
+    /// That of clients.
+    pub clients: TcpListener,
+    /// That of administrators, if there is one.
+    pub admin: Option<AdminListener>,
+}
+
+impl Listeners {
+    /// Binds the addresses of the plan.
+    ///
+    /// # Errors
+    /// When an address cannot be listened on. The message contains the fix.
+    pub fn bind(plan: &Plan) -> Result<Self, ServeError> {
+        let clients = bind(plan.listen, "listen")?;
+        let admin = plan.admin.as_ref().map(|admin| AdminListener::bind(&admin.listen)).transpose()?;
+        Ok(Self { clients, admin })
+    }
+}
+
+/// A server that is not yet started. Without the methods below, it binds the addresses of the plan, opens its state directory and audit
+/// trail, writes no access lines, and does not reload.
+#[must_use = "a server does nothing until it is served"]
+pub struct Server {
+    program: Program,
+    plan: Plan,
+    source: Option<ConfigSource>,
+    listeners: Option<Listeners>,
+    access: Arc<AccessLog>,
+    kept: Option<Kept>,
+}
+
+impl Server {
+    /// A server for a plan.
+    pub fn new(plan: Plan) -> Self {
+        let access = Arc::new(AccessLog::without_writer(LogFormat::default()));
+        Self { program: Program::default(), plan, source: None, listeners: None, access, kept: None }
+    }
+
+    /// Sets the program, whose version metrics and spans tell.
+    pub fn program(self, program: Program) -> Self {
+        Self { program, ..self }
+    }
+
+    /// Sets the source of the configuration. It is reloaded at SIGHUP and, if it says so, when it changes.
+    pub fn source(self, source: ConfigSource) -> Self {
+        Self { source: Some(source), ..self }
+    }
+
+    /// Sets listeners that are already bound.
+    pub fn listeners(self, listeners: Listeners) -> Self {
+        Self { listeners: Some(listeners), ..self }
+    }
+
+    /// Sets the log of requests.
+    pub fn access_log(self, access: Arc<AccessLog>) -> Self {
+        Self { access, ..self }
+    }
+
+    /// Sets the sessions and the audit trail, if they are already open.
+    pub fn kept(self, kept: Kept) -> Self {
+        Self { kept: Some(kept), ..self }
+    }
+
+    /// Serves until the shutdown signal has arrived and the requests in progress have ended, or the shutdown timeout has passed.
+    ///
+    /// Raises the process's limit of open files to what the plan needs. If that is not possible, serves fewer connections.
+    ///
+    /// Runs on the current runtime, which must be a single-threaded one with I/O and time. It accepts connections, fetches keys and
+    /// sweeps sessions; the workers have threads and runtimes of their own.
+    ///
+    /// # Errors
+    /// Fails when the server cannot start, or the last access lines cannot be written.
+    pub async fn serve(self, signals: Signals) -> Result<(), ServeError> {
+        let Self { program, plan, source, listeners, access, kept } = self;
+        let kept = match kept {
+            Some(kept) => kept,
+            None => match Kept::open(&plan, signals.shutdown.clone()).await? {
+                Some(kept) => kept,
+                None => return Ok(()),
+            },
+        };
+        let listeners = listeners.map_or_else(|| Listeners::bind(&plan), Ok)?;
+        run(program, plan, source, listeners, access, kept, signals).await.map_err(ServeError::of)
+    }
+}
+
+async fn run(
+    program: Program,
+    mut plan: Plan,
+    source: Option<ConfigSource>,
+    listeners: Listeners,
+    access: Arc<AccessLog>,
+    Kept { sessions, audit }: Kept,
+    Signals { shutdown, hangups }: Signals,
+) -> anyhow::Result<()> {
+    // Process: the listener, the limit of open files.
+    let address = listeners.clients.local_addr()?;
+    let listener = tokio::net::TcpListener::from_std(listeners.clients)?;
+    let shortage = file_limit::fit(&mut plan);
+    if plan.replicas.is_some() {
+        // Replicas count requests together if they hash clients with the same key.
+        LimitHasher::set_key(&plan.session.settings.keys.limit_key());
+    }
+
+    // State: issuers, sessions and the service stacks of all resources.
+    let traces = plan.traces.clone().map(|settings| TraceExport::start(settings, program.version)).transpose()?;
+    let clock = Arc::new(SystemClock::new());
+    let observers = Observers {
+        access: Arc::clone(&access),
+        audit: audit.as_ref().map(|trail| trail.audit().clone()),
+        metrics: plan.admin.as_ref().map(|_| Metrics::new(program.version, plan.workers, &*clock)),
+        traces: traces.as_ref().map(|export| export.traces().clone()),
+    };
+    let mut kept = sessions.share(plan.replicas.as_ref(), Arc::clone(&clock) as _)?;
+    let (process, upstream_ender) = Process::new(&plan, clock, observers, &mut kept);
+    let state = ServerState::new(&plan, &process, None)?;
+    process.upstream_ends.set_upstreams(state.upstreams());
+    // If the plan cannot run, only its error is reported.
+    if let Some(shortage) = shortage {
+        shortage.warn();
+    }
+    kept.report();
+    state.spawn_key_refresh();
+    let tls = plan.tls.as_ref().map(|files| Tls::measured(files, process.observers.metrics.as_deref())).transpose()?;
+    let state = Arc::new(ArcSwap::from_pointee(state));
+
+    // Background tasks: reloads, ended sessions, sweeps, administrators.
+    let files = ChangedFiles::new(&plan, tls.clone(), process.sessions.clone());
+    let contents = std::mem::take(&mut plan.contents);
+    let admin = listeners.admin.zip(plan.admin.as_ref());
+    let (reopener, max_connections) = (audit.as_ref().map(|trail| trail.reopener()), plan.limits.max_connections);
+    let inputs = TaskInputs {
+        upstream_ender,
+        reloader: Reloader::new(Arc::clone(&state), source, reopener, files, contents, max_connections),
+        hangups,
+        admin: admin.map(|(bound, plan)| AdminServer::new(bound, plan, Arc::clone(&state))).transpose()?,
+        return_freed_memory: program.return_freed_memory,
+        records_last_uses: kept.journal().is_some() || process.replicas.is_some(),
+    };
+    let tasks = BackgroundTasks::start(&state, inputs);
+    // Clients wait in the queue of the listener until the ends of other replicas are known.
+    tasks.wait_for_replicas(shutdown.clone()).await;
+
+    // Workers: they serve what the accept loop passes to them.
+    let draining = drain::begin_after(shutdown, Arc::clone(&state));
+    let WorkerPool { workers, end } =
+        WorkerPool::start(&plan, &state, tls.as_ref(), draining.clone(), program.return_freed_memory)?;
+    tracing::info!(listen.address = %address, workers = plan.workers, "listening");
+    accept::run(listener, workers, max_connections, draining).await;
+
+    Shutdown { state, workers: end, tasks, kept, access, audit, traces }.run().await
+}

@@ -1,0 +1,70 @@
+//! The parts of the server that outlive a configuration.
+
+use std::sync::{Arc, atomic::AtomicBool};
+
+use portcullis_endpoint::StreamRegistry;
+use portcullis_metadata::Clock;
+use portcullis_session::SessionStore;
+
+use super::super::{
+    observers::Observers,
+    sessions::{
+        events::SessionEvents,
+        kept::KeptSessions,
+        replicas::Replicas,
+        upstream_end::{UpstreamEndQueue, UpstreamEnder},
+    },
+};
+use portcullis_config::plan::Plan;
+
+/// The parts of the server that outlive a configuration. Clones share them.
+#[derive(Clone)]
+pub(crate) struct Process {
+    pub(crate) sessions: SessionStore,
+    /// The connection to other replicas. `None` if there is one replica.
+    pub(crate) replicas: Option<Replicas>,
+    /// The open event streams.
+    pub(crate) streams: StreamRegistry,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) observers: Arc<Observers>,
+    /// The upstream sessions that must end.
+    pub(crate) upstream_ends: UpstreamEndQueue,
+    /// Whether the server shuts down, so that it is not ready.
+    pub(crate) is_draining: Arc<AtomicBool>,
+    /// The number of workers. It does not change.
+    pub(crate) workers: usize,
+    /// The maximum number of sessions. It does not change.
+    pub(crate) max_sessions: usize,
+}
+
+impl Process {
+    /// Returns the parts for a first plan, and the task that ends sessions at the upstreams.
+    pub(crate) fn new(
+        plan: &Plan,
+        clock: Arc<dyn Clock>,
+        observers: Observers,
+        kept: &mut KeptSessions,
+    ) -> (Self, UpstreamEnder) {
+        let (upstream_ends, ender) = UpstreamEndQueue::new();
+        let events = SessionEvents {
+            upstream_ends: upstream_ends.clone(),
+            audit: observers.audit.clone(),
+            metrics: observers.metrics.clone(),
+        };
+        let sessions = kept.store(Arc::clone(&clock), Arc::new(events));
+        let observers = Arc::new(observers);
+        let streams = StreamRegistry::new(Arc::clone(&clock), Arc::clone(&observers) as _);
+        let process = Self {
+            sessions,
+            replicas: kept.replicas().cloned(),
+            streams,
+            clock,
+            observers,
+            upstream_ends,
+            is_draining: Arc::default(),
+            workers: plan.workers,
+            max_sessions: plan.session.settings.max_total,
+        };
+        (process, ender)
+    }
+}
