@@ -30,8 +30,8 @@ const MODULES: &[&str] = &[
     "crates/session/src/error",
     "crates/session/src/journal/ticket",
     "crates/gateway/src/response/failure",
-    "crates/server/src/serve/own_response",
-    "crates/server/src/serve/router",
+    "crates/serve/src/own_response",
+    "crates/serve/src/router",
 ];
 
 /// Returns the codes in the sources.
