@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     fn bind_at(path: &Path) -> Result<AdminListener, String> {
-        AdminListener::bind(&AdminListen::Unix(path.to_owned())).map_err(|error| format!("{error:#}"))
+        AdminListener::listen(&AdminListen::Unix(path.to_owned())).map_err(|error| format!("{error:#}"))
     }
 
     /// E12: the socket is for its user only, and is removed with the listener.
