@@ -4,14 +4,17 @@ use std::{cmp::Reverse, collections::BTreeSet};
 
 use super::{case::Case, counts::Counts};
 
-/// The permitted change of a case, as a part of its committed count: 1 %.
-const PERMITTED: f64 = 0.01;
+/// The permitted change of a case, in per cent of its committed count.
+const PERMITTED: u64 = 1;
 /// The number of functions that an explanation lists.
 const LISTED: usize = 12;
 
 /// Returns whether a case has grown or shrunk by more than is permitted. One without a committed count has.
 pub(super) fn has_changed(counts: &Counts, committed: Option<&Counts>) -> bool {
-    committed.is_none_or(|committed| change(counts, committed).abs() > PERMITTED)
+    committed.is_none_or(|committed| {
+        let change = difference(counts.instructions, committed.instructions).unsigned_abs();
+        change * 100 > committed.instructions * PERMITTED
+    })
 }
 
 /// Returns a line of the report.
@@ -20,7 +23,7 @@ pub(super) fn line(case: Case, counts: &Counts, committed: Option<&Counts>) -> S
     match committed {
         None => format!("{name:<16}{now:>10}  (not in the table)"),
         Some(committed) => {
-            let change = 100.0 * change(counts, committed);
+            let change = 100.0 * (counts.instructions as f64 / committed.instructions as f64 - 1.0);
             format!("{name:<16}{now:>10}  ({} in the table, {change:+.2} %)", committed.instructions)
         }
     }
@@ -52,11 +55,6 @@ fn known_change(name: &str, counts: &Counts, committed: &Counts) -> i64 {
 
 fn difference(now: u64, before: u64) -> i64 {
     now.cast_signed() - before.cast_signed()
-}
-
-/// Returns the change as a part of the committed count.
-fn change(counts: &Counts, committed: &Counts) -> f64 {
-    counts.instructions as f64 / committed.instructions as f64 - 1.0
 }
 
 #[cfg(test)]
