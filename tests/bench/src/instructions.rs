@@ -5,6 +5,7 @@ mod case;
 mod count;
 mod counts;
 mod growth;
+mod http2;
 mod profile;
 mod requests;
 mod server;

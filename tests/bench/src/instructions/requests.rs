@@ -1,5 +1,7 @@
 //! The requests that only these cases send.
 
+use http::Request;
+
 use crate::{
     configuration::PATH,
     portcullis::{CALL, REVISION},
@@ -28,6 +30,18 @@ pub(super) fn listen(token: &str, session: &str) -> Vec<u8> {
          Mcp-Session-Id: {session}\r\nMCP-Protocol-Version: {REVISION}\r\n\r\n"
     )
     .into_bytes()
+}
+
+/// The head of the call in a session, for HTTP/2.
+pub(super) fn http2_call(token: &str, session: &str) -> http::Result<Request<()>> {
+    Request::post(format!("http://127.0.0.1{PATH}"))
+        .header("content-type", "application/json")
+        .header("accept", "application/json, text/event-stream")
+        .header("content-length", CALL.len())
+        .header("authorization", format!("Bearer {token}"))
+        .header("mcp-session-id", session)
+        .header("mcp-protocol-version", REVISION)
+        .body(())
 }
 
 fn post(headers: &str, body: &str) -> Vec<u8> {

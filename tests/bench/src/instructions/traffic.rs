@@ -3,19 +3,20 @@
 use std::net::SocketAddr;
 
 use anyhow::ensure;
-use portcullis_scenarios::Http2;
+use bytes::Bytes;
+use http::Request;
 
 use super::{
     case::Case,
-    requests::{call_without_token, listen, stateless_call},
+    http2::Http2,
+    requests::{call_without_token, http2_call, listen, stateless_call},
     stream::EventStream,
     upstream::Upstream,
 };
 use crate::{
-    configuration::PATH,
     http::Connection,
     issuer::BenchIssuer,
-    portcullis::{self, CALL, REVISION, tool_call},
+    portcullis::{self, CALL, tool_call},
 };
 
 /// An open connection, and what is sent on it.
@@ -27,7 +28,7 @@ pub(super) enum Traffic<'a> {
     /// Messages of the upstream.
     Messages { stream: EventStream, upstream: &'a Upstream },
     /// The same request on streams of their own.
-    Http2 { connection: Http2, token: String, session: String },
+    Http2 { connection: Http2, request: Request<()> },
 }
 
 impl<'a> Traffic<'a> {
@@ -55,7 +56,10 @@ impl<'a> Traffic<'a> {
                 let stream = EventStream::open(address, &listen(&token, &session)).await?;
                 Ok(Self::Messages { stream, upstream })
             }
-            Case::Http2 => Ok(Self::Http2 { connection: Http2::connect(address).await, token, session }),
+            Case::Http2 => {
+                let connection = Http2::connect(address).await?;
+                Ok(Self::Http2 { connection, request: http2_call(&token, &session)? })
+            }
         }
     }
 
@@ -78,12 +82,8 @@ impl<'a> Traffic<'a> {
                     stream.receive().await?;
                     continue;
                 }
-                Self::Http2 { connection, token, session } => {
-                    let request = Http2::post(PATH)
-                        .header("authorization", format!("Bearer {token}"))
-                        .header("mcp-session-id", session.as_str())
-                        .header("mcp-protocol-version", REVISION);
-                    (connection.send(request, CALL).await?.status, 200)
+                Self::Http2 { connection, request } => {
+                    (connection.send(request.clone(), Bytes::from_static(CALL.as_bytes())).await?, 200)
                 }
             };
             ensure!(status == expected, "a response is {status}, not {expected}");
