@@ -3,7 +3,10 @@
 use std::{
     collections::HashMap,
     fmt,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use portcullis_metadata::AccessToken;
@@ -41,9 +44,13 @@ impl TokenId {
     }
 }
 
+/// The number of the last entry of all tables. Verifiers that share an issuer share its calls, so no two entries of their tables may
+/// have the same number.
+static LAST_NUMBER: AtomicU64 = AtomicU64::new(0);
+
 /// The introspected tokens that are cached, watched, or being introspected, by the ids that other processes use.
 ///
-/// Each entry has a number of its own, so that a token that was found inactive and is introspected again is told apart from
+/// Each entry has a number of its own in this process, so that a token that was found inactive and is introspected again is told apart from
 /// its introspection before. Entries that are not needed any more are removed when the table has doubled. So are those of
 /// tokens that are being introspected for the first time, which are then not cached.
 #[derive(Default)]
@@ -53,8 +60,6 @@ pub(crate) struct IntrospectedTokens(Mutex<Table>);
 #[derive(Default)]
 struct Table {
     tokens: HashMap<TokenId, Entry>,
-    /// The number of the last entry.
-    last: u64,
     /// The number of entries at which those that are not needed are removed.
     full_at: usize,
 }
@@ -74,10 +79,8 @@ impl IntrospectedTokens {
             table.tokens.retain(|_, entry| is_needed(entry.hash));
             table.full_at = table.tokens.len() * 2;
         }
-        let next = table.last + 1;
-        let number = table.tokens.entry(token).or_insert(Entry { hash, number: next }).number;
-        table.last = table.last.max(number);
-        number
+        let new = || Entry { hash, number: LAST_NUMBER.fetch_add(1, Ordering::Relaxed) + 1 };
+        table.tokens.entry(token).or_insert_with(new).number
     }
 
     /// Returns the number of a token's entry, if it was added and not found inactive since.

@@ -200,7 +200,8 @@ impl TrustedIssuer {
     /// before and after the token was found inactive elsewhere.
     ///
     /// # Errors
-    /// Fails with [`VerifyError::IssuerUnavailable`] if there is no response until the deadline.
+    /// Fails with [`VerifyError::IssuerUnavailable`] if there is no response until the deadline, and with
+    /// [`VerifyError::IntrospectionBusy`] if too many calls are running or too many requests wait.
     pub(crate) async fn introspect(
         self: &Arc<Self>,
         token: &AccessToken,
@@ -208,6 +209,7 @@ impl TrustedIssuer {
         deadline: &mut Deadline,
     ) -> Result<Arc<IntrospectionResponse>, VerifyError> {
         let Some(introspection) = &self.introspection else { return Err(self.unavailable()) };
+        let _place = introspection.place()?;
         if !introspection.is_ready()
             && let Some(refreshed) = self.refresh(Requester::Token)
         {

@@ -17,7 +17,7 @@ use portcullis_discovery::{Fetch, UrlPolicy};
 use portcullis_metadata::{AccessToken, AuthorizationServerMetadata, IntrospectionResponse};
 use tokio::{
     runtime::Handle,
-    sync::{Notify, Semaphore},
+    sync::{Notify, Semaphore, SemaphorePermit},
     time::{Instant, timeout, timeout_at},
 };
 use url::Url;
@@ -43,7 +43,7 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 const DISCOVERY_TIMEOUT: Duration = Duration::from_secs(10);
 /// The `retry_after` of a failed call. An endpoint that fails is often starting again.
 const RETRY_AFTER_FAILURE: Duration = Duration::from_secs(5);
-/// The maximum number of requests that wait for calls. Each holds its head and its task.
+/// The maximum number of requests that wait for calls, or for the discovery of the endpoint. Each holds its head and its task.
 const MAX_WAITING: usize = 512;
 
 /// The result of a call.
@@ -168,11 +168,19 @@ impl IntrospectionClient {
         result
     }
 
-    /// Introspects a token, or waits until the deadline for the running call for the same token in the same state. The response is not
-    /// validated: the token may be inactive.
+    /// Returns the place of a request that may wait.
     ///
     /// # Errors
-    /// Fails with [`VerifyError::IntrospectionBusy`] if too many calls are running or too many requests wait, and with
+    /// Fails with [`VerifyError::IntrospectionBusy`] if too many requests wait.
+    pub(crate) fn place(&self) -> Result<SemaphorePermit<'_>, VerifyError> {
+        self.waiting.try_acquire().map_err(|_| VerifyError::IntrospectionBusy)
+    }
+
+    /// Introspects a token, or waits until the deadline for the running call for the same token in the same state. The response is not
+    /// validated: the token may be inactive. The caller holds a [`place`](Self::place).
+    ///
+    /// # Errors
+    /// Fails with [`VerifyError::IntrospectionBusy`] if too many calls are running, and with
     /// [`VerifyError::IssuerUnavailable`] if the call fails, or at the deadline.
     pub(crate) async fn introspect(
         self: &Arc<Self>,
@@ -180,7 +188,6 @@ impl IntrospectionClient {
         state: CallState,
         deadline: Instant,
     ) -> Result<Arc<IntrospectionResponse>, VerifyError> {
-        let Ok(_place) = self.waiting.try_acquire() else { return Err(VerifyError::IntrospectionBusy) };
         let receiver = match self.running.join((self.hash_key.hash(0, token.secret().as_bytes()), state)) {
             Joined::Follower(receiver) => receiver,
             Joined::Full => {

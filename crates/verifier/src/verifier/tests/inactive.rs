@@ -29,14 +29,18 @@ async fn sharing() -> (Fixture, Arc<Found>) {
     let introspection =
         IntrospectionSettings { client_secret: Some(Secret::new("hush")), ..IntrospectionSettings::new("portcullis") };
     let mut fixture = Fixture::with(|issuer| issuer.validation = Validation::Introspection(introspection));
-    let mut settings = VerifierSettings::new(ResourceUri::parse(TestIssuer::RESOURCE).unwrap());
     let found = Arc::<Found>::default();
-    settings.inactive_tokens = Some(found.clone());
-    let clock = Arc::new(fixture.clock.clone());
-    fixture.verifier = Verifier::new(settings, vec![Arc::clone(&fixture.issuer)], clock).unwrap();
+    fixture.verifier = reporting_verifier(&fixture, &found);
     respond(&fixture, true);
     fixture.issuer.refresh_now().await.unwrap();
     (fixture, found)
+}
+
+/// Returns a verifier of the fixture's issuer that reports inactive tokens.
+fn reporting_verifier(fixture: &Fixture, found: &Arc<Found>) -> Arc<Verifier> {
+    let mut settings = VerifierSettings::new(ResourceUri::parse(TestIssuer::RESOURCE).unwrap());
+    settings.inactive_tokens = Some(found.clone());
+    Verifier::new(settings, vec![Arc::clone(&fixture.issuer)], Arc::new(fixture.clock.clone())).unwrap()
 }
 
 fn respond(fixture: &Fixture, is_active: bool) {
@@ -114,10 +118,28 @@ async fn introspecting(
 ) -> tokio::task::JoinHandle<Result<VerifiedToken, VerifyError>> {
     let verifier = Arc::clone(&fixture.verifier);
     let verifying = tokio::spawn(async move { verifier.verify(&AccessToken::new(TOKEN)).await });
-    while fixture.fake.hits(fixture.test_issuer.endpoint("introspect")) < running {
+    for _ in 0..10_000 {
+        if fixture.fake.hits(fixture.test_issuer.endpoint("introspect")) >= running {
+            return verifying;
+        }
         tokio::task::yield_now().await;
     }
-    verifying
+    panic!("the request has joined another introspection");
+}
+
+/// Lets the token be inactive from the second response on.
+fn respond_active_once(fixture: &Fixture) {
+    let responses = AtomicUsize::new(0);
+    fixture.fake.respond(fixture.test_issuer.endpoint("introspect"), move |_| {
+        let is_active = responses.fetch_add(1, Ordering::Relaxed) == 0;
+        let response = json!({ "active": is_active, "aud": TestIssuer::RESOURCE, "sub": "alice" });
+        Ok(FetchResponse {
+            status: StatusCode::OK,
+            headers: HeaderMap::new(),
+            body: response.to_string().into(),
+            sent: Default::default(),
+        })
+    });
 }
 
 /// A request that arrives after its token was dropped does not get the response to an introspection that began before.
@@ -127,18 +149,7 @@ async fn an_introspection_from_before_a_drop_is_not_joined() {
         let (fixture, _) = sharing().await;
         let endpoint = fixture.test_issuer.endpoint("introspect");
         let earlier = fixture.fake.hits(&endpoint);
-        // The token is inactive from the second response on.
-        let responses = AtomicUsize::new(0);
-        fixture.fake.respond(&endpoint, move |_| {
-            let is_active = responses.fetch_add(1, Ordering::Relaxed) == 0;
-            let response = json!({ "active": is_active, "aud": TestIssuer::RESOURCE, "sub": "alice" });
-            Ok(FetchResponse {
-                status: StatusCode::OK,
-                headers: HeaderMap::new(),
-                body: response.to_string().into(),
-                sent: Default::default(),
-            })
-        });
+        respond_active_once(&fixture);
         let gate = fixture.fake.hang(&endpoint);
         let first = introspecting(&fixture, earlier + 1).await;
         if by_administrator {
@@ -152,6 +163,24 @@ async fn an_introspection_from_before_a_drop_is_not_joined() {
         assert_eq!(second.await.unwrap().unwrap_err().code(), "token.inactive");
         assert_eq!(fixture.verifier.cached_tokens(), 0, "by an administrator: {by_administrator}");
     }
+}
+
+/// The same where another verifier has begun the introspection, for another resource or before a reload: the verifiers share the calls of
+/// their issuer, but not what they know of its tokens.
+#[tokio::test(start_paused = true)]
+async fn an_introspection_by_another_verifier_from_before_a_drop_is_not_joined() {
+    let (mut fixture, found) = sharing().await;
+    let endpoint = fixture.test_issuer.endpoint("introspect");
+    let earlier = fixture.fake.hits(&endpoint);
+    respond_active_once(&fixture);
+    let gate = fixture.fake.hang(&endpoint);
+    let first = introspecting(&fixture, earlier + 1).await;
+    fixture.verifier = reporting_verifier(&fixture, &found);
+    fixture.verifier.drop_token(id());
+    let second = introspecting(&fixture, earlier + 2).await;
+    gate.release();
+    assert!(first.await.unwrap().is_ok(), "it arrived before the drop");
+    assert_eq!(second.await.unwrap().unwrap_err().code(), "token.inactive");
 }
 
 /// A token that is introspected again after a drop is cached, and the response from before the drop is not.

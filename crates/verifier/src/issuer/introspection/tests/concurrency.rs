@@ -136,6 +136,22 @@ async fn waiting_requests_are_bounded() {
     assert_eq!(fixture.rejection("one token").await, None);
 }
 
+/// D4, F4: so is the number of those that wait until the endpoint is discovered.
+#[tokio::test(start_paused = true)]
+async fn requests_that_wait_for_the_discovery_are_bounded() {
+    let fixture = fixture();
+    let gate = fixture.fake.hang(fixture.test_issuer.metadata_url());
+    let waiting: Vec<_> = (0..512).map(|number| verify(&fixture, format!("token {}", number % 8))).collect();
+    gate.reached().await;
+    settle().await;
+    let error = fixture.verifier.verify(&AccessToken::new("another token")).await.unwrap_err();
+    assert_eq!(error.code(), "issuer.introspection_busy");
+    gate.release();
+    for request in waiting {
+        assert_eq!(request.await.unwrap(), None);
+    }
+}
+
 /// D4: calls run on the control runtime; once it has ended, waiting requests fail.
 #[test]
 fn calls_run_on_the_control_runtime() {
