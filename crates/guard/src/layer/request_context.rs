@@ -216,6 +216,8 @@ impl RequestContext {
         {
             request.headers_mut().extend(self.credentials.take().map(|credentials| (AUTHORIZATION, credentials)));
             self.report.discard();
+            // The new settings may share the limit of this request.
+            self.permit = None;
             return response.map(|body| GuardBody::inner(body, None));
         }
         let permit = match self.permit.take() {
