@@ -8,7 +8,7 @@ use std::{
         process::CommandExt as _,
     },
     process::{Command, Stdio},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use portcullis_scenarios::{Administration, Deployment, Portcullis, Request, Scratch, TIMEOUT};
@@ -151,22 +151,46 @@ async fn silent_connections() {
     }
 }
 
+/// Sends a request for the sessions on a connection that stays open, and reads the beginning of the response.
+async fn list_on(stream: &mut UnixStream) {
+    stream.write_all(&list().bearer(Administration::TOKEN).to_bytes()).await.unwrap();
+    let mut answer = vec![0; 4096];
+    let length = timeout(TIMEOUT, stream.read(&mut answer)).await.unwrap().unwrap();
+    assert!(answer[..length].starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&answer[..length]));
+}
+
 /// E12, L9: an administrator's connection stays open between requests, longer than one without a token.
 #[tokio::test]
 async fn an_authenticated_connection_stays_open() {
+    // Less than the 10 s without a request.
+    const LIMIT: Duration = Duration::from_secs(8);
     let administration = Administration::default();
     let _deployment = administration.of(Deployment::builder(), "").start().await;
     let mut stream = UnixStream::connect(administration.socket()).await.unwrap();
     let mut silent = UnixStream::connect(administration.socket()).await.unwrap();
-    let request = list().bearer(Administration::TOKEN).to_bytes();
-    for _ in 0..2 {
-        stream.write_all(&request).await.unwrap();
-        let mut answer = vec![0; 4096];
-        let length = timeout(TIMEOUT, stream.read(&mut answer)).await.unwrap().unwrap();
-        assert!(answer[..length].starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&answer[..length]));
-        // Opened later than the other, and closed after its 2 s.
-        timeout(TIMEOUT, silent.read_to_end(&mut Vec::new())).await.unwrap().unwrap();
+    let opened = Instant::now();
+    list_on(&mut stream).await;
+    // Opened later than the other, and closed after its 2 s.
+    timeout(TIMEOUT, silent.read_to_end(&mut Vec::new())).await.unwrap().unwrap();
+    assert!(opened.elapsed() < LIMIT, "{:?}", opened.elapsed());
+    list_on(&mut stream).await;
+}
+
+/// E12, L9: administrators who do not use their connections do not keep another one out until these have been idle for 10 s.
+#[tokio::test]
+async fn idle_administrators() {
+    const MAX_CONNECTIONS: usize = 16;
+    const LIMIT: Duration = Duration::from_secs(7);
+    let administration = Administration::default();
+    let _deployment = administration.of(Deployment::builder(), "").start().await;
+    let mut idle = Vec::new();
+    for _ in 0..MAX_CONNECTIONS {
+        let mut stream = UnixStream::connect(administration.socket()).await.unwrap();
+        list_on(&mut stream).await;
+        idle.push(stream);
     }
+    let listed = timeout(LIMIT, administration.sessions("")).await.expect("a place");
+    assert_eq!(listed["total"], 0, "{listed}");
 }
 
 /// E12, J2: the token is not sent to another user's process at the unix socket, unless the folders of the socket are that user's alone.

@@ -15,7 +15,8 @@ use http::Method;
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use portcullis_scenarios::{
-    ChannelBody, Connection, Deployment, Http2, HttpResponse, ReloadableServer, Request, Upstream, modern_request,
+    Administration, ChannelBody, Connection, Deployment, Http2, HttpResponse, ReloadableServer, Request, Upstream,
+    modern_request,
 };
 use serde_json::json;
 use tokio::{
@@ -135,16 +136,20 @@ async fn introspecting() -> (Upstream, Arc<AtomicBool>) {
     (issuer, is_active)
 }
 
+/// Returns the table of an issuer that introspects, whose responses are cached for this long.
+fn introspecting_table(issuer: &Upstream, cache: &str) -> String {
+    format!(
+        "[[issuer]]\nissuer = \"{}\"\nvalidate = \"introspection\"\nclient_id = \"portcullis\"\n\
+         introspection_cache = \"{cache}\"",
+        issuer.origin()
+    )
+}
+
 /// N3: a token that is revoked while the body arrives is introspected again, once its cached response is stale.
 #[tokio::test]
 async fn a_token_is_revoked_within_a_body() {
     let (issuer, is_active) = introspecting().await;
-    let tables = format!(
-        "[[issuer]]\nissuer = \"{}\"\nvalidate = \"introspection\"\nclient_id = \"portcullis\"\n\
-         introspection_cache = \"1s\"",
-        issuer.origin()
-    );
-    let deployment = Deployment::builder().tables(tables).start().await;
+    let deployment = Deployment::builder().tables(introspecting_table(&issuer, "1s")).start().await;
     for (active, status) in [(true, 200), (false, 401)] {
         let slow = Slow::start(deployment.portcullis.address(), &list_tools("opaque-token")).await;
         sleep(SLOW / 2).await;
@@ -157,6 +162,25 @@ async fn a_token_is_revoked_within_a_body() {
         }
     }
     assert_eq!(deployment.upstream.count(), 1);
+}
+
+/// N3, C11: a token that is dropped while the body arrives is introspected again, for however long its response would be cached.
+#[tokio::test]
+async fn tokens_are_dropped_within_a_body() {
+    let (issuer, is_active) = introspecting().await;
+    let administration = Administration::default();
+    let tables = introspecting_table(&issuer, "30s");
+    let deployment = administration.of(Deployment::builder(), &tables).start().await;
+    let slow = Slow::start(deployment.portcullis.address(), &list_tools("opaque-token")).await;
+    sleep(SLOW).await;
+    is_active.store(false, Ordering::Relaxed);
+    let drop_tokens = Request::post("/v1/tokens/drop", json!({ "issuer": issuer.origin() }).to_string());
+    let (status, dropped) = administration.send(drop_tokens.bearer(Administration::TOKEN)).await;
+    assert_eq!((status, &dropped["tokens_dropped"]), (200, &json!(1)), "{dropped}");
+    let response = slow.finish().await;
+    assert_eq!(response.status, 401, "{response:?}");
+    deployment.portcullis.assert_denied(&response, "token.inactive").await;
+    assert_eq!(deployment.upstream.count(), 0);
 }
 
 /// N3: a reload while the body arrives lets the new rules decide: they reject the message, do not know its resource, or
@@ -186,4 +210,19 @@ async fn the_configuration_is_replaced_within_a_body() {
         let expected = forwarded + usize::from(status == 200);
         assert_eq!(server.upstream.count_of(&Method::POST), expected, "{changed}");
     }
+}
+
+/// N3, L9: a message that the new configuration decides about counts once for the limit of its principal.
+#[tokio::test]
+async fn a_replaced_configuration_counts_a_message_once() {
+    let limits = "[limits]\nin_flight_per_principal = 1";
+    let server = ReloadableServer::start(Upstream::start().await, limits).await;
+    let request = modern_request("/other", "tools/list", &json!({})).bearer(&server.token(ReloadableServer::OTHER));
+    let slow = Slow::start(server.portcullis.address(), &request).await;
+    sleep(SLOW).await;
+    let endpoint = "endpoint = \"/other\"\n";
+    let line = server.reload(&[(endpoint, &format!("{endpoint}realm = \"changed\"\n"))]).await;
+    assert_eq!(line["message"], "the configuration was replaced", "{line}");
+    let response = slow.finish().await;
+    assert_eq!(response.status, 200, "{response:?}");
 }

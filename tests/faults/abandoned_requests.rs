@@ -1,6 +1,10 @@
 //! Requests whose clients disconnect. Where they continue at the upstream, they still count for the limits of their principal.
 
-use portcullis_scenarios::{Connection, Deployment, INITIALIZE, Request, TIMEOUT, call_message};
+use std::sync::{Arc, Mutex};
+
+use portcullis_scenarios::{
+    ChannelBody, Connection, Deployment, INITIALIZE, RecordedRequest, Request, TIMEOUT, Upstream, call_message,
+};
 use serde_json::json;
 use tokio::{
     io::AsyncReadExt as _,
@@ -76,5 +80,60 @@ async fn continued_requests_count() {
         let mut other = Connection::open(deployment.portcullis.address()).await;
         other.write(&request("alice").to_bytes()).await;
         upstream.has_open(4).await;
+    }
+}
+
+/// L4, L9: a request whose client disconnects within the response counts as one in progress, too, until the upstream has completed it,
+/// also if the response is an event stream, which counted as a stream before.
+#[tokio::test]
+async fn abandoned_responses_count() {
+    const MAX: usize = 3;
+    for (mode, content_type) in [("off", "application/json"), ("off", "text/event-stream"), ("on", "text/event-stream")]
+    {
+        let senders = Arc::new(Mutex::new(Vec::new()));
+        let open = Arc::clone(&senders);
+        let script = move |request: &RecordedRequest| {
+            String::from_utf8_lossy(&request.body).contains("tools/call").then(|| {
+                let (sender, body) = ChannelBody::new();
+                sender.send(": \n\n".into()).unwrap();
+                open.lock().unwrap().push(sender);
+                Upstream::streaming(200, &[("content-type", content_type)], body)
+            })
+        };
+        let deployment = Deployment::builder()
+            .upstream(Upstream::scripted(script).await)
+            .resource(format!("sessions = \"{mode}\""))
+            .tables(format!("[limits]\nin_flight_per_principal = {MAX}"))
+            .start()
+            .await;
+        let token = deployment.token().subject("mallory").sign();
+        let call = call_message(1, "tools/call", &json!({ "name": "slow" }));
+        let mut request = Request::post(Deployment::ENDPOINT, call).bearer(&token);
+        if mode == "on" {
+            request = request.session(&deployment.open_session(&token).await);
+        }
+        let abandon = async || {
+            let mut client = Connection::open(deployment.portcullis.address()).await;
+            client.write(&request.to_bytes()).await;
+            client.head().await.expect("a head").status
+        };
+        // Each client leaves after the head. When that is noticed, nothing reports.
+        let rejected = async {
+            while abandon().await == 200 {
+                sleep(Duration::from_millis(50)).await;
+            }
+        };
+        timeout(TIMEOUT, rejected).await.unwrap_or_else(|_| panic!("{mode} {content_type}: nothing is counted"));
+        sleep(Duration::from_millis(500)).await;
+        assert_eq!(abandon().await, 429, "{mode} {content_type}");
+        assert!(senders.lock().unwrap().len() <= 2 * MAX, "{mode} {content_type}");
+
+        senders.lock().unwrap().clear();
+        let accepted = async {
+            while abandon().await != 200 {
+                sleep(Duration::from_millis(50)).await;
+            }
+        };
+        timeout(TIMEOUT, accepted).await.unwrap_or_else(|_| panic!("{mode} {content_type}: nothing has ended"));
     }
 }

@@ -1,5 +1,7 @@
 //! `portcullis check`: every value with its source, warnings, and notes.
 
+use std::{fs, os::unix::fs::PermissionsExt as _};
+
 use portcullis_scenarios::{Portcullis, Scratch};
 use serde_json::Value;
 
@@ -66,6 +68,25 @@ async fn as_json() {
     }
     assert!(report["values"].as_array().unwrap().iter().all(|row| row["key"] != "token"), "{report}");
     assert_eq!(report["warnings"].as_array().map(Vec::len), Some(1), "{report}");
+}
+
+/// J6: session keys that every user of the machine can read cause a warning of `check` and `serve` with the key and the fix.
+#[tokio::test]
+async fn readable_session_keys_cause_a_warning() {
+    let keys = Scratch::file("session-keys", "a-session-key-0123456789abcdef0123456789");
+    let table = format!("\n[session]\nkeys = [{{ file = \"{}\" }}]\n", keys.as_str());
+    let configuration = format!("listen = \"127.0.0.1:0\"\nstate_dir = \"off\"\n{CONFIGURATION}{table}");
+    let file = Scratch::file("portcullis.toml", &configuration);
+    for (mode, is_warned) in [(0o644, true), (0o600, false)] {
+        fs::set_permissions(keys.path(), fs::Permissions::from_mode(mode)).unwrap();
+        let checked = Portcullis::run(&["check", "--config", file.as_str()]).await;
+        let mut warnings = checked.stdout.lines().filter(|line| line.starts_with("warning: "));
+        let is_about = |line: &str| line.contains("session.keys[0]") && line.contains("chmod 600");
+        assert_eq!(warnings.any(is_about), is_warned, "{mode:o}: {checked:?}");
+    }
+    fs::set_permissions(keys.path(), fs::Permissions::from_mode(0o644)).unwrap();
+    let running = Portcullis::serve(&configuration).await;
+    running.logged("session.keys[0]", |line| line["level"] == "WARN").await;
 }
 
 /// A configuration with mistakes in rules, and with an issuer that clients cannot reach.

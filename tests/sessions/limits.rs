@@ -66,3 +66,27 @@ async fn of_a_subject_with_many_clients() {
     assert_full(&deployment.try_token(&token(3)).await);
     deployment.open_session(&deployment.token().subject("alice").sign()).await;
 }
+
+/// E9: one subject cannot fill the table of remembered ends with many clients. With the ends of more than 256 clients, the oldest are
+/// forgotten, and sessions of the subject that were created before them end, with whichever client. Other subjects are not affected.
+#[tokio::test]
+async fn remembered_ends_of_a_subject_with_many_clients() {
+    const CLIENTS: usize = 257;
+    let deployment = Deployment::start().await;
+    let token = |client: &str| deployment.token().subject("mallory").client_id(client).sign();
+    let alice = deployment.token().subject("alice").sign();
+    let kept = deployment.open_session(&alice).await;
+    let earlier = deployment.open_session(&token("earlier")).await;
+    for number in 0..CLIENTS {
+        let token = token(&format!("client-{number}"));
+        let session = deployment.open_session(&token).await;
+        let delete = Request::new("DELETE", Deployment::ENDPOINT).bearer(&token).session(&session);
+        assert_eq!(deployment.send(delete).await.status, 200);
+        if number + 1 < CLIENTS {
+            assert!(!deployment.portcullis.log().contains("overflow"), "{number}");
+        }
+    }
+    deployment.portcullis.logged("session ended", |line| line["session.reason"] == "overflow").await;
+    assert_eq!(deployment.echo(&token("earlier"), &earlier).await.status, 400);
+    assert_eq!(deployment.echo(&alice, &kept).await.status, 200);
+}

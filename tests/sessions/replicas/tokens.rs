@@ -2,17 +2,22 @@
 
 use std::{
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicBool, Ordering},
     },
     time::{Duration, Instant},
 };
 
+use bytes::Bytes;
 use portcullis_scenarios::{
-    Administration, Deployment, DeploymentBuilder, HttpResponse, INITIALIZE, Request, Scratch, Upstream,
+    Administration, ChannelBody, Connection, Deployment, DeploymentBuilder, HttpResponse, INITIALIZE, Request, Scratch,
+    Upstream,
 };
-use serde_json::json;
-use tokio::time::sleep;
+use serde_json::{Value, json};
+use tokio::{
+    sync::mpsc::UnboundedSender,
+    time::{sleep, timeout},
+};
 
 use super::deployment::{Redis, Replicas, wait_for_state, wait_until_ready};
 
@@ -25,6 +30,8 @@ const MESSAGE_TIMEOUT: Duration = Duration::from_secs(5);
 struct Issuer {
     server: Upstream,
     is_active: Arc<AtomicBool>,
+    /// The body of the next response to an introspection, if the test sends it.
+    held: Arc<Mutex<Option<ChannelBody>>>,
     secret: Scratch,
 }
 
@@ -32,21 +39,40 @@ impl Issuer {
     /// Starts an issuer whose tokens become inactive when the test says so.
     async fn start() -> Self {
         let is_active = Arc::new(AtomicBool::new(true));
-        let answer = Arc::clone(&is_active);
+        let held = Arc::<Mutex<Option<ChannelBody>>>::default();
+        let (answer, next) = (Arc::clone(&is_active), Arc::clone(&held));
         let server = Upstream::scripted(move |request| {
             let origin = format!("http://{}", request.header("host").unwrap());
             let is_probe = String::from_utf8_lossy(&request.body).contains("portcullis-probe-");
+            let is_introspection = request.target == "/introspect";
+            if is_introspection
+                && !is_probe
+                && let Some(held) = next.lock().unwrap().take()
+            {
+                return Some(Upstream::streaming(200, &[JSON], held));
+            }
             let body = match request.target.as_str() {
-                "/introspect" => json!({
-                    "active": answer.load(Ordering::SeqCst) && !is_probe, "aud": Deployment::RESOURCE, "client_id": "editor",
-                    "sub": "alice", "scope": "mcp:tools",
-                }),
+                "/introspect" => introspection(answer.load(Ordering::SeqCst) && !is_probe),
                 _ => json!({ "issuer": origin, "introspection_endpoint": format!("{origin}/introspect") }),
             };
             Some(Upstream::response(200, &[JSON], body.to_string()))
         })
         .await;
-        Self { server, is_active, secret: Scratch::file("secret", "hush") }
+        Self { server, is_active, held, secret: Scratch::file("secret", "hush") }
+    }
+
+    /// Lets the test send the next response.
+    fn hold_next(&self) -> UnboundedSender<Bytes> {
+        let (sender, body) = ChannelBody::new();
+        *self.held.lock().unwrap() = Some(body);
+        sender
+    }
+
+    /// Waits until the request came whose response the test sends.
+    async fn holds(&self) {
+        while self.held.lock().unwrap().is_some() {
+            sleep(Duration::from_millis(5)).await;
+        }
     }
 
     fn deployment(&self) -> DeploymentBuilder {
@@ -82,8 +108,17 @@ impl Issuer {
     }
 }
 
+/// Returns the response to an introspection.
+fn introspection(is_active: bool) -> Value {
+    json!({ "active": is_active, "aud": Deployment::RESOURCE, "client_id": "editor", "sub": "alice", "scope": "mcp:tools" })
+}
+
+fn request() -> Request {
+    Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(TOKEN)
+}
+
 async fn initialize(replicas: &Replicas, number: usize) -> HttpResponse {
-    Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(TOKEN).send(replicas.replica(number).address()).await
+    request().send(replicas.replica(number).address()).await
 }
 
 /// Waits until a replica rejects the token.
@@ -155,4 +190,39 @@ async fn a_missed_message_has_no_effect() {
     assert_eq!(initialize(&replicas, 0).await.status, 200, "the token is cached");
     redis.restart_empty().await;
     wait_until_rejected(&replicas, 0).await;
+}
+
+/// D2, E13: a request that arrives after another replica found its token inactive, or had its issuer's tokens dropped, does not get the
+/// response to an introspection that began before.
+#[tokio::test]
+async fn an_introspection_from_before_a_message_is_not_joined() {
+    let (Some(redis), issuer) = (Redis::start().await, Issuer::start().await) else { return };
+    for by_administrator in [false, true] {
+        issuer.is_active.store(true, Ordering::SeqCst);
+        let replicas = Replicas::with(&redis, 2, "", &issuer.table(), issuer.deployment()).await;
+        let first_response = issuer.hold_next();
+        let mut first = Connection::open(replicas.replica(0).address()).await;
+        first.write(&request().to_bytes()).await;
+        issuer.holds().await;
+        issuer.revoke();
+        if by_administrator {
+            assert_eq!(replicas.administrations[1].send(issuer.drop_tokens()).await.0, 200);
+        } else {
+            assert_eq!(initialize(&replicas, 1).await.status, 401);
+        }
+        // Until the message has come, further requests wait for the first response.
+        let rejected = async {
+            loop {
+                if let Ok(response) = timeout(Duration::from_millis(100), initialize(&replicas, 0)).await {
+                    return response;
+                }
+            }
+        };
+        let rejected = timeout(Duration::from_secs(3), rejected).await.expect("another introspection");
+        replicas.replica(0).assert_denied(&rejected, "token.inactive").await;
+        first_response.send(Bytes::from(introspection(true).to_string())).unwrap();
+        drop(first_response);
+        assert_eq!(first.response().await.unwrap().status, 200, "it arrived before");
+        assert_eq!(initialize(&replicas, 0).await.status, 401, "it is not cached");
+    }
 }
