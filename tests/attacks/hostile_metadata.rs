@@ -1,5 +1,8 @@
 //! Authorization servers whose metadata and registrations contain URLs that the client must not use.
 
+use std::time::{Duration, Instant};
+
+use http::Response;
 use portcullis_scenarios::{Finished, Peer, PeerRequest, PeerResponse, Portcullis, Scratch};
 use serde_json::{Value, json};
 
@@ -117,4 +120,52 @@ async fn crowded_metadata_is_rejected() {
     let (_, finished) = resource_with("authorization_servers", json!(issuers)).await;
     let limit = "authorization_servers in the metadata has 33 entries; at most 32 are accepted";
     assert!(finished.stderr.contains(limit), "{finished:?}");
+}
+
+/// 40,000 names of scopes, separated by spaces: as many as a response can have.
+fn crowd(prefix: char) -> String {
+    (0..40_000).map(|number| format!("{prefix}{number:04x}")).collect::<Vec<_>>().join(" ")
+}
+
+fn challenge(scopes: &str) -> PeerResponse {
+    let response = Response::builder().status(401);
+    response.header("www-authenticate", format!("Bearer scope=\"{scopes}\"")).body(String::new()).unwrap()
+}
+
+/// The time within which a command with crowded responses must end.
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// G9: tens of thousands of scopes in a challenge, a registration and a token response do not stop the client: they count as none.
+#[tokio::test]
+async fn crowded_responses_take_no_time() {
+    let [challenged, registered, granted] = ['a', 'b', 'c'].map(crowd);
+    let began = Instant::now();
+    let (peer, finished) = login(move |request| match request.path.as_str() {
+        "/mcp" => Some(challenge(&challenged)),
+        "/register" => Some(request.json(json!({ "client_id": "me", "scope": registered }))),
+        "/token" => Some(request.json(json!({ "access_token": "t", "token_type": "Bearer", "scope": granted }))),
+        _ => None,
+    })
+    .await;
+    assert!(began.elapsed() < LIMIT, "{:?}", began.elapsed());
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert!(finished.stderr.contains("not stated"), "{finished:?}");
+    assert!(!peer.requests("/authorize")[0].query.contains_key("scope"));
+}
+
+/// G9: neither do they stop `doctor`.
+#[tokio::test]
+async fn doctor_compares_crowded_lists() {
+    let challenged = crowd('a');
+    // The limit of a document is for the quotation marks as well.
+    let supported: Vec<String> = crowd('b').split(' ').take(30_000).map(str::to_owned).collect();
+    let peer = Peer::start(move |request| match request.path.as_str() {
+        "/mcp" => Some(challenge(&challenged)),
+        _ => metadata_with("scopes_supported", json!(supported))(request),
+    })
+    .await;
+    let began = Instant::now();
+    let finished = Portcullis::run(&["doctor", &peer.url("/mcp"), "--no-registration"]).await;
+    assert!(began.elapsed() < LIMIT, "{:?}", began.elapsed());
+    assert!(finished.stdout.contains("the server does not list: a0000"), "{:?}", finished.code);
 }

@@ -55,6 +55,7 @@ mod redirect;
 mod registration;
 mod resource_challenge;
 mod resource_redirects;
+mod scope_limit;
 mod server;
 mod service;
 mod shortened;

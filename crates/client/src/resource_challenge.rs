@@ -3,7 +3,7 @@
 use http::{HeaderMap, HeaderValue, header};
 use portcullis_metadata::{BearerChallenge, Challenge, Scopes, parse_challenges};
 
-use crate::token::dpop;
+use crate::{scope_limit::within_limit, token::dpop};
 
 /// The `Bearer` and `DPoP` challenges of a response (RFC 6750 section 3, RFC 9449 section 7.1).
 #[derive(Clone, Debug, Default)]
@@ -19,16 +19,16 @@ pub struct ResourceChallenge {
 
 impl ResourceChallenge {
     /// Parses the `WWW-Authenticate` fields of a response. If one is malformed, all count as absent: discovery then uses
-    /// the well-known URLs.
+    /// the well-known URLs. More than 1,000 scopes count as none.
     pub fn from_headers(headers: &HeaderMap) -> Self {
         let values = headers.get_all(header::WWW_AUTHENTICATE).iter().map(HeaderValue::as_bytes);
         let challenges = parse_challenges(values).unwrap_or_default();
-        let bearer = BearerChallenge::from_challenges(&challenges);
+        let bearer = BearerChallenge::from_challenges(&challenges).map(with_few_scopes);
         let dpop = challenges.iter().find(|challenge| challenge.is_scheme("DPoP"));
         Self {
             accepts_dpop: dpop.is_some(),
             requires_dpop: dpop.is_some() && bearer.is_none(),
-            parameters: bearer.or_else(|| dpop.map(dpop_parameters)),
+            parameters: bearer.or_else(|| dpop.map(dpop_parameters).map(with_few_scopes)),
             additional_scopes: Scopes::empty(),
             is_step_up: false,
         }
@@ -36,7 +36,7 @@ impl ResourceChallenge {
 
     /// A challenge for bearer tokens.
     pub(crate) fn from_bearer(challenge: Option<&BearerChallenge>) -> Self {
-        Self { parameters: challenge.cloned(), ..Self::default() }
+        Self { parameters: challenge.cloned().map(with_few_scopes), ..Self::default() }
     }
 
     /// Adds scopes to request beside those of the challenge and of the resource's metadata.
@@ -97,6 +97,11 @@ impl ResourceChallenge {
     fn has_error(&self, code: &str) -> bool {
         self.parameters().is_some_and(|parameters| parameters.error.as_deref() == Some(code))
     }
+}
+
+fn with_few_scopes(parameters: BearerChallenge) -> BearerChallenge {
+    let scope = parameters.scope.clone().and_then(within_limit);
+    BearerChallenge { scope, ..parameters }
 }
 
 /// Reads the parameters of a DPoP challenge, which are those of a Bearer challenge (RFC 9449 section 7.1, RFC 9728 section

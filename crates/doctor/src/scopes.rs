@@ -1,5 +1,7 @@
 //! Whether the authorization server knows the scopes that the resource requires.
 
+use std::collections::HashSet;
+
 use portcullis_metadata::{AuthorizationServerMetadata, BearerChallenge, ProtectedResourceMetadata};
 
 use crate::{Finding, Rule, text};
@@ -16,12 +18,14 @@ pub(crate) fn check(
     let Some(known) = &server.scopes_supported else {
         return vec![Finding::note(KNOWN, "the server does not list its scopes")];
     };
+    // Both lists can have tens of thousands of names.
+    let known: HashSet<&str> = known.iter().map(String::as_str).collect();
     let challenged = challenge.and_then(|challenge| challenge.scope.as_ref());
     let wanted: Vec<&str> = match challenged {
         Some(scopes) => scopes.iter().collect(),
         None => resource.scopes_supported.iter().map(String::as_str).collect(),
     };
-    let missing: Vec<&str> = wanted.into_iter().filter(|scope| !known.iter().any(|name| name == scope)).collect();
+    let missing: Vec<&str> = wanted.into_iter().filter(|scope| !known.contains(scope)).collect();
     let mut findings = vec![if missing.is_empty() {
         Finding::met(KNOWN, "the server knows the scopes that clients will request")
     } else {
@@ -31,7 +35,7 @@ pub(crate) fn check(
             "define these scopes at the authorization server, or correct their names at the resource",
         )
     }];
-    findings.push(if known.iter().any(|scope| scope == "offline_access") {
+    findings.push(if known.contains("offline_access") {
         Finding::note(OFFLINE, "clients can request offline_access, for refresh tokens")
     } else {
         Finding::note(OFFLINE, "the server does not list offline_access; it may issue refresh tokens anyway")

@@ -8,11 +8,9 @@ use portcullis_metadata::{AuthorizationServerMetadata, Issuer, ProtectedResource
 use super::{Authorizer, GrantContext, client_issuer::other_server, selection};
 use crate::{
     ClientError, StartUrl, authorization::code_flow::CodeFlow, provider::RequestProfile,
-    resource_challenge::ResourceChallenge, server::Server, token::dpop::DpopBinding,
+    resource_challenge::ResourceChallenge, scope_limit::MAX_SCOPES, server::Server, token::dpop::DpopBinding,
 };
 
-/// The most scopes that metadata may list.
-const MAX_SCOPES: usize = 1_000;
 /// The most authorization servers that the metadata of a resource may list.
 const MAX_ISSUERS: usize = 32;
 

@@ -1,5 +1,7 @@
 //! [`Registered`]: a registered client, as it is stored.
 
+use std::collections::HashSet;
+
 use portcullis_metadata::{ClientMetadata, ClientRegistrationResponse, Issuer, Scopes, UnixTime};
 
 use crate::{ClientAuthentication, ClientCredentials, ClientError, ClientInformation, TokenAuthMethod};
@@ -76,8 +78,9 @@ impl Registered {
         if self.asked.is_empty() {
             return Scopes::empty();
         }
-        let named = self.response.metadata.scope.as_deref().unwrap_or_default();
-        let is_named = |scope: &str| self.asked.contains(scope) || named.split(' ').any(|named| named == scope);
+        // A server can name any number of them.
+        let named: HashSet<&str> = self.response.metadata.scope.iter().flat_map(|scope| scope.split(' ')).collect();
+        let is_named = |scope: &str| self.asked.contains(scope) || named.contains(scope);
         scopes.filter(|scope| !is_named(scope))
     }
 }

@@ -10,6 +10,7 @@ use zeroize::Zeroizing;
 
 use crate::{
     ClientError, StartUrl,
+    scope_limit::within_limit,
     token::dpop::{self, DpopBinding},
 };
 
@@ -100,7 +101,7 @@ impl ResourceToken {
             is_unbound: context.is_unbound,
             client_id: context.client_id.map(str::to_owned),
             asked: context.asked.clone(),
-            granted: response.scope.map_or_else(asked, |granted| Scopes::parse(&granted).ok()),
+            granted: response.scope.as_deref().map_or_else(asked, granted_scopes),
             obtained: now,
             expires: expiry(response.expires_in, now),
         }))
@@ -124,7 +125,7 @@ impl ResourceToken {
             access_token: response.access_token,
             scheme,
             refresh_token: response.refresh_token.or(held.refresh_token),
-            granted: response.scope.map_or(requested, |granted| Scopes::parse(&granted).ok()),
+            granted: response.scope.as_deref().map_or(requested, granted_scopes),
             obtained: now,
             expires: expiry(response.expires_in, now),
             ..held
@@ -227,7 +228,7 @@ impl ResourceToken {
     }
 
     /// The granted scopes: those of the response, or those of the request if the response has none. None if there are none,
-    /// or those of the response are not valid.
+    /// or those of the response are not valid or more than 1,000.
     pub fn scopes(&self) -> Option<&Scopes> {
         self.0.granted.as_ref()
     }
@@ -302,6 +303,11 @@ fn scheme(response: &TokenResponse, binding: Option<Arc<DpopBinding>>) -> Result
         Some(binding) if response.token_type.eq_ignore_ascii_case("DPoP") => Ok(Scheme::Dpop(binding)),
         _ => Err(ClientError::UnsupportedTokenType),
     }
+}
+
+/// The scopes of a response. `None` if they are not valid or too many.
+fn granted_scopes(scope: &str) -> Option<Scopes> {
+    Scopes::parse(scope).ok().and_then(within_limit)
 }
 
 /// When a token with a lifetime in seconds expires.
