@@ -1,6 +1,7 @@
 //! Client commands that end while a refresh request is on its way, at a server that rotates refresh tokens.
 
 use std::{
+    io::{PipeReader, PipeWriter, Write as _, pipe},
     process::Stdio,
     sync::{
         Arc, Mutex,
@@ -10,7 +11,10 @@ use std::{
 
 use http::StatusCode;
 use portcullis_scenarios::{Finished, Peer, Portcullis, Scratch, TIMEOUT, portcullis_command, portcullis_program};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::{
+    fs::{OFlags, fcntl_getfl, fcntl_setfl},
+    process::{Pid, Signal, kill_process},
+};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
@@ -67,10 +71,15 @@ impl Setting {
 
     /// Starts a command and waits until its refresh request has arrived.
     async fn start(&mut self, command: &[&str], input: &str) -> Child {
+        self.start_with_log(command, input, Stdio::piped()).await
+    }
+
+    /// As [`start`](Self::start), with this standard error.
+    async fn start_with_log(&mut self, command: &[&str], input: &str, log: Stdio) -> Child {
         let (name, more) = command.split_first().unwrap();
         let mut command = tokio::process::Command::from(portcullis_command(portcullis_program()));
         command.args([*name, &self.peer.url("/mcp")]).args(more).args(["--store", self.store.as_str()]);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log).kill_on_drop(true);
         let mut child = command.spawn().unwrap();
         child.stdin.as_mut().unwrap().write_all(input.as_bytes()).await.unwrap();
         timeout(TIMEOUT, self.arrived.recv()).await.unwrap().unwrap();
@@ -150,4 +159,29 @@ async fn the_wait_for_a_refresh_is_bounded() {
         assert_eq!(ended.stdout, "");
         setting.release.send(()).unwrap();
     }
+}
+
+/// J4: a command whose log nobody reads ends although it would log that it waits.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn an_unread_log_keeps_no_command() {
+    let (_unread, log) = full_pipe();
+    let mut setting = Setting::signed_in().await;
+    let child = setting.start_with_log(&["token"], "", log.into()).await;
+    signal(&child, Signal::TERM);
+    let ended = end(child).await;
+    assert_eq!(ended.code, Some(143), "{ended:?}");
+    setting.release.send(()).unwrap();
+}
+
+/// A pipe into which nothing can be written without waiting.
+fn full_pipe() -> (PipeReader, PipeWriter) {
+    let (reader, mut writer) = pipe().unwrap();
+    let flags = fcntl_getfl(&writer).unwrap();
+    fcntl_setfl(&writer, flags | OFlags::NONBLOCK).unwrap();
+    // The last bytes one by one, so that not even a short line fits.
+    for piece in [&[0; 4096][..], &[0]] {
+        while writer.write(piece).is_ok() {}
+    }
+    fcntl_setfl(&writer, flags).unwrap();
+    (reader, writer)
 }

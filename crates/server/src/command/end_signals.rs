@@ -19,12 +19,12 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-/// SIGINT and SIGTERM. A thread of its own ends the process if the command does not notice a signal within
-/// [`NOTICE_LIMIT`], because it computes or waits for a file.
+/// SIGINT and SIGTERM. A thread of its own ends the process if the command does not end within [`END_LIMIT`] after a signal,
+/// because it computes, waits for a file, or writes to a log that nobody reads.
 pub(crate) struct EndSignals {
     signals: Signals,
-    /// Whether the command has received a signal, so that the thread leaves the end to it.
-    is_noticed: Arc<AtomicBool>,
+    /// Whether the command waits for a refresh, for which the thread gives it [`REFRESH_LIMIT`] more.
+    is_refreshing: Arc<AtomicBool>,
 }
 
 struct Signals {
@@ -32,8 +32,8 @@ struct Signals {
     terminate: Signal,
 }
 
-/// The time in which the command must notice a signal.
-const NOTICE_LIMIT: Duration = Duration::from_millis(1_500);
+/// The time in which the command must end after a signal, unless it waits for a refresh. A bridge takes up to 1 s.
+const END_LIMIT: Duration = Duration::from_millis(1_800);
 
 /// The limit of the wait for refreshes in progress.
 const REFRESH_LIMIT: Duration = Duration::from_secs(10);
@@ -47,30 +47,29 @@ impl EndSignals {
     /// Fails when the operating system does.
     pub(crate) fn listen() -> io::Result<Self> {
         let signals = Signals::listen()?;
-        let is_noticed = Arc::new(AtomicBool::new(false));
+        let is_refreshing = Arc::new(AtomicBool::new(false));
         // The command's own runtime has one thread, which the command can block.
         let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
         let of_thread = {
             let _context = runtime.enter();
             Signals::listen()?
         };
-        let noticed = Arc::clone(&is_noticed);
+        let refreshing = Arc::clone(&is_refreshing);
         thread::Builder::new()
             .name("signals".to_owned())
-            .spawn(move || runtime.block_on(end_if_unnoticed(of_thread, &noticed)))?;
-        Ok(Self { signals, is_noticed })
+            .spawn(move || runtime.block_on(end_if_late(of_thread, &refreshing)))?;
+        Ok(Self { signals, is_refreshing })
     }
 
     /// Waits for the next signal, and returns the exit code of a program that it ends.
     pub(crate) async fn next(&mut self) -> ExitCode {
-        let code = self.signals.next().await;
-        self.is_noticed.store(true, Ordering::Relaxed);
-        ExitCode::from(code)
+        ExitCode::from(self.signals.next().await)
     }
 
     /// Waits for the refresh requests that were sent, at most [`REFRESH_LIMIT`], or until the next signal: a server that
     /// rotates refresh tokens has invalidated the stored one.
     pub(crate) async fn finish_refreshes(&mut self, token_manager: &TokenManager) {
+        self.is_refreshing.store(true, Ordering::Relaxed);
         let finished = async {
             if timeout(NOTICE_DELAY, token_manager.finish_refreshes()).await.is_err() {
                 tracing::info!("waiting for the new token that was requested; another signal ends this at once");
@@ -85,6 +84,7 @@ impl EndSignals {
             }
             _ = self.next() => {}
         }
+        self.is_refreshing.store(false, Ordering::Relaxed);
     }
 }
 
@@ -103,16 +103,17 @@ impl Signals {
     }
 }
 
-/// Waits for a signal, and ends the process if the command does not notice it in time.
-async fn end_if_unnoticed(mut signals: Signals, is_noticed: &AtomicBool) {
+/// Waits for a signal, and ends the process if the command does not end in time.
+async fn end_if_late(mut signals: Signals, is_refreshing: &AtomicBool) {
     let code = signals.next().await;
-    sleep(NOTICE_LIMIT).await;
-    if !is_noticed.load(Ordering::Relaxed) {
-        process::exit(code.into());
+    sleep(END_LIMIT).await;
+    if is_refreshing.load(Ordering::Relaxed) {
+        sleep(REFRESH_LIMIT).await;
     }
+    process::exit(code.into());
 }
 
-/// Runs a command until it ends or a signal arrives.
+/// Runs a command until it ends or a signal arrives, and waits for the refresh requests that it has sent.
 ///
 /// # Errors
 /// Those of the command, and when signals cannot be received.
@@ -121,11 +122,10 @@ pub(crate) async fn until_signal(
     command: impl Future<Output = anyhow::Result<ExitCode>>,
 ) -> anyhow::Result<ExitCode> {
     let mut signals = EndSignals::listen()?;
-    tokio::select! {
+    let result = tokio::select! {
         result = command => result,
-        code = signals.next() => {
-            signals.finish_refreshes(token_manager).await;
-            Ok(code)
-        }
-    }
+        code = signals.next() => Ok(code),
+    };
+    signals.finish_refreshes(token_manager).await;
+    result
 }
