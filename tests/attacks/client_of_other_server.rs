@@ -161,3 +161,23 @@ async fn a_client_of_mcp_remote_stays_at_its_server() {
     assert_eq!(refused["error"]["data"]["reason"], "client.other_server", "{refused}");
     assert!(setting.attacker.requests("/token").is_empty());
 }
+
+/// H3: a command that cannot store the authorization server of the client says so, with the option that keeps the client there.
+#[tokio::test]
+async fn a_server_that_is_not_stored_is_warned_of() {
+    let setting = Setting::start().await;
+    let (url, named, store) = (setting.peer.url("/mcp"), setting.peer.url(""), Scratch::folder("store"));
+    for (more, is_warned) in [(&[][..], true), (&["--authorization-server", &named], false)] {
+        let call = [&["call", &url, "tools/list", "--auto-consent", "--client-id", "me"][..], more].concat();
+        let without_folder = Portcullis::run_with(&call, &[("XDG_STATE_HOME", ""), ("HOME", "")]).await;
+        // The effect of a full disk.
+        let with_full_disk =
+            Portcullis::run_limited(&[&call[..], &["--store", store.as_str()]].concat(), "-f 0", "").await;
+        for called in [without_folder, with_full_disk] {
+            assert_eq!(called.code, Some(0), "{called:?}");
+            let mut warnings = called.stderr.lines().filter(|line| line.contains("WARN"));
+            let warned = warnings.any(|line| line.contains("--authorization-server"));
+            assert_eq!(warned, is_warned, "{called:?}");
+        }
+    }
+}

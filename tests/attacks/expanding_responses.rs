@@ -150,6 +150,25 @@ async fn a_result_of_call_takes_little_memory() {
     assert_small(peak - before, "call");
 }
 
+/// A message before the result, of which `call` shows the beginning, takes less than three times its size.
+#[tokio::test]
+async fn a_message_before_the_result_takes_little_memory() {
+    // More than a pipe holds, so that the program runs when its memory is measured.
+    let result = format!("[{}]", "[],".repeat(100_000) + "1");
+    let peak_with = async |data: &str| {
+        let notification = format!(r#"{{"jsonrpc":"2.0","method":"notifications/message","params":[{data}]}}"#);
+        let upstream = server(&format!("{notification}\n\ndata: {}", response(&result)), true).await;
+        let mut call = start(&upstream, "call", &["tools/list", "--modern", "--max-message", "16"]);
+        let mut output = call.stdout.take().unwrap();
+        let mut printed = vec![0; result.len() / 2];
+        timeout(TIMEOUT, output.read_exact(&mut printed)).await.unwrap().unwrap();
+        peak(&call)
+    };
+    let before = peak_with(&"[],".repeat(SIZE / 40)).await;
+    let with_large_message = peak_with(&many(r#"{"x+":"%2F\\u002f"}"#)).await;
+    assert_small(with_large_message - before, "a message before the result");
+}
+
 /// Without the option, a result of more than 8 MiB is rejected, and the error names the option.
 #[tokio::test]
 async fn a_large_result_of_call_needs_an_option() {

@@ -21,6 +21,7 @@ mod embedded_keys;
 mod era_confusion;
 mod expanding_responses;
 mod expired;
+mod exposed_secret_files;
 mod folded_members;
 mod foreign_configuration;
 mod foreign_kid;

@@ -104,6 +104,27 @@ async fn the_token_is_not_repeated() {
     }
 }
 
+/// J2: neither does the report of `doctor --login`.
+#[tokio::test]
+async fn the_report_does_not_repeat_the_token() {
+    for respond in RESPONSES {
+        for repeated in encodings(TOKEN) {
+            let sent = repeated.clone();
+            let peer = Peer::start(move |request| match request.path.as_str() {
+                "/token" => Some(request.json(json!({ "access_token": TOKEN, "token_type": "Bearer" }))),
+                "/mcp" if request.authorization.is_some() => Some(respond(request, &sent)),
+                _ => None,
+            })
+            .await;
+            let (url, store) = (peer.url("/mcp"), Scratch::path_for("store"));
+            let options = ["--login", "--auto-consent", "--no-registration", "--store", store.as_str()];
+            let finished = Portcullis::run(&[&["doctor", &url][..], &options].concat()).await;
+            assert!(finished.stdout.contains("a client opens a session"), "{finished:?}");
+            assert_silent(&finished, TOKEN, &repeated);
+        }
+    }
+}
+
 /// J2: neither standard output nor the log of `connect` repeats the value of a header.
 #[tokio::test]
 async fn the_value_of_a_header_is_not_repeated() {

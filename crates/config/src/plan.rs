@@ -54,6 +54,7 @@ pub use issuers::IssuerPlan;
 pub use rates::RatesPlan;
 pub use replicas::ReplicasPlan;
 pub use resources::ResourcePlan;
+pub use secret_files::secret_file_warning;
 pub use sessions::{KeySources, SessionPlan};
 pub use tls::{Invalidity, Loaded, TlsFiles, Validity, date};
 pub use upstream::UpstreamPlan;

@@ -55,6 +55,13 @@ impl Authorizer {
                 check(client, known.as_ref(), issuer)?;
             }
             entry.write(issuer)?;
+            if !is_chosen && entry.is_unsaved() {
+                tracing::warn!(
+                    issuer = issuer.as_str(),
+                    "the authorization server of the client cannot be stored, so that only this process knows it; name it with \
+                     --authorization-server"
+                );
+            }
         }
         *self.bound.lock().unwrap_or_else(PoisonError::into_inner) = Some(issuer.clone());
         Ok(())

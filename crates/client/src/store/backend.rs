@@ -82,7 +82,11 @@ impl Backend {
 
     /// Whether an entry is in memory although it belongs in a directory.
     pub(super) fn is_unsaved(&self, name: &Name) -> bool {
-        matches!(self, Self::Persistent(persistent) if persistent.is_unsaved(name))
+        match self {
+            Self::Memory(_) => false,
+            Self::Persistent(persistent) => persistent.is_unsaved(name),
+            Self::ClientsInDirectory { memory, .. } => Name::is_client(&name.0) && memory.read(name).is_some(),
+        }
     }
 
     /// Removes an entry whose lock the caller holds.

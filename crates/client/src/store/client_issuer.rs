@@ -83,6 +83,11 @@ impl ClientIssuerEntry<'_> {
         self.locked.backend.write(&self.locked.name, &bytes, &self.locked.lock);
         Ok(())
     }
+
+    /// Whether the authorization server is in memory although it belongs in a directory.
+    pub(crate) fn is_unsaved(&self) -> bool {
+        self.locked.backend.is_unsaved(&self.locked.name)
+    }
 }
 
 fn read(backend: &Backend, name: &Name, client_id: &str, start: &StartUrl) -> Result<Option<Issuer>, StoreError> {

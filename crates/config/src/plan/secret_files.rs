@@ -19,7 +19,13 @@ const READABLE: u32 = 0o004;
 pub(super) fn warnings(config: &Config) -> Vec<String> {
     let files = secrets(config).into_iter().filter_map(|(key, source)| Some((key, source.file()?)));
     let tls_keys = config.tls.iter().map(|tls| ("tls.key".to_owned(), &*tls.key));
-    files.chain(tls_keys).filter_map(|(key, file)| warning(&key, file, &fs::metadata(file).ok()?)).collect()
+    files.chain(tls_keys).filter_map(|(key, file)| secret_file_warning(&key, file)).collect()
+}
+
+/// Returns a warning for a file with a secret, as for those of a configuration, if others can read or replace it. `key` is the key
+/// or the option that names the file. `None` also for a file that cannot be read.
+pub fn secret_file_warning(key: &str, file: &Path) -> Option<String> {
+    warning(key, file, &fs::metadata(file).ok()?)
 }
 
 /// Returns all configured secrets with their keys.

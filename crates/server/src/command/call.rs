@@ -115,16 +115,27 @@ fn with_limit(arguments: &cli::Call, error: McpError) -> anyhow::Error {
 /// next call reuses.
 fn store(arguments: &cli::Call, start: &StartUrl) -> anyhow::Result<CredentialStore> {
     let Some(directory) = arguments.sign_in.store.directory.clone().or_else(CredentialStore::user_directory) else {
-        return Ok(CredentialStore::in_memory());
+        return Ok(sign_in::store_in_memory(&arguments.sign_in));
     };
     let store = sign_in::store(&arguments.sign_in)?;
     let is_signed_in = !store.tokens(start)?.is_empty();
     Ok(if is_signed_in { store } else { CredentialStore::clients_in_directory(directory) })
 }
 
+/// The longest message before the result that is shown whole, in bytes of JSON text.
+const MAX_SHOWN: usize = 64 * 1024;
+/// How many characters of a longer one are shown.
+const MAX_BEGINNING: usize = 1_000;
+
 /// Prints a message that the server sends before the result to standard error, so that standard output has only the
 /// result.
 fn show(message: &RawValue) {
+    let text = message.get();
+    if text.len() > MAX_SHOWN {
+        // What was sent is looked for in it, which takes many times its size.
+        let beginning = EscapedText::first(text, MAX_BEGINNING);
+        return super::tell(format_args!("{beginning}… (a message of {} bytes)", text.len()));
+    }
     match progress(message) {
         Some(line) => super::tell(line.if_supports_color(Stream::Stderr, |line| line.dimmed())),
         None => super::tell(RawJson::compact(message).if_supports_color(Stream::Stderr, |json| json.dimmed())),
@@ -145,12 +156,9 @@ struct ProgressParams {
     message: Option<Value>,
 }
 
-/// The maximum length of a progress notification that is shown as a line, in bytes of JSON text. A longer one is shown as JSON.
-const MAX_PROGRESS: usize = 64 * 1024;
-
 /// A progress notification as a line, such as `progress 3/10: reading`.
 fn progress(message: &RawValue) -> Option<String> {
-    if message.get().len() > MAX_PROGRESS || !message.get().starts_with('{') {
+    if !message.get().starts_with('{') {
         return None;
     }
     let Progress { method, params } = serde_json::from_str(message.get()).ok()?;

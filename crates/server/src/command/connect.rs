@@ -131,7 +131,7 @@ async fn token_manager(
     let store = match sign_in.store.directory.is_some() || CredentialStore::user_directory().is_some() {
         true => sign_in::store(sign_in)?,
         // Some clients start programs with an empty environment.
-        false => CredentialStore::in_memory(),
+        false => sign_in::store_in_memory(sign_in),
     };
     if let (Some(client_id), Some(issuer)) = (&sign_in.client_id, &sign_in.recorded_issuer) {
         store.bind_client(client_id, &start, issuer).await?;

@@ -25,7 +25,7 @@ use terminal::pasted;
 use terminal_user::TerminalUser;
 
 pub(crate) use browser::BrowserOpener;
-pub(crate) use settings::{redirect_address, settings, store, store_in};
+pub(crate) use settings::{redirect_address, settings, store, store_in, store_in_memory};
 pub(crate) use terminal::print_delay;
 pub(crate) use token_variable::{TOKEN_VARIABLE, token_of_the_environment};
 

@@ -9,7 +9,7 @@ use anyhow::{Context as _, bail, ensure};
 use portcullis_config::{
     Overrides, SecretSource,
     file::{ADMIN_TOKEN_VARIABLE, AdminListen},
-    plan::all_errors,
+    plan::{all_errors, secret_file_warning},
 };
 use portcullis_metadata::{Secret, is_loopback};
 use url::Url;
@@ -65,6 +65,10 @@ impl Target {
             !matches!(&source, SecretSource::Env(name) if env::var_os(name).is_none()),
             "there is no admin token: set {ADMIN_TOKEN_VARIABLE} or name a file with --token-file"
         );
+        let key = if arguments.token_file.is_some() { "--token-file" } else { "admin.token" };
+        if let Some(warning) = source.file().and_then(|file| secret_file_warning(key, file)) {
+            tracing::warn!("{warning}");
+        }
         Ok(Self { place, token: source.read()?, ca_file: arguments.ca_file.clone() })
     }
 }

@@ -14,6 +14,7 @@ use crate::{
         counted,
         sign_in::{self, LoginOptions, SignIn},
     },
+    sent_secrets::redact,
 };
 
 const TOKEN: Rule = Rule::new("login.token", "OAuth 2.1 section 4.1");
@@ -63,8 +64,9 @@ impl<'a> Chain<'a> {
     pub(super) async fn run(self, on_step: &mut OnStep<'_>) -> anyhow::Result<Vec<Step>> {
         let directory = self.arguments.sign_in.store.directory.clone().or_else(CredentialStore::user_directory);
         // The registration is kept for the next sign-in, and the token is not.
-        let store = directory.map_or_else(CredentialStore::in_memory, CredentialStore::clients_in_directory);
         let arguments = &self.arguments.sign_in;
+        let store =
+            directory.map_or_else(|| sign_in::store_in_memory(arguments), CredentialStore::clients_in_directory);
         let login = LoginOptions::default();
         let SignIn { token_manager, fetch } =
             sign_in::prepare_login(arguments, self.start.clone(), store, login).await?;
@@ -200,7 +202,11 @@ struct Steps<'a, 'b> {
 }
 
 impl Steps<'_, '_> {
-    fn add(&mut self, step: Step) {
+    fn add(&mut self, mut step: Step) {
+        // Scopes and URLs of a server can repeat what was sent to it.
+        for finding in &mut step.findings {
+            finding.text = redact(&finding.text).into_owned();
+        }
         (self.on_step)(&step);
         self.done.push(step);
     }

@@ -3,6 +3,7 @@
 use std::{fs::File, io::Read as _, path::Path};
 
 use anyhow::{Context as _, bail, ensure};
+use portcullis_config::plan::secret_file_warning;
 use serde_json::{Map, Value};
 use zeroize::Zeroizing;
 
@@ -69,6 +70,9 @@ fn replaced(text: &str, variable: &Variables<'_>) -> Zeroizing<String> {
 }
 
 fn read(option: &str, path: &Path) -> anyhow::Result<Zeroizing<String>> {
+    if let Some(warning) = secret_file_warning(option, path) {
+        tracing::warn!("{warning}");
+    }
     let failed = || format!("{option}: the file {} cannot be read", path.display());
     let file = File::open(path).with_context(failed)?;
     ensure!(file.metadata().with_context(failed)?.is_file(), "{option}: {} is not a file", path.display());

@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use portcullis_client::{
     AuthorizerSettings, ClientAuthentication, ClientInformation, CredentialStore, RedirectAddress, TokenAuthMethod,
 };
-use portcullis_config::SecretSource;
+use portcullis_config::{SecretSource, plan::secret_file_warning};
 use portcullis_metadata::{ClientIdUrl, Issuer, Scopes};
 
 use crate::cli;
@@ -28,6 +28,19 @@ pub(crate) fn store_in(directory: Option<&Path>) -> anyhow::Result<CredentialSto
     directory
         .map(CredentialStore::in_directory)
         .context("no directory for tokens: none of XDG_STATE_HOME, HOME and LOCALAPPDATA is an absolute path; name one with --store")
+}
+
+/// Returns a store for a user without a directory. It warns if nothing else keeps a preregistered client at its authorization
+/// server: the resource names one at each start.
+pub(crate) fn store_in_memory(arguments: &cli::SignIn) -> CredentialStore {
+    let is_bound = arguments.authorization_server.is_some() || arguments.recorded_issuer.is_some();
+    if arguments.client_id.is_some() && !is_bound {
+        tracing::warn!(
+            "there is no directory in which the authorization server of the client can be stored; name the server with \
+             --authorization-server, or the directory with --store"
+        );
+    }
+    CredentialStore::in_memory()
 }
 
 /// Returns the settings of the authorizer from the options of a command.
@@ -67,6 +80,9 @@ fn client_authentication(arguments: &cli::SignIn) -> anyhow::Result<ClientAuthen
     Ok(match (&arguments.client_secret, &arguments.client_secret_file) {
         (Some(secret), _) => ClientAuthentication::Secret(secret.clone()),
         (None, Some(file)) => {
+            if let Some(warning) = secret_file_warning("--client-secret-file", file) {
+                tracing::warn!("{warning}");
+            }
             ClientAuthentication::Secret(SecretSource::File(file.clone()).read().context("--client-secret-file")?)
         }
         (None, None) => ClientAuthentication::None,
