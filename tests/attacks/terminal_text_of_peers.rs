@@ -2,7 +2,9 @@
 
 use http::{Response, StatusCode, header};
 use portcullis_metadata::EscapedText;
-use portcullis_scenarios::{Finished, Peer, PeerRequest, PeerResponse, Portcullis, Scratch};
+use portcullis_scenarios::{
+    Finished, Peer, PeerRequest, PeerResponse, Portcullis, Scratch, in_terminal, portcullis_command, portcullis_program,
+};
 use serde_json::{Value, json};
 
 /// Plain text with one character of each deceptive class.
@@ -136,4 +138,26 @@ async fn the_output_of_connect_is_escaped() {
     let finished = Portcullis::run_with_input(&arguments, &input).await;
     assert!(finished.stderr.contains(r"a\u{1b}[2J"), "{finished:?}");
     assert!(!finished.stderr.replace('\n', "").contains(EscapedText::escapes), "{finished:?}");
+}
+
+/// J8: the scopes of a server do not push a question out of the terminal: with too long ones, nothing is asked and nobody signs in.
+#[tokio::test]
+async fn long_scopes_are_not_asked_about() {
+    let scopes: Vec<String> = (0..1_000).map(|number| format!("{number}{}", "x".repeat(200))).collect();
+    let peer = Peer::start(move |request| {
+        let mut metadata = request.resource_metadata(&format!("{}/mcp", request.base));
+        metadata["scopes_supported"] = json!(scopes);
+        request.is_for_resource_metadata("/mcp").then(|| request.json(metadata))
+    })
+    .await;
+    let (url, store) = (peer.url("/mcp"), Scratch::path_for("store"));
+    let run = move || {
+        let mut login = portcullis_command(portcullis_program());
+        login.args(["login", &url, "--no-browser", "--no-resource", "--store", store.as_str()]);
+        in_terminal(login, &[], Some("--accept-unbound-token")).shown
+    };
+    let shown = tokio::task::spawn_blocking(run).await.unwrap();
+    assert!(shown.contains("more characters)") && !shown.contains("[y/N]"), "{shown}");
+    assert!(shown.len() < 4000, "{} bytes", shown.len());
+    assert!(peer.requests("/register").is_empty());
 }

@@ -105,7 +105,12 @@ impl Interaction for TerminalUser {
     }
 
     fn accept_unbound_token<'a>(&'a self, sign_in: &'a UnboundSignIn) -> BoxFuture<'a, Result<bool, InteractionError>> {
-        Box::pin(async move { Ok(is_confirmed(unbound_question(sign_in)).await) })
+        Box::pin(async move {
+            match unbound_question(sign_in) {
+                Some(question) => Ok(is_confirmed(question).await),
+                None => Ok(false),
+            }
+        })
     }
 
     fn accept_new_registration<'a>(
@@ -122,19 +127,24 @@ impl Interaction for TerminalUser {
     }
 }
 
-/// The question before a sign-in without `resource`.
-fn unbound_question(sign_in: &UnboundSignIn) -> String {
-    let scopes = match sign_in.scopes.is_empty() {
-        true => "none; the authorization server decides".to_owned(),
-        false => sign_in.scopes.to_string(),
+/// The maximum length of the scopes in a question, in bytes.
+const MAX_QUESTION_SCOPES: usize = 4096;
+
+/// The question before a sign-in without `resource`. `None` if the scopes are too long: they would push the rest of the question
+/// out of the terminal, and shortened ones are none to consent to.
+fn unbound_question(sign_in: &UnboundSignIn) -> Option<String> {
+    let scopes = match sign_in.scopes.as_str() {
+        "" => "none; the authorization server decides",
+        scopes if scopes.len() > MAX_QUESTION_SCOPES => return None,
+        scopes => scopes,
     };
-    format!(
+    Some(format!(
         "{start}\nrequires a token of\n{issuer}\nwith the scopes\n{scopes}\n\
          The request does not name the first address, so only the scopes limit where the token is valid, and the\n\
          server at the first address receives it. Sign in only if these are scopes of that server. Sign in? [y/N]",
         start = sign_in.start,
         issuer = sign_in.issuer,
-    )
+    ))
 }
 
 /// Asks a question. Without a terminal, the answer is no.
