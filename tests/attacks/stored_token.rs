@@ -2,7 +2,7 @@
 
 use std::{
     fs::{self, Permissions},
-    os::unix::fs::PermissionsExt as _,
+    os::unix::fs::{PermissionsExt as _, chown},
     path::Path,
     sync::{
         Arc,
@@ -10,6 +10,7 @@ use std::{
     },
 };
 
+use http::{Method, Response};
 use portcullis_scenarios::{Finished, Peer, Portcullis, Scratch, in_terminal, portcullis_command, portcullis_program};
 use serde_json::{Value, json};
 
@@ -187,6 +188,7 @@ async fn the_query_of_a_resource_is_not_printed() {
 /// which it is used.
 #[tokio::test]
 async fn a_store_of_others_is_refused() {
+    const OTHER: u32 = 65_534;
     let peer = Peer::start(|_| None).await;
     let store = Scratch::path_for("store");
     let url = peer.url("/mcp");
@@ -218,6 +220,15 @@ async fn a_store_of_others_is_refused() {
         assert_eq!(fs::metadata(store.path()).unwrap().permissions().mode() & 0o777, mode);
     }
     set_mode(store.path(), 0o700);
+    // Only root can give a folder away.
+    if chown(store.path(), Some(OTHER), None).is_ok() {
+        for command in commands {
+            let refused = Portcullis::run(&[command, &options].concat()).await;
+            assert_eq!(refused.code, Some(1), "{command:?} {refused:?}");
+            assert!(refused.stderr.contains(&format!("belongs to user {OTHER}")), "{command:?} {refused:?}");
+        }
+        chown(store.path(), Some(0), None).unwrap();
+    }
     let token = Portcullis::run(&[&["token", &url][..], &options].concat()).await;
     assert_eq!(token.stdout.trim(), "the-token", "{token:?}");
 
@@ -238,5 +249,35 @@ async fn invalid_parameters_are_not_printed() {
         assert_eq!(called.code, Some(1), "{called:?}");
         assert!(called.stderr.contains("PARAMS is not"), "{called:?}");
         assert!(!called.stderr.contains("hush"), "{called:?}");
+    }
+}
+
+/// I9: the token is not sent to a message URL that servers or their proxies resolve to another folder, however it is encoded.
+#[tokio::test]
+async fn a_message_url_of_another_folder_is_refused() {
+    for (path, is_accepted) in [
+        ("/evil/messages", true),
+        ("/evil/%252e%252e/b/messages", false),
+        ("/evil/..%252fb/messages", false),
+        ("/evil/%25252e%25252e/b/messages", false),
+        ("/evil/%2e%2e/b/messages", false),
+        ("/b/messages", false),
+    ] {
+        let peer = Peer::start(move |request| {
+            let response = Response::builder().header("content-type", "text/event-stream");
+            let is_stream = request.method == Method::GET;
+            is_stream.then(|| response.body(format!("event: endpoint\ndata: {path}\n\n")).unwrap())
+        })
+        .await;
+        let url = peer.url("/evil/sse");
+        let input = format!("{}\n", json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {} }));
+        let bridge = ["connect", &url, "--transport", "sse", "--header", "Authorization: Bearer hush"];
+        let bridged = Portcullis::run_with_input(&bridge, &input).await;
+        assert_eq!(!peer.requests(path).is_empty(), is_accepted, "{path} {bridged:?}");
+        if !is_accepted {
+            let response: Value = serde_json::from_str(&bridged.stdout).unwrap();
+            assert_eq!(response["error"]["data"]["reason"], "mcp.no_sse_endpoint", "{path} {bridged:?}");
+            assert!(peer.requests("/b/messages").is_empty(), "{path}");
+        }
     }
 }

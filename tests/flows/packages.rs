@@ -4,7 +4,10 @@ mod container;
 mod debian;
 mod npm;
 
-use std::{fs, path::PathBuf};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use portcullis_scenarios::{Portcullis, Scratch};
 use serde_json::Value;
@@ -34,4 +37,35 @@ fn configuration_of_chart() -> String {
     lines
         .take_while(|line| line.is_empty() || line.starts_with("  "))
         .fold(String::new(), |text, line| text + line + "\n")
+}
+
+/// J9: every command in the documentation and in `deploy` that runs or installs another party's package names its version.
+#[test]
+fn installed_packages_have_a_version() {
+    let root = workspace::root();
+    let mut files = vec![root.join("README.md"), root.join("CHANGELOG.md")];
+    for folder in ["docs", "deploy"] {
+        files.extend(files_below(&root.join(folder)));
+    }
+    let mut found = 0;
+    for file in files {
+        let Ok(text) = fs::read_to_string(&file) else { continue };
+        for line in text.lines() {
+            // `npx mcp-remote` is what others have in their configurations.
+            let run = line.split("npx ").skip(1).filter_map(|rest| rest.split([' ', '`']).next());
+            let run = run.filter(|package| !package.is_empty() && *package != "mcp-remote");
+            let installed = line.split(" install ").skip(1).filter(|_| line.contains("pip install "));
+            for command in run.chain(installed) {
+                found += 1;
+                let is_pinned = command.contains('@') || command.contains("==") || command.contains("--require-hashes");
+                assert!(is_pinned, "{}: {line}", file.display());
+            }
+        }
+    }
+    assert!(found > 5, "{found}");
+}
+
+fn files_below(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries.flat_map(|path| if path.is_dir() { files_below(&path) } else { vec![path] }).collect()
 }
