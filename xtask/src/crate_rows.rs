@@ -9,7 +9,8 @@ pub const ROWS: &[&[&str]] = &[
     &["portcullis-endpoint", "portcullis-telemetry"],
     &["portcullis-gateway", "portcullis-doctor", "portcullis-audit"],
     &["portcullis-config"],
-    &["portcullis-serve"],
+    &["portcullis-serve", "portcullis-terminal"],
+    &["portcullis-client-commands", "portcullis-operator-commands"],
     &["portcullis"],
 ];
 

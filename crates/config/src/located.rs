@@ -35,7 +35,7 @@ pub struct Located {
 }
 
 /// All errors of a configuration, in the order of their lines.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct ConfigErrors(pub Vec<Located>);
 
 impl Places {

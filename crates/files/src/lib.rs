@@ -1,5 +1,9 @@
 #![doc = include_str!("../README.md")]
 
+#[cfg(unix)]
+mod config_file;
+#[cfg(unix)]
+mod config_file_error;
 mod replace_error;
 mod user_directory;
 
@@ -9,6 +13,10 @@ use std::{
     path::Path,
 };
 
+#[cfg(unix)]
+pub use config_file::{ConfigFile, create_private, create_public};
+#[cfg(unix)]
+pub use config_file_error::ConfigFileError;
 pub use replace_error::ReplaceError;
 pub use user_directory::user_state_directory;
 

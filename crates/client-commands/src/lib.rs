@@ -1,0 +1,21 @@
+#![doc = include_str!("../README.md")]
+
+mod call;
+mod cli;
+mod client_document;
+mod connect;
+mod doctor;
+mod end_signals;
+mod error;
+mod import_mcp_remote;
+mod login;
+mod mcp_remote;
+mod run;
+mod runtime;
+mod sign_in;
+mod stored;
+
+pub use cli::ClientCommand;
+
+use error::command_error;
+use runtime::control_runtime;

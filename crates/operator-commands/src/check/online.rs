@@ -1,0 +1,135 @@
+//! `portcullis check --online`: queries the services that a configuration names.
+
+mod authorization_server;
+mod certificate;
+mod clock;
+mod failure;
+mod introspection;
+mod keys;
+mod listener;
+mod mcp;
+mod providers;
+mod upstream;
+mod upstream_connection;
+mod upstream_issuers;
+
+use std::{io, sync::Arc, time::Duration};
+
+use portcullis_config::plan::{IssuerPlan, Plan, UpstreamPlan};
+use portcullis_discovery::HttpFetch;
+use portcullis_doctor::{Finding, Report, Rule, Step};
+use portcullis_metadata::{EscapedText, SystemClock};
+use portcullis_terminal::{print_step, tell};
+
+/// The time limit of each request.
+pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(8);
+
+/// The fix for a response of a firewall.
+const FIREWALL_FIX: &str =
+    "let the firewall pass requests of this server and of MCP clients: they cannot answer its challenges";
+
+const SETTINGS: Rule = Rule::new("issuer.settings", "docs/use/configuration.md");
+
+pub(crate) use keys::algorithms_to_configure;
+pub(crate) use upstream::suggests_sessions_off;
+pub(crate) use upstream_issuers::upstream_issuers;
+
+/// A part of a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    Listener,
+    Issuers,
+    Upstreams,
+}
+
+impl Part {
+    pub(crate) const ALL: [Self; 3] = [Self::Listener, Self::Issuers, Self::Upstreams];
+}
+
+/// Queries the services of these parts of a plan, one after the other. Prints the progress to standard error and, if
+/// `prints_steps`, each step to standard output when it is complete.
+///
+/// # Errors
+/// Fails when standard output is closed.
+pub(crate) async fn examine_and_print(
+    parts: &[Part],
+    plan: &Plan,
+    base_url: &str,
+    prints_steps: bool,
+) -> io::Result<Report> {
+    let mut printed = Ok(());
+    let mut on_start = |name: &str| tell(format_args!("checking {name}"));
+    let mut on_step = |step: &Step| {
+        if prints_steps && printed.is_ok() {
+            printed = print_step(step);
+        }
+    };
+    let report = examine(parts, plan, base_url, &mut on_start, &mut on_step).await;
+    printed.map(|()| report)
+}
+
+/// Each step is passed to `on_step` when it is complete; `on_start` gets the name of what is queried next.
+async fn examine(
+    parts: &[Part],
+    plan: &Plan,
+    base_url: &str,
+    on_start: &mut dyn FnMut(&str),
+    on_step: &mut dyn FnMut(&Step),
+) -> Report {
+    let mut steps = Steps { done: Vec::new(), on_step };
+    if parts.contains(&Part::Listener) {
+        on_start(&format!("the listener on {}", plan.listen));
+        steps.add(listener::check(plan, base_url).await);
+        certificate::check(plan).into_iter().for_each(|step| steps.add(step));
+    }
+    for (position, issuer) in plan.issuers.iter().enumerate().filter(|_| parts.contains(&Part::Issuers)) {
+        on_start(&format!("issuer {}", EscapedText(issuer.settings.issuer.as_str())));
+        examine_issuer(plan, position, issuer, &mut steps).await;
+    }
+    for (position, resource) in plan.resources.iter().enumerate().filter(|_| parts.contains(&Part::Upstreams)) {
+        let UpstreamPlan::Http(settings) = &resource.upstream else { continue };
+        on_start(&format!("the upstream of {}", resource.endpoint));
+        upstream::examine(&format!("resource[{position}]"), resource, settings, &mut steps).await;
+    }
+    Report::new(base_url, steps.done)
+}
+
+async fn examine_issuer(plan: &Plan, position: usize, issuer: &IssuerPlan, steps: &mut Steps<'_>) {
+    let key = format!("issuer[{position}]");
+    let fetch = match HttpFetch::new(issuer.fetch.clone()) {
+        Ok(fetch) => Arc::new(fetch),
+        Err(error) => {
+            let mut step = Step::new(format!("the settings of {key}"));
+            step.findings.push(Finding::problem(SETTINGS, error.to_string(), "correct ca_file or proxy"));
+            return steps.add(step);
+        }
+    };
+    let context = IssuerContext { key, plan, position, issuer, fetch: &fetch, clock: SystemClock::new() };
+    let metadata = authorization_server::examine(&context, steps).await;
+    keys::examine(&context, metadata.as_ref(), steps).await;
+    introspection::examine(&context, metadata.as_ref(), steps).await;
+}
+
+/// An issuer and what is needed to query it.
+struct IssuerContext<'a> {
+    /// The key of its table, such as `issuer[0]`.
+    key: String,
+    plan: &'a Plan,
+    position: usize,
+    issuer: &'a IssuerPlan,
+    fetch: &'a HttpFetch,
+    clock: SystemClock,
+}
+
+/// The steps so far.
+struct Steps<'a> {
+    done: Vec<Step>,
+    on_step: &'a mut dyn FnMut(&Step),
+}
+
+impl Steps<'_> {
+    fn add(&mut self, step: Step) {
+        (self.on_step)(&step);
+        self.done.push(step);
+    }
+}

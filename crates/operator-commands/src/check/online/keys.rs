@@ -1,0 +1,168 @@
+//! The keys of an issuer, and whether the configured algorithms fit them.
+
+use http::StatusCode;
+use portcullis_discovery::{FetchRequest, UrlPolicy};
+use portcullis_doctor::{Finding, Rule, Step, blocking_firewall, describe_response};
+use portcullis_jose::{Algorithm, AlgorithmSet, KeySet};
+use portcullis_metadata::{AuthorizationServerMetadata, JwkSet};
+use portcullis_verifier::KeySource;
+
+use super::{FIREWALL_FIX, IssuerContext, Steps, failure};
+
+const FOUND: Rule = Rule::new("keys.found", "RFC 8414 section 2");
+const DOCUMENT: Rule = Rule::new("keys.document", "RFC 7517 section 5");
+const USABLE: Rule = Rule::new("keys.usable", "RFC 7517 section 4, RFC 8725 section 3.1");
+
+/// Fetches the keys and compares them with the algorithms.
+pub(super) async fn examine(
+    context: &IssuerContext<'_>,
+    metadata: Option<&AuthorizationServerMetadata>,
+    steps: &mut Steps<'_>,
+) {
+    let settings = &context.issuer.settings;
+    if !settings.validation.verifies_signature() {
+        return;
+    }
+    let configured = match &settings.keys {
+        KeySource::Fixed(keys) => {
+            let mut step = Step::new(format!("the keys of {} (jwks_file)", context.key));
+            step.findings.push(check(context, keys));
+            return steps.add(step);
+        }
+        KeySource::Uri(uri) => Some(uri),
+        _ => None,
+    };
+    // Without metadata, the cause is known already.
+    if configured.is_none() && metadata.is_none() {
+        return;
+    }
+    let mut step = Step::new(format!("the keys of {}", context.key));
+    let Some(url) = configured.or(metadata.and_then(|metadata| metadata.jwks_uri.as_ref())).cloned() else {
+        let fix =
+            format!("publish jwks_uri, set jwks_uri of {0}, or set validate = \"introspection\" in {0}", context.key);
+        step.findings.push(Finding::problem(FOUND, "the metadata has no jwks_uri", fix));
+        return steps.add(step);
+    };
+    // As the server does.
+    let policy = match configured {
+        Some(_) => UrlPolicy::Operator,
+        None => UrlPolicy::Operator.of_named(settings.issuer.url(), &url).await,
+    };
+    let request = FetchRequest::get(url, policy);
+    if let Some(response) = failure::send(context.fetch, request, &context.key, &mut step).await {
+        step.findings.push(if response.status != StatusCode::OK {
+            let is_blocked = blocking_firewall(&response).is_some();
+            let (place, fix) = match configured {
+                _ if is_blocked => ("jwks_uri", FIREWALL_FIX.to_owned()),
+                Some(_) => ("jwks_uri", format!("correct or remove jwks_uri of {}", context.key)),
+                None => {
+                    ("the issuer's jwks_uri", format!("correct it at the issuer, or set jwks_uri of {}", context.key))
+                }
+            };
+            Finding::problem(FOUND, format!("{place} answers {}", describe_response(&response)), fix)
+        } else {
+            match JwkSet::parse(&response.body) {
+                Ok(keys) => check(context, &keys),
+                Err(error) => {
+                    let fix = format!(
+                        "let jwks_uri name a JSON object with the array `keys`, or set jwks_uri of {}",
+                        context.key
+                    );
+                    Finding::problem(DOCUMENT, format!("{} ({error})", describe_response(&response)), fix)
+                }
+            }
+        });
+    }
+    steps.add(step);
+}
+
+fn check(context: &IssuerContext<'_>, keys: &JwkSet) -> Finding {
+    let allowed = context.issuer.settings.algorithms;
+    let names =
+        |algorithms: &[Algorithm]| algorithms.iter().map(|algorithm| algorithm.as_str()).collect::<Vec<_>>().join(", ");
+    if is_usable(keys, allowed) {
+        let fitting: Vec<Algorithm> =
+            allowed.iter().filter(|algorithm| is_usable(keys, [*algorithm].into_iter().collect())).collect();
+        return Finding::met(USABLE, format!("there are keys for {}", names(&fitting)));
+    }
+    let key = &context.key;
+    let others = usable_algorithms(keys);
+    if others.is_empty() {
+        let text = if keys.keys.is_empty() && keys.rejected.is_empty() {
+            "the issuer publishes no keys: it may sign with a shared secret (HS256), or issue opaque tokens"
+        } else {
+            "no published key can verify a signature"
+        };
+        let fix = format!("let the issuer sign with RS256 or ES256, or set validate = \"introspection\" in {key}");
+        return Finding::problem(USABLE, text, fix);
+    }
+    let likely = likely_algorithm(keys, &others);
+    let suggestion = likely.map_or_else(String::new, |algorithm| format!("\"{}\"", algorithm.as_str()));
+    let configured: Vec<Algorithm> = allowed.iter().collect();
+    Finding::problem(
+        USABLE,
+        format!("no key is for {}: the keys are for {}", names(&configured), names(&others)),
+        format!("write algorithms = [{suggestion}] in {key}"),
+    )
+}
+
+/// The algorithms to configure for these keys: those that the keys name, or else the likely one. Empty if the default,
+/// RS256, fits, and if no key is usable.
+pub(crate) fn algorithms_to_configure(keys: &JwkSet) -> Vec<Algorithm> {
+    let usable = usable_algorithms(keys);
+    let names = |algorithm: &Algorithm| keys.keys.iter().any(|key| key.alg.as_deref() == Some(algorithm.as_str()));
+    let named: Vec<Algorithm> = usable.iter().copied().filter(names).collect();
+    match named.as_slice() {
+        [Algorithm::Rs256] => Vec::new(),
+        [] if usable.contains(&Algorithm::Rs256) => Vec::new(),
+        [] => usable.first().copied().into_iter().collect(),
+        _ => named,
+    }
+}
+
+/// The one of these algorithms with which the issuer probably signs.
+fn likely_algorithm(keys: &JwkSet, usable: &[Algorithm]) -> Option<Algorithm> {
+    // Of the algorithms for one type of key, providers use the first.
+    let listed: Vec<&str> = keys.keys.iter().filter_map(|key| key.alg.as_deref()).collect();
+    usable.iter().find(|algorithm| listed.contains(&algorithm.as_str())).or(usable.first()).copied()
+}
+
+fn usable_algorithms(keys: &JwkSet) -> Vec<Algorithm> {
+    Algorithm::ALL.into_iter().filter(|algorithm| is_usable(keys, [*algorithm].into_iter().collect())).collect()
+}
+
+fn is_usable(keys: &JwkSet, algorithms: AlgorithmSet) -> bool {
+    KeySet::from_jwks(keys, algorithms).is_ok_and(|(keys, _)| !keys.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use portcullis_jose::SigningKey;
+    use portcullis_testkit::TestIssuer;
+    use serde_json::Value;
+
+    use super::*;
+
+    /// The algorithms to configure for keys of these algorithms.
+    fn configured(algorithms: &[Algorithm], are_named: bool) -> Vec<Algorithm> {
+        let keys: Vec<SigningKey> =
+            algorithms.iter().map(|algorithm| SigningKey::generate(*algorithm, algorithm.as_str()).unwrap()).collect();
+        let mut set: Value = serde_json::from_str(&TestIssuer::jwks_of(&keys.iter().collect::<Vec<_>>())).unwrap();
+        for key in set["keys"].as_array_mut().unwrap().iter_mut().filter(|_| !are_named) {
+            key.as_object_mut().unwrap().remove("alg");
+        }
+        algorithms_to_configure(&JwkSet::parse(set.to_string().as_bytes()).unwrap())
+    }
+
+    #[test]
+    fn the_keys_name_the_algorithms() {
+        use Algorithm::{Es256, Ps256, Rs256};
+        assert_eq!(configured(&[Rs256], true), []);
+        assert_eq!(configured(&[Rs256], false), []);
+        assert_eq!(configured(&[Es256], true), [Es256]);
+        assert_eq!(configured(&[Es256], false), [Es256]);
+        assert_eq!(configured(&[Ps256], true), [Ps256]);
+        assert_eq!(configured(&[Rs256, Es256], true), [Rs256, Es256]);
+        assert_eq!(configured(&[], true), []);
+    }
+}

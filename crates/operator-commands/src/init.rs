@@ -1,0 +1,62 @@
+//! `portcullis init`: asks for the values of a configuration, tests them, and writes it with comments.
+
+mod answers;
+mod issuer;
+mod provider;
+mod questions;
+mod setup;
+mod target;
+mod template;
+mod values;
+
+use anyhow::bail;
+use portcullis_metadata::EscapedText;
+use portcullis_terminal::{print, print_warning};
+
+use self::{questions::Questions, setup::Setup, target::Target};
+use crate::cli;
+
+/// Asks, tests and writes.
+///
+/// # Errors
+/// Fails when an answer is invalid or missing, the tests find problems that the user does not accept, or the file cannot be
+/// written. Nothing is written then, unless only the directory cannot be synchronized or the next steps cannot be printed.
+pub(crate) fn run(arguments: &cli::Init) -> anyhow::Result<()> {
+    let mut questions = Questions::in_terminal();
+    if questions.is_none() {
+        require_options(arguments)?;
+    }
+    let target = Target::open(&arguments.config, arguments.force, questions.as_mut())?;
+    let mut setup = Setup::new(arguments, questions)?;
+    setup.ask_all()?;
+    let (values, plan) = setup.finish()?;
+    target.write(&template::text(&values))?;
+
+    for warning in &plan.warnings {
+        print_warning(&warning.text)?;
+    }
+    let provider = values.issuer.as_ref().and_then(provider::of);
+    if let Some(provider) = provider {
+        print(format_args!("See {} for the settings of your provider, in comments of the file.", provider.guide()))?;
+    }
+    print("Next:")?;
+    let config = target.option();
+    print(format_args!("  portcullis check --online{config}"))?;
+    print(format_args!("  portcullis serve{config}"))?;
+    print(format_args!("  portcullis doctor {}", EscapedText(&values.resource())))?;
+    Ok(())
+}
+
+/// Without a terminal, nothing can be asked.
+fn require_options(arguments: &cli::Init) -> anyhow::Result<()> {
+    let required = [
+        ("--base-url", arguments.base_url.is_some()),
+        ("--upstream", arguments.upstream.is_some()),
+        ("--issuer", arguments.issuer.is_some()),
+    ];
+    let missing: Vec<&str> = required.iter().filter(|(_, is_given)| !is_given).map(|(option, _)| *option).collect();
+    if !missing.is_empty() {
+        bail!("there is no terminal to ask in; give {} too (see --help)", missing.join(", "));
+    }
+    Ok(())
+}

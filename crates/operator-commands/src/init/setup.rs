@@ -1,0 +1,290 @@
+//! [`Setup`]: takes each answer from its option or from the user, and tests it.
+
+use anyhow::{anyhow, bail};
+use portcullis_config::plan::Plan;
+use portcullis_doctor::{Report, Verdict};
+use portcullis_metadata::{EscapedText, Issuer};
+use portcullis_terminal::{counted, tell};
+use tokio::runtime::Runtime;
+
+use super::{
+    answers::Answers,
+    issuer::{self, Found},
+    questions::Questions,
+    values::Values,
+};
+use crate::{check::online, cli};
+
+/// The most answers to one question.
+const MAX_ATTEMPTS: usize = 20;
+/// The ports that are tried behind a proxy if the first ones are in use.
+const MAX_PORTS: usize = 10;
+
+/// The answers so far, and what is needed to get and test them.
+pub(super) struct Setup<'a> {
+    arguments: &'a cli::Init,
+    /// `None` without a terminal.
+    questions: Option<Questions>,
+    runtime: Runtime,
+    answers: Answers,
+    /// The number of problems that the user has not confirmed.
+    problems: usize,
+}
+
+/// Why an answer is invalid.
+struct Invalid {
+    reason: String,
+    /// The answer to propose instead.
+    proposal: Option<String>,
+}
+
+impl From<String> for Invalid {
+    fn from(reason: String) -> Self {
+        Self { reason, proposal: None }
+    }
+}
+
+/// A question, and the option with its answer.
+struct Question<'a> {
+    text: &'static str,
+    option: &'static str,
+    given: Option<&'a str>,
+    default: Option<String>,
+    /// Whether the default is the answer if there is neither the option nor a terminal.
+    is_optional: bool,
+}
+
+impl<'a> Setup<'a> {
+    pub(super) fn new(arguments: &'a cli::Init, questions: Option<Questions>) -> anyhow::Result<Self> {
+        let runtime = crate::control_runtime()?;
+        Ok(Self { arguments, questions, runtime, answers: Answers::default(), problems: 0 })
+    }
+
+    /// Gets and tests all answers.
+    ///
+    /// # Errors
+    /// Fails if an option is invalid, or is missing without a terminal; if no answer is accepted after [`MAX_ATTEMPTS`]; and if the
+    /// input ends or the output is closed.
+    pub(super) fn ask_all(&mut self) -> anyhow::Result<()> {
+        self.answers
+            .set_trusted_proxies(&self.arguments.trusted_proxies)
+            .map_err(|reason| anyhow!("--trusted-proxy: {reason}"))?;
+        self.ask_base_url()?;
+        self.ask_upstream()?;
+        self.ask_endpoint()?;
+        self.ask_scopes()?;
+        self.ask_issuer()
+    }
+
+    fn ask_base_url(&mut self) -> anyhow::Result<()> {
+        let question = Question {
+            text: "Base URL, which clients use",
+            option: "--base-url",
+            given: self.arguments.base_url.as_deref(),
+            default: Some(Values::BASE_URL.to_owned()),
+            is_optional: false,
+        };
+        self.answer(question, Self::set_base_url, |setup| setup.test(online::Part::Listener))
+    }
+
+    fn ask_upstream(&mut self) -> anyhow::Result<()> {
+        let question = Question {
+            text: "MCP server to protect (upstream)",
+            option: "--upstream",
+            given: self.arguments.upstream.as_deref(),
+            default: Some(Values::UPSTREAM.to_owned()),
+            is_optional: false,
+        };
+        self.answer(question, Self::set_upstream, Self::test_upstream)
+    }
+
+    fn ask_endpoint(&mut self) -> anyhow::Result<()> {
+        let question = Question {
+            text: "Endpoint, the path that clients use",
+            option: "--endpoint",
+            given: self.arguments.endpoint.as_deref(),
+            default: Some(self.answers.default_endpoint()),
+            is_optional: true,
+        };
+        self.answer(question, |setup, text| Ok(setup.answers.set_endpoint(text)?), |_| Ok(0))
+    }
+
+    fn ask_scopes(&mut self) -> anyhow::Result<()> {
+        let given = self.arguments.scopes.join(" ");
+        let question = Question {
+            text: "Scopes that every token must have, separated by spaces",
+            option: "--scope",
+            given: (!self.arguments.scopes.is_empty()).then_some(&*given),
+            default: Some(Values::SCOPE.to_owned()),
+            is_optional: true,
+        };
+        self.answer(question, |setup, text| Ok(setup.answers.set_scopes([text])?), |_| Ok(0))
+    }
+
+    fn ask_issuer(&mut self) -> anyhow::Result<()> {
+        let question = Question {
+            text: "Authorization server: its issuer, or the URL of its metadata",
+            option: "--issuer",
+            given: self.arguments.issuer.as_deref(),
+            default: self.proposed_issuer()?,
+            is_optional: false,
+        };
+        self.answer(question, Self::set_issuer, |setup| setup.test(online::Part::Issuers))
+    }
+
+    /// Returns the values of the file and their plan, if the file can be written.
+    ///
+    /// # Errors
+    /// Fails with problems, unless the user confirms or has given `--force`.
+    pub(super) fn finish(mut self) -> anyhow::Result<(Values, Plan)> {
+        let plan = self.plan()?;
+        if self.problems > 0 && !self.arguments.force {
+            let problems = counted(self.problems, "problem");
+            let Some(questions) = &mut self.questions else {
+                bail!("nothing is written because of {problems}; correct that, or give --force to write it anyway")
+            };
+            if !questions.confirm(&format!("{problems} above. Write the file anyway?"))? {
+                bail!("nothing is written because of {problems}")
+            }
+        }
+        Ok((self.answers.into_values(), plan))
+    }
+
+    /// Takes the answer of the option, or asks until there is a valid one. Then tests it; the user can give another answer.
+    fn answer(
+        &mut self,
+        question: Question<'_>,
+        set: impl Fn(&mut Self, &str) -> Result<(), Invalid>,
+        test: impl Fn(&mut Self) -> anyhow::Result<usize>,
+    ) -> anyhow::Result<()> {
+        let Question { text, option, given, mut default, is_optional } = question;
+        let uses_default = is_optional && self.questions.is_none();
+        if let Some(given) = given.or(default.as_deref().filter(|_| uses_default)) {
+            set(self, given).map_err(|invalid| anyhow!("{option}: {}", invalid.reason))?;
+            self.problems += test(self)?;
+            return Ok(());
+        }
+        for _ in 0..MAX_ATTEMPTS {
+            let Some(questions) = &mut self.questions else { bail!("give {option}") };
+            let answer = questions.ask(text, default.as_deref())?;
+            if let Err(Invalid { reason, proposal }) = set(self, &answer) {
+                self.tell_user(&reason)?;
+                default = proposal.or(default);
+                continue;
+            }
+            if test(self)? == 0 || self.is_confirmed("Keep this answer?")? {
+                return Ok(());
+            }
+        }
+        bail!("no answer was accepted after {MAX_ATTEMPTS} attempts; nothing is written")
+    }
+
+    fn set_base_url(&mut self, text: &str) -> Result<(), Invalid> {
+        self.answers.set_base_url(text)?;
+        if let Some(listen) = self.arguments.listen {
+            self.answers.set_listen(listen);
+            return Ok(());
+        }
+        self.find_free_port();
+        Ok(())
+    }
+
+    fn set_upstream(&mut self, text: &str) -> Result<(), Invalid> {
+        let listen = self.answers.values().listen;
+        self.answers.set_upstream(text)?;
+        if self.answers.values().listen != listen {
+            self.find_free_port();
+        }
+        Ok(())
+    }
+
+    /// Behind a proxy, which can be given any port, replaces a port in use by the next free one.
+    fn find_free_port(&mut self) {
+        if !self.answers.values().is_https() || self.arguments.offline {
+            return;
+        }
+        let listen = self.answers.values().listen;
+        let mut ports = (listen.port()..=u16::MAX).take(MAX_PORTS);
+        let is_free = |port: &u16| std::net::TcpListener::bind((listen.ip(), *port)).is_ok();
+        self.answers.set_port(ports.find(is_free).unwrap_or(listen.port()));
+    }
+
+    /// Sets the issuer. One without metadata is set as written, and its test reports the problem.
+    fn set_issuer(&mut self, text: &str) -> Result<(), Invalid> {
+        if self.arguments.offline {
+            return Ok(self.answers.set_issuer(issuer::as_written(text)?, Vec::new())?);
+        }
+        tell("looking for the metadata of the issuer");
+        match self.runtime.block_on(issuer::find(text)) {
+            Ok(Found::Issuer { issuer, algorithms }) => {
+                tell(format_args!("the issuer is {}", EscapedText(issuer.as_str())));
+                Ok(self.answers.set_issuer(issuer, algorithms)?)
+            }
+            Ok(Found::Other { issuer, reason }) => {
+                // First validates the issuer: for the template of a provider, that error is more precise.
+                self.answers.set_issuer(issuer.clone(), Vec::new())?;
+                let reason = format!("{reason}; give that issuer if tokens have this `iss`");
+                Err(Invalid { reason, proposal: Some(issuer.as_str().to_owned()) })
+            }
+            Err(reason) => match issuer::as_written(text) {
+                Ok(issuer) => Ok(self.answers.set_issuer(issuer, Vec::new())?),
+                Err(_) => Err(reason.into()),
+            },
+        }
+    }
+
+    /// The issuer that the upstream itself names, if it requires tokens.
+    fn proposed_issuer(&mut self) -> anyhow::Result<Option<String>> {
+        if self.arguments.offline || self.arguments.issuer.is_some() {
+            return Ok(None);
+        }
+        let plan = self.plan()?;
+        let issuers = self.runtime.block_on(online::upstream_issuers(&plan));
+        if !issuers.is_empty() {
+            let names = issuers.iter().map(Issuer::as_str).collect::<Vec<_>>().join(", ");
+            self.tell_user(&format!("the MCP server names as its authorization server: {names}"))?;
+        }
+        Ok(issuers.first().map(|issuer| issuer.as_str().to_owned()))
+    }
+
+    fn test_upstream(&mut self) -> anyhow::Result<usize> {
+        self.answers.set_sessions_off(false);
+        let Some(report) = self.examine(online::Part::Upstreams)? else { return Ok(0) };
+        self.answers.set_sessions_off(online::suggests_sessions_off(&report));
+        Ok(report.count(Verdict::Problem))
+    }
+
+    /// Tests a part. Returns the number of problems.
+    fn test(&mut self, part: online::Part) -> anyhow::Result<usize> {
+        Ok(self.examine(part)?.map_or(0, |report| report.count(Verdict::Problem)))
+    }
+
+    /// Tests a part and prints the findings. `None` without requests.
+    fn examine(&mut self, part: online::Part) -> anyhow::Result<Option<Report>> {
+        if self.arguments.offline {
+            return Ok(None);
+        }
+        let plan = self.plan()?;
+        let parts = [part];
+        let examined = online::examine_and_print(&parts, &plan, &self.answers.values().base_url, true);
+        Ok(Some(self.runtime.block_on(examined)?))
+    }
+
+    fn plan(&self) -> anyhow::Result<Plan> {
+        self.answers.plan().map_err(|error| anyhow!(error))
+    }
+
+    fn tell_user(&mut self, text: &str) -> anyhow::Result<()> {
+        match &mut self.questions {
+            Some(questions) => Ok(questions.tell(text)?),
+            None => Ok(()),
+        }
+    }
+
+    fn is_confirmed(&mut self, question: &str) -> anyhow::Result<bool> {
+        self.questions.as_mut().map_or(Ok(false), |questions| questions.confirm(question))
+    }
+}
+
+#[cfg(test)]
+mod tests;

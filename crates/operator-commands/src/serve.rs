@@ -1,0 +1,52 @@
+//! `portcullis serve`.
+
+use portcullis_config::{ConfigErrors, Overrides, plan::Plan};
+use portcullis_serve::{
+    AdminListener, ConfigSource, Kept, Listeners, PassedListener, Program, ServeError, Server, Signals, bind,
+};
+use portcullis_telemetry::{AccessLog, LogFormat};
+
+use crate::cli;
+
+pub(crate) fn run(arguments: &cli::Serve, program: Program, format: LogFormat) -> anyhow::Result<()> {
+    // Before any thread exists that could read the environment.
+    let passed = PassedListener::from_environment()?;
+    let runtime = crate::control_runtime()?;
+    // Before anything that takes time or has to be ended: these signals can arrive as soon as the process runs.
+    let signals = {
+        let _entered = runtime.enter();
+        Signals::handle()?
+    };
+    let mut loaded = portcullis_config::load(&arguments.config, Overrides { listen: arguments.listen })
+        .map_err(portcullis_config::plan::all_errors)?;
+    match &passed {
+        Some(passed) if loaded.sets("listen") => passed.check_address(loaded.config.listen)?,
+        Some(passed) => loaded.config.listen = passed.address(),
+        None => {}
+    }
+    let plan = Plan::new(&loaded.config).map_err(|errors| ConfigErrors(loaded.places.locate(errors)))?;
+    for warning in &plan.warnings {
+        tracing::warn!("{warning}");
+    }
+    // Before a port is bound: clients do not wait for a server that cannot start.
+    let Some(kept) = runtime.block_on(Kept::open(&plan, signals.shutdown.clone()))? else { return Ok(()) };
+    let has_passed_socket = passed.is_some();
+    let listener = passed.map_or_else(|| bind(plan.listen, "--listen"), |passed| Ok(passed.into_listener()))?;
+    let admin = plan.admin.as_ref().map(|admin| AdminListener::bind(&admin.listen)).transpose()?;
+    let source = ConfigSource {
+        file: arguments.config.clone(),
+        overrides: Overrides { listen: arguments.listen },
+        config: loaded.config,
+        has_passed_socket,
+    };
+    let server = Server::new(plan)
+        .program(program)
+        .source(source)
+        .listeners(Listeners { clients: listener, admin })
+        .access_log(AccessLog::start(format)?)
+        .kept(kept);
+    runtime.block_on(server.serve(signals)).map_err(|error| match error {
+        ServeError::Setting(found) => ConfigErrors(loaded.places.locate(vec![found])).into(),
+        error => error.into(),
+    })
+}

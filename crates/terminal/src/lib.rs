@@ -1,0 +1,18 @@
+#![doc = include_str!("../README.md")]
+
+mod confirmation;
+mod doctor_report;
+mod error;
+mod escaped_json;
+mod output;
+mod raw_json;
+mod report;
+mod sent_secrets;
+
+pub use confirmation::is_yes;
+pub use doctor_report::{print_step, print_summary};
+pub use error::CommandError;
+pub use output::{counted, output_error, print, print_json, print_note, print_raw_json, print_warning, tell};
+pub use raw_json::RawJson;
+pub use report::report;
+pub use sent_secrets::{RedactingWriter, log_writer, redact, remove_from_output};
