@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use portcullis_bridge::{McpClient, McpSettings};
-use portcullis_client::{Authorizer, AuthorizerSettings, AutoConsent, StartUrl};
+use portcullis_client::{Authorizer, AutoConsent, StartUrl};
 use portcullis_discovery::{FetchSettings, HttpFetch};
 use portcullis_mcp::Revision;
-use portcullis_metadata::SystemClock;
 use portcullis_scenarios::{INITIALIZE, Portcullis, Request, call_message};
 use serde_json::{Value, json};
 
@@ -18,8 +17,7 @@ async fn demo() -> Portcullis {
 fn client(demo: &Portcullis, revision: Revision) -> McpClient {
     let fetch = Arc::new(HttpFetch::new(FetchSettings::default()).unwrap());
     let consent = Arc::new(AutoConsent::new(fetch.clone()));
-    let authorizer =
-        Authorizer::new(fetch.clone(), consent, Arc::new(SystemClock::new()), AuthorizerSettings::default());
+    let authorizer = Authorizer::builder(consent).fetch(fetch.clone()).build().unwrap();
     let start = StartUrl::parse(&format!("http://{}/mcp", demo.address())).unwrap();
     let mut settings = McpSettings::default();
     settings.revision = revision;

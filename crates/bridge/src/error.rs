@@ -3,7 +3,7 @@
 use std::fmt;
 
 use http::StatusCode;
-use portcullis_client::{ClientError, RefusedRedirect, Shortened, advice, error_chain};
+use portcullis_client::{ClientError, RefusedRedirect, Shortened};
 use portcullis_discovery::{FetchError, OpenResponse, ResponseExcerpt, SentSecrets};
 use portcullis_mcp::sse::DecodeError;
 use portcullis_metadata::{EscapedText, Scopes};
@@ -113,16 +113,6 @@ impl McpError {
         }
     }
 
-    /// The error with its causes and, if the user can fix it, advice.
-    pub(crate) fn with_advice(&self) -> String {
-        let mut text = error_chain(self);
-        if let Some(advice) = advice(self) {
-            text.push_str("; ");
-            text.push_str(advice);
-        }
-        text
-    }
-
     /// The stable code, for logs and tests.
     pub fn code(&self) -> &'static str {
         match self {
@@ -146,6 +136,15 @@ impl McpError {
             Self::InvalidParams => "mcp.params",
         }
     }
+}
+
+/// A message of the client is larger than [`BridgeSettings::max_message`](crate::BridgeSettings::max_message).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the message is larger than {limit} bytes")]
+#[non_exhaustive]
+pub struct MessageTooLarge {
+    /// The limit, in bytes.
+    pub limit: usize,
 }
 
 /// An error that a server reports (JSON-RPC 2.0 section 5.1).

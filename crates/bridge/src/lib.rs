@@ -22,7 +22,7 @@ mod tool_headers;
 mod tool_list_page;
 
 pub use bridge::{Bridge, BridgeSettings, BridgeTransport};
-pub use error::{McpError, RpcError};
+pub use error::{McpError, MessageTooLarge, RpcError};
 pub use mcp_client::{McpClient, McpSettings, MessageStream, ServerRequestHandler};
 pub use retry_after::RetryAfter;
 

@@ -81,7 +81,7 @@ async fn respond(mut stream: TcpStream, scheme: &str, base: &str, issuer: &Issue
 
 fn client(start: &StartUrl, fetch: Arc<HttpFetch>, interaction: Arc<dyn Interaction>) -> McpClient {
     let clock = Arc::new(SystemClock::new());
-    let authorizer = Authorizer::new(fetch.clone(), interaction, clock, AuthorizerSettings::default());
+    let authorizer = Authorizer::builder(interaction).fetch(fetch.clone()).clock(clock).build().unwrap();
     let mut settings = McpSettings::default();
     settings.revision = Revision::V2026_07_28;
     McpClient::new(start.clone(), fetch, Some(Arc::new(authorizer)), settings)

@@ -10,15 +10,14 @@ use std::{
 
 use anyhow::{Context as _, bail};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
-use portcullis_bridge::{Bridge, BridgeSettings, BridgeTransport};
+use portcullis_bridge::{Bridge, BridgeSettings, BridgeTransport, MessageTooLarge};
 use portcullis_client::{
     AuthorizationRequest, Authorizer, AutoConsent, CredentialStore, Interaction, InteractionError, KnownIssuer,
     LoopbackRedirect, NewRegistration, NonInteractiveGrant, RedirectAddress, RedirectParameters, StartUrl,
     TokenManager,
 };
 use portcullis_discovery::{BoxFuture, FetchSettings, HttpFetch};
-use portcullis_metadata::SystemClock;
-use portcullis_terminal::{output_error, remove_from_output, tell};
+use portcullis_terminal::{advice, login_command, output_error, remove_from_output, tell};
 use url::Url;
 
 use self::{streams::Streams, token_command::TokenCommand};
@@ -76,6 +75,10 @@ fn settings(arguments: &cli::Connect) -> anyhow::Result<BridgeSettings> {
     };
     settings.max_message = usize::from(arguments.max_message) * 1024 * 1024;
     settings.timeout = Duration::from_secs(arguments.timeout.into());
+    settings.advice = |error| match error.is::<MessageTooLarge>() {
+        true => ", the limit that --max-message sets".to_owned(),
+        false => advice(error),
+    };
     Ok(settings)
 }
 
@@ -140,8 +143,8 @@ async fn token_manager(
         }
         let grant = NonInteractiveGrant::ClientCredentials;
         let settings = sign_in::settings(sign_in, store)?;
-        let authorizer =
-            Authorizer::non_interactive(Arc::clone(fetch) as _, grant, Arc::new(SystemClock::new()), settings);
+        let builder = Authorizer::non_interactive_builder(grant);
+        let authorizer = builder.fetch(Arc::clone(fetch) as _).settings(settings).build()?;
         return Ok(TokenManager::new(start, Arc::new(authorizer)));
     }
     if arguments.device {
@@ -153,7 +156,7 @@ async fn token_manager(
         false => Arc::new(Browser::new(&start, sign_in)?),
     };
     let settings = sign_in::settings(sign_in, store)?;
-    let authorizer = Authorizer::new(Arc::clone(fetch) as _, interaction, Arc::new(SystemClock::new()), settings);
+    let authorizer = Authorizer::builder(interaction).fetch(Arc::clone(fetch) as _).settings(settings).build()?;
     Ok(TokenManager::new(start, Arc::new(authorizer)))
 }
 
@@ -206,6 +209,7 @@ impl Interaction for Browser {
             let redirect = LoopbackRedirect::bind_at(self.chosen().0.clone(), move |url| opener.open(url)).await?;
             let start = self.start.clone();
             let redirect = redirect.with_delay_notice(move || sign_in::print_delay(&start));
+            let redirect = redirect.with_sign_out_hint(sign_in::SIGN_OUT_HINT);
             self.opener.authorize(&redirect, request).await
         })
     }
@@ -215,10 +219,8 @@ impl Interaction for Browser {
         registration: &'a NewRegistration,
     ) -> BoxFuture<'a, Result<bool, InteractionError>> {
         // Standard input carries the protocol, so that the user cannot be asked.
-        tell(format_args!(
-            "{registration}. To register again, which starts a new session, run\n{}",
-            registration.command()
-        ));
+        let command = login_command(&registration.start, &registration.scopes);
+        tell(format_args!("{registration}. To register again, which starts a new session, run\n{command}"));
         Box::pin(async { Ok(false) })
     }
 

@@ -10,8 +10,8 @@ use std::{
 
 use anyhow::Context as _;
 use portcullis_discovery::{FetchSettings, HttpFetch};
-use portcullis_doctor::{Doctor, Report, Step};
-use portcullis_metadata::{AccessToken, SystemClock};
+use portcullis_doctor::{Doctor, Report, SettingNames, Step};
+use portcullis_metadata::AccessToken;
 use portcullis_terminal::{print_json, print_step, print_summary, report, tell};
 use url::Url;
 use zeroize::Zeroizing;
@@ -74,6 +74,16 @@ fn read_token() -> anyhow::Result<AccessToken> {
     Ok(AccessToken::new(token))
 }
 
+/// The options of `doctor`.
+fn setting_names() -> SettingNames {
+    let mut names = SettingNames::default();
+    names.allow_private = "--allow-private";
+    names.ca_file = "--ca-file";
+    names.assume_pkce = "--assume-pkce";
+    names.client_id = "--client-id";
+    names
+}
+
 fn examine(
     arguments: &cli::Examination,
     token: Option<AccessToken>,
@@ -86,9 +96,10 @@ fn examine(
     let mut fetch_settings = FetchSettings::default();
     fetch_settings.ca_file = arguments.ca_file.clone();
     let fetch = HttpFetch::new(fetch_settings)?;
-    let doctor = Doctor::new(Arc::new(fetch), Arc::new(SystemClock::new()))
+    let doctor = Doctor::new(Arc::new(fetch))
         .allow_private_addresses(arguments.allow_private)
         .assume_pkce(arguments.assume_pkce)
+        .setting_names(setting_names())
         .test_registration(test_registration);
     let chain = login.map(chain::Chain::prepare).transpose()?;
 

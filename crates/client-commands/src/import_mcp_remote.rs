@@ -24,7 +24,7 @@ use owo_colors::{OwoColorize as _, Stream};
 use portcullis_client::{CredentialStore, StartUrl};
 use portcullis_files::ConfigFile;
 use portcullis_metadata::EscapedText;
-use portcullis_terminal::{is_yes, print, tell};
+use portcullis_terminal::{is_yes, print, remedy, tell};
 use zeroize::Zeroizing;
 
 use self::{
@@ -95,7 +95,7 @@ pub(crate) fn run(arguments: &ImportMcpRemote) -> anyhow::Result<ExitCode> {
 
 fn report(path: &Path, error: &anyhow::Error, failures: &mut usize) {
     *failures += 1;
-    portcullis_terminal::report(&command_error(anyhow!("{}: {error:#}", path.display())));
+    portcullis_terminal::report(&command_error(anyhow!("{}: {error:#}{}", path.display(), remedy(error.as_ref()))));
 }
 
 /// The program to enter in the configurations.
@@ -163,7 +163,10 @@ fn migration_lines(migration: &Migration) -> Vec<String> {
             token.issuer(),
             token.store().display()
         )),
-        Err(error) => lines.push(format!("the sign-in cannot be moved: {error:#}; sign in again")),
+        Err(error) => {
+            let remedy = remedy(error.as_ref());
+            lines.push(format!("the sign-in cannot be moved: {error:#}{remedy}; sign in again"));
+        }
     }
     lines
 }

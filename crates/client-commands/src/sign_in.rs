@@ -16,7 +16,6 @@ use portcullis_client::{
     Authorizer, AuthorizerSettings, AutoConsent, CredentialStore, Interaction, LoopbackRedirect, StartUrl, TokenManager,
 };
 use portcullis_discovery::{Fetch, FetchSettings, HttpFetch};
-use portcullis_metadata::SystemClock;
 use portcullis_terminal::remove_from_output;
 use url::Url;
 
@@ -94,6 +93,9 @@ pub(crate) async fn prepare_login(
     prepare_with(arguments, start, settings, consent).await
 }
 
+/// How a user signs out, for a page in the browser.
+pub(crate) const SIGN_OUT_HINT: &str = "run `portcullis logout` for this server";
+
 /// How the user gives consent.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ConsentOn {
@@ -119,7 +121,7 @@ async fn prepare_with(
         ConsentOn::OtherDevice => device_authorizer(for_authorizer, settings)?,
         ConsentOn::ThisMachine => {
             let interaction = interaction(arguments, &start, &fetch).await?;
-            Authorizer::new(for_authorizer, interaction, Arc::new(SystemClock::new()), settings)
+            Authorizer::builder(interaction).fetch(for_authorizer).settings(settings).build()?
         }
     };
     Ok(SignIn::new(TokenManager::new(start, Arc::new(authorizer)), fetch))
@@ -131,7 +133,7 @@ async fn prepare_with(
 /// Never; the redirect URI of the device flow is a constant.
 pub(super) fn device_authorizer(fetch: Arc<dyn Fetch>, settings: AuthorizerSettings) -> anyhow::Result<Authorizer> {
     let user = TerminalUser::with_other_device()?;
-    Ok(Authorizer::device(fetch, Arc::new(user), Arc::new(SystemClock::new()), settings))
+    Ok(Authorizer::device_builder(Arc::new(user)).fetch(fetch).settings(settings).build()?)
 }
 
 /// Returns the user in the browser of this machine; with `--auto-consent`, a program in the place of the user.
@@ -154,7 +156,7 @@ async fn interaction(
         None => LoopbackRedirect::bind_at_port_for(start, address, open).await?,
     };
     let own = start.clone();
-    redirect = redirect.with_delay_notice(move || print_delay(&own));
+    redirect = redirect.with_delay_notice(move || print_delay(&own)).with_sign_out_hint(SIGN_OUT_HINT);
     if io::stdin().is_terminal() {
         let opener = opener.clone();
         redirect = redirect.with_pasted_input(move |wrong| {

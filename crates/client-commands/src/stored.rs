@@ -8,7 +8,7 @@ use std::{
 use portcullis_client::{Shortened, StartUrl, StoreListing, StoredToken, UnusableEntry};
 use portcullis_metadata::{Clock as _, EscapedText, SystemClock, UnixTime, url_without_secrets};
 use portcullis_telemetry::timestamp;
-use portcullis_terminal::{print_json, tell};
+use portcullis_terminal::{print_json, remedy, tell};
 use serde::Serialize;
 
 use crate::{cli, sign_in};
@@ -119,7 +119,9 @@ fn entry(stored: &StoredToken, now: UnixTime) -> Entry {
 }
 
 fn reason(entry: UnusableEntry) -> Unusable {
-    let reason = entry.error.map_or_else(|| "the file cannot be understood".to_owned(), |error| error.to_string());
+    let reason = entry
+        .error
+        .map_or_else(|| "the file cannot be understood".to_owned(), |error| error.to_string() + &remedy(&error));
     Unusable { file: entry.file, reason }
 }
 

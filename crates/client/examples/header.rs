@@ -14,8 +14,6 @@ use http::{HeaderMap, Method};
 use portcullis_client::{
     AccessToken, Authorizer, AuthorizerSettings, CredentialStore, LoopbackRedirect, StartUrl, TokenManager,
 };
-use portcullis_discovery::{FetchSettings, HttpFetch};
-use portcullis_metadata::SystemClock;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
@@ -44,6 +42,5 @@ async fn authorizer(start: &StartUrl) -> Result<Authorizer, Box<dyn Error>> {
     let mut settings = AuthorizerSettings::default();
     settings.store = CredentialStore::in_directory(directory);
     let browser = LoopbackRedirect::bind_for(start, |url| eprintln!("please visit {url}")).await?;
-    let fetch = Arc::new(HttpFetch::new(FetchSettings::default())?);
-    Ok(Authorizer::new(fetch, Arc::new(browser), Arc::new(SystemClock::new()), settings))
+    Ok(Authorizer::builder(Arc::new(browser)).settings(settings).build()?)
 }

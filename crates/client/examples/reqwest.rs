@@ -8,9 +8,7 @@
 use std::{env, error::Error, sync::Arc};
 
 use http::Method;
-use portcullis_client::{Authorizer, AuthorizerSettings, Interaction, LoopbackRedirect, StartUrl, TokenManager};
-use portcullis_discovery::{FetchSettings, HttpFetch};
-use portcullis_metadata::SystemClock;
+use portcullis_client::{Authorizer, Interaction, LoopbackRedirect, StartUrl, TokenManager};
 use url::Url;
 
 #[tokio::main(flavor = "current_thread")]
@@ -29,9 +27,7 @@ pub(crate) fn token_manager(
     start: StartUrl,
     interaction: Arc<dyn Interaction>,
 ) -> Result<Arc<TokenManager>, Box<dyn Error>> {
-    let fetch = Arc::new(HttpFetch::new(FetchSettings::default())?);
-    let clock = Arc::new(SystemClock::new());
-    let authorizer = Authorizer::new(fetch, interaction, clock, AuthorizerSettings::default());
+    let authorizer = Authorizer::builder(interaction).build()?;
     Ok(Arc::new(TokenManager::new(start, Arc::new(authorizer))))
 }
 

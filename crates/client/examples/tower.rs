@@ -12,18 +12,14 @@ use bytes::Bytes;
 use http::{Request, header};
 use http_body_util::{BodyExt as _, Full};
 use hyper_util::{client::legacy::Client, rt::TokioExecutor};
-use portcullis_client::{AuthorizeLayer, Authorizer, AuthorizerSettings, LoopbackRedirect, StartUrl, TokenManager};
-use portcullis_discovery::{FetchSettings, HttpFetch};
-use portcullis_metadata::SystemClock;
+use portcullis_client::{AuthorizeLayer, Authorizer, LoopbackRedirect, StartUrl, TokenManager};
 use tower::{ServiceBuilder, ServiceExt as _};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let start = StartUrl::parse(&env::args().nth(1).ok_or("give the URL of a protected resource")?)?;
     let browser = LoopbackRedirect::bind_for(&start, |url| eprintln!("please visit {url}")).await?;
-    let fetch = Arc::new(HttpFetch::new(FetchSettings::default())?);
-    let clock = Arc::new(SystemClock::new());
-    let authorizer = Authorizer::new(fetch, Arc::new(browser), clock, AuthorizerSettings::default());
+    let authorizer = Authorizer::builder(Arc::new(browser)).build()?;
     let token_manager = Arc::new(TokenManager::new(start.clone(), Arc::new(authorizer)));
 
     // Any HTTP client that is a tower service can be used. This one supports only http, which the demo uses.

@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use portcullis_discovery::{Fetch, RecordingFetch, SentSecrets};
+use portcullis_discovery::{Fetch, SentSecrets};
 use portcullis_metadata::{BearerChallenge, Clock, Issuer, Scopes};
 
 use crate::{
@@ -14,6 +14,7 @@ use crate::{
 };
 
 mod broader_resource;
+mod builder;
 mod client_issuer;
 mod clients;
 mod code_grant;
@@ -31,6 +32,7 @@ pub(crate) mod settings;
 mod sign_in_limit;
 mod unbound;
 
+pub use builder::AuthorizerBuilder;
 use grant_context::GrantContext;
 pub use revocation::Revocation;
 use sign_in_limit::SignInLimit;
@@ -62,44 +64,22 @@ enum Mode {
 }
 
 impl Authorizer {
-    /// Creates an authorizer for the authorization code grant with PKCE.
-    pub fn new(
-        fetch: Arc<dyn Fetch>,
-        interaction: Arc<dyn Interaction>,
-        clock: Arc<dyn Clock>,
-        settings: AuthorizerSettings,
-    ) -> Self {
-        Self::with_mode(fetch, Mode::Interactive(interaction), clock, settings)
+    /// Builds an authorizer for the authorization code grant with PKCE.
+    pub fn builder(interaction: Arc<dyn Interaction>) -> AuthorizerBuilder {
+        AuthorizerBuilder::new(Mode::Interactive(interaction))
     }
 
-    /// Creates an authorizer for the device authorization grant (RFC 8628): the user consents on any device.
+    /// Builds an authorizer for the device authorization grant (RFC 8628): the user consents on any device.
     ///
     /// `interaction` shows the code ([`Interaction::show_device_code`]). Its redirect URI is part of the registration
     /// and is never used; it must differ from that of other interactions, so that they have separate registrations.
-    pub fn device(
-        fetch: Arc<dyn Fetch>,
-        interaction: Arc<dyn Interaction>,
-        clock: Arc<dyn Clock>,
-        settings: AuthorizerSettings,
-    ) -> Self {
-        Self::with_mode(fetch, Mode::Device(interaction), clock, settings)
+    pub fn device_builder(interaction: Arc<dyn Interaction>) -> AuthorizerBuilder {
+        AuthorizerBuilder::new(Mode::Device(interaction))
     }
 
-    /// Creates an authorizer for a grant without a user. It registers no client: the client comes from the settings.
-    pub fn non_interactive(
-        fetch: Arc<dyn Fetch>,
-        grant: NonInteractiveGrant,
-        clock: Arc<dyn Clock>,
-        settings: AuthorizerSettings,
-    ) -> Self {
-        Self::with_mode(fetch, Mode::NonInteractive(grant), clock, settings)
-    }
-
-    fn with_mode(fetch: Arc<dyn Fetch>, mode: Mode, clock: Arc<dyn Clock>, settings: AuthorizerSettings) -> Self {
-        let sent_secrets = SentSecrets::new();
-        let fetch = Arc::new(RecordingFetch::new(fetch, sent_secrets.clone()));
-        let (bound, sign_in_limit) = Default::default();
-        Self { fetch, sent_secrets, clock, mode, settings, bound, sign_in_limit }
+    /// Builds an authorizer for a grant without a user. It registers no client: the client comes from the settings.
+    pub fn non_interactive_builder(grant: NonInteractiveGrant) -> AuthorizerBuilder {
+        AuthorizerBuilder::new(Mode::NonInteractive(grant))
     }
 
     /// Obtains a token for the resource at `start`: sends a request without a token, reads the challenge, and continues

@@ -38,8 +38,7 @@ pub enum ClientError {
     /// authorization request was sent.
     #[error(
         "{start} is part of the resource {resource}: a token for it is also valid for the other paths there, and the server at \
-         {start} could use it for them. If that is acceptable, run `portcullis login` for this URL in a terminal, or give \
-         --accept-broader-resource"
+         {start} could use it for them"
     )]
     BroaderResource {
         /// The start URL.
@@ -51,9 +50,7 @@ pub enum ClientError {
     /// ([`ProviderSettings::accept_unbound_token`](crate::ProviderSettings::accept_unbound_token)). No authorization
     /// request was sent.
     #[error(
-        "the token request to {issuer} does not name {start}, so only the scopes limit where the token is valid: {}. \
-         If these are scopes of that server, run `portcullis login` for this URL in a terminal, or give \
-         --accept-unbound-token",
+        "the token request to {issuer} does not name {start}, so only the scopes limit where the token is valid: {}",
         Shortened(.scopes)
     )]
     UnboundToken {
@@ -78,10 +75,7 @@ pub enum ClientError {
     /// A step-up needs a new registration, and neither the user nor the caller has accepted one
     /// ([`Interaction::accept_new_registration`](crate::Interaction::accept_new_registration)). No authorization request
     /// was sent.
-    #[error(
-        "insufficient_scope: {registration}. To register again, which starts a new session, run `{}`",
-        .registration.command()
-    )]
+    #[error("insufficient_scope: {registration}")]
     RegistrationLacksScopes {
         /// The registration that would replace the present one.
         registration: Box<NewRegistration>,
@@ -102,7 +96,7 @@ pub enum ClientError {
     /// server before. Nothing was sent to this one.
     #[error(
         "the client {} belongs to the authorization server {known}, but the resource now names {named}; nothing \
-         was sent there. If the resource has moved to that server, give --authorization-server {named}",
+         was sent there",
         Shortened(.client_id)
     )]
     ClientOfOtherServer {
@@ -150,10 +144,7 @@ pub enum ClientError {
     UnsupportedAuthenticationMethod,
     /// Three sign-ins within 10 min led to no request that the resource accepted. No further one was started, so that a
     /// server cannot open any number of browser windows.
-    #[error(
-        "3 sign-ins within 10 min led to no request that the server accepted, so no further one is started. Check the server \
-         with `portcullis doctor`; `portcullis login` signs in again"
-    )]
+    #[error("3 sign-ins within 10 min led to no request that the server accepted, so no further one is started")]
     TooManySignIns,
     /// The authorization request got no response.
     #[error(transparent)]
@@ -219,7 +210,7 @@ pub enum ClientError {
     #[error("the refresh was interrupted")]
     TaskEnded,
     /// The authorization server has no device authorization endpoint (RFC 8628).
-    #[error("the authorization server {issuer} does not support the device flow; sign in without --device")]
+    #[error("the authorization server {issuer} does not support the device flow")]
     DeviceFlowNotSupported {
         /// The authorization server.
         issuer: Issuer,

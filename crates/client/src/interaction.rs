@@ -110,9 +110,7 @@ pub enum InteractionError {
     Listen(std::io::ErrorKind),
     /// No browser can be opened, and no user can see the authorization URL.
     #[error(
-        "no browser can be opened on this machine, and there is no terminal in which a user could read the authorization URL; \
-         run `portcullis login` for this URL in a terminal, with --device to sign in with another device; --no-browser prints \
-         the URL and waits, and --auto-consent needs no user at a development server"
+        "no browser can be opened on this machine, and there is no terminal in which a user could read the authorization URL"
     )]
     NoBrowser,
     /// The one-time address of the sign-in was opened twice: another user may have opened it, and could complete the sign-in

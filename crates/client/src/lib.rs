@@ -18,19 +18,15 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use portcullis_client::{Authorizer, AuthorizerSettings, LoopbackRedirect, StartUrl};
-//! use portcullis_discovery::{FetchSettings, HttpFetch};
-//! use portcullis_metadata::SystemClock;
+//! use portcullis_client::{Authorizer, LoopbackRedirect, StartUrl};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! // A URL to which a token would be sent unencrypted is rejected before any request.
 //! assert!(StartUrl::parse("http://mcp.example.com/mcp").is_err());
 //!
-//! let fetch = Arc::new(HttpFetch::new(FetchSettings::default())?);
 //! let browser = LoopbackRedirect::bind(|url| println!("please visit {url}")).await?;
-//! let clock = Arc::new(SystemClock::new());
-//! let authorizer = Authorizer::new(fetch, Arc::new(browser), clock, AuthorizerSettings::default());
+//! let authorizer = Authorizer::builder(Arc::new(browser)).build()?;
 //!
 //! let start = StartUrl::parse("http://127.0.0.1:9/mcp")?;
 //! // No server listens on this port.
@@ -40,7 +36,6 @@
 //! ```
 
 mod access_token_source;
-mod advice;
 mod authorization;
 mod authorizer;
 mod error;
@@ -67,10 +62,9 @@ mod token;
 mod token_manager;
 
 pub use access_token_source::{AccessTokenSource, AccessTokenSourceError};
-pub use advice::advice;
 pub use authorization::request::AuthorizationRequest;
 pub use authorizer::settings::AuthorizerSettings;
-pub use authorizer::{Authorizer, Revocation};
+pub use authorizer::{Authorizer, AuthorizerBuilder, Revocation};
 pub use error::ClientError;
 pub use error_chain::error_chain;
 pub use interaction::{

@@ -45,7 +45,12 @@ fn token_manager(store: &Path, issuer: &str, ahead: u64) -> Arc<TokenManager> {
     settings.scopes = Some(Scopes::parse("mcp:tools offline_access").unwrap());
     settings.store = CredentialStore::in_directory(store);
     let clock = Arc::new(OffsetClock(SystemClock::new(), Duration::from_secs(ahead)));
-    let authorizer = Authorizer::new(fetch.clone(), Arc::new(AutoConsent::new(fetch)), clock, settings);
+    let authorizer = Authorizer::builder(Arc::new(AutoConsent::new(fetch.clone())))
+        .fetch(fetch)
+        .clock(clock)
+        .settings(settings)
+        .build()
+        .unwrap();
     Arc::new(TokenManager::new(StartUrl::parse(&start).unwrap(), Arc::new(authorizer)))
 }
 

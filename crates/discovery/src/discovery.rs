@@ -3,16 +3,18 @@
 mod attempts;
 mod endpoints;
 mod error;
+mod lookup;
 mod resource_match;
+mod resource_options;
+mod search;
 #[cfg(test)]
 mod tests;
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
-use http::StatusCode;
 use portcullis_metadata::{
-    AuthorizationServerMetadata, BearerChallenge, DocumentError, Issuer, ProtectedResourceMetadata,
-    authorization_server_urls, protected_resource_urls,
+    AuthorizationServerMetadata, DocumentError, Issuer, ProtectedResourceMetadata, authorization_server_urls,
+    protected_resource_urls,
 };
 use url::Url;
 
@@ -20,10 +22,13 @@ pub use self::{
     attempts::{Attempt, AttemptOutcome, Attempts},
     endpoints::{InsecureEndpoint, insecure_endpoints},
     error::DiscoveryError,
+    lookup::{Lookup, LookupContent, LookupResponse},
     resource_match::ResourceMatch,
+    resource_options::ResourceOptions,
+    search::Search,
 };
 use crate::{
-    fetch::{Fetch, FetchRequest, ResponseExcerpt, shown_url},
+    fetch::{Fetch, FetchRequest, shown_url},
     url_policy::ChainPolicy,
 };
 
@@ -36,6 +41,7 @@ use crate::{
 pub struct Discovery {
     fetch: Arc<dyn Fetch>,
     policy: ChainPolicy,
+    timeout: Duration,
 }
 
 /// The metadata of a protected resource and its source.
@@ -66,11 +72,28 @@ impl Discovery {
     /// ([`UrlPolicy::Operator`](crate::UrlPolicy::Operator)) for configured issuers, and
     /// [`ChainPolicy::started_at`] for a URL that a user entered.
     pub fn new(fetch: Arc<dyn Fetch>, policy: impl Into<ChainPolicy>) -> Self {
-        Self { fetch, policy: policy.into() }
+        Self { fetch, policy: policy.into(), timeout: FetchRequest::TIMEOUT }
+    }
+
+    /// Creates a discovery with an [`HttpFetch`](crate::HttpFetch) of the default settings.
+    ///
+    /// # Errors
+    /// As [`HttpFetch::new`](crate::HttpFetch::new).
+    #[cfg(feature = "reqwest")]
+    pub fn over_http(policy: impl Into<ChainPolicy>) -> Result<Self, crate::FetchError> {
+        let fetch = crate::HttpFetch::new(crate::FetchSettings::default())?;
+        Ok(Self::new(Arc::new(fetch), policy))
+    }
+
+    /// Sets the timeout of each request. Default: [`FetchRequest::TIMEOUT`].
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
     }
 
     /// Finds the metadata of the resource at `requested`: at the challenge's URL, then at the well-known URLs with and
-    /// without the path, then in `configured`.
+    /// without the path, then in the configured metadata of the options.
     ///
     /// The search continues if a response has a status other than 200 and 5xx, or is not JSON.
     ///
@@ -80,12 +103,11 @@ impl Discovery {
     pub async fn protected_resource(
         &self,
         requested: &Url,
-        challenge: Option<&BearerChallenge>,
-        configured: Option<&ProtectedResourceMetadata>,
+        options: ResourceOptions<'_>,
     ) -> Result<DiscoveredResource, DiscoveryError> {
         let mut attempts = Attempts::default();
         let mut sources = Vec::with_capacity(3);
-        if let Some(named) = challenge.and_then(|challenge| challenge.resource_metadata.as_deref()) {
+        if let Some(named) = options.challenge.and_then(|challenge| challenge.resource_metadata.as_deref()) {
             match Url::parse(named) {
                 Ok(url) => sources.push(MetadataSource::Challenge(url)),
                 Err(_) => attempts.add("resource_metadata of the challenge".into(), AttemptOutcome::NotAUrl, None),
@@ -95,11 +117,12 @@ impl Discovery {
 
         for from in sources {
             let (MetadataSource::Challenge(url) | MetadataSource::WellKnown(url)) = &from else { continue };
-            if let Some(metadata) = self.fetch_metadata(url, ProtectedResourceMetadata::parse, &mut attempts).await? {
+            let lookup = self.look_up(url.clone(), false, ProtectedResourceMetadata::parse).await;
+            if let Some(metadata) = lookup.into_document(&mut attempts)? {
                 return check_resource(requested, metadata, from);
             }
         }
-        match configured {
+        match options.configured {
             Some(metadata) => check_resource(requested, metadata.clone(), MetadataSource::Configured),
             None => Err(DiscoveryError::NotFound(attempts)),
         }
@@ -117,9 +140,9 @@ impl Discovery {
     /// 5xx status and a malformed document end the search, too.
     pub async fn authorization_server(&self, issuer: &Issuer) -> Result<AuthorizationServerMetadata, DiscoveryError> {
         let mut attempts = Attempts::default();
-        for url in authorization_server_urls(issuer) {
-            if let Some(metadata) = self.fetch_metadata(&url, AuthorizationServerMetadata::parse, &mut attempts).await?
-            {
+        let mut search = self.search_authorization_server(issuer);
+        while let Some(lookup) = search.next().await {
+            if let Some(metadata) = lookup.into_document(&mut attempts)? {
                 if metadata.issuer != *issuer {
                     return Err(DiscoveryError::IssuerMismatch { requested: issuer.clone(), found: metadata.issuer });
                 }
@@ -127,6 +150,17 @@ impl Discovery {
             }
         }
         Err(DiscoveryError::NotFound(attempts))
+    }
+
+    /// Searches the metadata of an authorization server as [`authorization_server`](Self::authorization_server) does, and
+    /// returns what each URL has. Neither the `issuer` nor the endpoints of a document are checked.
+    pub fn search_authorization_server(&self, issuer: &Issuer) -> Search<'_> {
+        Search::new(self, authorization_server_urls(issuer))
+    }
+
+    /// Requests the metadata of any authorization server at one URL. Neither its `issuer` nor its endpoints are checked.
+    pub async fn look_up_authorization_server(&self, url: Url) -> Lookup<AuthorizationServerMetadata> {
+        self.look_up(url, true, AuthorizationServerMetadata::parse).await
     }
 
     /// Returns the metadata if all its endpoints are secure.
@@ -143,39 +177,11 @@ impl Discovery {
         }
     }
 
-    /// Fetches a document. Returns `None` if the search continues, and an error if it ends.
-    async fn fetch_metadata<T>(
-        &self,
-        url: &Url,
-        parse: fn(&[u8]) -> Result<T, DocumentError>,
-        attempts: &mut Attempts,
-    ) -> Result<Option<T>, DiscoveryError> {
-        let response = match self.fetch.fetch(FetchRequest::get(url.clone(), self.policy.of(url))).await {
-            Ok(response) => response,
-            Err(error) => {
-                let earlier = std::mem::take(attempts);
-                return Err(DiscoveryError::Fetch { url: shown_url(url), earlier, error });
-            }
-        };
-        let excerpt = || ResponseExcerpt::new(&response.headers, &response.body, &response.sent);
-        if response.status.is_server_error() {
-            let url = shown_url(url);
-            let response_excerpt = Box::new(excerpt());
-            let earlier = std::mem::take(attempts);
-            let status = response.status;
-            return Err(DiscoveryError::ServerError { url, earlier, status, response: response_excerpt });
-        }
-        let outcome = if response.status == StatusCode::OK {
-            match parse(&response.body) {
-                Ok(document) => return Ok(Some(document)),
-                Err(DocumentError::NotJson) => AttemptOutcome::NotJson,
-                Err(error) => return Err(DiscoveryError::Document { url: shown_url(url), error }),
-            }
-        } else {
-            AttemptOutcome::Status(response.status)
-        };
-        attempts.add(shown_url(url), outcome, Some(excerpt()));
-        Ok(None)
+    async fn look_up<T>(&self, url: Url, is_last: bool, parse: fn(&[u8]) -> Result<T, DocumentError>) -> Lookup<T> {
+        let mut request = FetchRequest::get(url.clone(), self.policy.of(&url));
+        request.timeout = self.timeout;
+        let result = self.fetch.fetch(request).await.map(|response| LookupResponse::new(response, parse));
+        Lookup { url, is_last, result }
     }
 }
 

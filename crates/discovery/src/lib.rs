@@ -5,8 +5,8 @@ mod fetch;
 mod url_policy;
 
 pub use discovery::{
-    Attempt, AttemptOutcome, Attempts, DiscoveredResource, Discovery, DiscoveryError, InsecureEndpoint, MetadataSource,
-    ResourceMatch, insecure_endpoints,
+    Attempt, AttemptOutcome, Attempts, DiscoveredResource, Discovery, DiscoveryError, InsecureEndpoint, Lookup,
+    LookupContent, LookupResponse, MetadataSource, ResourceMatch, ResourceOptions, Search, insecure_endpoints,
 };
 pub use fetch::{
     BodyStream, BoxFuture, CertificateProblem, CertificateVariableError, Fetch, FetchError, FetchRequest,

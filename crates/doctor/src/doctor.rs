@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use http::{HeaderValue, header::ACCEPT};
-use portcullis_discovery::{ChainPolicy, Fetch, FetchRequest, UrlPolicy};
+use portcullis_discovery::{ChainPolicy, Fetch, FetchRequest, FetchResponse, UrlPolicy};
 use portcullis_metadata::{
-    AccessToken, BearerChallenge, Clock, ProtectedResourceMetadata, is_https_or_loopback_http, protected_resource_urls,
+    AccessToken, BearerChallenge, Clock, ProtectedResourceMetadata, SystemClock, is_https_or_loopback_http,
+    protected_resource_urls,
 };
 use url::Url;
 
 use crate::{
-    Finding, Report, Rule, Step, challenge, cors, probe,
+    ConfiguredIssuer, Finding, Report, Rule, SettingNames, Step, challenge, configured_issuer, cors, probe,
     resource::{self, Lookup, Place},
     search::Search,
     text, time,
@@ -34,13 +35,28 @@ pub struct Doctor {
     private_addresses: bool,
     assume_pkce: bool,
     test_registration: bool,
+    setting_names: SettingNames,
 }
 
 impl Doctor {
     /// Creates a doctor. The origin of the resource's URL is trusted as the user's own; other URLs that a server names
     /// are subject to [`ChainPolicy::started_at`].
-    pub fn new(fetch: Arc<dyn Fetch>, clock: Arc<dyn Clock>) -> Self {
-        Self { fetch, clock, private_addresses: false, assume_pkce: false, test_registration: false }
+    pub fn new(fetch: Arc<dyn Fetch>) -> Self {
+        Self {
+            fetch,
+            clock: Arc::new(SystemClock::new()),
+            private_addresses: false,
+            assume_pkce: false,
+            test_registration: false,
+            setting_names: SettingNames::default(),
+        }
+    }
+
+    /// Sets the clock to which those of servers are compared. Default: the system's.
+    #[must_use]
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
     }
 
     /// Sets whether servers may name private addresses, as in a company network. Default `false`.
@@ -66,6 +82,13 @@ impl Doctor {
         self
     }
 
+    /// Sets how fixes name the settings. Default: their names in Rust.
+    #[must_use]
+    pub fn setting_names(mut self, names: SettingNames) -> Self {
+        self.setting_names = names;
+        self
+    }
+
     /// Checks the chain of the resource at `url`. It calls `on_step` after each step.
     ///
     /// It sends at most a few dozen requests, each bounded in time and size. A step that prevents the next ones is the
@@ -88,6 +111,18 @@ impl Doctor {
         };
         examination.run(token).await;
         examination.report
+    }
+
+    /// Checks an issuer as the server that trusts it uses it: its metadata, its keys, and whether its introspection endpoint accepts
+    /// the server's client, which gets a made-up token. It calls `on_step` after each step.
+    ///
+    /// The issuer's URL is trusted as the operator's own, and the clock difference is compared with the issuer's leeway.
+    pub async fn examine_issuer(
+        &self,
+        issuer: &ConfiguredIssuer<'_>,
+        on_step: &mut (dyn FnMut(&Step) + Send),
+    ) -> Vec<Step> {
+        configured_issuer::examine(issuer, &self.fetch, &*self.clock, on_step).await
     }
 }
 
@@ -137,7 +172,7 @@ impl Examination<'_> {
             self.finish_step(step);
             return Err(NoResponse);
         }
-        let Some(response) = probe::send(&*self.doctor.fetch, self.initialize_request(), &mut step).await else {
+        let Some(response) = self.send(self.initialize_request(), &mut step).await else {
             self.finish_step(step);
             return Err(NoResponse);
         };
@@ -157,15 +192,13 @@ impl Examination<'_> {
     async fn check_web_page(&mut self, from: Url) {
         let mut step = Step::new("a browser checks whether a web page may send a token");
         let request = cors::preflight(self.url, UrlPolicy::StartOrigin);
-        if let Some(response) = probe::send(&*self.doctor.fetch, request, &mut step).await {
+        if let Some(response) = self.send(request, &mut step).await {
             step.findings.extend(cors::check_preflight(&response));
         }
         self.finish_step(step);
 
         let mut step = Step::new("a web page reads the challenge");
-        if let Some(response) =
-            probe::send(&*self.doctor.fetch, cors::from_page(self.initialize_request()), &mut step).await
-        {
+        if let Some(response) = self.send(cors::from_page(self.initialize_request()), &mut step).await {
             step.findings.extend(cors::check_challenge(&response.headers));
         }
         self.finish_step(step);
@@ -173,7 +206,7 @@ impl Examination<'_> {
         let mut step = Step::new("a web page reads the metadata");
         let policy = self.policy.of(&from);
         let request = cors::from_page(FetchRequest::get(from, policy));
-        if let Some(response) = probe::send(&*self.doctor.fetch, request, &mut step).await {
+        if let Some(response) = self.send(request, &mut step).await {
             step.findings.push(cors::check_origin(&response.headers));
         }
         self.finish_step(step);
@@ -189,7 +222,7 @@ impl Examination<'_> {
             let mut step = Step::new(place.title());
             let request = FetchRequest::get(url.clone(), self.policy.of(&url));
             let lookup = Lookup { place, url: &url, is_needed: found.is_none(), is_last: index == last };
-            let metadata = match probe::send(&*self.doctor.fetch, request, &mut step).await {
+            let metadata = match self.send(request, &mut step).await {
                 Some(response) => resource::check(&lookup, self.url, &response, &mut search, &mut step.findings),
                 None => {
                     resource::explain_unreachable(&lookup, self.url, &mut step.findings);
@@ -218,6 +251,13 @@ impl Examination<'_> {
         let forms = if well_known.len() == 1 { &[Place::Root][..] } else { &[Place::Path, Place::Root][..] };
         places.extend(forms.iter().copied().zip(well_known).filter(|(_, url)| Some(url) != named.as_ref()));
         places
+    }
+
+    /// Sends a request, and records request and response in the step. Without a response, the step gets the reason.
+    async fn send(&self, request: FetchRequest, step: &mut Step) -> Option<FetchResponse> {
+        let is_http = request.url.scheme() == "http";
+        let names = &self.doctor.setting_names;
+        probe::send(&*self.doctor.fetch, request, step, |error| probe::failure(error, is_http, names)).await
     }
 
     /// Reports a step and adds it to the report.

@@ -3,8 +3,8 @@
 mod document;
 
 use http::StatusCode;
-use portcullis_discovery::FetchResponse;
-use portcullis_metadata::{AuthorizationServerMetadata, DocumentError, Issuer};
+use portcullis_discovery::{FetchResponse, LookupContent, LookupResponse};
+use portcullis_metadata::{AuthorizationServerMetadata, Issuer};
 use url::Url;
 
 pub(crate) use self::document::check_document;
@@ -16,21 +16,13 @@ use crate::{
 
 /// A document is found.
 pub(crate) const FOUND: Rule = Rule { id: "issuer.found", source: "RFC 8414 section 3" };
-const DOCUMENT: Rule = Rule { id: "issuer.document", source: "RFC 8414 section 2" };
-const IDENTITY: Rule = Rule { id: "issuer.identity", source: "RFC 8414 section 3.3" };
-
-/// The result of looking at one URL.
-pub(crate) enum MetadataLookup {
-    /// The document.
-    Found(Box<AuthorizationServerMetadata>),
-    /// There is no document; a client tries the next URL.
-    NotFound,
-    /// A client ends its search with an error.
-    Failed,
-}
+pub(crate) const DOCUMENT: Rule = Rule { id: "issuer.document", source: "RFC 8414 section 2" };
+/// Endpoints are secure.
+pub(crate) const ENDPOINTS: Rule = Rule { id: "issuer.endpoints", source: "RFC 8414 section 2" };
+pub(crate) const IDENTITY: Rule = Rule { id: "issuer.identity", source: "RFC 8414 section 3.3" };
 
 /// A URL at which clients look for the metadata of an issuer.
-pub(crate) struct Lookup<'a> {
+pub(crate) struct Place<'a> {
     /// The issuer, as the resource's metadata names it.
     pub(crate) issuer: &'a Issuer,
     pub(crate) url: &'a Url,
@@ -38,60 +30,48 @@ pub(crate) struct Lookup<'a> {
     pub(crate) is_last: bool,
 }
 
-/// Checks the response of one URL.
+/// Checks what one URL has. Returns the document if it is that of the issuer.
 pub(crate) fn check(
-    lookup: &Lookup<'_>,
-    response: &FetchResponse,
+    place: &Place<'_>,
+    found: LookupResponse<AuthorizationServerMetadata>,
     search: &mut Search,
     findings: &mut Vec<Finding>,
-) -> MetadataLookup {
-    if response.status.is_server_error() {
-        let fix = "answer with the document, or with 404 if there is none";
-        findings.push(Finding::problem(FOUND, format!("the response is {}", outcome(response)), fix));
-        return MetadataLookup::Failed;
-    }
-    if response.status != StatusCode::OK {
-        search.add(lookup.url, response);
-        return absent(lookup, response, search, findings);
-    }
-    match AuthorizationServerMetadata::parse(&response.body) {
-        Ok(metadata) if metadata.issuer == *lookup.issuer => {
+) -> Option<Box<AuthorizationServerMetadata>> {
+    let LookupResponse { content, response, .. } = found;
+    match content {
+        LookupContent::Document(metadata) if metadata.issuer == *place.issuer => {
             findings.push(Finding::met(IDENTITY, "the document is of this issuer"));
-            MetadataLookup::Found(Box::new(metadata))
+            return Some(metadata);
         }
-        Ok(metadata) => {
-            findings.push(Finding::problem(
-                IDENTITY,
-                format!("the document is of another issuer: {}", text::quoted(metadata.issuer.as_str())),
-                "make both identical, including a trailing slash: correct the resource's metadata, or the issuer's",
-            ));
-            MetadataLookup::Failed
+        LookupContent::Document(metadata) => findings.push(Finding::problem(
+            IDENTITY,
+            format!("the document is of another issuer: {}", text::quoted(metadata.issuer.as_str())),
+            "make both identical, including a trailing slash: correct the resource's metadata, or the issuer's",
+        )),
+        LookupContent::Absent => {
+            search.add(place.url, &response);
+            findings.push(absent(place, &response, search));
         }
-        Err(DocumentError::NotJson) => {
-            search.add(lookup.url, response);
-            absent(lookup, response, search, findings)
-        }
-        Err(error) => {
+        LookupContent::Malformed(error) => {
             findings.extend(malformed::check_document(&response.body));
             let fix = "fix that member of the document; behind a proxy, tell the authorization server its public https \
                        address";
             findings.push(Finding::problem(DOCUMENT, error.to_string(), fix));
-            MetadataLookup::Failed
+        }
+        _ => {
+            let fix = "answer with the document, or with 404 if there is none";
+            findings.push(Finding::problem(FOUND, format!("the response is {}", outcome(&response)), fix));
         }
     }
+    None
 }
 
-/// Reports a response without the document.
-fn absent(
-    lookup: &Lookup<'_>,
-    response: &FetchResponse,
-    search: &Search,
-    findings: &mut Vec<Finding>,
-) -> MetadataLookup {
-    if lookup.is_last {
+/// The finding for a response without the document.
+fn absent(place: &Place<'_>, response: &FetchResponse, search: &Search) -> Finding {
+    if place.is_last {
         let fix = match search.web_page() {
             _ if page::blocking_firewall(response).is_some() => page::FIREWALL_FIX.to_owned(),
-            _ if lookup.issuer.as_str().contains("/.well-known/") => {
+            _ if place.issuer.as_str().contains("/.well-known/") => {
                 "write the issuer into authorization_servers, not the URL of its metadata: without /.well-known/ and what follows"
                     .to_owned()
             }
@@ -99,15 +79,13 @@ fn absent(
             None => "correct the issuer in the resource's metadata, or publish the document at the first of these URLs"
                 .into(),
         };
-        findings.push(Finding::problem(FOUND, search.summary(), fix).at(search.web_page()));
-        return MetadataLookup::Failed;
+        return Finding::problem(FOUND, search.summary(), fix).at(search.web_page());
     }
     let text = format!("no document: {}", outcome(response));
-    findings.push(if response.status == StatusCode::OK {
+    if response.status == StatusCode::OK {
         let fix = "serve the document here, or answer with 404: several clients stop at such a response";
         Finding::warning(FOUND, text, fix)
     } else {
         Finding::note(FOUND, text)
-    });
-    MetadataLookup::NotFound
+    }
 }

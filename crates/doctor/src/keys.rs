@@ -7,8 +7,8 @@ use portcullis_metadata::JwkSet;
 
 use crate::{Finding, Rule, text};
 
-const FOUND: Rule = Rule { id: "keys.found", source: "RFC 8414 section 2" };
-const DOCUMENT: Rule = Rule { id: "keys.document", source: "RFC 7517 section 5" };
+pub(crate) const FOUND: Rule = Rule { id: "keys.found", source: "RFC 8414 section 2" };
+pub(crate) const DOCUMENT: Rule = Rule { id: "keys.document", source: "RFC 7517 section 5" };
 const USABLE: Rule = Rule { id: "keys.usable", source: "RFC 7517 section 4, RFC 8725 section 3.5" };
 
 /// Checks the response of `jwks_uri`. Returns the key set, or `None` if no key of it verifies signatures.

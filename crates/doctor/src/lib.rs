@@ -8,6 +8,8 @@
 //!
 //! With a token, it also checks the token, and reports how a guard of the resource would respond.
 //!
+//! [`Doctor::examine_issuer`] checks one issuer as the server that trusts it uses it.
+//!
 //! It sends no credentials except those of a made-up client, to see how the token endpoint rejects them. It requests no
 //! authorization, and registers a client only if [`Doctor::test_registration`] permits it.
 //!
@@ -15,7 +17,6 @@
 //! use std::sync::Arc;
 //!
 //! use portcullis_doctor::{Doctor, Verdict};
-//! use portcullis_metadata::SystemClock;
 //! # use portcullis_testkit::ScriptedFetch;
 //! use url::Url;
 //!
@@ -23,7 +24,7 @@
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let fetch = ScriptedFetch::new();
 //! // `fetch` is any `portcullis_discovery::Fetch`, such as its `HttpFetch`.
-//! let doctor = Doctor::new(Arc::new(fetch), Arc::new(SystemClock::new()));
+//! let doctor = Doctor::new(Arc::new(fetch));
 //! let resource = Url::parse("https://mcp.example.com/mcp")?;
 //! let report = doctor.examine(&resource, None, &mut |step| eprintln!("{}", step.title)).await;
 //!
@@ -37,6 +38,7 @@
 
 mod challenge;
 mod client_authentication;
+mod configured_issuer;
 mod cors;
 mod doctor;
 mod issuer;
@@ -50,15 +52,17 @@ mod report_json;
 mod resource;
 mod scopes;
 mod search;
+mod setting_names;
 mod test_registration;
 mod text;
 mod time;
 mod token;
 
+pub use configured_issuer::{ConfiguredIssuer, ConfiguredResource, algorithms_to_configure};
 pub use doctor::Doctor;
-pub use page::{asks_for_tls, blocking_firewall, describe_response};
-pub use probe::describe_failure;
+pub use page::{asks_for_tls, describe_response};
 pub use report::{Finding, Report, RequestSummary, ResponseSummary, Rule, Step, Verdict};
+pub use setting_names::SettingNames;
 
 /// Tests the examples of the README.
 #[cfg(doctest)]

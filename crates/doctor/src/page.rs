@@ -105,7 +105,7 @@ pub fn describe_response(response: &FetchResponse) -> String {
 }
 
 /// Returns the name of the firewall that answers in place of the server. `None` if there is none, or it is not recognized.
-pub fn blocking_firewall(response: &FetchResponse) -> Option<&'static str> {
+pub(crate) fn blocking_firewall(response: &FetchResponse) -> Option<&'static str> {
     WebPage::of(response)?.firewall
 }
 

@@ -5,6 +5,7 @@ use std::fmt;
 use http::{Method, StatusCode};
 use portcullis_discovery::{FetchRequest, FetchResponse};
 use serde::{Serialize, Serializer};
+use url::Url;
 
 use crate::{page, text};
 
@@ -141,6 +142,13 @@ pub struct RequestSummary {
     pub method: Method,
     /// The URL.
     pub url: String,
+}
+
+impl RequestSummary {
+    /// A GET request.
+    pub(crate) fn get(url: &Url) -> Self {
+        Self { method: Method::GET, url: text::url(url) }
+    }
 }
 
 impl From<&FetchRequest> for RequestSummary {

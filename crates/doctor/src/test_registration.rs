@@ -9,7 +9,7 @@ use portcullis_metadata::{
 use serde::Deserialize;
 use url::Url;
 
-use crate::{Finding, Rule, text};
+use crate::{Finding, Rule, SettingNames, text};
 
 const RESPONSE: Rule = Rule { id: "registration.response", source: "RFC 7591 section 3.2" };
 const REDIRECT_URIS: Rule = Rule { id: "registration.redirect_uris", source: "RFC 7591 section 3.2.1" };
@@ -49,10 +49,11 @@ pub(crate) fn check(
     server: &AuthorizationServerMetadata,
     policy: &ChainPolicy,
     response: &FetchResponse,
+    names: &SettingNames,
     findings: &mut Vec<Finding>,
 ) -> Option<Deletion> {
     if !response.status.is_success() {
-        findings.push(rejection(response));
+        findings.push(rejection(response, names));
         return None;
     }
     let Ok(registered) = ClientRegistrationResponse::parse(&response.body) else {
@@ -89,7 +90,7 @@ pub(crate) fn check_deletion(response: Option<&FetchResponse>) -> Finding {
 }
 
 /// The finding for a response without a success status.
-fn rejection(response: &FetchResponse) -> Finding {
+fn rejection(response: &FetchResponse, names: &SettingNames) -> Finding {
     let status = response.status;
     let error = RegistrationError::parse(&response.body).ok();
     let requires_token = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
@@ -97,8 +98,11 @@ fn rejection(response: &FetchResponse) -> Finding {
         return Finding::warning(
             RESPONSE,
             format!("clients cannot register: the endpoint answers {status}, so it requires an initial access token"),
-            "use a client that is registered beforehand (`--client-id`), support client ID metadata documents, or permit \
-             registration without a token",
+            format!(
+                "use a client that is registered beforehand (`{}`), support client ID metadata documents, or permit \
+                 registration without a token",
+                names.client_id
+            ),
         );
     }
     if status == StatusCode::TOO_MANY_REQUESTS {
@@ -203,7 +207,8 @@ mod tests {
             sent: Default::default(),
         };
         let mut findings = Vec::new();
-        let deletion = check(&server(), &UrlPolicy::StartOrigin.into(), &response, &mut findings);
+        let deletion =
+            check(&server(), &UrlPolicy::StartOrigin.into(), &response, &SettingNames::default(), &mut findings);
         let found = findings.iter().map(|finding| (finding.rule.id, finding.verdict)).collect();
         (found, deletion.map(Deletion::request))
     }

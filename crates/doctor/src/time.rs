@@ -14,9 +14,7 @@ const COMMON_LEEWAY: Duration = Duration::from_secs(60);
 
 /// Compares the server's clock with this machine's. `None` without a valid `Date`.
 pub(crate) fn check(headers: &HeaderMap, now: UnixTime) -> Option<Finding> {
-    let date = headers.get(DATE)?.to_str().ok()?;
-    let date = httpdate::parse_http_date(date).ok()?;
-    let theirs = UnixTime::from_secs(date.duration_since(UNIX_EPOCH).ok()?.as_secs());
+    let theirs = date(headers)?;
     let (difference, side) = if theirs > now {
         (theirs.saturating_duration_since(now), "ahead of")
     } else {
@@ -32,6 +30,13 @@ pub(crate) fn check(headers: &HeaderMap, now: UnixTime) -> Option<Finding> {
             "synchronize both clocks (NTP): with such a difference, tokens are rejected as expired or not yet valid",
         )
     })
+}
+
+/// The time in a `Date` header. `None` without a valid one.
+pub(crate) fn date(headers: &HeaderMap) -> Option<UnixTime> {
+    let date = headers.get(DATE)?.to_str().ok()?;
+    let date = httpdate::parse_http_date(date).ok()?;
+    Some(UnixTime::from_secs(date.duration_since(UNIX_EPOCH).ok()?.as_secs()))
 }
 
 #[cfg(test)]

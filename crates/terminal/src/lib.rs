@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod advice;
 mod confirmation;
 mod doctor_report;
 mod error;
@@ -9,6 +10,7 @@ mod raw_json;
 mod report;
 mod sent_secrets;
 
+pub use advice::{advice, login_command, network_advice, remedy};
 pub use confirmation::is_yes;
 pub use doctor_report::{print_step, print_summary};
 pub use error::CommandError;

@@ -6,7 +6,7 @@ use owo_colors::{OwoColorize as _, Stream};
 use portcullis_config::ConfigErrors;
 use portcullis_metadata::EscapedText;
 
-use crate::{CommandError, output::tell};
+use crate::{CommandError, advice, output::tell};
 
 /// Prints an error on one line, or the errors of a configuration on one line each. Text from other parties is escaped. That
 /// standard output is closed, as by `head`, is not printed.
@@ -29,8 +29,5 @@ fn with_advice(error: &(dyn Error + 'static)) -> String {
         text.push_str(&format!(": {cause}"));
         next = cause.source();
     }
-    match portcullis_client::advice(error) {
-        Some(advice) => format!("{text}; {advice}"),
-        None => text,
-    }
+    text + &advice(error)
 }

@@ -23,7 +23,7 @@ use crate::{
         stdio::{line_reader::Line, oversized_line::OversizedMessage},
         transport::{legacy, modern},
     },
-    error::McpError,
+    error::{McpError, MessageTooLarge},
 };
 
 /// Dispatches the client's messages to the endpoint.
@@ -139,8 +139,8 @@ impl Dispatcher {
     /// Rejects a message that is too large: a request with an error to the client, a response with an error to the
     /// server, which waits for it.
     async fn reject_oversized(&mut self, message: OversizedMessage) {
-        let limit = self.context.settings.max_message;
-        let text = format!("the message is larger than {limit} bytes, the limit that --max-message sets");
+        let settings = &self.context.settings;
+        let text = settings.describe(&MessageTooLarge { limit: settings.max_message });
         let error = |id| new_error(id, ErrorCode::InvalidRequest, &text, Some("bridge.too_large"));
         tracing::warn!("the client sent a message that is too large");
         match message {

@@ -81,7 +81,8 @@ pub(crate) async fn run(context: Arc<Context>, mut outgoing: mpsc::Receiver<Outg
             Protocol::Modern { method, version } => modern::notify(&context, &message, method, version).await,
         };
         if let Err(error) = sent {
-            tracing::warn!(reason = error.code(), "a message did not reach the server: {}", error.with_advice());
+            let text = context.settings.describe(&error);
+            tracing::warn!(reason = error.code(), "a message did not reach the server: {text}");
         } else if initialized.is_some() {
             context.start_server_stream();
         }

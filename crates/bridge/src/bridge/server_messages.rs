@@ -63,7 +63,7 @@ impl Context {
     /// of the bridge itself is only logged.
     pub(crate) async fn fail_request(&self, id: &RequestId, error: &McpError) {
         let Some(entry) = self.pending.remove(id) else { return };
-        let text = error.with_advice();
+        let text = self.settings.describe(error);
         // Scopes and URLs of a server are not excerpts.
         let text = self.endpoint.sent().redact(&text);
         tracing::warn!(reason = error.code(), "a request has no answer: {text}");
@@ -127,7 +127,8 @@ impl Context {
             }
             Err(error) => {
                 tracing::warn!(reason = error.code(), "a list of tools was dropped: {error}");
-                message::new_error(Some(id), ErrorCode::InternalError, &error.with_advice(), Some(error.code()))
+                let text = self.settings.describe(&error);
+                message::new_error(Some(id), ErrorCode::InternalError, &text, Some(error.code()))
             }
         };
         Message { text, kind: answer.kind }

@@ -116,7 +116,9 @@ async fn restore_one(context: &Arc<Context>, change: SubscriptionChange, token_r
             context.subscriptions.forget(&change);
             tracing::warn!(method, reason = "mcp.rpc", "{INCOMPLETE}: the server rejects the request");
         }
-        Ok(Err(error)) => tracing::warn!(method, reason = error.code(), "{INCOMPLETE}: {}", error.with_advice()),
+        Ok(Err(error)) => {
+            tracing::warn!(method, reason = error.code(), "{INCOMPLETE}: {}", context.settings.describe(&error));
+        }
         Err(_) => tracing::warn!(method, reason = "fetch.timeout", "{INCOMPLETE}: the server does not respond"),
     }
 }

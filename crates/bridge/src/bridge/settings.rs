@@ -1,8 +1,9 @@
 //! [`BridgeSettings`] and [`BridgeTransport`]: the settings of a bridge.
 
-use std::{fmt, time::Duration};
+use std::{error::Error, fmt, time::Duration};
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
+use portcullis_client::error_chain;
 use portcullis_mcp::header as names;
 
 /// The settings of a [`Bridge`](super::Bridge).
@@ -37,6 +38,10 @@ pub struct BridgeSettings {
     /// The time limit for requests in progress when the input ends. 1.8 s by default, because clients usually wait for
     /// 2 s.
     pub grace: Duration,
+    /// What a user can do about an error, for the end of the error's text. It begins with its own punctuation, and is empty if
+    /// there is no advice, as by default. The errors are [`McpError`](crate::McpError) and
+    /// [`MessageTooLarge`](crate::MessageTooLarge).
+    pub advice: fn(&(dyn Error + 'static)) -> String,
 }
 
 /// Which HTTP transports a [`Bridge`](super::Bridge) uses.
@@ -73,6 +78,11 @@ impl BridgeSettings {
         !TAKEN.contains(name)
     }
 
+    /// The text of an error for the user: its causes and the advice.
+    pub(crate) fn describe(&self, error: &(dyn Error + 'static)) -> String {
+        error_chain(error) + &(self.advice)(error)
+    }
+
     /// The user's own `Authorization` header, which replaces the token.
     pub(crate) fn authorization(&self) -> Option<&HeaderValue> {
         self.headers.get(header::AUTHORIZATION)
@@ -91,6 +101,7 @@ impl Default for BridgeSettings {
             max_waiting_requests: 1024,
             timeout: Duration::from_secs(5 * 60),
             grace: Duration::from_millis(1_800),
+            advice: |_| String::new(),
         }
     }
 }

@@ -19,7 +19,7 @@ mod server_requests;
 const SESSION: HeaderName = names::SESSION;
 
 fn client(network: &Arc<FetchFn>, user: &Arc<ScriptedUser>, revision: Revision) -> McpClient {
-    let authorizer = Authorizer::new(network.clone(), user.clone(), clock(), AuthorizerSettings::default());
+    let authorizer = Authorizer::builder(user.clone()).fetch(network.clone()).clock(clock()).build().unwrap();
     let settings = McpSettings { revision, max_message: 4 * 1024 * 1024, ..McpSettings::default() };
     let start = StartUrl::parse(RESOURCE).unwrap();
     McpClient::new(start, network.clone(), Some(Arc::new(authorizer)), settings)

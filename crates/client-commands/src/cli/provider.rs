@@ -2,6 +2,7 @@
 
 use clap::Args;
 use portcullis_client::AuthorizeParameter;
+use portcullis_terminal::remedy;
 
 #[derive(Args)]
 pub(crate) struct Provider {
@@ -10,7 +11,7 @@ pub(crate) struct Provider {
     #[arg(long)]
     pub(crate) no_resource: bool,
     /// An additional parameter of the authorization request, such as `audience=https://api.example.com`; may be repeated.
-    #[arg(long = "authorize-param", value_name = "KEY=VALUE", value_parser = AuthorizeParameter::parse)]
+    #[arg(long = "authorize-param", value_name = "KEY=VALUE", value_parser = authorize_parameter)]
     pub(crate) authorize_params: Vec<AuthorizeParameter>,
     /// Sign in although the server's metadata does not say whether it supports PKCE (S256). A server that lists other methods
     /// is still rejected.
@@ -20,4 +21,8 @@ pub(crate) struct Provider {
     /// server that receives it chose them unless --scope does. Without this option, the user is asked in a terminal.
     #[arg(long)]
     pub(crate) accept_unbound_token: bool,
+}
+
+fn authorize_parameter(text: &str) -> Result<AuthorizeParameter, String> {
+    AuthorizeParameter::parse(text).map_err(|error| error.to_string() + &remedy(&error))
 }

@@ -3,10 +3,10 @@
 use anyhow::Context as _;
 use http::StatusCode;
 use portcullis_bridge::{McpClient, McpError, McpSettings};
-use portcullis_client::{CredentialStore, ResourceToken, Shortened, SignOut, StartUrl, advice, error_chain};
+use portcullis_client::{CredentialStore, ResourceToken, Shortened, SignOut, StartUrl, error_chain};
 use portcullis_doctor::{Finding, Rule, Step};
 use portcullis_metadata::EscapedText;
-use portcullis_terminal::{counted, redact};
+use portcullis_terminal::{counted, network_advice, redact, remedy};
 use serde_json::{Value, json};
 
 use crate::{
@@ -99,7 +99,7 @@ impl<'a> Chain<'a> {
             }
             Err(error) => Finding::warning(
                 REVOKED,
-                format!("it is deleted on this machine, but not revoked: {}", EscapedText(&error_chain(&error))),
+                format!("it is deleted on this machine, but not revoked: {}", described(&error)),
                 "find out why the revocation endpoint fails",
             ),
         });
@@ -158,7 +158,7 @@ impl<'a> Chain<'a> {
         if !is_not_found {
             return failure(INITIALIZE, error);
         }
-        let text = EscapedText(&error_chain(error)).to_string();
+        let text = described(error);
         let fix = format!(
             "{} was requested; correct this path, or the path in `upstream` of the server's configuration, which `portcullis \
              check --online` examines there",
@@ -229,9 +229,13 @@ fn token_findings(token: &ResourceToken) -> Vec<Finding> {
 fn failure(rule: Rule, error: &(dyn std::error::Error + 'static)) -> Finding {
     Finding::problem(
         rule,
-        EscapedText(&error_chain(error)).to_string(),
-        advice(error).unwrap_or("see the server's log; PORTCULLIS_LOG=debug shows every request"),
+        described(error),
+        network_advice(error).unwrap_or("see the server's log; PORTCULLIS_LOG=debug shows every request"),
     )
+}
+
+fn described(error: &(dyn std::error::Error + 'static)) -> String {
+    EscapedText(&(error_chain(error) + &remedy(error))).to_string()
 }
 
 fn server_name(result: Option<&Value>) -> String {

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use portcullis_discovery::{ChainPolicy, DiscoveredResource, Discovery, DiscoveryError, MetadataSource, ResourceMatch};
+use portcullis_discovery::{
+    ChainPolicy, DiscoveredResource, Discovery, DiscoveryError, MetadataSource, ResourceMatch, ResourceOptions,
+};
 use portcullis_metadata::{AuthorizationServerMetadata, Issuer, ProtectedResourceMetadata, ResourceUri, Scopes};
 
 use super::{Authorizer, GrantContext, client_issuer::other_server, selection};
@@ -66,7 +68,8 @@ impl Authorizer {
         challenge: &ResourceChallenge,
     ) -> Result<DiscoveredResource, ClientError> {
         let configured = self.settings.resource_metadata.as_ref();
-        let found = self.discovery(start).protected_resource(start.url(), challenge.parameters(), configured).await;
+        let options = ResourceOptions::default().challenge(challenge.parameters()).configured(configured);
+        let found = self.discovery(start).protected_resource(start.url(), options).await;
         let found = match found {
             Err(error @ DiscoveryError::NotFound(_)) if self.settings.revision_2025_03_26 => {
                 origin_as_server(start).ok_or(ClientError::Discovery(error))?

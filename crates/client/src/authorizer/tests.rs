@@ -26,7 +26,7 @@ mod registration_update;
 mod unbound;
 
 fn authorizer(network: &Arc<FetchFn>, user: &Arc<ScriptedUser>, settings: AuthorizerSettings) -> Authorizer {
-    Authorizer::new(network.clone(), user.clone(), clock(), settings)
+    Authorizer::builder(user.clone()).fetch(network.clone()).clock(clock()).settings(settings).build().unwrap()
 }
 
 async fn run(network: &Arc<FetchFn>, user: &Arc<ScriptedUser>) -> Result<ResourceToken, ClientError> {

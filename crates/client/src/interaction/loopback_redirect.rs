@@ -21,7 +21,7 @@ use super::{
     Interaction, InteractionError,
     page::{page, redirect_to, result_page},
     redirect_address::RedirectAddress,
-    redirect_server::{BrowserRequest, Content, CurrentSignIn, ONE_TIME, respond, serve},
+    redirect_server::{BrowserRequest, Content, ONE_TIME, SignInState, respond, serve},
 };
 use crate::{AuthorizationRequest, RedirectError, RedirectParameters, StartUrl, random};
 
@@ -44,7 +44,7 @@ pub struct LoopbackRedirect {
     /// The time limit of a sign-in.
     limit: Duration,
     one_at_a_time: Mutex<()>,
-    waiting: CurrentSignIn,
+    state: Arc<SignInState>,
     /// The tasks that accept connections, one for each address.
     servers: Vec<JoinHandle<()>>,
 }
@@ -90,13 +90,13 @@ impl LoopbackRedirect {
         let (address, listeners) = address.bind().await?;
         let redirect_uri = address.uri()?;
         let path = Arc::<str>::from(address.path());
-        let waiting = CurrentSignIn::default();
-        let server = |listener| tokio::spawn(serve(listener, path.clone(), waiting.clone()));
+        let state = Arc::<SignInState>::default();
+        let server = |listener| tokio::spawn(serve(listener, path.clone(), state.clone()));
         let servers = listeners.into_iter().map(server).collect();
         let limit = Self::TIMEOUT;
         let one_at_a_time = Mutex::default();
         let open = Box::new(open);
-        Ok(Self { redirect_uri, open, paste: None, delayed: None, limit, one_at_a_time, waiting, servers })
+        Ok(Self { redirect_uri, open, paste: None, delayed: None, limit, one_at_a_time, state, servers })
     }
 
     /// Binds the port on `127.0.0.1` that is derived from the resource, so that a registration can be reused at the
@@ -161,12 +161,21 @@ impl LoopbackRedirect {
         self
     }
 
+    /// Sets how users sign out, for the page that a browser gets at the address of a sign-in that has ended. It is the start of a
+    /// sentence, such as "run `example logout`". By default "sign out of this server".
+    #[must_use]
+    pub fn with_sign_out_hint(self, hint: impl Into<String>) -> Self {
+        // Without a value before, it is set.
+        let _ = self.state.sign_out.set(hint.into());
+        self
+    }
+
     /// Waits for a response with the request's `state`, from the browser or as pasted text.
     async fn wait_for_response(&self, request: &AuthorizationRequest) -> Result<RedirectParameters, InteractionError> {
         let _one_at_a_time = self.one_at_a_time.lock().await;
         let (sender, mut requests) = mpsc::channel(1);
         // The sender stays after the wait. Later responses fail to send and are rejected.
-        *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) = Some(sender);
+        *self.state.current.lock().unwrap_or_else(PoisonError::into_inner) = Some(sender);
         let name = random::secret().map_err(|_| InteractionError::NoRandomness)?;
         let mut one_time = self.redirect_uri.clone();
         one_time.set_path(&format!("{ONE_TIME}{}", name.secret()));

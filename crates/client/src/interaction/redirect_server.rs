@@ -2,7 +2,7 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
     time::Duration,
 };
 
@@ -18,8 +18,14 @@ use tokio::{
 use super::{page::page, peer_user::is_of_other_user};
 use crate::RedirectParameters;
 
-/// The channel to the current sign-in, or to the last one.
-pub(super) type CurrentSignIn = Arc<Mutex<Option<mpsc::Sender<BrowserRequest>>>>;
+/// The state that the server shares with the sign-ins.
+#[derive(Default)]
+pub(super) struct SignInState {
+    /// The channel to the current sign-in, or to the last one.
+    pub(super) current: Mutex<Option<mpsc::Sender<BrowserRequest>>>,
+    /// How a user signs out.
+    pub(super) sign_out: OnceLock<String>,
+}
 
 /// A request for the current sign-in, which is not validated yet.
 pub(super) struct BrowserRequest {
@@ -53,7 +59,7 @@ const MAX_UNREAD: usize = 32;
 const MAX_ANSWERS: usize = 32;
 
 /// Accepts connections, and sends the requests for the current sign-in to it. It never ends.
-pub(super) async fn serve(listener: TcpListener, redirect_path: Arc<str>, waiting: CurrentSignIn) {
+pub(super) async fn serve(listener: TcpListener, redirect_path: Arc<str>, state: Arc<SignInState>) {
     let mut readers = JoinSet::new();
     // The readers in the order of their connections.
     let mut unread: VecDeque<AbortHandle> = VecDeque::new();
@@ -75,7 +81,7 @@ pub(super) async fn serve(listener: TcpListener, redirect_path: Arc<str>, waitin
                 let id = read.as_ref().map_or_else(tokio::task::JoinError::id, |(id, _)| *id);
                 unread.retain(|reader| reader.id() != id);
                 if let Ok((_, Some(request))) = read && answers.len() < MAX_ANSWERS {
-                    answers.spawn(answer(request, redirect_path.clone(), waiting.clone()));
+                    answers.spawn(answer(request, redirect_path.clone(), state.clone()));
                 }
             }
             Some(_) = answers.join_next() => {}
@@ -96,7 +102,7 @@ async fn read_request(mut browser: TcpStream) -> Option<ReceivedRequest> {
 }
 
 /// Sends a request to the current sign-in. If there is none, or the request is another one, the browser gets an error page.
-async fn answer(received: ReceivedRequest, redirect_path: Arc<str>, waiting: CurrentSignIn) {
+async fn answer(received: ReceivedRequest, redirect_path: Arc<str>, state: Arc<SignInState>) {
     let ReceivedRequest { browser, head } = received;
     let content = match content(&head, &redirect_path) {
         // Another user could bring a redirect of their own account.
@@ -104,7 +110,7 @@ async fn answer(received: ReceivedRequest, redirect_path: Arc<str>, waiting: Cur
         content => content,
     };
     match content {
-        Ok(content) => deliver(BrowserRequest { browser, content }, &waiting).await,
+        Ok(content) => deliver(BrowserRequest { browser, content }, &state).await,
         Err(page) => respond(browser, page).await,
     }
 }
@@ -131,8 +137,8 @@ fn content(head: &[u8], redirect_path: &str) -> Result<Content, String> {
 }
 
 /// Sends a request to the current sign-in. If there is none, the browser gets an error page.
-async fn deliver(request: BrowserRequest, waiting: &CurrentSignIn) {
-    let sender = waiting.lock().unwrap_or_else(PoisonError::into_inner).clone();
+async fn deliver(request: BrowserRequest, state: &SignInState) {
+    let sender = state.current.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let unclaimed = match sender {
         Some(sender) => sender.send(request).await.err().map(|unsent| unsent.0),
         None => Some(request),
@@ -140,14 +146,15 @@ async fn deliver(request: BrowserRequest, waiting: &CurrentSignIn) {
     if let Some(BrowserRequest { browser, content }) = unclaimed {
         let text = match content {
             Content::Redirect(_) => {
-                "No sign-in is in progress. If you have already signed in, you can close this window."
+                "No sign-in is in progress. If you have already signed in, you can close this window.".to_owned()
             }
-            Content::OneTime(_) => {
-                "This sign-in has ended. If you did not complete it yourself, another user of this machine may have: run \
-                 `portcullis logout` for this server, then sign in again."
-            }
+            Content::OneTime(_) => format!(
+                "This sign-in has ended. If you did not complete it yourself, another user of this machine may have: {}, \
+                 then sign in again.",
+                state.sign_out.get().map_or("sign out of this server", String::as_str)
+            ),
         };
-        respond(browser, page("409 Conflict", "No sign-in in progress", text)).await;
+        respond(browser, page("409 Conflict", "No sign-in in progress", &text)).await;
     }
 }
 

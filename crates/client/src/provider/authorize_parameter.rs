@@ -26,9 +26,7 @@ pub enum AuthorizeParameterError {
         name: Box<str>,
     },
     /// The protocol reserves the name, or another option sets it.
-    #[error(
-        "`{name}` is a parameter of the protocol; it cannot be set (scopes: --scope; without `resource`: --no-resource)"
-    )]
+    #[error("`{name}` is a parameter of the protocol; it cannot be set")]
     Reserved {
         /// The parameter.
         name: Box<str>,

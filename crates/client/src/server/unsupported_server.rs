@@ -16,7 +16,7 @@ pub enum UnsupportedServer {
     /// ([`ProviderSettings::assume_pkce`](crate::ProviderSettings::assume_pkce)).
     #[error(
         "the authorization server's metadata does not list PKCE methods (code_challenge_methods_supported is \
-         missing); if its documentation says that it supports PKCE with S256, give --assume-pkce"
+         missing)"
     )]
     PkceNotAdvertised,
     /// There is no `authorization_endpoint`.

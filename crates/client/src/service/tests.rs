@@ -63,7 +63,7 @@ impl Service<Request<&'static str>> for Client {
 
 fn token_manager(user: &Arc<ScriptedUser>) -> Arc<TokenManager> {
     let network = FetchFn::new(well_behaved);
-    let authorizer = Authorizer::new(network, user.clone(), clock(), AuthorizerSettings::default());
+    let authorizer = Authorizer::builder(user.clone()).fetch(network).clock(clock()).build().unwrap();
     Arc::new(TokenManager::new(StartUrl::parse(RESOURCE).unwrap(), Arc::new(authorizer)))
 }
 
@@ -130,7 +130,8 @@ async fn the_token_is_sent_to_the_url_of_its_resource() {
         _ => well_behaved(request),
     });
     let settings = AuthorizerSettings { accept_broader_resource: true, ..AuthorizerSettings::default() };
-    let authorizer = Authorizer::new(network, ScriptedUser::consents(), clock(), settings);
+    let authorizer =
+        Authorizer::builder(ScriptedUser::consents()).fetch(network).clock(clock()).settings(settings).build().unwrap();
     let token_manager = Arc::new(TokenManager::new(StartUrl::parse(RESOURCE).unwrap(), Arc::new(authorizer)));
     token_manager.sign_in().await.unwrap();
 

@@ -20,7 +20,7 @@ pub enum StoreError {
     /// A file cannot be written, for example because of a full disk or missing permissions.
     #[error(
         "cannot write the credential file {path}: {kind}; free space or correct the permissions, or name another \
-         directory with --store"
+         directory"
     )]
     NotWritable {
         /// The file.
@@ -50,7 +50,7 @@ pub enum StoreError {
     /// Users other than the owner can list, add or replace the files of the directory. It was not changed.
     #[error(
         "other users of this machine can access the credential store {path} (mode {mode:04o}); run `chmod 700 {path}` if \
-         you trust its files, or name another directory with --store"
+         you trust its files, or name another directory"
     )]
     ExposedDirectory {
         /// The directory.
@@ -61,7 +61,7 @@ pub enum StoreError {
     /// A file, or the directory, belongs to another user than the one of this process, and was not used.
     #[error(
         "{path} belongs to user {owner}, and this program runs as user {user}; run `chown {user} {path}` if you trust it, or \
-         name another directory with --store"
+         name another directory"
     )]
     OtherOwner {
         /// The file or directory.

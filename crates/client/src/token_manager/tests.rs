@@ -113,7 +113,12 @@ impl Fixture {
     }
 
     fn token_manager_with(&self, settings: AuthorizerSettings) -> Arc<TokenManager> {
-        let authorizer = Authorizer::new(self.network.clone(), self.user.clone(), self.clock.clone(), settings);
+        let authorizer = Authorizer::builder(self.user.clone())
+            .fetch(self.network.clone())
+            .clock(self.clock.clone())
+            .settings(settings)
+            .build()
+            .unwrap();
         Arc::new(TokenManager::new(StartUrl::parse(RESOURCE).unwrap(), Arc::new(authorizer)))
     }
 }

@@ -141,7 +141,13 @@ impl Site {
 
     pub(crate) async fn authorize(&self, interaction: Arc<dyn Interaction>) -> Result<ResourceToken, ClientError> {
         let settings = AuthorizerSettings::default();
-        Authorizer::new(fetcher(), interaction, Arc::new(SystemClock::new()), settings).authorize(&self.start()).await
+        Authorizer::builder(interaction)
+            .fetch(fetcher())
+            .settings(settings)
+            .build()
+            .unwrap()
+            .authorize(&self.start())
+            .await
     }
 
     /// Returns the parameters of a correct redirect.

@@ -2,7 +2,8 @@
 
 use std::{collections::HashMap, sync::Mutex};
 
-use http::HeaderMap;
+use http::{HeaderMap, StatusCode};
+use portcullis_metadata::BearerChallenge;
 
 use super::*;
 use crate::{BoxFuture, FetchError, FetchResponse, NetworkFailure, UrlPolicy};
@@ -75,7 +76,9 @@ async fn resource(
     challenge: Option<&BearerChallenge>,
 ) -> Result<DiscoveredResource, DiscoveryError> {
     let asked = Url::parse(ASKED).unwrap();
-    Discovery::new(script.clone(), UrlPolicy::peer_of(&asked)).protected_resource(&asked, challenge, None).await
+    Discovery::new(script.clone(), UrlPolicy::peer_of(&asked))
+        .protected_resource(&asked, ResourceOptions::default().challenge(challenge))
+        .await
 }
 
 /// Finds the metadata of an authorization server.
@@ -141,7 +144,7 @@ async fn configured_values_come_last() {
     let asked = Url::parse(ASKED).unwrap();
     let configured = ProtectedResourceMetadata::parse(resource_document(ASKED).unwrap().1.as_bytes()).unwrap();
     let discovery = Discovery::new(script.clone(), UrlPolicy::peer_of(&asked));
-    let found = discovery.protected_resource(&asked, None, Some(&configured)).await.unwrap();
+    let found = discovery.protected_resource(&asked, ResourceOptions::default().configured(&configured)).await.unwrap();
     assert_eq!(found.from, MetadataSource::Configured);
     assert_eq!(script.urls(), [PATH_FORM, ROOT_FORM]);
 }
@@ -183,7 +186,8 @@ async fn metadata_of_another_resource_is_rejected() {
     let configured =
         ProtectedResourceMetadata::parse(resource_document("https://other.example/mcp").unwrap().1.as_bytes()).unwrap();
     let discovery = Discovery::new(Script::new([]), UrlPolicy::peer_of(&asked));
-    let error = discovery.protected_resource(&asked, None, Some(&configured)).await.unwrap_err();
+    let error =
+        discovery.protected_resource(&asked, ResourceOptions::default().configured(&configured)).await.unwrap_err();
     assert_eq!(error.code(), "discovery.resource_mismatch");
 }
 
@@ -193,7 +197,7 @@ async fn a_mismatch_contains_no_query() {
     let asked = Url::parse("https://mcp.example.com/mcp?key=canary").unwrap();
     let script = Script::new([(ROOT_FORM, resource_document("https://mcp.example.com/other?key=canary"))]);
     let discovery = Discovery::new(script, UrlPolicy::peer_of(&asked));
-    let error = discovery.protected_resource(&asked, None, None).await.unwrap_err();
+    let error = discovery.protected_resource(&asked, ResourceOptions::default()).await.unwrap_err();
     assert_eq!(error.code(), "discovery.resource_mismatch");
     assert!(!format!("{error} {error:?}").contains("canary"), "{error:?}");
 }
@@ -280,7 +284,7 @@ async fn every_request_has_the_policy() {
     for policy in [UrlPolicy::Operator, UrlPolicy::peer_of(&asked)] {
         let script = Script::new([]);
         let discovery = Discovery::new(script.clone(), policy);
-        attempts_of(discovery.protected_resource(&asked, Some(&challenge()), None).await);
+        attempts_of(discovery.protected_resource(&asked, ResourceOptions::default().challenge(&challenge())).await);
         attempts_of(discovery.authorization_server(&issuer).await);
         let expected = [CHALLENGED, PATH_FORM, ROOT_FORM, OAUTH_FORM, OPENID_FORM].map(|url| (url.to_owned(), policy));
         assert_eq!(*script.asked.lock().unwrap(), expected);
@@ -333,4 +337,36 @@ async fn the_name_of_an_insecure_endpoint_is_escaped() {
     let error = server(&script, SERVER).await.unwrap_err().to_string();
     assert!(error.contains(r"\u{1b}[2Ja"), "{error}");
     assert!(error.len() < 250, "{error}");
+}
+
+/// The trace has every URL up to the one that ends the search, with its response.
+#[tokio::test]
+async fn a_search_reports_each_url() {
+    let page = || Ok((200, "<html>".to_owned()));
+    let another = "https://other.example.com";
+    for (answers, expected) in [
+        (vec![], "absent, absent"),
+        (vec![(OAUTH_FORM, page()), (OPENID_FORM, server_document(another))], "absent, document"),
+        (vec![(OAUTH_FORM, server_document(SERVER))], "document"),
+        (vec![(OAUTH_FORM, Ok((503, String::new())))], "server error"),
+        (vec![(OAUTH_FORM, Ok((200, "{}".to_owned())))], "malformed"),
+        (vec![(OAUTH_FORM, unreachable_answer())], "no response"),
+    ] {
+        let discovery = Discovery::new(Script::new(answers), UrlPolicy::Operator);
+        let issuer = Issuer::parse(SERVER).unwrap();
+        let mut search = discovery.search_authorization_server(&issuer);
+        let mut seen = Vec::new();
+        while let Some(lookup) = search.next().await {
+            assert_eq!(lookup.url.as_str(), [OAUTH_FORM, OPENID_FORM][seen.len()]);
+            assert_eq!(lookup.is_last, seen.len() == 1);
+            seen.push(match lookup.result.map(|found| found.content) {
+                Ok(LookupContent::Document(_)) => "document",
+                Ok(LookupContent::Absent) => "absent",
+                Ok(LookupContent::ServerError) => "server error",
+                Ok(LookupContent::Malformed(_)) => "malformed",
+                Err(_) => "no response",
+            });
+        }
+        assert_eq!(seen.join(", "), expected);
+    }
 }

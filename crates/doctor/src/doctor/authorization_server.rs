@@ -1,15 +1,15 @@
 //! The steps at the authorization servers of a resource.
 
-use portcullis_discovery::FetchRequest;
-use portcullis_metadata::{
-    AuthorizationServerMetadata, BearerChallenge, Issuer, JwkSet, ProtectedResourceMetadata, authorization_server_urls,
-};
+use std::sync::Arc;
+
+use portcullis_discovery::{Discovery, FetchRequest};
+use portcullis_metadata::{AuthorizationServerMetadata, BearerChallenge, Issuer, JwkSet, ProtectedResourceMetadata};
 use url::Url;
 
 use super::Examination;
 use crate::{
     Finding, RequestSummary, ResponseSummary, Rule, Step, client_authentication, cors,
-    issuer::{self, Lookup, MetadataLookup},
+    issuer::{self, Place},
     keys, malformed, probe, scopes,
     search::Search,
     test_registration, text, time,
@@ -51,36 +51,40 @@ impl Examination<'_> {
         challenge: Option<&BearerChallenge>,
         metadata: &ProtectedResourceMetadata,
     ) -> Option<Box<AuthorizationServerMetadata>> {
-        let mut search = Search::default();
-        let places = authorization_server_urls(issuer);
-        let last = places.len().saturating_sub(1);
-        for (index, url) in places.into_iter().enumerate() {
+        let mut earlier = Search::default();
+        let discovery = Discovery::new(Arc::clone(&self.doctor.fetch), self.policy.clone());
+        let mut search = discovery.search_authorization_server(issuer);
+        while let Some(lookup) = search.next().await {
             let mut step = Step::new(format!("the authorization server {}", text::quoted(issuer.as_str())));
-            let request = FetchRequest::get(url.clone(), self.policy.of(&url));
-            let Some(response) = probe::send(&*self.doctor.fetch, request, &mut step).await else {
-                step.findings.extend(search.earlier(issuer::FOUND));
+            let (url, is_last) = (lookup.url.clone(), lookup.is_last);
+            let is_http = url.scheme() == "http";
+            let explain = |error: &_| probe::failure(error, is_http, &self.doctor.setting_names);
+            let Some(found) = probe::record_lookup(lookup, &mut step, explain) else {
+                step.findings.extend(earlier.earlier(issuer::FOUND));
                 self.finish_step(step);
                 return None;
             };
-            let lookup = Lookup { issuer, url: &url, is_last: index == last };
-            let found = issuer::check(&lookup, &response, &mut search, &mut step.findings);
-            if let MetadataLookup::Found(server) = &found {
-                step.findings.extend(issuer::check_document(server, &self.policy, self.doctor.assume_pkce));
+            let response = found.response.clone();
+            let place = Place { issuer, url: &url, is_last };
+            let server = issuer::check(&place, found, &mut earlier, &mut step.findings);
+            if let Some(server) = &server {
+                step.findings.extend(issuer::check_document(server, &self.policy, self.assumed_pkce()));
                 step.findings.extend(malformed::check_document(&response.body));
                 step.findings.extend(scopes::check(challenge, metadata, server));
                 step.findings.extend(time::check(&response.headers, self.doctor.clock.now()));
             }
             self.finish_step(step);
-            match found {
-                MetadataLookup::Found(server) => {
-                    self.page_at_server(url, &server).await;
-                    return Some(server);
-                }
-                MetadataLookup::NotFound => {}
-                MetadataLookup::Failed => return None,
+            if let Some(server) = server {
+                self.page_at_server(url, &server).await;
+                return Some(server);
             }
         }
         None
+    }
+
+    /// The name of the setting that assumes PKCE, if it does.
+    fn assumed_pkce(&self) -> Option<&'static str> {
+        self.doctor.assume_pkce.then_some(self.doctor.setting_names.assume_pkce)
     }
 
     /// Registers a client, and deletes it.
@@ -88,9 +92,10 @@ impl Examination<'_> {
         let request = Some(()).filter(|()| self.doctor.test_registration);
         let Some(request) = request.and_then(|()| test_registration::request(server, &self.policy)) else { return };
         let mut step = Step::new("a client registers");
-        let response = probe::send(&*self.doctor.fetch, request, &mut step).await;
-        let deletion =
-            response.and_then(|response| test_registration::check(server, &self.policy, &response, &mut step.findings));
+        let response = self.send(request, &mut step).await;
+        let names = &self.doctor.setting_names;
+        let deletion = response
+            .and_then(|response| test_registration::check(server, &self.policy, &response, names, &mut step.findings));
         self.finish_step(step);
         let Some(deletion) = deletion else { return };
         let mut step = Step::new("the client is deleted");
@@ -107,7 +112,7 @@ impl Examination<'_> {
     async fn client_authentication(&mut self, server: &AuthorizationServerMetadata) {
         let Some(request) = client_authentication::request(server, &self.policy) else { return };
         let mut step = Step::new("a client authenticates at the token endpoint");
-        let Some(response) = probe::send(&*self.doctor.fetch, request, &mut step).await else { return };
+        let Some(response) = self.send(request, &mut step).await else { return };
         let Some(finding) = client_authentication::check(&response) else { return };
         step.findings.push(finding);
         self.finish_step(step);
@@ -120,7 +125,7 @@ impl Examination<'_> {
         let mut step = Step::new(format!("the keys of {}", text::quoted(server.issuer.as_str())));
         let policy = self.policy.of(&url);
         let request = FetchRequest::get(url, policy);
-        let response = probe::send(&*self.doctor.fetch, request, &mut step).await;
+        let response = self.send(request, &mut step).await;
         let keys = response.and_then(|response| keys::check(&response, &mut step.findings));
         self.finish_step(step);
         keys
@@ -142,7 +147,7 @@ impl Examination<'_> {
     /// Sends a request as a web page does, and checks whether the page can read the response.
     async fn page_step(&mut self, title: &str, request: FetchRequest) {
         let mut step = Step::new(title);
-        if let Some(response) = probe::send(&*self.doctor.fetch, cors::from_page(request), &mut step).await {
+        if let Some(response) = self.send(cors::from_page(request), &mut step).await {
             step.findings.push(cors::check_origin(&response.headers));
         }
         self.finish_step(step);

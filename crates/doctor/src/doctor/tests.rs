@@ -70,7 +70,7 @@ impl Fixture {
     }
 
     async fn examine_with(&self, token: Option<&AccessToken>) -> Report {
-        let doctor = Doctor::new(Arc::new(self.fetch.clone()), Arc::new(ManualClock::new()));
+        let doctor = Doctor::new(Arc::new(self.fetch.clone())).clock(Arc::new(ManualClock::new()));
         let mut reported = 0;
         let report = doctor.examine(&Url::parse(RESOURCE).unwrap(), token, &mut |_| reported += 1).await;
         assert_eq!(reported, report.steps.len(), "every step is reported once");

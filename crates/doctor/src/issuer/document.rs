@@ -5,6 +5,7 @@ use portcullis_discovery::{ChainPolicy, insecure_endpoints};
 use portcullis_metadata::AuthorizationServerMetadata;
 use url::Url;
 
+use super::ENDPOINTS;
 use crate::{Finding, Rule, registration, text};
 
 const CODE: Rule = Rule { id: "issuer.response_types", source: "RFC 8414 section 2" };
@@ -13,13 +14,13 @@ const PKCE: Rule = Rule { id: "issuer.pkce", source: "RFC 7636 section 4.2, MCP 
 const KNOWN: Rule = Rule { id: "issuer.known", source: "MCP authorization" };
 const ISS: Rule = Rule { id: "issuer.iss_parameter", source: "RFC 9207 section 3" };
 const PUBLIC: Rule = Rule { id: "issuer.public_clients", source: "RFC 8414 section 2" };
-const ENDPOINTS: Rule = Rule { id: "issuer.endpoints", source: "RFC 8414 section 2" };
 
-/// Checks the members of the document. `assume_pkce`: PKCE is assumed if the document does not list its methods.
+/// Checks the members of the document. `assume_pkce` is the name of the setting that assumes PKCE if the document does not list its
+/// methods; `None` if it is not assumed.
 pub(crate) fn check_document(
     metadata: &AuthorizationServerMetadata,
     policy: &ChainPolicy,
-    assume_pkce: bool,
+    assume_pkce: Option<&str>,
 ) -> Vec<Finding> {
     let known = KnownIssuer::find(&metadata.issuer);
     let mut findings = vec![
@@ -98,15 +99,19 @@ fn check_grants(metadata: &AuthorizationServerMetadata) -> Option<Finding> {
 }
 
 /// Checks the PKCE methods.
-fn check_pkce(metadata: &AuthorizationServerMetadata, known: Option<&KnownIssuer>, assume_pkce: bool) -> Finding {
+fn check_pkce(
+    metadata: &AuthorizationServerMetadata,
+    known: Option<&KnownIssuer>,
+    assume_pkce: Option<&str>,
+) -> Finding {
     if metadata.code_challenge_methods_supported.is_none() {
         if known.is_some_and(|known| known.assumes_pkce) {
             return Finding::note(PKCE, "its metadata does not list PKCE; its documentation does");
         }
-        if assume_pkce {
+        if let Some(setting) = assume_pkce {
             return Finding::warning(
                 PKCE,
-                "its metadata does not list PKCE; it is assumed (--assume-pkce)",
+                format!("its metadata does not list PKCE; it is assumed ({setting})"),
                 "list `S256` in code_challenge_methods_supported: other clients reject the server without it",
             );
         }

@@ -1,36 +1,25 @@
 //! `portcullis check --online`: queries the services that a configuration names.
 
-mod authorization_server;
 mod certificate;
-mod clock;
-mod failure;
-mod introspection;
-mod keys;
 mod listener;
 mod mcp;
-mod providers;
 mod upstream;
 mod upstream_connection;
 mod upstream_issuers;
 
 use std::{io, sync::Arc, time::Duration};
 
-use portcullis_config::plan::{IssuerPlan, Plan, UpstreamPlan};
+use portcullis_config::plan::{IssuerPlan, Plan, ResourcePlan, UpstreamPlan};
 use portcullis_discovery::HttpFetch;
-use portcullis_doctor::{Finding, Report, Rule, Step};
-use portcullis_metadata::{EscapedText, SystemClock};
+use portcullis_doctor::{ConfiguredIssuer, ConfiguredResource, Doctor, Finding, Report, Rule, Step};
+use portcullis_metadata::EscapedText;
 use portcullis_terminal::{print_step, tell};
 
 /// The time limit of each request.
 pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(8);
 
-/// The fix for a response of a firewall.
-const FIREWALL_FIX: &str =
-    "let the firewall pass requests of this server and of MCP clients: they cannot answer its challenges";
-
 const SETTINGS: Rule = Rule::new("issuer.settings", "docs/use/configuration.md");
 
-pub(crate) use keys::algorithms_to_configure;
 pub(crate) use upstream::suggests_sessions_off;
 pub(crate) use upstream_issuers::upstream_issuers;
 
@@ -74,7 +63,7 @@ async fn examine(
     plan: &Plan,
     base_url: &str,
     on_start: &mut dyn FnMut(&str),
-    on_step: &mut dyn FnMut(&Step),
+    on_step: &mut (dyn FnMut(&Step) + Send),
 ) -> Report {
     let mut steps = Steps { done: Vec::new(), on_step };
     if parts.contains(&Part::Listener) {
@@ -104,27 +93,26 @@ async fn examine_issuer(plan: &Plan, position: usize, issuer: &IssuerPlan, steps
             return steps.add(step);
         }
     };
-    let context = IssuerContext { key, plan, position, issuer, fetch: &fetch, clock: SystemClock::new() };
-    let metadata = authorization_server::examine(&context, steps).await;
-    keys::examine(&context, metadata.as_ref(), steps).await;
-    introspection::examine(&context, metadata.as_ref(), steps).await;
+    let resources = plan.resources.iter().filter(|resource| resource.issuers.contains(&position));
+    let resources = resources.map(configured_resource).collect();
+    let configured = ConfiguredIssuer { key: &key, settings: &issuer.settings, resources };
+    let examined = Doctor::new(fetch).examine_issuer(&configured, steps.on_step).await;
+    steps.done.extend(examined);
 }
 
-/// An issuer and what is needed to query it.
-struct IssuerContext<'a> {
-    /// The key of its table, such as `issuer[0]`.
-    key: String,
-    plan: &'a Plan,
-    position: usize,
-    issuer: &'a IssuerPlan,
-    fetch: &'a HttpFetch,
-    clock: SystemClock,
+fn configured_resource(resource: &ResourcePlan) -> ConfiguredResource<'_> {
+    let rules = resource.rules.iter().map(|rule| &rule.scopes);
+    let routes = resource.routes.iter().map(|route| &route.scopes);
+    let required = rules.chain(routes).chain([&resource.required_scopes]).flat_map(|scopes| scopes.iter());
+    let ResourcePlan { endpoint, metadata, .. } = resource;
+    let scopes = required.chain(metadata.scopes_supported.iter().map(String::as_str)).collect();
+    ConfiguredResource { endpoint, resource: &metadata.resource, scopes }
 }
 
 /// The steps so far.
 struct Steps<'a> {
     done: Vec<Step>,
-    on_step: &'a mut dyn FnMut(&Step),
+    on_step: &'a mut (dyn FnMut(&Step) + Send),
 }
 
 impl Steps<'_> {

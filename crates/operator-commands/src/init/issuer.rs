@@ -4,7 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use http::StatusCode;
 use portcullis_client::error_chain;
-use portcullis_discovery::{Discovery, Fetch as _, FetchRequest, FetchSettings, HttpFetch, UrlPolicy};
+use portcullis_discovery::{Discovery, Fetch as _, FetchRequest, FetchSettings, HttpFetch, LookupContent, UrlPolicy};
+use portcullis_doctor::algorithms_to_configure;
 use portcullis_jose::Algorithm;
 use portcullis_metadata::{
     AuthorizationServerMetadata, Issuer, JwkSet, authorization_server_urls, is_https_or_loopback_http,
@@ -12,7 +13,7 @@ use portcullis_metadata::{
 use tokio::time::timeout;
 use url::{Position, Url};
 
-use crate::check::online::{self, REQUEST_TIMEOUT};
+use crate::check::online::REQUEST_TIMEOUT;
 
 /// The time limit of the whole search.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -65,13 +66,14 @@ pub(super) async fn find(text: &str) -> Result<Found, String> {
 
 async fn search(entered: &Url, fetch: &Arc<HttpFetch>) -> Result<Found, String> {
     let documents = documents(entered);
+    let discovery = Discovery::new(Arc::clone(fetch) as _, UrlPolicy::Operator);
+    let at_one_url = discovery.clone().timeout(REQUEST_TIMEOUT);
     for url in &documents {
-        let Some(metadata) = metadata(url, fetch).await? else { continue };
+        let Some(metadata) = metadata(url, &at_one_url).await? else { continue };
         let issuer = metadata.issuer;
         if let Some(reason) = difference(entered, &issuer, url) {
             return Ok(Found::Other { issuer, reason });
         }
-        let discovery = Discovery::new(Arc::clone(fetch) as _, UrlPolicy::Operator);
         let metadata = match discovery.authorization_server(&issuer).await {
             Ok(metadata) => metadata,
             Err(error) => {
@@ -147,20 +149,15 @@ fn difference(entered: &Url, issuer: &Issuer, document: &Url) -> Option<String> 
         .then(|| format!("the metadata at {document} is of {issuer}, which has another path"))
 }
 
-/// The metadata at a URL. `None` if there is none.
-async fn metadata(url: &Url, fetch: &HttpFetch) -> Result<Option<AuthorizationServerMetadata>, String> {
-    let mut request = FetchRequest::get(url.clone(), UrlPolicy::Operator);
-    request.timeout = REQUEST_TIMEOUT;
-    let response =
-        fetch.fetch(request).await.map_err(|error| format!("cannot fetch {url}: {}", error_chain(&error)))?;
-    if response.status.is_server_error() {
-        return Err(format!("{url} answers {}", response.status));
+/// The metadata at a URL. `None` if there is none: some servers have a page for every path.
+async fn metadata(url: &Url, discovery: &Discovery) -> Result<Option<Box<AuthorizationServerMetadata>>, String> {
+    let found = discovery.look_up_authorization_server(url.clone()).await.result;
+    let found = found.map_err(|error| format!("cannot fetch {url}: {}", error_chain(&error)))?;
+    match found.content {
+        LookupContent::Document(metadata) => Ok(Some(metadata)),
+        LookupContent::ServerError => Err(format!("{url} answers {}", found.response.status)),
+        _ => Ok(None),
     }
-    if response.status != StatusCode::OK {
-        return Ok(None);
-    }
-    // Some servers have a page for every path.
-    Ok(AuthorizationServerMetadata::parse(&response.body).ok())
 }
 
 /// The algorithms to configure. Empty also if there are no usable keys, which the tests report.
@@ -169,7 +166,7 @@ async fn algorithms(keys: &Url, fetch: &HttpFetch) -> Vec<Algorithm> {
     request.timeout = REQUEST_TIMEOUT;
     let response = fetch.fetch(request).await.ok().filter(|response| response.status == StatusCode::OK);
     let keys = response.and_then(|response| JwkSet::parse(&response.body).ok());
-    keys.map(|keys| online::algorithms_to_configure(&keys)).unwrap_or_default()
+    keys.map(|keys| algorithms_to_configure(&keys)).unwrap_or_default()
 }
 
 #[cfg(test)]

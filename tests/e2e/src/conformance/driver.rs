@@ -14,7 +14,6 @@ use portcullis_bridge::{McpClient, McpError, McpSettings};
 use portcullis_client::{Authorizer, AutoConsent, StartUrl};
 use portcullis_discovery::{Fetch, FetchSettings, HttpFetch};
 use portcullis_mcp::Revision;
-use portcullis_metadata::SystemClock;
 use portcullis_scenarios::block_on;
 use serde_json::{Value, json};
 
@@ -65,12 +64,11 @@ fn context() -> anyhow::Result<Value> {
 }
 
 fn authorizer(fetch: &Arc<dyn Fetch>, context: &Value, revision: Revision) -> anyhow::Result<Authorizer> {
-    let clock = Arc::new(SystemClock::new());
-    let settings = credentials::settings(context, revision)?;
-    Ok(match credentials::grant(context)? {
-        Some(grant) => Authorizer::non_interactive(fetch.clone(), grant, clock, settings),
-        None => Authorizer::new(fetch.clone(), Arc::new(AutoConsent::new(fetch.clone())), clock, settings),
-    })
+    let builder = match credentials::grant(context)? {
+        Some(grant) => Authorizer::non_interactive_builder(grant),
+        None => Authorizer::builder(Arc::new(AutoConsent::new(fetch.clone()))),
+    };
+    Ok(builder.fetch(fetch.clone()).settings(credentials::settings(context, revision)?).build()?)
 }
 
 /// Returns the arguments of a tool call: those of the context, or two numbers.

@@ -10,7 +10,7 @@ use portcullis_client::{
     RedirectParameters, ResourceToken,
 };
 use portcullis_discovery::{BoxFuture, FetchResponse};
-use portcullis_metadata::{AccessTokenClaims, BearerChallenge, SystemClock, TokenResponse};
+use portcullis_metadata::{AccessTokenClaims, BearerChallenge, TokenResponse};
 use serde_json::Value;
 use tokio::{
     sync::{mpsc, oneshot},
@@ -76,7 +76,7 @@ impl<'a> Authorization<'a> {
         let mut settings = AuthorizerSettings::default();
         settings.client_name = CLIENT_NAME.to_owned();
         let recorder: Arc<Recorder> = Arc::clone(&test_client.recorder);
-        let authorizer = Authorizer::new(recorder, Arc::new(interaction), Arc::new(SystemClock::new()), settings);
+        let authorizer = Authorizer::builder(Arc::new(interaction)).fetch(recorder).settings(settings).build()?;
         let start = test_client.recorder.position();
         let url = test_client.start.clone();
         let task = tokio::spawn(async move { authorizer.answer_challenge(&url, Some(&challenge)).await });

@@ -64,7 +64,8 @@ pub(super) fn served(request: &FetchRequest, body: &Value) -> Reply {
 fn client(network: &Arc<FetchFn>, user: &Arc<impl Interaction + 'static>, store: CredentialStore) -> Client {
     let mut settings = AuthorizerSettings::default();
     settings.store = store;
-    let authorizer = Authorizer::new(network.clone(), user.clone(), clock(), settings);
+    let authorizer =
+        Authorizer::builder(user.clone()).fetch(network.clone()).clock(clock()).settings(settings).build().unwrap();
     let token_manager = TokenManager::new(StartUrl::parse(RESOURCE).unwrap(), Arc::new(authorizer));
     Client::with_token_manager(Arc::new(token_manager), network.clone(), BridgeSettings::default())
 }

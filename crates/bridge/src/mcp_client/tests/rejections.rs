@@ -205,7 +205,8 @@ async fn token(resource: &'static str, text: &'static str) -> Arc<ResourceToken>
         _ => well_behaved(request),
     });
     let settings = AuthorizerSettings::default();
-    let authorizer = Authorizer::new(network, ScriptedUser::consents(), clock(), settings);
+    let authorizer =
+        Authorizer::builder(ScriptedUser::consents()).fetch(network).clock(clock()).settings(settings).build().unwrap();
     Arc::new(authorizer.authorize(&StartUrl::parse(resource).unwrap()).await.unwrap())
 }
 

@@ -31,7 +31,7 @@ async fn it_is_rejected_by_default() {
     assert_eq!(user.visits(), 0);
 
     let user = ConfirmingUser::new(false);
-    let authorizer = Authorizer::new(network.clone(), user.clone(), clock(), AuthorizerSettings::default());
+    let authorizer = Authorizer::builder(user.clone()).fetch(network.clone()).clock(clock()).build().unwrap();
     assert_eq!(authorizer.authorize(&start()).await.unwrap_err().code(), "client.broader_resource");
     assert_eq!(user.questions().len(), 1);
     assert_eq!(user.scripted.visits(), 0);
@@ -52,7 +52,8 @@ async fn it_is_used_when_it_is_accepted() {
         let network = broader();
         let user = ConfirmingUser::new(true);
         let settings = AuthorizerSettings { accept_broader_resource: by_setting, ..AuthorizerSettings::default() };
-        let authorizer = Authorizer::new(network.clone(), user.clone(), clock(), settings);
+        let authorizer =
+            Authorizer::builder(user.clone()).fetch(network.clone()).clock(clock()).settings(settings).build().unwrap();
         let token = authorizer.authorize(&start()).await.unwrap();
         assert_eq!(token.resource().as_str(), ROOT);
         assert_eq!(token.start_url(), Some(&start()));
@@ -88,7 +89,8 @@ async fn it_is_asked_once_until_the_sign_out() {
     let user = ConfirmingUser::new(true);
     let store = CredentialStore::in_memory();
     let settings = AuthorizerSettings { store: store.clone(), ..AuthorizerSettings::default() };
-    let authorizer = Authorizer::new(broader(), user.clone(), clock(), settings);
+    let authorizer =
+        Authorizer::builder(user.clone()).fetch(broader()).clock(clock()).settings(settings).build().unwrap();
     let token_manager = TokenManager::new(start(), Arc::new(authorizer));
     token_manager.sign_in().await.unwrap();
     token_manager.sign_in().await.unwrap();

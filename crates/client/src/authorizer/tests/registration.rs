@@ -243,7 +243,12 @@ async fn the_user_is_asked_for_the_client() {
     let settings = AuthorizerSettings::default();
     for _ in 0..2 {
         // The store outlives the authorizer.
-        let authorizer = Authorizer::new(network_of_first.clone(), user.clone(), clock(), settings.clone());
+        let authorizer = Authorizer::builder(user.clone())
+            .fetch(network_of_first.clone())
+            .clock(clock())
+            .settings(settings.clone())
+            .build()
+            .unwrap();
         let token = authorizer.authorize(&start).await.unwrap();
         assert_eq!(token.client_id(), Some("typed"));
     }
@@ -253,7 +258,7 @@ async fn the_user_is_asked_for_the_client() {
     assert!(sent.iter().all(|request| request.headers[header::AUTHORIZATION] == "Basic dHlwZWQ6cXVpZXQ="));
 
     let without_client =
-        Authorizer::new(network(), ConfirmingUser::with_client(None), clock(), AuthorizerSettings::default());
+        Authorizer::builder(ConfirmingUser::with_client(None)).fetch(network()).clock(clock()).build().unwrap();
     assert_eq!(without_client.authorize(&start).await.unwrap_err().code(), "client.no_registration");
 }
 

@@ -57,7 +57,7 @@ fn at_entra(scope: &'static str, token: Value) -> Arc<FetchFn> {
 }
 
 fn at(network: &Arc<FetchFn>, user: &Arc<ConfirmingUser>, settings: AuthorizerSettings) -> Authorizer {
-    Authorizer::new(network.clone(), user.clone(), clock(), settings)
+    Authorizer::builder(user.clone()).fetch(network.clone()).clock(clock()).settings(settings).build().unwrap()
 }
 
 async fn signed_in(

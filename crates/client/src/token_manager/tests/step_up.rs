@@ -205,7 +205,7 @@ async fn a_workload_does_not_step_up() {
 }
 
 /// I6, H2: if the registration lacks the scopes and is not updated, the user is asked before a new client is registered. Without
-/// consent, the request fails with the missing scopes and the command.
+/// consent, the request fails with the missing scopes and what to request.
 #[tokio::test]
 async fn a_new_registration_is_offered() {
     let fixture = Fixture::new();
@@ -218,10 +218,11 @@ async fn a_new_registration_is_offered() {
         let error =
             authorization.should_retry(StatusCode::FORBIDDEN, &insufficient_scope("files:read")).await.unwrap_err();
         assert_eq!(error.code(), "client.registration_lacks_scopes");
-        let command = format!("portcullis login --fresh --scope 'files:read mcp:tools' {RESOURCE}");
         let text = error.to_string();
         assert!(text.starts_with("insufficient_scope"), "{text}");
-        assert!(text.contains(&command), "{text}");
+        let ClientError::RegistrationLacksScopes { registration } = error else { panic!("{text}") };
+        assert_eq!(registration.scopes.to_string(), "files:read mcp:tools");
+        assert_eq!(registration.start.to_string(), RESOURCE);
         let asked = fixture.user.registrations();
         assert_eq!(asked.len(), questions);
         assert_eq!(asked[0].missing.as_str(), "files:read");

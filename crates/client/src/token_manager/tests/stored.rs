@@ -37,7 +37,12 @@ fn token_manager(
 ) -> Arc<TokenManager> {
     let settings =
         AuthorizerSettings { store: store.clone(), accept_broader_resource, ..AuthorizerSettings::default() };
-    let authorizer = Authorizer::new(fixture.network.clone(), fixture.user.clone(), fixture.clock.clone(), settings);
+    let authorizer = Authorizer::builder(fixture.user.clone())
+        .fetch(fixture.network.clone())
+        .clock(fixture.clock.clone())
+        .settings(settings)
+        .build()
+        .unwrap();
     Arc::new(TokenManager::new(StartUrl::parse(start).unwrap(), Arc::new(authorizer)))
 }
 

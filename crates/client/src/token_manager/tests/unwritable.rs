@@ -52,7 +52,12 @@ async fn a_token_that_cannot_be_written_is_used_from_memory() {
         _ => well_behaved(request),
     });
     let settings = AuthorizerSettings { store: store.clone(), ..AuthorizerSettings::default() };
-    let authorizer = Authorizer::new(network, fixture.user.clone(), fixture.clock.clone(), settings);
+    let authorizer = Authorizer::builder(fixture.user.clone())
+        .fetch(network)
+        .clock(fixture.clock.clone())
+        .settings(settings)
+        .build()
+        .unwrap();
     let token_manager = TokenManager::new(StartUrl::parse(RESOURCE).unwrap(), Arc::new(authorizer));
     token_manager.sign_in().await.unwrap();
     for (now, token, counts) in [(1_400, "t2", (2, 1)), (1_450, "t2", (2, 1)), (1_900, "t3", (3, 2))] {

@@ -1,83 +1,81 @@
 //! The keys of an issuer, and whether the configured algorithms fit them.
 
 use http::StatusCode;
-use portcullis_discovery::{FetchRequest, UrlPolicy};
-use portcullis_doctor::{Finding, Rule, Step, blocking_firewall, describe_response};
+use portcullis_discovery::{FetchRequest, FetchResponse, UrlPolicy};
 use portcullis_jose::{Algorithm, AlgorithmSet, KeySet};
 use portcullis_metadata::{AuthorizationServerMetadata, JwkSet};
 use portcullis_verifier::KeySource;
+use url::Url;
 
-use super::{FIREWALL_FIX, IssuerContext, Steps, failure};
+use super::{ConfiguredIssuer, Examination, FIREWALL_FIX, request};
+use crate::{
+    Finding, Rule, Step, describe_response,
+    keys::{DOCUMENT, FOUND},
+    page::blocking_firewall,
+};
 
-const FOUND: Rule = Rule::new("keys.found", "RFC 8414 section 2");
-const DOCUMENT: Rule = Rule::new("keys.document", "RFC 7517 section 5");
 const USABLE: Rule = Rule::new("keys.usable", "RFC 7517 section 4, RFC 8725 section 3.1");
 
-/// Fetches the keys and compares them with the algorithms.
-pub(super) async fn examine(
-    context: &IssuerContext<'_>,
-    metadata: Option<&AuthorizationServerMetadata>,
-    steps: &mut Steps<'_>,
-) {
-    let settings = &context.issuer.settings;
-    if !settings.validation.verifies_signature() {
-        return;
-    }
-    let configured = match &settings.keys {
-        KeySource::Fixed(keys) => {
-            let mut step = Step::new(format!("the keys of {} (jwks_file)", context.key));
-            step.findings.push(check(context, keys));
-            return steps.add(step);
+impl Examination<'_> {
+    /// Fetches the keys and compares them with the algorithms.
+    pub(super) async fn keys(&mut self, metadata: Option<&AuthorizationServerMetadata>) {
+        let ConfiguredIssuer { key, settings, .. } = self.issuer;
+        if !settings.validation.verifies_signature() {
+            return;
         }
-        KeySource::Uri(uri) => Some(uri),
-        _ => None,
-    };
-    // Without metadata, the cause is known already.
-    if configured.is_none() && metadata.is_none() {
-        return;
-    }
-    let mut step = Step::new(format!("the keys of {}", context.key));
-    let Some(url) = configured.or(metadata.and_then(|metadata| metadata.jwks_uri.as_ref())).cloned() else {
-        let fix =
-            format!("publish jwks_uri, set jwks_uri of {0}, or set validate = \"introspection\" in {0}", context.key);
-        step.findings.push(Finding::problem(FOUND, "the metadata has no jwks_uri", fix));
-        return steps.add(step);
-    };
-    // As the server does.
-    let policy = match configured {
-        Some(_) => UrlPolicy::Operator,
-        None => UrlPolicy::Operator.of_named(settings.issuer.url(), &url).await,
-    };
-    let request = FetchRequest::get(url, policy);
-    if let Some(response) = failure::send(context.fetch, request, &context.key, &mut step).await {
-        step.findings.push(if response.status != StatusCode::OK {
-            let is_blocked = blocking_firewall(&response).is_some();
-            let (place, fix) = match configured {
-                _ if is_blocked => ("jwks_uri", FIREWALL_FIX.to_owned()),
-                Some(_) => ("jwks_uri", format!("correct or remove jwks_uri of {}", context.key)),
-                None => {
-                    ("the issuer's jwks_uri", format!("correct it at the issuer, or set jwks_uri of {}", context.key))
-                }
-            };
-            Finding::problem(FOUND, format!("{place} answers {}", describe_response(&response)), fix)
-        } else {
-            match JwkSet::parse(&response.body) {
-                Ok(keys) => check(context, &keys),
-                Err(error) => {
-                    let fix = format!(
-                        "let jwks_uri name a JSON object with the array `keys`, or set jwks_uri of {}",
-                        context.key
-                    );
-                    Finding::problem(DOCUMENT, format!("{} ({error})", describe_response(&response)), fix)
-                }
+        let configured = match &settings.keys {
+            KeySource::Fixed(keys) => {
+                let mut step = Step::new(format!("the keys of {key} (jwks_file)"));
+                step.findings.push(check(self.issuer, keys));
+                return self.finish_step(step);
             }
-        });
+            KeySource::Uri(uri) => Some(uri),
+            _ => None,
+        };
+        // Without metadata, the cause is known already.
+        if configured.is_none() && metadata.is_none() {
+            return;
+        }
+        let mut step = Step::new(format!("the keys of {key}"));
+        let Some(url) = configured.or(metadata.and_then(|metadata| metadata.jwks_uri.as_ref())).cloned() else {
+            let fix = format!("publish jwks_uri, set jwks_uri of {key}, or set validate = \"introspection\" in {key}");
+            step.findings.push(Finding::problem(FOUND, "the metadata has no jwks_uri", fix));
+            return self.finish_step(step);
+        };
+        // As the server does.
+        let policy = match configured {
+            Some(_) => UrlPolicy::Operator,
+            None => UrlPolicy::Operator.of_named(settings.issuer.url(), &url).await,
+        };
+        if let Some(response) = request::send(&**self.fetch, FetchRequest::get(url, policy), key, &mut step).await {
+            step.findings.push(check_response(self.issuer, configured, &response));
+        }
+        self.finish_step(step);
     }
-    steps.add(step);
 }
 
-fn check(context: &IssuerContext<'_>, keys: &JwkSet) -> Finding {
-    let allowed = context.issuer.settings.algorithms;
+/// `configured` is the URL of the settings, if it is not that of the metadata.
+fn check_response(issuer: &ConfiguredIssuer<'_>, configured: Option<&Url>, response: &FetchResponse) -> Finding {
+    let key = issuer.key;
+    if response.status != StatusCode::OK {
+        let (place, fix) = match configured {
+            _ if blocking_firewall(response).is_some() => ("jwks_uri", FIREWALL_FIX.to_owned()),
+            Some(_) => ("jwks_uri", format!("correct or remove jwks_uri of {key}")),
+            None => ("the issuer's jwks_uri", format!("correct it at the issuer, or set jwks_uri of {key}")),
+        };
+        return Finding::problem(FOUND, format!("{place} answers {}", describe_response(response)), fix);
+    }
+    match JwkSet::parse(&response.body) {
+        Ok(keys) => check(issuer, &keys),
+        Err(error) => {
+            let fix = format!("let jwks_uri name a JSON object with the array `keys`, or set jwks_uri of {key}");
+            Finding::problem(DOCUMENT, format!("{} ({error})", describe_response(response)), fix)
+        }
+    }
+}
+
+fn check(issuer: &ConfiguredIssuer<'_>, keys: &JwkSet) -> Finding {
+    let allowed = issuer.settings.algorithms;
     let names =
         |algorithms: &[Algorithm]| algorithms.iter().map(|algorithm| algorithm.as_str()).collect::<Vec<_>>().join(", ");
     if is_usable(keys, allowed) {
@@ -85,7 +83,7 @@ fn check(context: &IssuerContext<'_>, keys: &JwkSet) -> Finding {
             allowed.iter().filter(|algorithm| is_usable(keys, [*algorithm].into_iter().collect())).collect();
         return Finding::met(USABLE, format!("there are keys for {}", names(&fitting)));
     }
-    let key = &context.key;
+    let key = issuer.key;
     let others = usable_algorithms(keys);
     if others.is_empty() {
         let text = if keys.keys.is_empty() && keys.rejected.is_empty() {
@@ -106,9 +104,9 @@ fn check(context: &IssuerContext<'_>, keys: &JwkSet) -> Finding {
     )
 }
 
-/// The algorithms to configure for these keys: those that the keys name, or else the likely one. Empty if the default,
-/// RS256, fits, and if no key is usable.
-pub(crate) fn algorithms_to_configure(keys: &JwkSet) -> Vec<Algorithm> {
+/// Returns the algorithms to configure for an issuer with these keys: those that the keys name, or else the likely one. Empty if
+/// the default, RS256, fits, and if no key is usable.
+pub fn algorithms_to_configure(keys: &JwkSet) -> Vec<Algorithm> {
     let usable = usable_algorithms(keys);
     let names = |algorithm: &Algorithm| keys.keys.iter().any(|key| key.alg.as_deref() == Some(algorithm.as_str()));
     let named: Vec<Algorithm> = usable.iter().copied().filter(names).collect();

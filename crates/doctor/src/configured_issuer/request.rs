@@ -1,37 +1,38 @@
 //! Requests to services, and what to change if there is no response.
 
 use portcullis_discovery::{
-    CertificateProblem, Fetch as _, FetchError, FetchRequest, FetchResponse, HttpFetch, NetworkFailure,
+    CertificateProblem, Fetch, FetchError, FetchRequest, FetchResponse, Lookup, LookupResponse, NetworkFailure,
 };
-use portcullis_doctor::{Finding, Rule, Step, describe_failure};
 
-use super::REQUEST_TIMEOUT;
+use super::TIMEOUT;
+use crate::{
+    Finding, Rule, Step,
+    probe::{self, REACHABLE, describe_failure},
+};
 
-const REACHABLE: Rule = Rule::new("connection.reachable", "RFC 9110 section 7.3");
-const TLS: Rule = Rule::new("connection.tls", "RFC 9110 section 4.3.4");
+const TLS: Rule = Rule { id: "connection.tls", source: "RFC 9110 section 4.3.4" };
 
 /// Sends a request. Without a response, the step has a problem. `key` is the table whose settings apply.
 pub(super) async fn send(
-    fetch: &HttpFetch,
+    fetch: &dyn Fetch,
     mut request: FetchRequest,
     key: &str,
     step: &mut Step,
 ) -> Option<FetchResponse> {
-    request.timeout = REQUEST_TIMEOUT;
-    step.request = Some((&request).into());
+    request.timeout = TIMEOUT;
     let host = request.url.host_str().unwrap_or_default().to_owned();
-    match fetch.fetch(request).await {
-        Ok(response) => {
-            step.response = Some((&response).into());
-            Some(response)
-        }
-        Err(error) => {
-            let (text, (rule, fix)) = (describe_failure(&error), fix(&error, key, &host));
-            step.failure = Some(text.clone());
-            step.findings.push(Finding::problem(rule, text, fix));
-            None
-        }
-    }
+    probe::send(fetch, request, step, |error| explain(error, key, &host)).await
+}
+
+/// Records a request of a search, as [`send`] does.
+pub(super) fn record_lookup<T>(lookup: Lookup<T>, key: &str, step: &mut Step) -> Option<LookupResponse<T>> {
+    let host = lookup.url.host_str().unwrap_or_default().to_owned();
+    probe::record_lookup(lookup, step, |error| explain(error, key, &host))
+}
+
+fn explain(error: &FetchError, key: &str, host: &str) -> Finding {
+    let (rule, fix) = fix(error, key, host);
+    Finding::problem(rule, describe_failure(error), fix)
 }
 
 fn fix(error: &FetchError, key: &str, host: &str) -> (Rule, String) {

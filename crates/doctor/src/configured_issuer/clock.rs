@@ -1,13 +1,11 @@
 //! The difference between the clocks of an issuer and this machine, by the `Date` header.
 
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
-use http::{
-    HeaderMap,
-    header::{AGE, DATE},
-};
-use portcullis_doctor::{Finding, Rule};
+use http::{HeaderMap, header::AGE};
 use portcullis_metadata::UnixTime;
+
+use crate::{Finding, Rule, time};
 
 const CLOCK: Rule = Rule::new("clock.difference", "RFC 9110 section 6.6.1, RFC 7519 section 4.1.6");
 
@@ -21,8 +19,7 @@ pub(super) fn check(headers: &HeaderMap, now: UnixTime, leeway: Duration) -> Opt
     if headers.contains_key(AGE) {
         return None;
     }
-    let date = httpdate::parse_http_date(headers.get(DATE)?.to_str().ok()?).ok()?;
-    let theirs = UnixTime::from_secs(date.duration_since(UNIX_EPOCH).ok()?.as_secs());
+    let theirs = time::date(headers)?;
     let ahead = theirs.saturating_duration_since(now);
     let behind = now.saturating_duration_since(theirs);
     Some(if ahead > leeway + TOLERANCE {
@@ -50,10 +47,10 @@ pub(super) fn check(headers: &HeaderMap, now: UnixTime, leeway: Duration) -> Opt
 
 #[cfg(test)]
 mod tests {
-    use http::HeaderValue;
-    use portcullis_doctor::Verdict;
+    use http::{HeaderValue, header::DATE};
 
     use super::*;
+    use crate::Verdict;
 
     #[test]
     fn differences_are_found() {

@@ -1,12 +1,12 @@
 //! The introspection endpoint of an issuer, and whether it accepts this server's client.
 
 use http::StatusCode;
-use portcullis_discovery::{FetchRequest, FetchResponse};
-use portcullis_doctor::{Finding, Rule, Step, blocking_firewall, describe_response};
+use portcullis_discovery::{Fetch, FetchRequest, FetchResponse};
 use portcullis_metadata::{AccessToken, AuthorizationServerMetadata, EscapedText, IntrospectionResponse, OAuthError};
 use portcullis_verifier::{IntrospectionAuthentication, IntrospectionSettings, introspection_request, rejects_client};
 
-use super::{FIREWALL_FIX, IssuerContext, Steps, failure};
+use super::{ConfiguredIssuer, Examination, FIREWALL_FIX, request};
+use crate::{Finding, Rule, Step, describe_response, page::blocking_firewall};
 
 const FOUND: Rule = Rule::new("introspection.found", "RFC 8414 section 2");
 const CLIENT: Rule = Rule::new("introspection.client", "RFC 7662 section 2.1");
@@ -17,52 +17,50 @@ const TOKEN: &str = "portcullis-check-this-is-not-a-token";
 /// The most characters of a peer's text that are shown.
 const MAX_SHOWN: usize = 100;
 
-/// Sends a made-up token to the endpoint.
-pub(super) async fn examine(
-    context: &IssuerContext<'_>,
-    metadata: Option<&AuthorizationServerMetadata>,
-    steps: &mut Steps<'_>,
-) {
-    let Some(settings) = context.issuer.settings.validation.introspection() else { return };
-    if settings.endpoint.is_none() && metadata.is_none() {
-        return;
-    }
-    let key = &context.key;
-    let mut step = Step::new(format!("the introspection endpoint of {key}"));
-    let discovered = metadata.and_then(|metadata| metadata.introspection_endpoint.as_ref());
-    let Some(endpoint) = settings.endpoint.as_ref().or(discovered) else {
-        let fix = format!("set introspection_endpoint of {key}, or validate = \"jwt\" if the issuer has none");
-        step.findings.push(Finding::problem(FOUND, "the metadata has no introspection_endpoint", fix));
-        return steps.add(step);
-    };
-    let method = settings.method(metadata);
-    // As the server does.
-    let issuer = &context.issuer.settings;
-    let policy = match &settings.endpoint {
-        Some(_) => issuer.url_policy,
-        None => issuer.url_policy.of_named(issuer.issuer.url(), endpoint).await,
-    };
-    let token = AccessToken::new(TOKEN);
-    let request = |method| introspection_request(endpoint.clone(), method, settings, &token, policy);
-    if let Some(response) = failure::send(context.fetch, request(method), key, &mut step).await {
-        let finding = match rejects_client(&response) && blocking_firewall(&response).is_none() {
-            true => rejected(context, settings, request, method, &response).await,
-            false => check(key, &response),
+impl Examination<'_> {
+    /// Sends a made-up token to the endpoint.
+    pub(super) async fn introspection(&mut self, metadata: Option<&AuthorizationServerMetadata>) {
+        let ConfiguredIssuer { key, settings: issuer, .. } = self.issuer;
+        let Some(settings) = issuer.validation.introspection() else { return };
+        if settings.endpoint.is_none() && metadata.is_none() {
+            return;
+        }
+        let mut step = Step::new(format!("the introspection endpoint of {key}"));
+        let discovered = metadata.and_then(|metadata| metadata.introspection_endpoint.as_ref());
+        let Some(endpoint) = settings.endpoint.as_ref().or(discovered) else {
+            let fix = format!("set introspection_endpoint of {key}, or validate = \"jwt\" if the issuer has none");
+            step.findings.push(Finding::problem(FOUND, "the metadata has no introspection_endpoint", fix));
+            return self.finish_step(step);
         };
-        step.findings.push(finding);
+        let method = settings.method(metadata);
+        // As the server does.
+        let policy = match &settings.endpoint {
+            Some(_) => issuer.url_policy,
+            None => issuer.url_policy.of_named(issuer.issuer.url(), endpoint).await,
+        };
+        let token = AccessToken::new(TOKEN);
+        let request = |method| introspection_request(endpoint.clone(), method, settings, &token, policy);
+        let fetch = &**self.fetch;
+        if let Some(response) = request::send(fetch, request(method), key, &mut step).await {
+            let finding = match rejects_client(&response) && blocking_firewall(&response).is_none() {
+                true => rejected(key, fetch, settings, request, method, &response).await,
+                false => check(key, &response),
+            };
+            step.findings.push(finding);
+        }
+        self.finish_step(step);
     }
-    steps.add(step);
 }
 
 /// `request` returns the request of the server with a made-up token.
 async fn rejected(
-    context: &IssuerContext<'_>,
+    key: &str,
+    fetch: &dyn Fetch,
     settings: &IntrospectionSettings,
     request: impl Fn(IntrospectionAuthentication) -> FetchRequest,
     method: IntrospectionAuthentication,
     response: &FetchResponse,
 ) -> Finding {
-    let key = &context.key;
     let reason = OAuthError::parse(&response.body).map(|error| EscapedText::first(&error.error, MAX_SHOWN).to_string());
     let reason = reason.map(|reason| format!(", {reason}")).unwrap_or_default();
     let client = EscapedText::first(&settings.client_id, MAX_SHOWN);
@@ -79,7 +77,7 @@ async fn rejected(
         _ => (IntrospectionAuthentication::Basic, "basic"),
     };
     let mut attempt = Step::new("");
-    let retried = failure::send(context.fetch, request(other), key, &mut attempt).await;
+    let retried = request::send(fetch, request(other), key, &mut attempt).await;
     let fix = match retried {
         Some(response) if response.status == StatusCode::OK => {
             format!("write introspection_auth = \"{name}\" in {key}")

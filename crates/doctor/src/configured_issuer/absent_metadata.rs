@@ -1,22 +1,27 @@
 //! What to change if an issuer has no metadata.
 
+use std::sync::Arc;
+
 use http::StatusCode;
-use portcullis_discovery::{Fetch as _, FetchRequest, FetchResponse, UrlPolicy};
-use portcullis_doctor::{Finding, blocking_firewall, describe_response};
+use portcullis_discovery::{Discovery, Fetch, FetchResponse, LookupContent, UrlPolicy};
 use portcullis_metadata::{Issuer, authorization_server_urls};
 use portcullis_verifier::KeySource;
 use url::Url;
 
-use super::{FOUND, Place, parse};
-use crate::check::online::{FIREWALL_FIX, IssuerContext, REQUEST_TIMEOUT};
+use super::{ConfiguredIssuer, FIREWALL_FIX, TIMEOUT};
+use crate::{Finding, describe_response, issuer::FOUND, page::blocking_firewall};
 
 /// Returns the finding for an issuer whose metadata is at none of these places, with their responses. Clients need it even if
 /// the server has the keys from elsewhere.
-pub(super) async fn finding(context: &IssuerContext<'_>, places: &[(&Url, FetchResponse)]) -> Finding {
-    let settings = &context.issuer.settings;
+pub(super) async fn finding(
+    issuer: &ConfiguredIssuer<'_>,
+    fetch: &Arc<dyn Fetch>,
+    places: &[(Url, FetchResponse)],
+) -> Finding {
+    let settings = issuer.settings;
     let described = places.iter().map(|(url, response)| format!("{url} ({})", describe_response(response)));
     let text = format!("there is no metadata of this issuer at {}", described.collect::<Vec<_>>().join(", "));
-    let fix = fix(context, places).await;
+    let fix = fix(issuer, similar_issuer(&settings.issuer, fetch).await, places);
     let needs_it = settings.validation.introspection().is_some_and(|client| client.endpoint.is_none())
         || (settings.validation.verifies_signature() && matches!(settings.keys, KeySource::Discovered));
     if needs_it {
@@ -26,12 +31,13 @@ pub(super) async fn finding(context: &IssuerContext<'_>, places: &[(&Url, FetchR
     }
 }
 
-async fn fix(context: &IssuerContext<'_>, places: &[(&Url, FetchResponse)]) -> String {
+/// `similar` is an issuer with a similar URL that has metadata.
+fn fix(issuer: &ConfiguredIssuer<'_>, similar: Option<Issuer>, places: &[(Url, FetchResponse)]) -> String {
     // A response that is not 404 says more about the cause.
     let telling = places.iter().find(|(_, response)| response.status != StatusCode::NOT_FOUND).or(places.last());
     let status = telling.map_or(StatusCode::NOT_FOUND, |(_, response)| response.status);
-    let key = format!("{}.issuer", context.key);
-    match similar_issuer(context).await {
+    let key = format!("{}.issuer", issuer.key);
+    match similar {
         None if telling.is_some_and(|(_, response)| blocking_firewall(response).is_some()) => FIREWALL_FIX.to_owned(),
         None if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => {
             "let the issuer, or a proxy in front of it, answer there without authorization".to_owned()
@@ -48,14 +54,13 @@ async fn fix(context: &IssuerContext<'_>, places: &[(&Url, FetchResponse)]) -> S
 }
 
 /// Finds an issuer with a similar URL that has metadata.
-async fn similar_issuer(context: &IssuerContext<'_>) -> Option<Issuer> {
-    for candidate in similar_issuers(&context.issuer.settings.issuer) {
+async fn similar_issuer(issuer: &Issuer, fetch: &Arc<dyn Fetch>) -> Option<Issuer> {
+    let discovery = Discovery::new(fetch.clone(), UrlPolicy::Operator).timeout(TIMEOUT / 4);
+    for candidate in similar_issuers(issuer) {
         let Ok(candidate) = Issuer::parse(&candidate) else { continue };
         for url in authorization_server_urls(&candidate).into_iter().rev().take(2) {
-            let mut request = FetchRequest::get(url, UrlPolicy::Operator);
-            request.timeout = REQUEST_TIMEOUT / 4;
-            let Ok(response) = context.fetch.fetch(request).await else { continue };
-            if let Place::Found(metadata) = parse(&response) {
+            let found = discovery.look_up_authorization_server(url).await.result.map(|found| found.content);
+            if let Ok(LookupContent::Document(metadata)) = found {
                 return Some(metadata.issuer);
             }
         }

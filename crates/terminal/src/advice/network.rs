@@ -1,24 +1,24 @@
-//! [`advice`]: what a user can do about an error.
+//! [`network_advice`]: what a user can do about a failed request.
 
 use std::error::Error;
 
 use portcullis_discovery::{CertificateProblem, FetchError, NetworkError, NetworkFailure, UrlPolicyError};
 
-/// Returns what the user of a command can do about an error, as one clause for the end of the error message. It names
-/// the option of `portcullis`, the environment variable, or what to change at the server or on this machine.
+/// Returns what a user can do about a failed request, as one clause. It names the option, the environment variable, or what to change at
+/// the server or on this machine.
 ///
 /// The first [`FetchError`] among the error and its sources decides. Returns `None` if there is none, or if its message
 /// already says everything, such as that of a timeout.
 ///
 /// ```
-/// use portcullis_client::advice;
 /// use portcullis_discovery::{FetchError, NetworkFailure};
+/// use portcullis_terminal::network_advice;
 ///
 /// let error = FetchError::network(NetworkFailure::Resolve);
-/// assert_eq!(advice(&error), Some("if this network needs an egress proxy, set HTTPS_PROXY"));
-/// assert_eq!(advice(&FetchError::Timeout), None);
+/// assert_eq!(network_advice(&error), Some("if this network needs an egress proxy, set HTTPS_PROXY"));
+/// assert_eq!(network_advice(&FetchError::Timeout), None);
 /// ```
-pub fn advice(error: &(dyn Error + 'static)) -> Option<&'static str> {
+pub fn network_advice(error: &(dyn Error + 'static)) -> Option<&'static str> {
     let mut next = Some(error);
     while let Some(current) = next {
         if let Some(error) = current.downcast_ref::<FetchError>() {
@@ -68,10 +68,10 @@ fn advice_for_certificate(problem: CertificateProblem) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
+    use portcullis_client::ClientError;
     use portcullis_discovery::DiscoveryError;
 
     use super::*;
-    use crate::ClientError;
 
     /// G6: the advice names the option or variable that resolves the error, also if another error wraps it.
     #[test]
@@ -95,7 +95,7 @@ mod tests {
         ] {
             let earlier = portcullis_discovery::Attempts::default();
             let nested = DiscoveryError::Fetch { url: "https://auth.example.com/".into(), earlier, error };
-            let given = advice(&ClientError::Discovery(nested));
+            let given = network_advice(&ClientError::Discovery(nested));
             assert_eq!(given.is_some(), expected.is_some(), "{given:?}");
             assert!(given.unwrap_or_default().contains(expected.unwrap_or_default()), "{given:?}");
         }

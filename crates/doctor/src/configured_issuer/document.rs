@@ -1,15 +1,14 @@
 //! The content of an issuer's metadata.
 
 use portcullis_discovery::{UrlPolicy, insecure_endpoints};
-use portcullis_doctor::{Finding, Rule};
 use portcullis_metadata::{AuthorizationServerMetadata, EscapedText, Issuer};
 
-use super::IDENTITY;
-use portcullis_config::plan::ResourcePlan;
+use super::{ConfiguredIssuer, ConfiguredResource, providers};
+use crate::{
+    Finding, Rule,
+    issuer::{ENDPOINTS, IDENTITY},
+};
 
-use crate::check::online::{IssuerContext, providers};
-
-const ENDPOINTS: Rule = Rule::new("issuer.endpoints", "RFC 8414 section 2");
 const SCOPES: Rule = Rule::new("issuer.scopes", "RFC 8414 section 2");
 const RESOURCE: Rule = Rule::new("issuer.resource", "RFC 9728 section 4, RFC 8707");
 
@@ -19,15 +18,15 @@ const OPENID_SCOPES: [&str; 7] = ["openid", "profile", "email", "address", "phon
 const MAX_SHOWN: usize = 200;
 
 /// Returns the finding for metadata of another issuer.
-pub(super) fn other_issuer(context: &IssuerContext<'_>, found: &Issuer) -> Finding {
-    let configured = &context.issuer.settings.issuer;
+pub(super) fn other_issuer(issuer: &ConfiguredIssuer<'_>, found: &Issuer) -> Finding {
+    let configured = &issuer.settings.issuer;
     let shown = EscapedText::first(found.as_str(), MAX_SHOWN).to_string();
     let text = format!("the metadata is of the issuer {shown:?}");
-    let write = format!("write {}.issuer = {shown:?}", context.key);
+    let write = format!("write {}.issuer = {shown:?}", issuer.key);
     let has = configured.url();
     let is = found.url();
     let fix = if shown.contains("{tenantid}") {
-        format!("write the ID of your tenant into {}.issuer: this metadata is a template for all tenants", context.key)
+        format!("write the ID of your tenant into {}.issuer: this metadata is a template for all tenants", issuer.key)
     } else if has.host_str() == is.host_str() && has.scheme() == is.scheme() {
         format!("{write}, exactly as there")
     } else if has.scheme() != is.scheme() && has.host_str() == is.host_str() {
@@ -43,7 +42,11 @@ pub(super) fn other_issuer(context: &IssuerContext<'_>, found: &Issuer) -> Findi
 }
 
 /// Checks the endpoints, and for each resource of the issuer the scopes and the audience.
-pub(super) fn check(context: &IssuerContext<'_>, metadata: &AuthorizationServerMetadata, findings: &mut Vec<Finding>) {
+pub(super) fn check(
+    issuer: &ConfiguredIssuer<'_>,
+    metadata: &AuthorizationServerMetadata,
+    findings: &mut Vec<Finding>,
+) {
     let insecure = insecure_endpoints(metadata, &UrlPolicy::Operator.into());
     if let Some(first) = insecure.first() {
         let member = EscapedText::first(&first.member, MAX_SHOWN);
@@ -54,27 +57,23 @@ pub(super) fn check(context: &IssuerContext<'_>, metadata: &AuthorizationServerM
         ));
     }
     findings.extend(
-        providers::opaque_tokens(&metadata.issuer, &context.key)
-            .filter(|_| context.issuer.settings.validation.verifies_signature()),
+        providers::opaque_tokens(&metadata.issuer, issuer.key)
+            .filter(|_| issuer.settings.validation.verifies_signature()),
     );
-    let resources = context.plan.resources.iter().filter(|resource| resource.issuers.contains(&context.position));
-    for resource in resources {
+    for resource in &issuer.resources {
         findings.extend(check_scopes(resource, metadata));
         findings.extend(check_resource(resource, metadata));
     }
 }
 
 /// Compares the scopes that a resource requires or lists with those that the issuer lists.
-fn check_scopes(resource: &ResourcePlan, metadata: &AuthorizationServerMetadata) -> Option<Finding> {
+fn check_scopes(resource: &ConfiguredResource<'_>, metadata: &AuthorizationServerMetadata) -> Option<Finding> {
     let listed = metadata.scopes_supported.as_ref()?;
-    let rules = resource.rules.iter().map(|rule| &rule.scopes);
-    let routes = resource.routes.iter().map(|route| &route.scopes);
-    let required = rules.chain(routes).chain([&resource.required_scopes]).flat_map(|scopes| scopes.iter());
-    let mut needed: Vec<&str> = required.chain(resource.metadata.scopes_supported.iter().map(String::as_str)).collect();
+    let mut needed = resource.scopes.clone();
     needed.sort_unstable();
     needed.dedup();
     let missing: Vec<&str> = needed.into_iter().filter(|scope| !listed.iter().any(|name| name == scope)).collect();
-    let endpoint = &resource.endpoint;
+    let endpoint = resource.endpoint;
     if missing.is_empty() {
         return Some(Finding::met(SCOPES, format!("the issuer lists the scopes of {endpoint}")));
     }
@@ -92,8 +91,8 @@ fn check_scopes(resource: &ResourcePlan, metadata: &AuthorizationServerMetadata)
 }
 
 /// Returns whether the issuer lists the resource, or how a known provider gets it into tokens.
-fn check_resource(resource: &ResourcePlan, metadata: &AuthorizationServerMetadata) -> Option<Finding> {
-    let uri = &resource.metadata.resource;
+fn check_resource(resource: &ConfiguredResource<'_>, metadata: &AuthorizationServerMetadata) -> Option<Finding> {
+    let uri = resource.resource;
     let listed = metadata.extra.get("protected_resources").and_then(serde_json::Value::as_array);
     let Some(listed) = listed else { return providers::audience_note(&metadata.issuer, metadata, uri) };
     let is_same = |listed: &serde_json::Value| {

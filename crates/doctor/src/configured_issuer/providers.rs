@@ -1,7 +1,8 @@
 //! What is known about providers beyond their metadata.
 
-use portcullis_doctor::{Finding, Rule};
 use portcullis_metadata::{AuthorizationServerMetadata, Issuer, ResourceUri};
+
+use crate::{Finding, Rule};
 
 const AUDIENCE: Rule = Rule::new("issuer.audience", "RFC 8707 section 2");
 const TOKENS: Rule = Rule::new("issuer.tokens", "RFC 9068");
