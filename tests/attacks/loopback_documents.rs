@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use portcullis_metadata::PkceVerifier;
+use portcullis_metadata::authorization::PkceVerifier;
 use portcullis_scenarios::{Peer, Process, Request, TIMEOUT, portcullis_command, portcullis_program};
 use serde_json::json;
 use tokio::{

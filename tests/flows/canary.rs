@@ -8,7 +8,7 @@ use std::{
 };
 
 use http::Response;
-use portcullis_metadata::PkceVerifier;
+use portcullis_metadata::authorization::PkceVerifier;
 use portcullis_scenarios::{
     AuthorizationServer, Deployment, INITIALIZE, Portcullis, RecordedRequest, Request, ResponseBody, Scratch, Upstream,
     call_message, modern_request,

@@ -2,7 +2,7 @@
 
 use std::process::Stdio;
 
-use portcullis_metadata::{PkceVerifier, authorization_server_urls};
+use portcullis_metadata::{authorization::PkceVerifier, authorization_server_urls};
 use portcullis_scenarios::{
     HttpResponse, Portcullis, Process, Request, Scratch, TIMEOUT, portcullis_command, portcullis_program,
 };

@@ -1,7 +1,7 @@
 //! `portcullis idp` with `--like` and `--client-auth`, the device flow, forgotten clients and configured claims.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use portcullis_metadata::PkceVerifier;
+use portcullis_metadata::authorization::PkceVerifier;
 use portcullis_scenarios::{HttpResponse, Portcullis, Request, Scratch};
 use serde_json::{Value, json};
 

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use portcullis_devidp::{ClientSettings, DevIdp, DevIdpSettings};
-use portcullis_metadata::{PkceVerifier, Secret};
+use portcullis_metadata::{Secret, authorization::PkceVerifier};
 use portcullis_scenarios::{Deployment, HttpResponse, Request, Scratch};
 
 const SECRET: &str = "hush-hush";

@@ -4,7 +4,7 @@
 pub const ROWS: &[&[&str]] = &[
     &["portcullis-metadata", "portcullis-mcp", "portcullis-allocator"],
     &["portcullis-jose", "portcullis-discovery", "portcullis-session", "portcullis-http1", "portcullis-files"],
-    &["portcullis-verifier", "portcullis-client", "portcullis-devidp", "portcullis-store"],
+    &["portcullis-verifier", "portcullis-client", "portcullis-devidp", "portcullis-store", "portcullis-testkit"],
     &["portcullis-guard", "portcullis-bridge"],
     &["portcullis-endpoint", "portcullis-telemetry"],
     &["portcullis-gateway", "portcullis-doctor", "portcullis-audit"],

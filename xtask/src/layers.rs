@@ -26,9 +26,8 @@ const FREE: &[&str] = &[
     "xtask",
 ];
 
-/// The test support crate. It can use the first two rows.
+/// The test support crate. Crates use it in their tests only.
 const TESTKIT: &str = "portcullis-testkit";
-const TESTKIT_ROW: usize = 3;
 
 /// A crate that another must not use.
 struct Ban {
@@ -118,15 +117,9 @@ fn violation(user: &str, row: usize, used: &str, rows: &BTreeMap<&str, usize>) -
     (*used_row >= row).then(|| format!("{user} (row {row}) uses {used} (row {used_row}); only lower rows may be used"))
 }
 
-/// Returns the row of each crate in the rows, from 1, and that of the test support crate.
+/// Returns the row of each crate in the rows, from 1.
 fn rows() -> BTreeMap<&'static str, usize> {
-    let mut rows: BTreeMap<_, _> = ROWS
-        .iter()
-        .enumerate()
-        .flat_map(|(position, names)| names.iter().map(move |name| (*name, position + 1)))
-        .collect();
-    rows.insert(TESTKIT, TESTKIT_ROW);
-    rows
+    ROWS.iter().enumerate().flat_map(|(position, names)| names.iter().map(move |name| (*name, position + 1))).collect()
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::{process::ExitCode, sync::Arc};
 use anyhow::Context as _;
 use owo_colors::{OwoColorize as _, Stream};
 use portcullis_bridge::{McpClient, McpError, McpSettings};
-use portcullis_client::{CredentialStore, StartUrl};
+use portcullis_client::{StartUrl, store::CredentialStore};
 use portcullis_mcp::Revision;
 use portcullis_metadata::EscapedText;
 use portcullis_terminal::{RawJson, print_raw_json, tell};

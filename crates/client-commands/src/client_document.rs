@@ -1,8 +1,8 @@
 //! `portcullis client-document URL`: the client ID metadata document for `--client-metadata-url`.
 
 use anyhow::Context as _;
-use portcullis_client::{AuthorizerSettings, LoopbackRedirect, client_id_metadata_document};
-use portcullis_metadata::ClientIdUrl;
+use portcullis_client::{AuthorizerSettings, LoopbackRedirect, registration::client_id_metadata_document};
+use portcullis_metadata::client::ClientIdUrl;
 use portcullis_terminal::print_json;
 use serde_json::Value;
 use url::Url;

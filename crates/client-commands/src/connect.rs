@@ -12,9 +12,9 @@ use anyhow::{Context as _, bail};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use portcullis_bridge::{Bridge, BridgeSettings, BridgeTransport, MessageTooLarge};
 use portcullis_client::{
-    AuthorizationRequest, Authorizer, AutoConsent, CredentialStore, Interaction, InteractionError, KnownIssuer,
-    LoopbackRedirect, NewRegistration, NonInteractiveGrant, RedirectAddress, RedirectParameters, StartUrl,
-    TokenManager,
+    AuthorizationRequest, Authorizer, AutoConsent, Interaction, InteractionError, LoopbackRedirect, NewRegistration,
+    NonInteractiveGrant, RedirectAddress, RedirectParameters, StartUrl, TokenManager, provider::KnownIssuer,
+    store::CredentialStore,
 };
 use portcullis_discovery::{BoxFuture, FetchSettings, HttpFetch};
 use portcullis_terminal::{advice, login_command, output_error, remove_from_output, tell};

@@ -21,7 +21,7 @@ use std::{
 
 use anyhow::{Context as _, anyhow};
 use owo_colors::{OwoColorize as _, Stream};
-use portcullis_client::{CredentialStore, StartUrl};
+use portcullis_client::{StartUrl, store::CredentialStore};
 use portcullis_files::ConfigFile;
 use portcullis_metadata::EscapedText;
 use portcullis_terminal::{is_yes, print, remedy, tell};

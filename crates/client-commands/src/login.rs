@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
-use portcullis_client::{CredentialStore, ResourceToken, Shortened, SignOut, StartUrl, TokenManager};
+use portcullis_client::{ResourceToken, Shortened, SignOut, StartUrl, TokenManager, store::CredentialStore};
 use portcullis_metadata::{Clock as _, EscapedText, Scopes, SystemClock};
 use portcullis_terminal::{counted, print, report, tell};
 

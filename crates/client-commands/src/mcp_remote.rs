@@ -11,7 +11,7 @@ pub(crate) mod translation;
 use std::process::ExitCode;
 
 use clap::{Command, Parser};
-use portcullis_client::CredentialStore;
+use portcullis_client::store::CredentialStore;
 use portcullis_metadata::EscapedText;
 use portcullis_terminal::{output_error, report, tell};
 

@@ -13,7 +13,8 @@ use std::{
 
 use anyhow::Context as _;
 use portcullis_client::{
-    Authorizer, AuthorizerSettings, AutoConsent, CredentialStore, Interaction, LoopbackRedirect, StartUrl, TokenManager,
+    Authorizer, AuthorizerSettings, AutoConsent, Interaction, LoopbackRedirect, StartUrl, TokenManager,
+    store::CredentialStore,
 };
 use portcullis_discovery::{Fetch, FetchSettings, HttpFetch};
 use portcullis_terminal::remove_from_output;

@@ -5,7 +5,10 @@ use std::{
     process::ExitCode,
 };
 
-use portcullis_client::{Shortened, StartUrl, StoreListing, StoredToken, UnusableEntry};
+use portcullis_client::{
+    Shortened, StartUrl,
+    store::{StoreListing, StoredToken, UnusableEntry},
+};
 use portcullis_metadata::{Clock as _, EscapedText, SystemClock, UnixTime, url_without_secrets};
 use portcullis_telemetry::timestamp;
 use portcullis_terminal::{print_json, remedy, tell};

@@ -12,7 +12,7 @@ use std::{env, error::Error, sync::Arc};
 
 use http::{HeaderMap, Method};
 use portcullis_client::{
-    AccessToken, Authorizer, AuthorizerSettings, CredentialStore, LoopbackRedirect, StartUrl, TokenManager,
+    AccessToken, Authorizer, AuthorizerSettings, LoopbackRedirect, StartUrl, TokenManager, store::CredentialStore,
 };
 
 #[tokio::main(flavor = "current_thread")]

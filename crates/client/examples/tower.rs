@@ -12,7 +12,7 @@ use bytes::Bytes;
 use http::{Request, header};
 use http_body_util::{BodyExt as _, Full};
 use hyper_util::{client::legacy::Client, rt::TokioExecutor};
-use portcullis_client::{AuthorizeLayer, Authorizer, LoopbackRedirect, StartUrl, TokenManager};
+use portcullis_client::{Authorizer, LoopbackRedirect, StartUrl, TokenManager, service::AuthorizeLayer};
 use tower::{ServiceBuilder, ServiceExt as _};
 
 #[tokio::main(flavor = "current_thread")]

@@ -1,7 +1,7 @@
 //! [`AccessTokenSource`]: access tokens that another program or library obtains.
 
 use portcullis_discovery::BoxFuture;
-use portcullis_metadata::TokenResponse;
+use portcullis_metadata::authorization::TokenResponse;
 
 /// A source of access tokens that this crate does not obtain.
 pub trait AccessTokenSource: Send + Sync + 'static {

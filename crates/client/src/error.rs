@@ -2,7 +2,9 @@
 
 use http::StatusCode;
 use portcullis_discovery::{DiscoveryError, FetchError, ResponseExcerpt};
-use portcullis_metadata::{DocumentError, Issuer, OAuthError, RegistrationError, ResourceUri, Scopes};
+use portcullis_metadata::{
+    DocumentError, Issuer, ResourceUri, Scopes, authorization::OAuthError, client::RegistrationError,
+};
 
 use crate::{
     AccessTokenSourceError, AssertionError, InteractionError, NewRegistration, RedirectError, RefusedRedirect,

@@ -9,12 +9,14 @@
 //! - [`TokenManager`] keeps a resource's token: it refreshes it before it expires, renews it when the resource rejects
 //!   it, and requests more scopes when the resource requires them. [`RequestAuthorization`] authorizes one request with
 //!   any HTTP library.
-//! - [`AuthorizeLayer`] does that for any HTTP client that is a tower service.
-//! - [`CredentialStore`] stores tokens and registrations, in memory or in files that only their owner can read.
+//! - [`AuthorizeLayer`](service::AuthorizeLayer) does that for any HTTP client that is a tower service.
+//! - [`CredentialStore`](store::CredentialStore) stores tokens and registrations, in memory or in files that only their owner can read.
 //! - [`NonInteractiveGrant`] obtains tokens without a user.
+//! - [`registration`] has the credentials of clients, and [`provider`] the settings for authorization servers that differ from MCP's
+//!   profile.
 //!
 //! All I/O goes through [`Fetch`](portcullis_discovery::Fetch), except the port of `LoopbackRedirect` and the files of
-//! a [`CredentialStore`].
+//! a credential store.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -44,18 +46,18 @@ mod interaction;
 mod non_interactive_grant;
 mod oauth_error;
 mod offline_access;
-mod provider;
+pub mod provider;
 mod random;
 mod redirect;
-mod registration;
+pub mod registration;
 mod resource_challenge;
 mod resource_redirects;
 mod scope_limit;
 mod server;
-mod service;
+pub mod service;
 mod shortened;
 mod start_url;
-mod store;
+pub mod store;
 #[cfg(test)]
 mod testing;
 mod token;
@@ -73,19 +75,15 @@ pub use interaction::{
 };
 pub use non_interactive_grant::{AssertionError, AssertionSource, EnterpriseIdentity, NonInteractiveGrant};
 pub use portcullis_metadata::AccessToken;
-pub use provider::{AuthorizeParameter, AuthorizeParameterError, KnownIssuer, ProviderSettings, UnboundSignIn};
+use provider::{KnownIssuer, ProviderSettings, UnboundSignIn};
 pub use redirect::{RedirectError, RedirectParameters};
-pub use registration::authentication_method::TokenAuthMethod;
-pub use registration::client_key::{ClientKey, ClientKeyError};
-pub use registration::credentials::{ClientAuthentication, ClientCredentials, ClientInformation};
-pub use registration::dynamic::client_id_metadata_document;
+use registration::{ClientAuthentication, ClientCredentials, ClientInformation, ClientKey, TokenAuthMethod};
 pub use resource_challenge::ResourceChallenge;
 pub use resource_redirects::{RedirectRefusal, RefusedRedirect, ResourceRedirects};
 pub use server::unsupported_server::UnsupportedServer;
-pub use service::{AuthorizeError, AuthorizeLayer, AuthorizeService};
 pub use shortened::Shortened;
 pub use start_url::{StartUrl, StartUrlError};
-pub use store::{CredentialStore, ImportedToken, StoreError, StoreListing, StoredToken, UnusableEntry};
+use store::{CredentialStore, StoreError};
 pub use token::resource_token::ResourceToken;
 pub use token_manager::{RequestAuthorization, SignOut, TokenManager};
 

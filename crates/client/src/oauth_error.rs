@@ -1,7 +1,7 @@
 //! Removes what the client has sent from the errors of an authorization server.
 
 use portcullis_discovery::SentSecrets;
-use portcullis_metadata::OAuthError;
+use portcullis_metadata::authorization::OAuthError;
 
 use crate::token::dpop;
 

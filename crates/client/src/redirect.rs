@@ -3,7 +3,10 @@
 use std::fmt;
 
 use portcullis_discovery::SentSecrets;
-use portcullis_metadata::{OAuthError, ResponseIssuerError, Secret};
+use portcullis_metadata::{
+    Secret,
+    authorization::{OAuthError, ResponseIssuerError},
+};
 use url::{Url, form_urlencoded};
 
 use crate::oauth_error;

@@ -1,4 +1,4 @@
-//! [`AuthorizeLayer`] and [`AuthorizeService`]: the tower middleware for HTTP clients.
+//! The tower middleware for HTTP clients.
 
 use std::{
     future::poll_fn,

@@ -1,4 +1,4 @@
-//! [`CredentialStore`]: stores tokens and registrations.
+//! Stores tokens and registrations.
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 

@@ -12,7 +12,7 @@ use std::{
 };
 
 use http::{HeaderMap, StatusCode};
-use portcullis_client::{Authorizer, AuthorizerSettings, AutoConsent, CredentialStore, StartUrl, TokenManager};
+use portcullis_client::{Authorizer, AuthorizerSettings, AutoConsent, StartUrl, TokenManager, store::CredentialStore};
 use portcullis_devidp::{DevIdp, DevIdpSettings};
 use portcullis_discovery::{FetchSettings, HttpFetch};
 use portcullis_metadata::{Clock, Issuer, ProtectedResourceMetadata, ResourceUri, Scopes, SystemClock, UnixTime};

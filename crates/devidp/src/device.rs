@@ -5,7 +5,7 @@ pub(crate) mod user_code;
 pub(crate) mod verification;
 
 use http::{HeaderMap, StatusCode};
-use portcullis_metadata::{DeviceAuthorizationResponse, Secret};
+use portcullis_metadata::{Secret, authorization::DeviceAuthorizationResponse};
 
 use crate::{
     app::App,

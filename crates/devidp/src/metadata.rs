@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use bytes::Bytes;
-use portcullis_metadata::{AuthorizationServerMetadata, PkceChallenge};
+use portcullis_metadata::{AuthorizationServerMetadata, authorization::PkceChallenge};
 use serde_json::{Map, Value, json};
 
 use crate::{

@@ -15,7 +15,7 @@ pub(crate) mod session;
 pub(crate) mod sessions;
 
 use http::{HeaderMap, StatusCode};
-use portcullis_metadata::{AccessToken, Scopes, Secret, TokenResponse};
+use portcullis_metadata::{AccessToken, Scopes, Secret, authorization::TokenResponse};
 
 use crate::{
     app::App,

@@ -2,7 +2,9 @@
 
 use http::header;
 use portcullis_discovery::{ChainPolicy, FetchRequest, FetchResponse, UrlPolicy};
-use portcullis_metadata::{AuthorizationServerMetadata, OAuthError, Secret, client_secret_basic};
+use portcullis_metadata::{
+    AuthorizationServerMetadata, Secret, authorization::OAuthError, client::client_secret_basic,
+};
 use url::Url;
 
 use crate::{Finding, Rule};

@@ -8,6 +8,8 @@ mod keys;
 mod metadata;
 mod providers;
 mod request;
+#[cfg(test)]
+mod tests;
 
 use std::{sync::Arc, time::Duration};
 

@@ -3,8 +3,8 @@
 use http::{HeaderValue, Method, StatusCode, header::AUTHORIZATION};
 use portcullis_discovery::{ChainPolicy, FetchRequest, FetchResponse};
 use portcullis_metadata::{
-    AuthorizationServerMetadata, ClientMetadata, ClientRegistrationRequest, ClientRegistrationResponse,
-    RegistrationError,
+    AuthorizationServerMetadata,
+    client::{ClientMetadata, ClientRegistrationRequest, ClientRegistrationResponse, RegistrationError},
 };
 use serde::Deserialize;
 use url::Url;

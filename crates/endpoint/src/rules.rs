@@ -7,7 +7,11 @@ mod uri_spellings;
 
 use std::sync::Arc;
 
-use portcullis_guard::{Caller, ClaimDenial, ClaimDenials, ClaimRule, LimitExceeded, RateLimiter, ScopeImplications};
+use portcullis_guard::{
+    Caller,
+    authorize::{ClaimDenial, ClaimDenials, ClaimRule, ScopeImplications},
+    limit::{LimitExceeded, RateLimiter},
+};
 use portcullis_mcp::Envelope;
 use portcullis_metadata::{EscapedText, Scopes};
 use portcullis_verifier::Principal;

@@ -25,7 +25,7 @@ pub struct EndpointSettings {
     pub resource: Arc<ProtectedResource>,
     /// The scopes that every request needs. Default: none. Set the same scopes in the guard's settings, and the guard's
     /// [`scopes_enforced_by`](portcullis_guard::GuardSettings::scopes_enforced_by) to
-    /// [`Inner`](portcullis_guard::ScopeEnforcer::Inner), so that one challenge names these scopes and those of the rules.
+    /// [`Inner`](portcullis_guard::authorize::ScopeEnforcer::Inner), so that one challenge names these scopes and those of the rules.
     pub required_scopes: Scopes,
     /// The requirements for some messages, in addition to `required_scopes`. Default: none.
     pub rules: Vec<MessageRule>,

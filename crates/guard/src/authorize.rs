@@ -1,4 +1,4 @@
-//! Authorization: the claims and scopes that a request needs.
+//! Which claims and scopes a request needs.
 
 mod claim_rule;
 mod path_glob;

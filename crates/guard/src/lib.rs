@@ -53,14 +53,14 @@
 //! 1. The guard generates a [`RequestId`] and ignores an `X-Request-Id` of the client.
 //! 2. The [`OriginPolicy`] checks `Host` and `Origin`: 400 or 403.
 //! 3. The metadata document and CORS preflights are answered without a token.
-//! 4. The [rate limit](GuardLimits) per client address applies: 429.
+//! 4. The [rate limit](limit::GuardLimits) per client address applies: 429.
 //! 5. Requests to [public paths](GuardSettings::public_paths) are admitted without a token.
 //! 6. There must be exactly one `Authorization: Bearer` header with a token that the [`Verifier`] accepts: 401 with a
 //!    challenge that refers to the metadata. A token in the query is never accepted.
 //! 7. The rate limit per principal applies: 429.
-//! 8. The token's claims must meet the [claim rules](ClaimRule): 403. Its scopes must cover what the resource and its
-//!    [routes](RouteRule) need, directly or by [implication](ScopeImplications): 403 with a challenge.
-//! 9. The [limit on requests and event streams in progress](ConcurrencyLimiter) of the principal applies: 429.
+//! 8. The token's claims must meet the [claim rules](authorize::ClaimRule): 403. Its scopes must cover what the resource and its
+//!    [routes](authorize::RouteRule) need, directly or by [implication](authorize::ScopeImplications): 403 with a challenge.
+//! 9. The [limit on requests and event streams in progress](limit::ConcurrencyLimiter) of the principal applies: 429.
 //!
 //! The inner service receives requests without `Authorization` and `DPoP`, and with a [`Caller`] in their extensions. A
 //! [`DecisionSink`] receives one [`Decision`] per request. Clients receive generic texts and the request id; the reason
@@ -69,12 +69,17 @@
 //! The guard does not terminate TLS, does not limit bodies and connections, and does not check what a message in a body
 //! needs. A request with a cached token allocates no boxed future.
 //!
+//! # Modules
+//!
+//! [`authorize`] has the rules for claims, scopes and paths, [`limit`] the limits on requests, and [`trace`] the settings of
+//! trace contexts.
+//!
 //! # Other crates
 //!
 //! [`verifier`] and [`metadata`] are re-exported, so that a service needs no other crate of this workspace.
 
 mod authenticate;
-mod authorize;
+pub mod authorize;
 #[cfg(feature = "axum")]
 mod axum;
 mod builder;
@@ -85,7 +90,7 @@ mod decision;
 mod document;
 mod identity;
 mod layer;
-mod limit;
+pub mod limit;
 mod new_decision;
 mod origin;
 mod request_id;
@@ -93,12 +98,8 @@ mod resource;
 mod respond;
 mod settings;
 mod superseded_request;
-mod trace;
+pub mod trace;
 
-pub use authorize::{
-    ClaimDenial, ClaimDenials, ClaimRule, ClaimRuleError, ClaimTest, PathGlob, PathGlobError, RouteRule, ScopeEnforcer,
-    ScopeImplications,
-};
 #[cfg(feature = "axum")]
 pub use axum::NotGuarded;
 pub use builder::{GuardBuilder, GuardBuilderError};
@@ -107,7 +108,6 @@ pub use client_address::{Peer, ProxyHeader, TrustedProxies, TrustedProxyError};
 pub use cors::CorsSettings;
 pub use decision::{Decision, DecisionSink, Operation, Timing, TracingSink};
 pub use layer::{Guard, GuardBody, GuardFuture, GuardLayer};
-pub use limit::{ConcurrencyLimiter, GuardLimits, LimitExceeded, Rate, RateError, RateLimiter};
 pub use origin::{OriginPolicy, OriginPolicyError, OriginRejection};
 pub use portcullis_metadata as metadata;
 pub use portcullis_verifier as verifier;
@@ -117,7 +117,6 @@ pub use resource::ProtectedResource;
 pub use respond::Challenges;
 pub use settings::{Authentication, GuardSettings, GuardSettingsError};
 pub use superseded_request::SupersededRequest;
-pub use trace::{ClientTrace, TraceContext, TraceParent, TraceSettings};
 
 /// Runs the examples of the README.
 #[cfg(all(doctest, feature = "axum"))]

@@ -1,4 +1,4 @@
-//! [`GuardLimits`]: requests per time, and requests in progress.
+//! Limits on requests per time, and on requests in progress.
 
 mod concurrency;
 mod key;
@@ -21,13 +21,13 @@ pub use self::{
 /// ```
 /// use std::{sync::Arc, time::Duration};
 ///
-/// use portcullis_guard::{ConcurrencyLimiter, GuardLimits, Rate, RateLimiter, metadata::SystemClock};
+/// use portcullis_guard::{metadata::SystemClock, limit::{ConcurrencyLimiter, GuardLimits, Rate, RateLimiter}};
 ///
 /// let rate = Rate::new(600, Duration::from_secs(60))?;
 /// let mut limits = GuardLimits::default();
 /// limits.per_address = Some(RateLimiter::new(rate, RateLimiter::DEFAULT_CAPACITY, Arc::new(SystemClock::new())));
 /// limits.in_flight = Some(ConcurrencyLimiter::new(20, 5));
-/// # Ok::<(), portcullis_guard::RateError>(())
+/// # Ok::<(), portcullis_guard::limit::RateError>(())
 /// ```
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]

@@ -1,5 +1,4 @@
-//! [`TraceSettings`] and [`TraceContext`]: the identifiers of a request's spans, and whether they are recorded (W3C
-//! Trace Context).
+//! The identifiers of a request's spans, and whether they are recorded (W3C Trace Context).
 
 mod traceparent;
 

@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use portcullis_guard::RateLimiter;
+use portcullis_guard::limit::RateLimiter;
 use portcullis_store::{LimitCounts, LimitUse};
 use sha2::{Digest as _, Sha256};
 
@@ -45,7 +45,7 @@ impl LimitCounts for NumberedLimits {
 mod tests {
     use std::time::Duration;
 
-    use portcullis_guard::Rate;
+    use portcullis_guard::limit::Rate;
     use portcullis_metadata::SystemClock;
 
     use super::*;

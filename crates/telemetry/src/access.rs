@@ -11,7 +11,7 @@ use std::{
     thread,
 };
 
-use portcullis_guard::{Decision, DecisionSink, TraceContext};
+use portcullis_guard::{Decision, DecisionSink, trace::TraceContext};
 
 use crate::{
     LogFormat,

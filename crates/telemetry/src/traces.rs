@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use http::HeaderMap;
 use portcullis_discovery::{FetchError, FetchSettings};
-use portcullis_guard::TraceSettings;
+use portcullis_guard::trace::TraceSettings;
 use tokio::{sync::oneshot, task::JoinHandle, time::timeout};
 use url::Url;
 

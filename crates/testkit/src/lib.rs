@@ -1,26 +1,4 @@
-//! Test utilities of this workspace. Use it only as a dev-dependency. All functions panic on misuse.
-//!
-//! - [`ManualClock`]: a clock that tests set.
-//! - [`TestIssuer`] and [`TokenBuilder`]: valid and malicious tokens.
-//! - [`ScriptedFetch`] and [`FetchFn`]: responses to fetches, from a script or a function. [`protected_resource`] has such
-//!   functions.
-//! - [`Canaries`]: detects leaked secrets.
-//! - [`ScratchDirectory`]: a temporary directory.
-//!
-//! ```
-//! use portcullis_jose::{AlgorithmSet, CompactJws, KeySet};
-//! use portcullis_metadata::JwkSet;
-//! use portcullis_testkit::TestIssuer;
-//!
-//! let issuer = TestIssuer::new("https://issuer.example");
-//! let token = issuer.token().scope("mcp:tools").sign();
-//!
-//! let jwks = JwkSet::parse(issuer.jwks_json().as_bytes())?;
-//! let (keys, _) = KeySet::from_jwks(&jwks, AlgorithmSet::default())?;
-//! assert!(keys.verify(&CompactJws::parse(&token, 16_384)?).is_ok());
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
-
+#![doc = include_str!("../README.md")]
 #![allow(clippy::expect_used, reason = "test utilities fail the test")]
 
 mod canary;

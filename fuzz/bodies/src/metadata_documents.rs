@@ -1,9 +1,12 @@
 //! Feeds input to the parsers of metadata documents, claims and keys.
 
 use portcullis_metadata::{
-    AccessTokenClaims, AuthorizationServerMetadata, ClientIdMetadataDocument, ClientIdUrl, ClientRegistrationRequest,
-    ClientRegistrationResponse, IntrospectionResponse, JwkSet, OAuthError, ProtectedResourceMetadata,
-    RegistrationError, TokenResponse, unverified_issuer,
+    AccessTokenClaims, AuthorizationServerMetadata, IntrospectionResponse, JwkSet, ProtectedResourceMetadata,
+    authorization::{OAuthError, TokenResponse},
+    client::{
+        ClientIdMetadataDocument, ClientIdUrl, ClientRegistrationRequest, ClientRegistrationResponse, RegistrationError,
+    },
+    unverified_issuer,
 };
 use serde_json::Value;
 

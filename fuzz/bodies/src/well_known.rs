@@ -1,7 +1,8 @@
 //! Feeds input to URIs and well-known URLs.
 
 use portcullis_metadata::{
-    ClientIdUrl, Issuer, ResourceUri, authorization_server_urls, protected_resource_path, protected_resource_urls,
+    Issuer, ResourceUri, authorization_server_urls, client::ClientIdUrl, protected_resource_path,
+    protected_resource_urls,
 };
 use url::Url;
 

@@ -1,7 +1,7 @@
 //! Options for authorization servers that differ from MCP's authorization profile.
 
 use clap::Args;
-use portcullis_client::AuthorizeParameter;
+use portcullis_client::provider::AuthorizeParameter;
 use portcullis_terminal::remedy;
 
 #[derive(Args)]

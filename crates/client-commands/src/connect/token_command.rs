@@ -11,7 +11,7 @@ use std::{
 use anyhow::{Context as _, bail};
 use portcullis_client::{AccessTokenSource, AccessTokenSourceError};
 use portcullis_discovery::BoxFuture;
-use portcullis_metadata::{AccessToken, TokenResponse};
+use portcullis_metadata::{AccessToken, authorization::TokenResponse};
 use zeroize::Zeroizing;
 
 /// The time limit of the program.

@@ -3,7 +3,7 @@
 use anyhow::Context as _;
 use http::StatusCode;
 use portcullis_bridge::{McpClient, McpError, McpSettings};
-use portcullis_client::{CredentialStore, ResourceToken, Shortened, SignOut, StartUrl, error_chain};
+use portcullis_client::{ResourceToken, Shortened, SignOut, StartUrl, error_chain, store::CredentialStore};
 use portcullis_doctor::{Finding, Rule, Step};
 use portcullis_metadata::EscapedText;
 use portcullis_terminal::{counted, network_advice, redact, remedy};

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use portcullis_client::CredentialStore;
+use portcullis_client::store::CredentialStore;
 
 use super::{
     edit::{self, Edit},

@@ -7,10 +7,14 @@ use std::{
 };
 
 use anyhow::{Context as _, bail, ensure};
-use portcullis_client::{CredentialStore, ImportedToken, StartUrl};
+use portcullis_client::{
+    StartUrl,
+    store::{CredentialStore, ImportedToken},
+};
 use portcullis_files::{ConfigFile, sync_parent};
 use portcullis_metadata::{
-    AccessToken, ClientRegistrationResponse, Clock as _, Issuer, ResourceUri, Scopes, Secret, SystemClock, UnixTime,
+    AccessToken, Clock as _, Issuer, ResourceUri, Scopes, Secret, SystemClock, UnixTime,
+    client::ClientRegistrationResponse,
 };
 use serde::Deserialize;
 use serde_json::Value;

@@ -4,10 +4,12 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use portcullis_client::{
-    AuthorizerSettings, ClientAuthentication, ClientInformation, CredentialStore, RedirectAddress, TokenAuthMethod,
+    AuthorizerSettings, RedirectAddress,
+    registration::{ClientAuthentication, ClientInformation, TokenAuthMethod},
+    store::CredentialStore,
 };
 use portcullis_config::{SecretSource, plan::secret_file_warning};
-use portcullis_metadata::{ClientIdUrl, Issuer, Scopes};
+use portcullis_metadata::{Issuer, Scopes, client::ClientIdUrl};
 
 use crate::cli;
 

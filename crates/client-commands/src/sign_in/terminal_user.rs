@@ -6,8 +6,10 @@ use std::{
 };
 
 use portcullis_client::{
-    AuthorizationRequest, ClientAuthentication, ClientInformation, DeviceAuthorization, Interaction, InteractionError,
-    KnownIssuer, LoopbackRedirect, NewRegistration, RedirectParameters, StartUrl, UnboundSignIn,
+    AuthorizationRequest, DeviceAuthorization, Interaction, InteractionError, LoopbackRedirect, NewRegistration,
+    RedirectParameters, StartUrl,
+    provider::{KnownIssuer, UnboundSignIn},
+    registration::{ClientAuthentication, ClientInformation},
 };
 use portcullis_discovery::BoxFuture;
 use portcullis_metadata::{EscapedText, Issuer, ResourceUri};

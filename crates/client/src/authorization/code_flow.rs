@@ -1,7 +1,7 @@
 //! [`CodeFlow`]: an authorization server that supports the authorization code flow with PKCE.
 
 use portcullis_discovery::ChainPolicy;
-use portcullis_metadata::{AuthorizationServerMetadata, Issuer, PkceChallenge};
+use portcullis_metadata::{AuthorizationServerMetadata, Issuer, authorization::PkceChallenge};
 use url::Url;
 
 use crate::server::{Server, unsupported_server::UnsupportedServer};

@@ -3,7 +3,10 @@
 use std::fmt;
 
 use portcullis_discovery::UrlPolicy;
-use portcullis_metadata::{Issuer, OAuthError, PkceChallenge, ResourceUri, Scopes, Secret, check_response_issuer};
+use portcullis_metadata::{
+    Issuer, ResourceUri, Scopes, Secret,
+    authorization::{OAuthError, PkceChallenge, check_response_issuer},
+};
 use url::Url;
 
 use crate::{
@@ -116,10 +119,13 @@ impl fmt::Debug for AuthorizationRequest {
 pub(crate) mod tests {
     use std::collections::HashMap;
 
-    use portcullis_metadata::{AuthorizationServerMetadata, PkceVerifier, ResponseIssuerError};
+    use portcullis_metadata::{
+        AuthorizationServerMetadata,
+        authorization::{PkceVerifier, ResponseIssuerError},
+    };
 
     use super::*;
-    use crate::{AuthorizeParameter, ProviderSettings};
+    use crate::provider::{AuthorizeParameter, ProviderSettings};
 
     pub(crate) const ISSUER: &str = "https://auth.example.com";
 

@@ -1,6 +1,6 @@
 //! Selects or registers the client for an authorization server.
 
-use portcullis_metadata::{ClientIdUrl, Issuer, Scopes};
+use portcullis_metadata::{Issuer, Scopes, client::ClientIdUrl};
 
 use super::Authorizer;
 use crate::{

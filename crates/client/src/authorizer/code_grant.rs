@@ -1,6 +1,6 @@
 //! The authorization code grant.
 
-use portcullis_metadata::PkceVerifier;
+use portcullis_metadata::authorization::PkceVerifier;
 
 use super::{Authorizer, GrantContext, clients::Client};
 use crate::{

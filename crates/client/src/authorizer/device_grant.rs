@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use portcullis_discovery::ChainPolicy;
-use portcullis_metadata::{DeviceAuthorizationResponse, Secret, TokenResponse};
+use portcullis_metadata::{
+    Secret,
+    authorization::{DeviceAuthorizationResponse, TokenResponse},
+};
 use tokio::time::{Instant, sleep, timeout_at};
 use url::Url;
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use http::{HeaderValue, Method, StatusCode, header};
 use portcullis_discovery::FetchRequest;
-use portcullis_metadata::{ClientRegistrationResponse, PkceVerifier};
+use portcullis_metadata::{authorization::PkceVerifier, client::ClientRegistrationResponse};
 use url::Url;
 
 use super::{Authorizer, GrantContext, clients::Client};

@@ -1,7 +1,7 @@
 //! Grants without a user: client credentials, token exchange, JWT bearer.
 
 use portcullis_discovery::UrlPolicy;
-use portcullis_metadata::{Secret, TokenResponse};
+use portcullis_metadata::{Secret, authorization::TokenResponse};
 
 use super::{Authorizer, GrantContext};
 use crate::{

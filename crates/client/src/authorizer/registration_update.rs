@@ -1,6 +1,6 @@
 //! Updates a registration that lacks scopes (RFC 7592 section 2.2).
 
-use portcullis_metadata::{ClientRegistrationResponse, Scopes};
+use portcullis_metadata::{Scopes, client::ClientRegistrationResponse};
 use serde_json::{Value, json};
 
 use super::Authorizer;

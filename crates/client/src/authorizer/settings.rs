@@ -1,6 +1,6 @@
 //! [`AuthorizerSettings`]: the settings of an authorizer.
 
-use portcullis_metadata::{ClientIdUrl, Issuer, ProtectedResourceMetadata, Scopes};
+use portcullis_metadata::{Issuer, ProtectedResourceMetadata, Scopes, client::ClientIdUrl};
 
 use crate::{ClientCredentials, ClientInformation, CredentialStore, ProviderSettings, TokenAuthMethod};
 
@@ -20,7 +20,7 @@ pub struct AuthorizerSettings {
     /// [`authorization_server`](Self::authorization_server).
     pub client: Option<ClientInformation>,
     /// The URL of this client's metadata document (see
-    /// [`client_id_metadata_document`](crate::client_id_metadata_document)). It replaces registration at authorization
+    /// [`client_id_metadata_document`](crate::registration::client_id_metadata_document)). It replaces registration at authorization
     /// servers that support it.
     pub client_id_url: Option<ClientIdUrl>,
     /// How the client authenticates at the token endpoint. `None` by default: the registration response decides, then

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use http::{HeaderValue, Method, header};
 use portcullis_discovery::{FetchRequest, UrlPolicy};
-use portcullis_metadata::{PkceChallenge, ProtectedResourceMetadata, UnixTime};
+use portcullis_metadata::{ProtectedResourceMetadata, UnixTime, authorization::PkceChallenge};
 use url::Url;
 
 use super::*;

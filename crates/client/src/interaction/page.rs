@@ -103,7 +103,7 @@ fn escaped(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use portcullis_metadata::OAuthError;
+    use portcullis_metadata::authorization::OAuthError;
 
     use super::*;
 

@@ -1,6 +1,6 @@
 //! [`RequestProfile`]: how the requests of one sign-in differ from MCP's profile.
 
-use portcullis_metadata::{AuthorizationServerMetadata, Issuer, ResourceUri, Scopes, TokenResponse};
+use portcullis_metadata::{AuthorizationServerMetadata, Issuer, ResourceUri, Scopes, authorization::TokenResponse};
 
 use super::{KnownIssuer, OtherApi, ProviderSettings};
 use crate::{ClientError, StartUrl, offline_access::OFFLINE_ACCESS, server::device_authorization_endpoint};
@@ -115,7 +115,7 @@ pub(crate) fn refresh_scopes(asked: &Scopes, granted: Option<&Scopes>) -> Scopes
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::AuthorizeParameter;
+    use crate::provider::AuthorizeParameter;
 
     fn profile(issuer: &str, parameters: &[&str]) -> RequestProfile {
         let parameters = parameters.iter().map(|text| AuthorizeParameter::parse(text).unwrap()).collect();

@@ -1,7 +1,7 @@
 //! [`ClientCredentials`] and [`ClientAuthentication`]: a client, and how it authenticates.
 
 use http::HeaderValue;
-use portcullis_metadata::{Issuer, Secret, client_secret_basic};
+use portcullis_metadata::{Issuer, Secret, client::client_secret_basic};
 
 use crate::{ClientKey, TokenAuthMethod};
 

@@ -2,8 +2,11 @@
 
 use portcullis_discovery::{Fetch, FetchRequest, ResponseExcerpt};
 use portcullis_metadata::{
-    ClientIdMetadataDocument, ClientIdUrl, ClientMetadata, ClientRegistrationRequest, ClientRegistrationResponse,
-    RegistrationError, Scopes,
+    Scopes,
+    client::{
+        ClientIdMetadataDocument, ClientIdUrl, ClientMetadata, ClientRegistrationRequest, ClientRegistrationResponse,
+        RegistrationError,
+    },
 };
 use serde::Deserialize;
 use url::Url;

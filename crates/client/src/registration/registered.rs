@@ -2,7 +2,10 @@
 
 use std::collections::HashSet;
 
-use portcullis_metadata::{ClientMetadata, ClientRegistrationResponse, Issuer, Scopes, UnixTime};
+use portcullis_metadata::{
+    Issuer, Scopes, UnixTime,
+    client::{ClientMetadata, ClientRegistrationResponse},
+};
 
 use crate::{ClientAuthentication, ClientCredentials, ClientError, ClientInformation, TokenAuthMethod};
 

@@ -1,6 +1,8 @@
 //! [`ImportedToken`]: a token that another program obtained, and its import into the store.
 
-use portcullis_metadata::{AccessToken, ClientRegistrationResponse, Issuer, ResourceUri, Scopes, Secret, UnixTime};
+use portcullis_metadata::{
+    AccessToken, Issuer, ResourceUri, Scopes, Secret, UnixTime, client::ClientRegistrationResponse,
+};
 use url::Url;
 
 use super::{CredentialStore, StoreError};

@@ -4,7 +4,9 @@ use std::{borrow::Cow, io::Write as _};
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use portcullis_jose::DpopKey;
-use portcullis_metadata::{AccessToken, ClientRegistrationResponse, Issuer, ResourceUri, Scopes, Secret, UnixTime};
+use portcullis_metadata::{
+    AccessToken, Issuer, ResourceUri, Scopes, Secret, UnixTime, client::ClientRegistrationResponse,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use url::Url;

@@ -2,7 +2,7 @@
 
 use std::{fs, process::Command};
 
-use portcullis_metadata::{AccessToken, ClientRegistrationResponse, ResourceUri, Scopes, Secret, UnixTime};
+use portcullis_metadata::{AccessToken, ResourceUri, Scopes, Secret, UnixTime, client::ClientRegistrationResponse};
 
 use super::*;
 use crate::{

@@ -2,7 +2,10 @@
 
 use http::{HeaderValue, Method, StatusCode, header};
 use portcullis_discovery::{Fetch, FetchRequest, FetchResponse, ResponseExcerpt, UrlPolicy};
-use portcullis_metadata::{Clock, Issuer, OAuthError, Secret, TokenResponse};
+use portcullis_metadata::{
+    Clock, Issuer, Secret,
+    authorization::{OAuthError, TokenResponse},
+};
 use url::Url;
 
 use crate::{

@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use http::{HeaderMap, HeaderValue, Method, header};
 use portcullis_discovery::ResourceMatch;
-use portcullis_metadata::{AccessToken, Issuer, ResourceUri, Scopes, Secret, TokenResponse, UnixTime};
+use portcullis_metadata::{AccessToken, Issuer, ResourceUri, Scopes, Secret, UnixTime, authorization::TokenResponse};
 use url::{Origin, Url};
 use zeroize::Zeroizing;
 

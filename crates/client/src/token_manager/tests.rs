@@ -16,7 +16,8 @@ use url::Url;
 
 use super::*;
 use crate::{
-    AuthorizerSettings, CredentialStore,
+    AuthorizerSettings,
+    store::CredentialStore,
     testing::{
         FetchFn, ManualClock, PRM_URL, REGISTRATION_URL, RESOURCE, Reply, ScratchDirectory, ScriptedUser, TOKEN_URL,
         clock, form, metadata, prm, well_behaved,

@@ -2,7 +2,7 @@
 
 use crate::Span;
 use portcullis_endpoint::EndpointSettings;
-use portcullis_guard::{ConcurrencyLimiter, RateLimiter};
+use portcullis_guard::limit::{ConcurrencyLimiter, RateLimiter};
 use portcullis_verifier::VerifierSettings;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

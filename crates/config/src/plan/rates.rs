@@ -4,7 +4,7 @@ use crate::{
     Config, Diagnostics,
     file::{self, ForwardedHeader},
 };
-use portcullis_guard::{ProxyHeader, Rate, TrustedProxies};
+use portcullis_guard::{ProxyHeader, TrustedProxies, limit::Rate};
 
 /// The limits that all resources share.
 pub struct RatesPlan {

@@ -10,7 +10,11 @@ mod together;
 use anyhow::{Context as _, anyhow, ensure};
 use http::HeaderName;
 use portcullis_endpoint::{MessageRule, SessionMode};
-use portcullis_guard::{ClaimRule, GuardSettings, OriginPolicy, Rate, RouteRule, ScopeImplications};
+use portcullis_guard::{
+    GuardSettings, OriginPolicy,
+    authorize::{ClaimRule, RouteRule, ScopeImplications},
+    limit::Rate,
+};
 use portcullis_mcp::{Revision, Revisions};
 use portcullis_metadata::{ProtectedResourceMetadata, ResourceUri, Scopes};
 use url::Url;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use anyhow::{Context as _, ensure};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use portcullis_discovery::{FetchSettings, HttpFetch, UrlPolicy};
-use portcullis_guard::{ClientTrace, TraceSettings};
+use portcullis_guard::trace::{ClientTrace, TraceSettings};
 use portcullis_telemetry::ExportSettings;
 use url::Url;
 

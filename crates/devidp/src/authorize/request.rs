@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use http::HeaderMap;
-use portcullis_metadata::{PkceChallenge, Scopes};
+use portcullis_metadata::{Scopes, authorization::PkceChallenge};
 
 use crate::{
     authentication::dpop::{self, Thumbprint},

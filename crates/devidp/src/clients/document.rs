@@ -4,7 +4,11 @@ use std::{sync::Arc, time::Duration};
 
 use http::{HeaderMap, StatusCode, header};
 use portcullis_discovery::{Fetch, FetchRequest, FetchResponse, UrlPolicy};
-use portcullis_metadata::{ClientIdMetadataDocument, ClientIdUrl, Clock, is_loopback};
+use portcullis_metadata::{
+    Clock,
+    client::{ClientIdMetadataDocument, ClientIdUrl},
+    is_loopback,
+};
 use tokio::sync::Semaphore;
 
 use crate::{

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use http::{HeaderMap, Method, StatusCode};
-use portcullis_metadata::{ClientMetadata, Secret};
+use portcullis_metadata::{Secret, client::ClientMetadata};
 
 use crate::{
     app::App,

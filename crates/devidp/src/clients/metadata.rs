@@ -1,7 +1,7 @@
 //! Validates the metadata of a client that describes itself: in a registration (RFC 7591 section 2) or in its metadata
 //! document.
 
-use portcullis_metadata::{ClientMetadata, JwkSet};
+use portcullis_metadata::{JwkSet, client::ClientMetadata};
 
 use crate::{
     clients::{

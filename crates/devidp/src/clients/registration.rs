@@ -8,7 +8,10 @@ mod provider_rules;
 use std::sync::Arc;
 
 use http::{HeaderMap, StatusCode};
-use portcullis_metadata::{ClientMetadata, ClientRegistrationRequest, UnixTime};
+use portcullis_metadata::{
+    UnixTime,
+    client::{ClientMetadata, ClientRegistrationRequest},
+};
 
 use crate::{
     app::App,

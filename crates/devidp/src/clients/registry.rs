@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use http::HeaderMap;
 use portcullis_discovery::{Fetch, FetchSettings, HttpFetch, UrlPolicy};
-use portcullis_metadata::{ClientIdUrl, ClientRegistrationResponse};
+use portcullis_metadata::client::{ClientIdUrl, ClientRegistrationResponse};
 
 use crate::{
     clients::{

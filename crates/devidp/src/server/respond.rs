@@ -9,7 +9,7 @@ use http::{
     },
 };
 use http_body_util::Full;
-use portcullis_metadata::OAuthError;
+use portcullis_metadata::authorization::OAuthError;
 
 use crate::{
     authorize::page::error_html,

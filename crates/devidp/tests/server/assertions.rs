@@ -39,7 +39,7 @@ impl Signer {
     /// Valid claims with one claim changed, or removed if the value is null.
     fn claims(&self, name: &str, value: Value) -> Value {
         let now = self.server.clock.now().as_secs();
-        let jti = portcullis_metadata::PkceVerifier::generate().unwrap().secret().to_owned();
+        let jti = portcullis_metadata::authorization::PkceVerifier::generate().unwrap().secret().to_owned();
         let mut claims = json!({
             "iss": "machine", "sub": "machine", "aud": self.server.issuer, "iat": now, "exp": now + 60, "jti": jti,
         });

@@ -5,7 +5,7 @@ use std::time::Duration;
 use http::{Method, StatusCode};
 use portcullis_devidp::ClientSettings;
 use portcullis_jose::{DpopKey, DpopProof};
-use portcullis_metadata::{Clock, PkceVerifier, Secret};
+use portcullis_metadata::{Clock, Secret, authorization::PkceVerifier};
 use serde_json::json;
 
 use crate::support::*;

@@ -9,7 +9,7 @@ use http_body_util::{BodyExt, Full};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use portcullis_devidp::{Control, DevIdp, DevIdpSettings};
-use portcullis_metadata::{PkceChallenge, PkceVerifier};
+use portcullis_metadata::authorization::{PkceChallenge, PkceVerifier};
 use portcullis_testkit::ManualClock;
 use serde_json::{Value, json};
 use tokio::{net::TcpStream, sync::oneshot, task::JoinHandle};

@@ -2,7 +2,9 @@
 
 use http::StatusCode;
 use portcullis_discovery::{Fetch, FetchRequest, FetchResponse};
-use portcullis_metadata::{AccessToken, AuthorizationServerMetadata, EscapedText, IntrospectionResponse, OAuthError};
+use portcullis_metadata::{
+    AccessToken, AuthorizationServerMetadata, EscapedText, IntrospectionResponse, authorization::OAuthError,
+};
 use portcullis_verifier::{IntrospectionAuthentication, IntrospectionSettings, introspection_request, rejects_client};
 
 use super::{ConfiguredIssuer, Examination, FIREWALL_FIX, request};

@@ -1,6 +1,6 @@
 //! The members of an authorization server's metadata (RFC 8414 section 2).
 
-use portcullis_client::KnownIssuer;
+use portcullis_client::provider::KnownIssuer;
 use portcullis_discovery::{ChainPolicy, insecure_endpoints};
 use portcullis_metadata::AuthorizationServerMetadata;
 use url::Url;

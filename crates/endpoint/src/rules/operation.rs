@@ -1,6 +1,6 @@
 //! Rules for a request of which only the operation is known, because it was admitted before.
 
-use portcullis_guard::{ClaimDenials, Operation};
+use portcullis_guard::{Operation, authorize::ClaimDenials};
 use portcullis_verifier::Principal;
 
 use super::{MessageRule, NameGlob, Rules};

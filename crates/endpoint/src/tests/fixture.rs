@@ -15,7 +15,8 @@ use http::{HeaderMap, Request, Response};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::{BodyExt, Full};
 use portcullis_guard::{
-    Authentication, Decision, DecisionSink, GuardLayer, GuardSettings, Operation, ProtectedResource, ScopeEnforcer,
+    Authentication, Decision, DecisionSink, GuardLayer, GuardSettings, Operation, ProtectedResource,
+    authorize::ScopeEnforcer,
 };
 use portcullis_jose::{Algorithm, AlgorithmSet};
 use portcullis_metadata::{JwkSet, ProtectedResourceMetadata, ResourceUri, Scopes};

@@ -5,7 +5,11 @@ use std::{convert::Infallible, sync::Arc, time::Duration};
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::Full;
-use portcullis_guard::{Caller, ClaimRule, ClaimTest, GuardLayer, Operation, Rate, RateLimiter, ScopeImplications};
+use portcullis_guard::{
+    Caller, GuardLayer, Operation,
+    authorize::{ClaimRule, ClaimTest, ScopeImplications},
+    limit::{Rate, RateLimiter},
+};
 use portcullis_metadata::{BearerChallenge, Scopes, parse_challenges};
 use serde_json::json;
 use tower::{ServiceExt, service_fn};

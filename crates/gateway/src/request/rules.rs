@@ -7,7 +7,7 @@ use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Version,
     header::{CONTENT_TYPE, HOST, VIA},
 };
-use portcullis_guard::{TraceContext, TraceParent};
+use portcullis_guard::trace::{TraceContext, TraceParent};
 use portcullis_http1::{Request, RequestBuilder};
 use portcullis_mcp::header;
 use url::Url;

@@ -9,7 +9,7 @@ use serde_json::Value;
 /// that is missing or `null` meets no requirement.
 ///
 /// ```
-/// use portcullis_guard::{ClaimRule, ClaimTest};
+/// use portcullis_guard::authorize::{ClaimRule, ClaimTest};
 ///
 /// // Only members of the group `staff`.
 /// ClaimRule::new("groups", ClaimTest::OneOf(vec!["staff".to_owned()]))?;
@@ -21,7 +21,7 @@ use serde_json::Value;
 ///
 /// let error = ClaimRule::new("groups", ClaimTest::OneOf(Vec::new())).unwrap_err();
 /// assert_eq!(error.code(), "settings.claim_values");
-/// # Ok::<(), portcullis_guard::ClaimRuleError>(())
+/// # Ok::<(), portcullis_guard::authorize::ClaimRuleError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClaimRule {

@@ -12,7 +12,7 @@ use super::plain_path::{PlainPath, is_ambiguous, segments};
 /// none.
 ///
 /// ```
-/// use portcullis_guard::PathGlob;
+/// use portcullis_guard::authorize::PathGlob;
 ///
 /// let one = PathGlob::parse("/reports/*")?;
 /// assert!(one.matches_path("/reports/7") && one.matches_path("/Reports/7/"));
@@ -20,12 +20,12 @@ use super::plain_path::{PlainPath, is_ambiguous, segments};
 ///
 /// let all = PathGlob::parse("/reports/**")?;
 /// assert!(all.matches_path("/reports") && all.matches_path("/reports/7/pages"));
-/// # Ok::<(), portcullis_guard::PathGlobError>(())
+/// # Ok::<(), portcullis_guard::authorize::PathGlobError>(())
 /// ```
 ///
 /// Matching ignores ASCII letter case and one trailing slash, and percent-encoded characters are decoded first. This is
 /// safe because a rule only adds scopes that a request needs. The guard rejects ambiguous paths before it matches them
-/// (see [`RouteRule`](crate::RouteRule)).
+/// (see [`RouteRule`](crate::authorize::RouteRule)).
 ///
 /// For each segment of the pattern, each byte of the path is compared at most twice.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use portcullis_metadata::{Scopes, ScopesError};
 /// scopes that imply each other are equivalent. The closure is computed once, so that a check allocates nothing.
 ///
 /// ```
-/// use portcullis_guard::{ScopeImplications, metadata::Scopes};
+/// use portcullis_guard::{metadata::Scopes, authorize::ScopeImplications};
 ///
 /// let implications = ScopeImplications::new([("mcp:admin", Scopes::parse("mcp:tools mcp:resources")?)])?;
 /// assert!(implications.covers(&Scopes::parse("mcp:admin")?, &Scopes::parse("mcp:tools")?));

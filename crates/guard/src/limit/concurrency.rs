@@ -30,7 +30,7 @@ const INITIAL_CAPACITY: usize = 14;
 /// `text/event-stream` counts as a stream instead, from its head on. At the limit of streams, a GET or another safe method
 /// gets 429. The response to any other method is passed on and counts as a request, because the method has been executed.
 /// Principals are distinguished as by
-/// [`RateLimiter::check_principal`](crate::RateLimiter::check_principal).
+/// [`RateLimiter::check_principal`](crate::limit::RateLimiter::check_principal).
 ///
 /// The table has one entry for each principal with something in progress and no others, so it is bounded by the
 /// connections and their streams. Each request locks one shard twice, each time for one table probe.

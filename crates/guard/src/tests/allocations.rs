@@ -7,8 +7,9 @@ use tower_service::Service;
 
 use super::support::{Inner, Setup, With, request};
 use crate::{
-    ConcurrencyLimiter, GuardLayer,
+    GuardLayer,
     layer::admission::{NextStep, RequestHead, check_request},
+    limit::ConcurrencyLimiter,
 };
 
 fn signed_request(setup: &Setup) -> Request<()> {

@@ -4,7 +4,10 @@ use http::{Method, StatusCode};
 use portcullis_metadata::Scopes;
 
 use super::support::{METADATA_URL, Setup, With, pairs, request};
-use crate::{GuardSettingsError, ScopeEnforcer, ScopeImplications};
+use crate::{
+    GuardSettingsError,
+    authorize::{ScopeEnforcer, ScopeImplications},
+};
 
 /// B3: missing scopes get 403, which names all needed scopes and the granted ones that the resource mentions.
 #[tokio::test]

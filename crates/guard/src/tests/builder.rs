@@ -9,7 +9,7 @@ use tower::ServiceExt;
 use tower_layer::Layer;
 
 use super::support::{Inner, METADATA_PATH, RESOURCE, With, request};
-use crate::{Guard, GuardBuilder, GuardLayer, GuardLimits, Verifier};
+use crate::{Guard, GuardBuilder, GuardLayer, Verifier, limit::GuardLimits};
 
 /// Returns an issuer that publishes its keys, and a builder that trusts it.
 fn setup() -> (TestIssuer, GuardBuilder) {

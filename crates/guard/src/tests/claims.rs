@@ -4,7 +4,7 @@ use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use super::support::{Setup, With, request};
-use crate::{ClaimRule, ClaimTest};
+use crate::authorize::{ClaimRule, ClaimTest};
 
 fn one_of(claim: &str, values: &[&str]) -> ClaimRule {
     let values = values.iter().map(|value| (*value).to_owned()).collect();

@@ -14,7 +14,7 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use super::support::{METADATA_PATH, RecordedDecision, Setup, With, request};
-use crate::{Caller, GuardLayer, Operation, Peer, RejectionCode, Timing, TraceSettings};
+use crate::{Caller, GuardLayer, Operation, Peer, RejectionCode, Timing, trace::TraceSettings};
 
 /// J1, J2: one decision for every request, with the reason code and without the query.
 #[tokio::test]

@@ -10,7 +10,8 @@ use tower_service::Service as _;
 
 use super::support::{Inner, METADATA_PATH, Setup, With, request};
 use crate::{
-    Authentication, ConcurrencyLimiter, GuardBody, GuardLayer, Peer, ProxyHeader, Rate, RateLimiter, TrustedProxies,
+    Authentication, GuardBody, GuardLayer, Peer, ProxyHeader, TrustedProxies,
+    limit::{ConcurrencyLimiter, Rate, RateLimiter},
 };
 
 fn limiter(setup: &Setup, requests: u32) -> Arc<RateLimiter> {

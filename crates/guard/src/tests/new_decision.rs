@@ -19,7 +19,10 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use super::support::{Setup, With, caller, request};
-use crate::{ClaimRule, ClaimTest, GuardLayer, ProtectedResource, SupersededRequest};
+use crate::{
+    GuardLayer, ProtectedResource, SupersededRequest,
+    authorize::{ClaimRule, ClaimTest},
+};
 
 /// The time between the decision and the completeness of the body.
 type Wait = Arc<dyn Fn() + Send + Sync>;
@@ -144,9 +147,10 @@ async fn an_unavailable_issuer_admits_nothing() {
 #[tokio::test]
 async fn a_new_decision_is_not_another_request() {
     let mut setup = Setup::new();
-    let rate = crate::Rate::new(1, Duration::from_secs(60)).unwrap();
-    setup.settings.limits.per_principal = Some(crate::RateLimiter::new(rate, 100, Arc::new(setup.clock.clone())));
-    setup.settings.limits.in_flight = Some(crate::ConcurrencyLimiter::new(1, 1));
+    let rate = crate::limit::Rate::new(1, Duration::from_secs(60)).unwrap();
+    setup.settings.limits.per_principal =
+        Some(crate::limit::RateLimiter::new(rate, 100, Arc::new(setup.clock.clone())));
+    setup.settings.limits.in_flight = Some(crate::limit::ConcurrencyLimiter::new(1, 1));
     let clock = setup.clock.clone();
     let token = setup.token("read");
     let (response, _) = send(setup.resource(), &token, move || clock.advance(Duration::from_secs(5))).await;

@@ -11,7 +11,10 @@ use portcullis_testkit::{ManualClock, ScriptedFetch};
 use tower_layer::Layer;
 
 use super::support::{Inner, Setup, With, request};
-use crate::{Guard, GuardFuture, GuardLayer, ProtectedResource, Rate, RateLimiter, TracingSink};
+use crate::{
+    Guard, GuardFuture, GuardLayer, ProtectedResource, TracingSink,
+    limit::{Rate, RateLimiter},
+};
 
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);

@@ -21,7 +21,8 @@ use tower_service::Service;
 
 use crate::{
     Authentication, Caller, Decision, DecisionSink, Guard, GuardLayer, GuardSettings, GuardSettingsError, Operation,
-    PathGlob, ProtectedResource, RouteRule, Timing,
+    ProtectedResource, Timing,
+    authorize::{PathGlob, RouteRule},
 };
 
 pub(super) const RESOURCE: &str = "https://api.example.com/mcp";

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use portcullis_discovery::HttpFetch;
 use portcullis_endpoint::{EndpointLayer, EndpointSettings};
 use portcullis_guard::{
-    Authentication, DecisionSink, GuardLayer, GuardSettings, ProtectedResource, RateLimiter, ScopeEnforcer,
+    Authentication, DecisionSink, GuardLayer, GuardSettings, ProtectedResource, authorize::ScopeEnforcer,
+    limit::RateLimiter,
 };
 use portcullis_mcp::{ErrorCode, error_body};
 use portcullis_metadata::ResourceUri;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use portcullis_config::plan::Plan;
 use portcullis_endpoint::BodyBudget;
-use portcullis_guard::{ConcurrencyLimiter, GuardLimits, Rate, RateLimiter};
+use portcullis_guard::limit::{ConcurrencyLimiter, GuardLimits, Rate, RateLimiter};
 use portcullis_metadata::Clock;
 
 /// The limits that all resources share.

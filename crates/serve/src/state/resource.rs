@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use portcullis_endpoint::{Endpoint, EndpointBody, EndpointLayer};
-use portcullis_guard::{Guard, GuardBody, ProtectedResource, RateLimiter};
+use portcullis_guard::{Guard, GuardBody, ProtectedResource, limit::RateLimiter};
 use portcullis_telemetry::metrics::ResourceMetrics;
 use portcullis_verifier::Verifier;
 

@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
-use portcullis_guard::{Decision, DecisionSink, TraceContext};
+use portcullis_guard::{Decision, DecisionSink, trace::TraceContext};
 use tokio::sync::mpsc;
 
 use super::span::RequestSpan;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use http::{Method, StatusCode};
-use portcullis_guard::{Decision, Operation, RequestId, Timing, TraceContext};
+use portcullis_guard::{Decision, Operation, RequestId, Timing, trace::TraceContext};
 use portcullis_metadata::{ResourceUri, UnixTime};
 
 use crate::{Effect, MAX_TEXT, truncated};

@@ -2,7 +2,9 @@
 
 use std::error::Error;
 
-use portcullis_client::{AuthorizeParameterError, ClientError, InteractionError, StoreError, UnsupportedServer};
+use portcullis_client::{
+    ClientError, InteractionError, UnsupportedServer, provider::AuthorizeParameterError, store::StoreError,
+};
 
 use super::login_command;
 
@@ -175,7 +177,7 @@ mod tests {
         ] {
             assert_eq!(error_chain(&error) + &remedy(&error), expected);
         }
-        let reserved = portcullis_client::AuthorizeParameter::parse("scope=a").unwrap_err();
+        let reserved = portcullis_client::provider::AuthorizeParameter::parse("scope=a").unwrap_err();
         assert_eq!(
             reserved.to_string() + &remedy(&reserved),
             "`scope` is a parameter of the protocol; it cannot be set (scopes: --scope; without `resource`: --no-resource)"

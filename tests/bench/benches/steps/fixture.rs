@@ -14,7 +14,8 @@ use http::{Request, Response, header::AUTHORIZATION};
 use http_body_util::Full;
 use portcullis_endpoint::{Admitted, Endpoint, EndpointLayer, EndpointSettings, MessageRule, NameGlob};
 use portcullis_guard::{
-    Authentication, Decision, DecisionSink, Guard, GuardLayer, GuardSettings, ProtectedResource, ScopeEnforcer,
+    Authentication, Decision, DecisionSink, Guard, GuardLayer, GuardSettings, ProtectedResource,
+    authorize::ScopeEnforcer,
 };
 use portcullis_metadata::{AccessToken, JwkSet, ProtectedResourceMetadata, ResourceUri, Scopes, SystemClock};
 use portcullis_session::{Identifier, InUse, Owner, SessionKey, SessionSettings, SessionStore, SessionTarget};

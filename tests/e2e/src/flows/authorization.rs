@@ -10,7 +10,7 @@ use portcullis_client::{
     RedirectParameters, ResourceToken,
 };
 use portcullis_discovery::{BoxFuture, FetchResponse};
-use portcullis_metadata::{AccessTokenClaims, BearerChallenge, TokenResponse};
+use portcullis_metadata::{AccessTokenClaims, BearerChallenge, authorization::TokenResponse};
 use serde_json::Value;
 use tokio::{
     sync::{mpsc, oneshot},

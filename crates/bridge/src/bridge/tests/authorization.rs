@@ -16,8 +16,8 @@ use crate::{
     testing::{FetchFn, RESOURCE, Reply, ScratchDirectory, ScriptedUser, TOKEN_URL, clock, form, well_behaved},
 };
 use portcullis_client::{
-    AuthorizationRequest, Authorizer, AuthorizerSettings, CredentialStore, Interaction, InteractionError,
-    RedirectParameters, StartUrl, TokenManager,
+    AuthorizationRequest, Authorizer, AuthorizerSettings, Interaction, InteractionError, RedirectParameters, StartUrl,
+    TokenManager, store::CredentialStore,
 };
 
 /// Returns a resource that responds with what `reject` returns, if anything, and a server that numbers its tokens.

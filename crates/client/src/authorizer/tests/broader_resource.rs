@@ -1,7 +1,7 @@
 //! A resource whose path is only a prefix of the start URL's.
 
 use super::{confirming_user::ConfirmingUser, *};
-use crate::{CredentialStore, NonInteractiveGrant, SignOut, TokenManager};
+use crate::{NonInteractiveGrant, SignOut, TokenManager, store::CredentialStore};
 
 const ROOT: &str = "https://mcp.example.com";
 

@@ -3,7 +3,7 @@
 use portcullis_metadata::Secret;
 
 use super::*;
-use crate::{ClientAuthentication, ClientCredentials, TokenAuthMethod};
+use crate::registration::{ClientAuthentication, ClientCredentials, TokenAuthMethod};
 
 const BOTH: &[&str] = &["client_secret_basic", "client_secret_post"];
 const REGISTERED: &str = r#"{"client_id":"c","client_secret":"s","token_endpoint_auth_method":"client_secret_basic"}"#;

@@ -5,8 +5,9 @@ use portcullis_metadata::ResourceUri;
 
 use super::*;
 use crate::{
-    AuthorizationRequest, ClientAuthentication, ClientInformation, InteractionError, KnownIssuer, RedirectParameters,
-    UnboundSignIn,
+    AuthorizationRequest, InteractionError, RedirectParameters,
+    provider::{KnownIssuer, UnboundSignIn},
+    registration::{ClientAuthentication, ClientInformation},
 };
 
 /// A user who accepts or rejects a broader resource and an unbound token, enters a client, and consents.

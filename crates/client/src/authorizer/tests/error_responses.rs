@@ -4,7 +4,7 @@ use portcullis_metadata::Secret;
 use serde_json::json;
 
 use super::*;
-use crate::{ClientAuthentication, ClientCredentials};
+use crate::registration::{ClientAuthentication, ClientCredentials};
 
 async fn error_text(url: &'static str, reply: impl Fn(&FetchRequest) -> Reply + Send + Sync + 'static) -> String {
     let network = network_with(move |request| (request.url.as_str() == url).then(|| reply(request)));

@@ -8,8 +8,10 @@ use serde_json::json;
 
 use super::*;
 use crate::{
-    AssertionError, AssertionSource, ClientAuthentication, ClientInformation, ClientKey, EnterpriseIdentity,
-    registration::client_key::tests::PEM, testing::ScratchDirectory,
+    AssertionError, AssertionSource, EnterpriseIdentity,
+    registration::client_key::tests::PEM,
+    registration::{ClientAuthentication, ClientInformation, ClientKey},
+    testing::ScratchDirectory,
 };
 
 const PROVIDER: &str = "https://idp.example.com/token";
@@ -211,7 +213,7 @@ async fn a_client_stays_at_the_issuer_of_its_token() {
     let store = CredentialStore::in_memory();
     let resource = portcullis_metadata::ResourceUri::parse(RESOURCE).unwrap();
     let token = portcullis_metadata::AccessToken::new("old");
-    let imported = crate::ImportedToken::new(start.clone(), resource, issuer.clone(), "machine".into(), token);
+    let imported = crate::store::ImportedToken::new(start.clone(), resource, issuer.clone(), "machine".into(), token);
     store.import(imported).await.unwrap();
     let settings = AuthorizerSettings { store, ..settings(ClientAuthentication::Secret(Secret::new("quiet"))) };
     let network = token_endpoint_only();

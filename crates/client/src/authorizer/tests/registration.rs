@@ -1,11 +1,16 @@
 //! Clients are configured, registered or reused, and tokens belong to their client.
 
-use portcullis_metadata::{ClientIdMetadataDocument, ClientIdUrl, Secret};
+use portcullis_metadata::{
+    Secret,
+    client::{ClientIdMetadataDocument, ClientIdUrl},
+};
 
 use super::{confirming_user::ConfirmingUser, *};
 use crate::{
-    ClientAuthentication, ClientCredentials, ClientInformation, ClientKey, client_id_metadata_document,
     registration::client_key::tests::PEM,
+    registration::{
+        ClientAuthentication, ClientCredentials, ClientInformation, ClientKey, client_id_metadata_document,
+    },
 };
 
 const DOCUMENT: &str = "https://client.example/client.json";

@@ -1,9 +1,9 @@
 //! A registration that lacks scopes is updated or replaced.
 
-use portcullis_metadata::{AuthorizationServerMetadata, ClientRegistrationResponse};
+use portcullis_metadata::{AuthorizationServerMetadata, client::ClientRegistrationResponse};
 
 use super::*;
-use crate::{CredentialStore, registration::registered::Registered};
+use crate::{registration::registered::Registered, store::CredentialStore};
 
 const CONFIGURATION: &str = "https://auth.example.com/register/registered";
 

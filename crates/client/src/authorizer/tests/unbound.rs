@@ -1,11 +1,11 @@
 //! Sign-ins without `resource`, at known providers and on request.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use portcullis_metadata::{AccessToken, ClientRegistrationResponse, ResourceUri, Secret};
+use portcullis_metadata::{AccessToken, ResourceUri, Secret, client::ClientRegistrationResponse};
 use serde_json::{Value, json};
 
 use super::{confirming_user::ConfirmingUser, *};
-use crate::{CredentialStore, ImportedToken};
+use crate::store::{CredentialStore, ImportedToken};
 
 const ENTRA: &str = "https://login.microsoftonline.com/aaaabbbb-0000-cccc-1111-dddd2222eeee/v2.0";
 const ENTRA_TOKEN: &str = "https://login.microsoftonline.com/aaaabbbb-0000-cccc-1111-dddd2222eeee/oauth2/v2.0/token";
@@ -268,7 +268,7 @@ async fn the_device_flow_is_checked() {
     let network = at_entra(OWN_SCOPE, entra_token("11112222", OWN_SCOPE));
     let user = ConfirmingUser::without_iss(true);
     let mut settings = AuthorizerSettings { store: CredentialStore::in_memory(), ..AuthorizerSettings::default() };
-    settings.provider.parameters = vec![crate::AuthorizeParameter::parse("audience=own").unwrap()];
+    settings.provider.parameters = vec![crate::provider::AuthorizeParameter::parse("audience=own").unwrap()];
     let token = by_device(&network, &user, settings.clone()).authorize(&start).await.unwrap();
     assert!(token.is_unbound());
 

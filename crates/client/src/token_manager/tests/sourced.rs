@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicUsize;
 
 use portcullis_discovery::BoxFuture;
-use portcullis_metadata::TokenResponse;
+use portcullis_metadata::authorization::TokenResponse;
 
 use super::*;
 use crate::AccessTokenSourceError;

@@ -3,7 +3,10 @@
 use portcullis_metadata::{Secret, UnixTime};
 
 use super::*;
-use crate::{ClientAuthentication, ClientInformation, NonInteractiveGrant};
+use crate::{
+    NonInteractiveGrant,
+    registration::{ClientAuthentication, ClientInformation},
+};
 
 /// Returns the scopes of the last authorization request.
 fn requested_scopes(user: &ScriptedUser) -> String {

@@ -6,7 +6,7 @@ use crate::{Diagnostics, file};
 use anyhow::{Context as _, bail, ensure};
 use http::Method;
 use portcullis_endpoint::{MessageRule, NameGlob};
-use portcullis_guard::{ClaimRule, ClaimTest, PathGlob, RouteRule, ScopeImplications};
+use portcullis_guard::authorize::{ClaimRule, ClaimTest, PathGlob, RouteRule, ScopeImplications};
 use portcullis_metadata::Scopes;
 
 /// Validates `[[resource.route]]`. Without methods, the rule is for all of them.

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use portcullis_guard::{ClaimRule, ClaimTest, Rate};
+use portcullis_guard::{
+    authorize::{ClaimRule, ClaimTest},
+    limit::Rate,
+};
 use portcullis_metadata::Scopes;
 
 use super::{GOOD, check, error, with_lines};

@@ -1,6 +1,6 @@
 //! [`NewClient`]: a client as its registration describes it.
 
-use portcullis_metadata::{ClientMetadata, ClientRegistrationResponse};
+use portcullis_metadata::client::{ClientMetadata, ClientRegistrationResponse};
 
 use super::new_credential::NewCredential;
 use crate::{

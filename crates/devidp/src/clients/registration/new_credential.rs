@@ -1,6 +1,6 @@
 //! [`NewCredential`]: how a client that registers will authenticate.
 
-use portcullis_metadata::{ClientMetadata, Secret};
+use portcullis_metadata::{Secret, client::ClientMetadata};
 use serde_json::Value;
 
 use crate::{

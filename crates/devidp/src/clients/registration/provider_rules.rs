@@ -1,7 +1,7 @@
 //! How the registration endpoints of some providers reject requests.
 
 use http::StatusCode;
-use portcullis_metadata::{ClientMetadata, Scopes};
+use portcullis_metadata::{Scopes, client::ClientMetadata};
 use serde_json::json;
 
 use crate::{

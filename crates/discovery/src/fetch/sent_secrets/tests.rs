@@ -1,6 +1,6 @@
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
 use http::Method;
-use portcullis_metadata::client_secret_basic;
+use portcullis_metadata::client::client_secret_basic;
 use url::Url;
 
 use super::*;

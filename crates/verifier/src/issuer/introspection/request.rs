@@ -2,7 +2,7 @@
 
 use http::{StatusCode, header};
 use portcullis_discovery::{FetchRequest, FetchResponse, UrlPolicy};
-use portcullis_metadata::{AccessToken, IntrospectionResponse, OAuthError, client_secret_basic};
+use portcullis_metadata::{AccessToken, IntrospectionResponse, authorization::OAuthError, client::client_secret_basic};
 use url::Url;
 
 use super::error::CallError;

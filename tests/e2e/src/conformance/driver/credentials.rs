@@ -5,10 +5,11 @@ use std::{env, sync::Arc};
 use anyhow::Context as _;
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use portcullis_client::{
-    AuthorizerSettings, ClientAuthentication, ClientInformation, ClientKey, EnterpriseIdentity, NonInteractiveGrant,
+    AuthorizerSettings, EnterpriseIdentity, NonInteractiveGrant,
+    registration::{ClientAuthentication, ClientInformation, ClientKey},
 };
 use portcullis_mcp::Revision;
-use portcullis_metadata::{ClientIdUrl, Issuer, Secret};
+use portcullis_metadata::{Issuer, Secret, client::ClientIdUrl};
 use serde_json::Value;
 use url::Url;
 

@@ -4,7 +4,7 @@ use anyhow::Context as _;
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use http::StatusCode;
 use portcullis_discovery::{Fetch as _, FetchRequest, FetchResponse, UrlPolicy};
-use portcullis_metadata::PkceVerifier;
+use portcullis_metadata::authorization::PkceVerifier;
 use serde_json::Value;
 use url::Url;
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use http::StatusCode;
 use portcullis_client::ResourceToken;
-use portcullis_metadata::{BearerChallenge, PkceVerifier, authorization_server_urls};
+use portcullis_metadata::{BearerChallenge, authorization::PkceVerifier, authorization_server_urls};
 
 use crate::flows::{
     authorization::Authorization,
