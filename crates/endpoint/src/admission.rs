@@ -99,7 +99,7 @@ pub(crate) fn admit_post(
 ) -> Result<Admission, Rejection> {
     let message = Message::parse(body, &parts.headers, endpoint.limits, endpoint.revisions);
     if let Some(operation) = message.envelope.as_ref().ok().and_then(operation) {
-        caller.record_operation(operation);
+        caller.record().set_operation(operation);
     }
     let admission = if message.is_legacy() {
         admit_legacy(endpoint, parts, caller, &message)

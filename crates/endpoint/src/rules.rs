@@ -139,7 +139,7 @@ impl Rules {
             return Err(RuleViolation::Scopes(MissingScopes { needed, granted: granted.clone() }));
         }
         if let Some(denial) = denials.report_only {
-            caller.record_report_only_denial(denial.code());
+            caller.record().set_report_only_denial(denial.code());
         }
         Ok(())
     }

@@ -1,28 +1,18 @@
 //! [`Caller`]: the identity that the guard attaches to an admitted request.
 
-use std::{
-    net::IpAddr,
-    sync::{Arc, OnceLock},
-    task::Poll,
-    time::Duration,
-};
+use std::{net::IpAddr, sync::Arc, task::Poll, time::Duration};
 
 use portcullis_verifier::{HeldToken, Principal, VerifiedToken};
 
 use crate::{
-    decision::{Operation, Stopwatch, Timing},
-    identity::Identity,
-    limit::Permit,
-    new_decision::NewDecision,
-    request_id::RequestId,
-    resource::ProtectedResource,
-    trace::TraceContext,
+    decision::RequestRecord, identity::Identity, limit::Permit, new_decision::NewDecision, request_id::RequestId,
+    resource::ProtectedResource, trace::TraceContext,
 };
 
 /// The sender of an admitted request: a request extension that only the guard creates.
 ///
 /// Its presence proves that the guard checked the request. It does not reveal the token. Clones share what is
-/// [recorded](Self::record_operation) through them. With the feature `axum`, it is an extractor.
+/// [recorded](Self::record) through them. With the feature `axum`, it is an extractor.
 ///
 /// ```
 /// use http::Request;
@@ -32,7 +22,7 @@ use crate::{
 ///     let Some(caller) = request.extensions().get::<Caller>() else {
 ///         return "not behind a guard".to_owned();
 ///     };
-///     caller.record_operation(Operation::new("reports/list", None));
+///     caller.record().set_operation(Operation::new("reports/list", None));
 ///     format!("hello {}", caller.subject().unwrap_or("unknown"))
 /// }
 /// ```
@@ -48,9 +38,7 @@ struct CallerInner {
     request_id: RequestId,
     client_address: Option<IpAddr>,
     trace: Option<TraceContext>,
-    operation: OnceLock<Operation>,
-    report_only_denial: OnceLock<&'static str>,
-    upstream: Stopwatch,
+    record: RequestRecord,
 }
 
 /// What is known of a request before its token is verified.
@@ -74,9 +62,7 @@ impl Caller {
             request_id,
             client_address,
             trace,
-            operation: OnceLock::new(),
-            report_only_denial: OnceLock::new(),
-            upstream: Stopwatch::default(),
+            record: RequestRecord::default(),
         }))
     }
 
@@ -84,22 +70,6 @@ impl Caller {
     /// [`upstream_traceparent`](TraceContext::upstream_traceparent) in place of the client's.
     pub fn trace(&self) -> Option<TraceContext> {
         self.0.trace
-    }
-
-    /// Records when the request is passed to an upstream, for [`Decision::upstream`](crate::Decision::upstream). Only
-    /// the first call has an effect. `now` is the monotonic time of the guard's [clock](crate::GuardSettings::clock).
-    pub fn record_upstream_start(&self, now: Duration) {
-        self.0.upstream.start(now);
-    }
-
-    /// Records when the head of the upstream's response is known, by the same clock. The last call counts.
-    pub fn record_upstream_end(&self, now: Duration) {
-        self.0.upstream.end(now);
-    }
-
-    /// Returns the time of the upstream for a request that arrived at `arrival`, if it was recorded.
-    pub(crate) fn upstream(&self, arrival: Duration, now: Duration) -> Option<Timing> {
-        self.0.upstream.timing(arrival, now)
     }
 
     /// Returns the principal of the token. `None` only if authentication is [off](crate::Authentication::Off) or the
@@ -181,25 +151,9 @@ impl Caller {
         self.0.client_address
     }
 
-    /// Returns what the request asks for, if it was [recorded](Self::record_operation).
-    pub fn operation(&self) -> Option<&Operation> {
-        self.0.operation.get()
-    }
-
-    /// Records what the request asks for, for the [`Decision`](crate::Decision). Only the first call has an effect.
-    pub fn record_operation(&self, operation: Operation) {
-        self.0.operation.get_or_init(|| operation);
-    }
-
-    /// Records the stable code of a denial by a report-only rule, for the [`Decision`](crate::Decision). Only the first
-    /// call has an effect.
-    pub fn record_report_only_denial(&self, code: &'static str) {
-        self.0.report_only_denial.get_or_init(|| code);
-    }
-
-    /// Returns the code of the denial that was recorded.
-    pub(crate) fn report_only_denial(&self) -> Option<&'static str> {
-        self.0.report_only_denial.get().copied()
+    /// Returns where a service behind the guard records what it does with the request, for the [`Decision`](crate::Decision).
+    pub fn record(&self) -> &RequestRecord {
+        &self.0.record
     }
 }
 

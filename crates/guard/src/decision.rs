@@ -1,6 +1,7 @@
 //! [`Decision`] and [`DecisionSink`]: one event per request, for logs, audit and metrics.
 
 mod operation;
+mod request_record;
 mod timing;
 
 use std::{net::IpAddr, time::Duration};
@@ -10,7 +11,7 @@ use portcullis_metadata::{EscapedText, ResourceUri, UnixTime};
 use portcullis_verifier::Principal;
 
 pub(crate) use self::timing::Stopwatch;
-pub use self::{operation::Operation, timing::Timing};
+pub use self::{operation::Operation, request_record::RequestRecord, timing::Timing};
 use crate::{request_id::RequestId, trace::TraceContext};
 
 /// What the guard decided about one request. It is reported when the head of the response is known.
@@ -35,7 +36,7 @@ pub struct Decision<'a> {
     /// The stable code of the first denial by a report-only rule, which did not reject the request. It can be
     /// `None` if the request was rejected.
     pub report_only_denial: Option<&'static str>,
-    /// What the request asked for, if the inner service [recorded](crate::Caller::record_operation) it.
+    /// What the request asked for, if the inner service [recorded](RequestRecord::set_operation) it.
     pub operation: Option<&'a Operation>,
     /// The principal of the token, if one was verified. It is also present if the request was rejected afterwards.
     pub principal: Option<&'a Principal>,
@@ -50,7 +51,7 @@ pub struct Decision<'a> {
     /// [traces](crate::GuardSettings::traces) are off.
     pub verification: Option<Timing>,
     /// The time of the inner service's upstream until the head of its response, if the inner service
-    /// [measured](crate::Caller::record_upstream_start) it.
+    /// [measured](RequestRecord::upstream_starts) it.
     pub upstream: Option<Timing>,
     /// The trace context, if [traces](crate::GuardSettings::traces) are on.
     pub trace: Option<TraceContext>,

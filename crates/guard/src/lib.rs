@@ -106,7 +106,7 @@ pub use builder::{GuardBuilder, GuardBuilderError};
 pub use caller::{Caller, ContinuedRequest, RejectionCode};
 pub use client_address::{Peer, ProxyHeader, TrustedProxies, TrustedProxyError};
 pub use cors::CorsSettings;
-pub use decision::{Decision, DecisionSink, Operation, Timing, TracingSink};
+pub use decision::{Decision, DecisionSink, Operation, RequestRecord, Timing, TracingSink};
 pub use layer::{Guard, GuardBody, GuardFuture, GuardLayer};
 pub use origin::{OriginPolicy, OriginPolicyError, OriginRejection};
 pub use portcullis_metadata as metadata;

@@ -57,9 +57,9 @@ impl Service<Admitted> for Backend {
         match self {
             Self::Demo { server, clock } => {
                 let caller = admitted.caller();
-                caller.record_upstream_start(clock.monotonic());
+                caller.record().upstream_starts(clock.monotonic());
                 let response = server.respond(&admitted).map(Either::Left);
-                caller.record_upstream_end(clock.monotonic());
+                caller.record().upstream_ends(clock.monotonic());
                 BackendFuture::Demo { future: ready(Ok(response)) }
             }
             Self::Http(http) => http.call(admitted),

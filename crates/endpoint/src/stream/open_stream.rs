@@ -87,7 +87,7 @@ impl OpenStream {
             request_id: caller.request_id().clone(),
             authorization: Arc::new(StreamAuthorization::new(caller)),
             resource,
-            operation: caller.operation().cloned(),
+            operation: caller.record().operation().cloned(),
             session,
             purpose,
             silence: Silence::begin(now),

@@ -54,7 +54,7 @@ impl UpstreamFuture {
         message_id: Option<MessageId>,
     ) -> Self {
         if let Some(caller) = &caller {
-            caller.record_upstream_start(state.clock.monotonic());
+            caller.record().upstream_starts(state.clock.monotonic());
         }
         let is_post = inbound.method == Method::POST;
         let request_id = inbound.request_id.clone();
@@ -117,7 +117,7 @@ impl Future for UpstreamFuture {
         this.attempt = Attempt::Done;
         this.state.head_deadlines.remove(&mut this.deadline);
         if let Some(caller) = &this.caller {
-            caller.record_upstream_end(this.state.clock.monotonic());
+            caller.record().upstream_ends(this.state.clock.monotonic());
         }
         Poll::Ready(Ok(response.unwrap_or_else(|failure| this.failure_response(&failure))))
     }

@@ -9,7 +9,7 @@ use portcullis_verifier::VerifiedToken;
 use crate::{
     caller::{Caller, RequestFacts},
     client_address::Peer,
-    decision::{Decision, Stopwatch},
+    decision::{Decision, RequestRecord, Stopwatch},
     request_id::RequestId,
     resource::ProtectedResource,
     trace::TraceContext,
@@ -146,10 +146,10 @@ impl DecisionReport {
         if std::mem::replace(&mut self.is_sent, true) {
             return;
         }
-        let (principal, caller) = match &self.identity {
+        let (principal, record) = match &self.identity {
             Identity::Unknown => (None, None),
             Identity::Rejected(verified) => (Some(verified.principal()), None),
-            Identity::Admitted(caller) => (caller.principal(), Some(caller)),
+            Identity::Admitted(caller) => (caller.principal(), Some(caller.record())),
         };
         let now = self.resource.clock.monotonic();
         self.resource.sink.decided(&Decision {
@@ -159,14 +159,14 @@ impl DecisionReport {
             path: self.path(),
             status,
             code,
-            report_only_denial: caller.and_then(Caller::report_only_denial),
-            operation: caller.and_then(Caller::operation),
+            report_only_denial: record.and_then(RequestRecord::report_only_denial),
+            operation: record.and_then(RequestRecord::operation),
             principal,
             client_address: self.client_address,
             resource: self.resource.resource(),
             latency: now.saturating_sub(self.started),
             verification: self.verification.timing(self.started, now),
-            upstream: caller.and_then(|caller| caller.upstream(self.started, now)),
+            upstream: record.and_then(|record| record.upstream(self.started, now)),
             trace: self.trace,
         });
     }

@@ -77,7 +77,7 @@ impl RequestContext {
         headers.insert(X_REQUEST_ID, self.request_id().to_header_value());
         let caller = Caller::new(Identity { verified, held_token }, self.report.facts());
         if let Some(denial) = report_only_denial {
-            caller.record_report_only_denial(denial.code());
+            caller.record().set_report_only_denial(denial.code());
         }
         request.extensions_mut().insert(caller.clone());
         self.report.set_admitted(caller);

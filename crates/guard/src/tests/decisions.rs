@@ -84,10 +84,10 @@ async fn records_of_the_inner_service_are_reported() {
     let inner = tower::service_fn(async |request: Request<()>| {
         let caller = request.extensions().get::<Caller>().unwrap().clone();
         for tool in ["add", "drop"] {
-            caller.record_operation(Operation::new("tools/call", Some(tool)));
+            caller.record().set_operation(Operation::new("tools/call", Some(tool)));
         }
         for code in ["claim.team", "claim.other"] {
-            caller.record_report_only_denial(code);
+            caller.record().set_report_only_denial(code);
         }
         Ok::<_, std::convert::Infallible>(Response::new(String::new()))
     });
@@ -111,10 +111,10 @@ async fn the_time_of_the_upstream_is_reported() {
             let caller = request.extensions().get::<Caller>().unwrap().clone();
             async move {
                 clock.advance(Duration::from_secs(1));
-                caller.record_upstream_start(clock.monotonic());
+                caller.record().upstream_starts(clock.monotonic());
                 clock.advance(Duration::from_secs(2));
                 if has_ended {
-                    caller.record_upstream_end(clock.monotonic());
+                    caller.record().upstream_ends(clock.monotonic());
                     clock.advance(Duration::from_secs(3));
                 }
                 Ok::<_, std::convert::Infallible>(Response::new(String::new()))
