@@ -275,7 +275,7 @@ async fn a_peer_cannot_send_us_into_the_private_network() {
     assert_eq!(fixture.first_problem().await, "connection.public_address");
 
     let doctor =
-        Doctor::new(Arc::new(fixture.fetch.clone()), Arc::new(ManualClock::new())).allow_private_addresses(true);
+        Doctor::new(Arc::new(fixture.fetch.clone())).clock(Arc::new(ManualClock::new())).allow_private_addresses(true);
     let report = doctor.examine(&Url::parse(RESOURCE).unwrap(), None, &mut |_| ()).await;
     assert_eq!(report.first_problem().unwrap().rule.id, "resource.found", "it was asked this time");
     let plain = doctor.examine(&Url::parse("http://mcp.example.com/mcp").unwrap(), None, &mut |_| ()).await;

@@ -36,12 +36,11 @@ async fn it_is_rejected_by_default() {
     assert_eq!(user.questions().len(), 1);
     assert_eq!(user.scripted.visits(), 0);
 
-    let workload = Authorizer::non_interactive(
-        network,
-        NonInteractiveGrant::ClientCredentials,
-        clock(),
-        AuthorizerSettings::default(),
-    );
+    let workload = Authorizer::non_interactive_builder(NonInteractiveGrant::ClientCredentials)
+        .fetch(network)
+        .clock(clock())
+        .build()
+        .unwrap();
     assert_eq!(workload.authorize(&start()).await.unwrap_err().code(), "client.broader_resource");
 }
 

@@ -31,7 +31,8 @@ fn server(errors: &'static [&'static str]) -> Arc<FetchFn> {
 async fn sign_in(network: &Arc<FetchFn>) -> Result<ResourceToken, ClientError> {
     let user = ScriptedUser::consents();
     let settings = AuthorizerSettings::default();
-    let authorizer = Authorizer::device(network.clone(), user, clock(), settings);
+    let authorizer =
+        Authorizer::device_builder(user).fetch(network.clone()).clock(clock()).settings(settings).build().unwrap();
     authorizer.authorize(&StartUrl::parse(RESOURCE).unwrap()).await
 }
 

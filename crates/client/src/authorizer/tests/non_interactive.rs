@@ -28,7 +28,14 @@ async fn run(
     settings: AuthorizerSettings,
 ) -> Result<ResourceToken, ClientError> {
     let start = StartUrl::parse(RESOURCE).unwrap();
-    Authorizer::non_interactive(network.clone(), grant, clock(), settings).authorize(&start).await
+    Authorizer::non_interactive_builder(grant)
+        .fetch(network.clone())
+        .clock(clock())
+        .settings(settings)
+        .build()
+        .unwrap()
+        .authorize(&start)
+        .await
 }
 
 /// A server without an authorization endpoint.
@@ -187,7 +194,12 @@ async fn a_client_is_bound_to_the_first_server() {
             authorization_server: authorization_server.cloned(),
             ..settings(ClientAuthentication::Secret(Secret::new("quiet")))
         };
-        Authorizer::non_interactive(token_endpoint_only(), NonInteractiveGrant::ClientCredentials, clock(), settings)
+        Authorizer::non_interactive_builder(NonInteractiveGrant::ClientCredentials)
+            .fetch(token_endpoint_only())
+            .clock(clock())
+            .settings(settings)
+            .build()
+            .unwrap()
     };
     let [first, other] = ["https://a.example", "https://b.example"].map(|issuer| Issuer::parse(issuer).unwrap());
     let [start, elsewhere] = [RESOURCE, "https://mcp.example.com/other"].map(|url| StartUrl::parse(url).unwrap());
@@ -224,7 +236,8 @@ async fn a_client_stays_at_the_issuer_of_its_token() {
 
     let chosen = AuthorizerSettings { authorization_server: Some(Issuer::parse(ISSUER).unwrap()), ..settings };
     let grant = NonInteractiveGrant::ClientCredentials;
-    let authorizer = Authorizer::non_interactive(network, grant, clock(), chosen);
+    let authorizer =
+        Authorizer::non_interactive_builder(grant).fetch(network).clock(clock()).settings(chosen).build().unwrap();
     authorizer.authorize(&start).await.unwrap();
     let at_the_old = authorizer.client_by_id(&start, &issuer, "machine").await;
     assert_eq!(at_the_old.unwrap_err().code(), "client.no_registration");
@@ -249,7 +262,12 @@ async fn a_client_without_an_issuer_stays_at_its_server() {
         });
         let settings = settings(ClientAuthentication::Secret(Secret::new("quiet")));
         let grant = NonInteractiveGrant::ClientCredentials;
-        let authorizer = Authorizer::non_interactive(network.clone(), grant, clock(), settings);
+        let authorizer = Authorizer::non_interactive_builder(grant)
+            .fetch(network.clone())
+            .clock(clock())
+            .settings(settings)
+            .build()
+            .unwrap();
         let start = StartUrl::parse(RESOURCE).unwrap();
         authorizer.authorize(&start).await.unwrap();
         has_moved.store(true, Ordering::Relaxed);

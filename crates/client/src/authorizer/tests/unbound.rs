@@ -262,7 +262,12 @@ async fn the_settings_apply_to_any_server() {
 async fn the_device_flow_is_checked() {
     let start = StartUrl::parse(RESOURCE).unwrap();
     let by_device = |network: &Arc<FetchFn>, user: &Arc<ConfirmingUser>, settings: AuthorizerSettings| {
-        Authorizer::device(network.clone(), user.clone(), clock(), settings)
+        Authorizer::device_builder(user.clone())
+            .fetch(network.clone())
+            .clock(clock())
+            .settings(settings)
+            .build()
+            .unwrap()
     };
     let device_url = ENTRA_TOKEN.replace("/token", "/devicecode");
     let network = at_entra(OWN_SCOPE, entra_token("11112222", OWN_SCOPE));
@@ -314,7 +319,7 @@ async fn borrowed_device_endpoints_are_recognized() {
         document["device_authorization_endpoint"] = "https://login.microsoftonline.com/common/oauth2/devicecode".into();
     });
     let user = ScriptedUser::consents();
-    let authorizer = Authorizer::device(network.clone(), user, clock(), AuthorizerSettings::default());
+    let authorizer = Authorizer::device_builder(user).fetch(network.clone()).clock(clock()).build().unwrap();
     let error = authorizer.authorize(&StartUrl::parse(RESOURCE).unwrap()).await.unwrap_err();
     assert_eq!(error.code(), "client.other_api", "{error}");
     assert!(network.to(REGISTRATION_URL).is_empty());

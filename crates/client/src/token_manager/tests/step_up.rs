@@ -198,7 +198,12 @@ async fn a_workload_does_not_step_up() {
         ..AuthorizerSettings::default()
     };
     let grant = NonInteractiveGrant::JwtBearer(Arc::new(Secret::new("assertion")));
-    let authorizer = Authorizer::non_interactive(fixture.network.clone(), grant, fixture.clock.clone(), settings);
+    let authorizer = Authorizer::non_interactive_builder(grant)
+        .fetch(fixture.network.clone())
+        .clock(fixture.clock.clone())
+        .settings(settings)
+        .build()
+        .unwrap();
     let token_manager = Arc::new(TokenManager::new(StartUrl::parse(RESOURCE).unwrap(), Arc::new(authorizer)));
     let mut authorization = token_manager.request_authorization();
     send(&mut authorization).await;

@@ -124,7 +124,7 @@ async fn pkce_may_be_assumed() {
     let fixture = Fixture::new();
     fixture.issuer(json!({"code_challenge_methods_supported": null}));
     assert_eq!(fixture.first_problem().await, "issuer.pkce");
-    let doctor = Doctor::new(Arc::new(fixture.fetch.clone()), Arc::new(ManualClock::new())).assume_pkce(true);
+    let doctor = Doctor::new(Arc::new(fixture.fetch.clone())).clock(Arc::new(ManualClock::new())).assume_pkce(true);
     let examine = async || doctor.examine(&Url::parse(RESOURCE).unwrap(), None, &mut |_| ()).await;
     assert_eq!(examine().await.first_problem(), None);
     fixture.issuer(json!({"code_challenge_methods_supported": ["plain"]}));
