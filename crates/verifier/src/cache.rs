@@ -1,12 +1,8 @@
 //! [`Cache`]: verified tokens, by keyed hash.
 
-use std::{
-    collections::HashMap,
-    mem,
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, mem, time::Duration};
 
+use parking_lot::{Mutex, MutexGuard};
 use portcullis_metadata::UnixTime;
 
 use crate::{
@@ -118,23 +114,19 @@ impl Cache {
 
     /// Removes all tokens that are no longer valid and returns their number.
     pub(crate) fn sweep(&self, now: Now, generations: impl Fn(usize) -> Option<u64>) -> usize {
-        self.shards.iter().map(|shard| lock(shard).sweep(now, &generations)).sum()
+        self.shards.iter().map(|shard| shard.lock().sweep(now, &generations)).sum()
     }
 
     /// Returns the number of entries, valid or not.
     pub(crate) fn len(&self) -> usize {
-        self.shards.iter().map(|shard| lock(shard).entries.len()).sum()
+        self.shards.iter().map(|shard| shard.lock().entries.len()).sum()
     }
 
     /// Locks the shard of a hash. The number of shards is a power of two.
     fn shard(&self, hash: TokenHash) -> MutexGuard<'_, Shard> {
         let shard = hash.0 as usize & (self.shards.len() - 1);
-        lock(&self.shards[shard])
+        self.shards[shard].lock()
     }
-}
-
-fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
-    shard.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A cached token.

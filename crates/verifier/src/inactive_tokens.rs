@@ -3,12 +3,10 @@
 use std::{
     collections::HashMap,
     fmt,
-    sync::{
-        Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::atomic::{AtomicU64, Ordering},
 };
 
+use parking_lot::Mutex;
 use portcullis_metadata::AccessToken;
 use sha2::{Digest as _, Sha256};
 
@@ -74,7 +72,7 @@ impl IntrospectedTokens {
     /// Adds a token that is about to be introspected, and returns the number of its entry. `is_needed` returns whether another
     /// token is cached or watched.
     pub(crate) fn add(&self, token: TokenId, hash: TokenHash, is_needed: impl Fn(TokenHash) -> bool) -> u64 {
-        let mut table = self.lock();
+        let mut table = self.0.lock();
         if table.tokens.len() >= table.full_at.max(MIN_TOKENS) {
             table.tokens.retain(|_, entry| is_needed(entry.hash));
             table.full_at = table.tokens.len() * 2;
@@ -85,16 +83,12 @@ impl IntrospectedTokens {
 
     /// Returns the number of a token's entry, if it was added and not found inactive since.
     pub(crate) fn number(&self, token: TokenId) -> Option<u64> {
-        self.lock().tokens.get(&token).map(|entry| entry.number)
+        self.0.lock().tokens.get(&token).map(|entry| entry.number)
     }
 
     /// Removes a token that is inactive, and returns its hash.
     pub(crate) fn remove(&self, token: TokenId) -> Option<TokenHash> {
-        self.lock().tokens.remove(&token).map(|entry| entry.hash)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Table> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().tokens.remove(&token).map(|entry| entry.hash)
     }
 }
 
@@ -113,7 +107,7 @@ mod tests {
         for number in 0..10_000 {
             tokens.add(id(number), TokenHash(number.into()), |hash| hash.0 < 100);
         }
-        assert!(tokens.lock().tokens.len() <= MIN_TOKENS);
+        assert!(tokens.0.lock().tokens.len() <= MIN_TOKENS);
         assert!((0..100).all(|number| tokens.number(id(number)).is_some()));
         assert_eq!(tokens.remove(id(7)), Some(TokenHash(7)));
         assert_eq!(tokens.remove(id(7)), None);

@@ -4,12 +4,9 @@
 
 mod queue;
 
-use std::{
-    fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{fmt, sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use portcullis_discovery::BoxFuture;
 
 use crate::{error::VerifyError, principal::Principal, token_hash::TokenHash, verified_token::VerifiedToken};
@@ -85,7 +82,7 @@ impl WatchedToken {
     /// Fails if the token is no longer valid. All later calls fail, too.
     pub fn latest(&self) -> Result<VerifiedToken, RecheckFailure> {
         let now = self.check.now();
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.failure.is_none() && now > self.limit(state.confirmed_at).saturating_add(MAX_DELAY) {
             state.failure = Some(RecheckFailure::Unconfirmed);
         }
@@ -97,7 +94,7 @@ impl WatchedToken {
         if self.has_failed() {
             return None;
         }
-        let confirmed_at = self.state().confirmed_at;
+        let confirmed_at = self.state.lock().confirmed_at;
         let verified = match self.cached_since(confirmed_at) {
             Some(verified) => Ok(verified),
             None => self.check.verify_again().await,
@@ -110,13 +107,13 @@ impl WatchedToken {
             Ok(_) => Err(RecheckFailure::Inactive),
             Err(error) => self.next_after_error(&error, confirmed_at, now),
         };
-        next.inspect_err(|failure| self.state().failure = Some(*failure)).ok()
+        next.inspect_err(|failure| self.state.lock().failure = Some(*failure)).ok()
     }
 
     /// Records that the issuer has confirmed the token. Returns when the next check is due.
     fn confirm(&self, verified: VerifiedToken, now: Duration) -> Duration {
         let confirmed_at = verified.principal().introspected_at().unwrap_or(now);
-        let mut state = self.state();
+        let mut state = self.state.lock();
         (state.latest, state.confirmed_at) = (verified, confirmed_at);
         self.rechecks.next_after(confirmed_at)
     }
@@ -154,11 +151,7 @@ impl WatchedToken {
 
     /// Returns whether the token is no longer valid. It is then not checked again.
     fn has_failed(&self) -> bool {
-        self.state().failure.is_some()
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().failure.is_some()
     }
 }
 

@@ -1,11 +1,8 @@
 //! [`SingleFlight`]: runs at most one operation per key and shares its result.
 
-use std::{
-    collections::HashMap,
-    hash::Hash,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::HashMap, hash::Hash, sync::Arc};
 
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 /// The operations that are running, by key. Their number is bounded.
@@ -45,7 +42,7 @@ impl<K: Copy + Eq + Hash, T: Clone> SingleFlight<K, T> {
 
     /// Joins the operation for `key`, or becomes its leader.
     pub(crate) fn join(self: &Arc<Self>, key: K) -> Joined<K, T> {
-        let mut running = self.lock();
+        let mut running = self.running.lock();
         if let Some(receiver) = running.get(&key) {
             return Joined::Follower(receiver.clone());
         }
@@ -57,17 +54,13 @@ impl<K: Copy + Eq + Hash, T: Clone> SingleFlight<K, T> {
         running.insert(key, receiver.clone());
         Joined::Leader(Operation { single_flight: Arc::clone(self), key, sender }, receiver)
     }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<K, ResultReceiver<T>>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl<K: Copy + Eq + Hash, T: Clone> Operation<K, T> {
     /// Ends the operation with its result.
     pub(crate) fn complete(self, result: T) {
         // The key is freed first, so that a receiver that has the result can start the next operation.
-        self.single_flight.lock().remove(&self.key);
+        self.single_flight.running.lock().remove(&self.key);
         self.sender.send_replace(Some(result));
     }
 }
@@ -76,7 +69,7 @@ impl<K: Copy + Eq + Hash, T: Clone> Drop for Operation<K, T> {
     fn drop(&mut self) {
         // A completed operation has removed its key, and another one may have started since.
         if self.sender.borrow().is_none() {
-            self.single_flight.lock().remove(&self.key);
+            self.single_flight.running.lock().remove(&self.key);
         }
     }
 }

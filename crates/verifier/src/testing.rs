@@ -3,10 +3,11 @@
 use std::{
     fmt::{Debug, Write},
     future::Future,
-    sync::{Arc, LazyLock, Mutex},
+    sync::{Arc, LazyLock},
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use portcullis_discovery::Fetch;
 use portcullis_metadata::{AccessToken, ResourceUri};
 use portcullis_testkit::{ManualClock, ScriptedFetch, TestIssuer};
@@ -125,7 +126,7 @@ impl Logged {
 
     /// Returns the lines so far.
     pub(crate) fn lines(&self) -> Vec<String> {
-        self.0.lock().unwrap().clone()
+        self.0.lock().clone()
     }
 }
 
@@ -145,7 +146,7 @@ impl Subscriber for Logged {
     fn event(&self, event: &Event<'_>) {
         let mut line = event.metadata().level().to_string();
         event.record(&mut |field: &Field, value: &dyn Debug| write!(line, " {field}={value:?}").unwrap());
-        self.0.lock().unwrap().push(line);
+        self.0.lock().push(line);
     }
 
     fn enter(&self, _: &span::Id) {}

@@ -1,10 +1,8 @@
 //! Invalid tokens take at most a tenth of the time, and valid ones are not delayed.
 
-use std::{
-    sync::Mutex,
-    task::{Context, Poll, Waker},
-};
+use std::task::{Context, Poll, Waker};
 
+use parking_lot::Mutex;
 use portcullis_testkit::ManualClock;
 
 use super::{
@@ -183,13 +181,13 @@ async fn permits_are_issued_in_order() {
         let order = Arc::clone(&order);
         tokio::spawn(async move {
             let permit = throttle.acquire(&clock, deadline()).await.unwrap();
-            order.lock().unwrap().push(number);
+            order.lock().push(number);
             clock.advance(MILLI);
             drop(permit);
         });
     }
     settle().await;
-    let permits = || order.lock().unwrap().clone();
+    let permits = || order.lock().clone();
     pass(&throttle, &clock, 7).await;
     assert!(permits().is_empty());
 

@@ -6,13 +6,14 @@ mod request;
 
 use std::{
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
 
 use arc_swap::ArcSwapOption;
+use parking_lot::Mutex;
 use portcullis_discovery::{Fetch, UrlPolicy};
 use portcullis_metadata::{AccessToken, AuthorizationServerMetadata, IntrospectionResponse};
 use tokio::{
@@ -137,7 +138,7 @@ impl IntrospectionClient {
 
     /// Returns the code of the last call's error, if it failed.
     pub(crate) fn last_failure(&self) -> Option<&'static str> {
-        *self.last_failure.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.last_failure.lock()
     }
 
     /// Returns the number of calls, and of those that failed.
@@ -235,7 +236,7 @@ impl IntrospectionClient {
         }
         let failure = result.as_ref().err().map(CallError::code);
         self.calls_made.add(failure.is_none());
-        *self.last_failure.lock().unwrap_or_else(PoisonError::into_inner) = failure;
+        *self.last_failure.lock() = failure;
         if failure.is_some()
             && let Some(metadata) = &self.metadata
         {

@@ -1,9 +1,8 @@
 //! [`RefreshState`]: whether a refresh of an issuer may start now, when the next one may, and how the last one ended.
 
-use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
+
+use parking_lot::Mutex;
 
 use super::{
     call_counter::{CallCounter, CallCounts},
@@ -60,7 +59,7 @@ impl RefreshState {
         now: Duration,
         cooldown: Duration,
     ) -> Option<Joined<(), RefreshResult>> {
-        let mut history = self.lock();
+        let mut history = self.history.lock();
         let joined = self.running.join(());
         if requester == Requester::Token && matches!(joined, Joined::Leader(..)) {
             if history.started_by_token.is_some_and(|started| now.saturating_sub(started) < cooldown) {
@@ -74,7 +73,7 @@ impl RefreshState {
     /// Records the result of a refresh that has ended.
     pub(crate) fn record(&self, result: RefreshResult) {
         self.counter.add(result.is_ok());
-        self.lock().last = Some(result);
+        self.history.lock().last = Some(result);
     }
 
     /// Returns the number of refreshes, and of those that failed.
@@ -84,26 +83,22 @@ impl RefreshState {
 
     /// Returns the result of the last refresh, or `None` if there has been none.
     pub(crate) fn last(&self) -> Option<RefreshResult> {
-        self.lock().last.clone()
+        self.history.lock().last.clone()
     }
 
     /// Records when the background refresh starts the next one.
     pub(crate) fn schedule(&self, at: Duration) {
-        self.lock().scheduled = Some(at);
+        self.history.lock().scheduled = Some(at);
     }
 
     /// Returns the time until a token or the background refresh can start the next refresh, whichever is earlier; at
     /// least 1 s. A scheduled time in the past is ignored, because that refresh is running or has ended.
     pub(crate) fn retry_after(&self, now: Duration, cooldown: Duration) -> Duration {
-        let history = self.lock();
+        let history = self.history.lock();
         let cooldown_end = history.started_by_token.map_or(now, |started| started.saturating_add(cooldown));
         let scheduled = history.scheduled.filter(|at| *at > now);
         let next = scheduled.map_or(cooldown_end, |at| at.min(cooldown_end));
         next.saturating_sub(now).max(MIN_RETRY_AFTER)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, History> {
-        self.history.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

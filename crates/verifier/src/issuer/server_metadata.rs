@@ -1,10 +1,8 @@
 //! [`ServerMetadata`]: the cached authorization server metadata of one issuer.
 
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use portcullis_discovery::{Discovery, DiscoveryError, Fetch, UrlPolicy};
 use portcullis_metadata::{AuthorizationServerMetadata, Clock, Issuer};
 use url::Url;
@@ -62,10 +60,10 @@ impl ServerMetadata {
     }
 
     fn cached(&self) -> Option<CachedMetadata> {
-        self.cached.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.cached.lock().clone()
     }
 
     fn store(&self, cached: Option<CachedMetadata>) {
-        *self.cached.lock().unwrap_or_else(PoisonError::into_inner) = cached;
+        *self.cached.lock() = cached;
     }
 }

@@ -3,10 +3,11 @@
 use std::{
     collections::{HashMap, VecDeque},
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Weak},
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use portcullis_metadata::Clock;
 use tokio::runtime::Handle;
 
@@ -29,6 +30,7 @@ pub(crate) struct Rechecks {
     max_running: usize,
     clock: Arc<dyn Clock>,
     control: Handle,
+    /// A reference to a watched token must not be dropped while this is locked, because its drop locks, too.
     table: Mutex<Table>,
 }
 
@@ -79,7 +81,7 @@ impl Rechecks {
     pub(crate) fn watch(self: &Arc<Self>, check: Box<dyn TokenCheck>, verified: &VerifiedToken) -> Arc<WatchedToken> {
         let key = check.hash();
         let due = self.next_after(confirmed_at(verified));
-        let mut table = self.lock();
+        let mut table = self.table.lock();
         let former = table.watched.get(&key).and_then(|entry| entry.token.upgrade());
         if let Some(former) = &former
             && !former.has_failed()
@@ -95,7 +97,7 @@ impl Rechecks {
 
     /// Makes a watched token due, for the next call of [`start_due`](Self::start_due).
     pub(crate) fn check_now(&self, hash: TokenHash) {
-        if let Some(entry) = self.lock().watched.get_mut(&hash)
+        if let Some(entry) = self.table.lock().watched.get_mut(&hash)
             && entry.due != Duration::MAX
         {
             entry.due = Duration::ZERO;
@@ -104,12 +106,12 @@ impl Rechecks {
 
     /// Returns whether a token is watched.
     pub(crate) fn contains(&self, hash: TokenHash) -> bool {
-        self.lock().watched.contains_key(&hash)
+        self.table.lock().watched.contains_key(&hash)
     }
 
     /// Queues the tokens that are due and starts checks up to the limit.
     pub(crate) fn start_due(self: &Arc<Self>) {
-        let mut table = self.lock();
+        let mut table = self.table.lock();
         if table.watched.is_empty() {
             return;
         }
@@ -140,7 +142,7 @@ impl Rechecks {
     /// Takes the next queued token that is still watched.
     fn next(&self) -> Option<Arc<WatchedToken>> {
         loop {
-            let next = self.lock().queue.pop_front()?;
+            let next = self.table.lock().queue.pop_front()?;
             if let Some(watched) = next.upgrade() {
                 return Some(watched);
             }
@@ -149,14 +151,14 @@ impl Rechecks {
 
     /// Sets the time of the next check, unless another watch has replaced this one.
     fn schedule(&self, watched: &WatchedToken, due: Duration) {
-        if let Some(entry) = self.lock().watched.get_mut(&watched.hash).filter(|entry| entry.is_of(watched)) {
+        if let Some(entry) = self.table.lock().watched.get_mut(&watched.hash).filter(|entry| entry.is_of(watched)) {
             entry.due = due;
         }
     }
 
     /// Removes a watched token that is dropped, unless another one has replaced it.
     pub(super) fn forget(&self, watched: &WatchedToken) {
-        let mut table = self.lock();
+        let mut table = self.table.lock();
         if table.watched.get(&watched.hash).is_some_and(|entry| entry.is_of(watched)) {
             table.watched.remove(&watched.hash);
         }
@@ -164,13 +166,7 @@ impl Rechecks {
 
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
-        self.lock().watched.len()
-    }
-
-    /// Locks the table. A reference to a watched token must not be dropped while the lock is held, because its drop
-    /// locks, too.
-    fn lock(&self) -> MutexGuard<'_, Table> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+        self.table.lock().watched.len()
     }
 }
 
@@ -185,7 +181,7 @@ struct Running(Arc<Rechecks>);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        let mut table = self.0.lock();
+        let mut table = self.0.table.lock();
         table.running = table.running.saturating_sub(1);
     }
 }

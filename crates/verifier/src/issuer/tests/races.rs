@@ -1,7 +1,6 @@
 //! Rotations, cancellations and outages while requests wait for keys.
 
-use std::sync::Mutex;
-
+use parking_lot::Mutex;
 use portcullis_discovery::{BoxFuture, FetchError, FetchRequest, FetchResponse};
 use portcullis_metadata::UnixTime;
 use portcullis_testkit::{ManualClock, ScriptedFetch};
@@ -57,7 +56,7 @@ struct RecordingFetch {
 
 impl Fetch for RecordingFetch {
     fn fetch(&self, request: FetchRequest) -> BoxFuture<'_, Result<FetchResponse, FetchError>> {
-        self.runtimes.lock().unwrap().push(Handle::current().id());
+        self.runtimes.lock().push(Handle::current().id());
         self.fetch.fetch(request)
     }
 }
@@ -79,7 +78,7 @@ fn fetches_run_on_the_control_runtime() {
         trusted(IssuerSettings::new(test_issuer.issuer().clone()), &recording, &clock, control.handle().clone());
     let verifier = verifier_of(TestIssuer::RESOURCE, vec![issuer], &clock);
     worker.block_on(verifier.verify(&AccessToken::new(test_issuer.token().sign()))).unwrap();
-    assert_eq!(*recording.runtimes.lock().unwrap(), [control.handle().id(), control.handle().id()]);
+    assert_eq!(*recording.runtimes.lock(), [control.handle().id(), control.handle().id()]);
 }
 
 /// C10: after the control runtime was shut down, requests fail without delay.
@@ -110,13 +109,13 @@ struct Plan {
 impl ActingClock {
     /// Plans an action at the nth reading from now on.
     fn at_reading(&self, readings: usize, act: impl FnOnce() + Send + 'static) {
-        *self.plan.lock().unwrap() = Some(Plan { readings, act: Box::new(act) });
+        *self.plan.lock() = Some(Plan { readings, act: Box::new(act) });
     }
 
     /// Counts a reading of the clock, and acts at the planned one.
     fn read(&self) {
         let due = {
-            let mut plan = self.plan.lock().unwrap();
+            let mut plan = self.plan.lock();
             if let Some(plan) = plan.as_mut() {
                 plan.readings -= 1;
             }

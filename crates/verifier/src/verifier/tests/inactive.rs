@@ -1,11 +1,9 @@
 //! Tokens that introspection has found inactive, here or in another process.
 
-use std::sync::{
-    Mutex,
-    atomic::{AtomicUsize, Ordering},
-};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use http::{HeaderMap, StatusCode};
+use parking_lot::Mutex;
 use portcullis_discovery::FetchResponse;
 use portcullis_metadata::Secret;
 
@@ -20,7 +18,7 @@ struct Found(Mutex<Vec<TokenId>>);
 
 impl InactiveTokens for Found {
     fn found(&self, token: TokenId) {
-        self.0.lock().unwrap().push(token);
+        self.0.lock().push(token);
     }
 }
 
@@ -60,12 +58,12 @@ async fn a_dropped_token_is_introspected_again() {
     fixture.verify(TOKEN).await.unwrap();
     respond(&fixture, false);
     assert!(fixture.verify(TOKEN).await.is_ok(), "it is cached");
-    assert!(found.0.lock().unwrap().is_empty());
+    assert!(found.0.lock().is_empty());
     assert!(fixture.verifier.drop_token(id()));
     assert!(!fixture.verifier.drop_token(id()));
     assert_eq!(fixture.rejection(TOKEN).await, Some("token.inactive"));
     assert_eq!(fixture.rejection("never accepted").await, Some("token.inactive"));
-    assert_eq!(*found.0.lock().unwrap(), [id(), TokenId::of(&AccessToken::new("never accepted"))]);
+    assert_eq!(*found.0.lock(), [id(), TokenId::of(&AccessToken::new("never accepted"))]);
 }
 
 /// E13, L3: a dropped token that an open stream depends on is checked at once.
