@@ -5,10 +5,11 @@ use std::{
     collections::{HashMap, hash_map::Entry},
     fmt,
     hash::BuildHasherDefault,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
+use parking_lot::{Mutex, MutexGuard};
 use portcullis_verifier::Principal;
 
 use super::{
@@ -109,7 +110,7 @@ impl ConcurrencyLimiter {
     }
 
     fn shard(&self, key: Key) -> MutexGuard<'_, Shard> {
-        self.shards[shard_of(key)].lock().unwrap_or_else(PoisonError::into_inner)
+        self.shards[shard_of(key)].lock()
     }
 }
 
@@ -169,7 +170,7 @@ mod tests {
     use super::*;
 
     fn entries(limiter: &ConcurrencyLimiter) -> usize {
-        limiter.shards.iter().map(|shard| shard.lock().unwrap().len()).sum()
+        limiter.shards.iter().map(|shard| shard.lock().len()).sum()
     }
 
     /// L9: requests beyond the limit are rejected until one ends. Other principals are not affected.
@@ -210,7 +211,7 @@ mod tests {
     #[test]
     fn an_empty_table_keeps_little_memory() {
         let limiter = ConcurrencyLimiter::new(1, 1);
-        let capacity = || limiter.shards.iter().map(|shard| shard.lock().unwrap().capacity()).sum::<usize>();
+        let capacity = || limiter.shards.iter().map(|shard| shard.lock().capacity()).sum::<usize>();
         let initial = capacity();
         let permits: Vec<_> =
             (0..10_000_u64).map(|key| limiter.start(key.wrapping_mul(0x9e37_79b9_7f4a_7c15)).unwrap()).collect();

@@ -1,15 +1,9 @@
 //! [`Table`]: the bounded table of rate counters.
 
-use std::{
-    array,
-    collections::HashMap,
-    hash::BuildHasherDefault,
-    mem,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{array, collections::HashMap, hash::BuildHasherDefault, mem, sync::Arc, time::Duration};
 
 use governor::{nanos::Nanos, state::StateStore};
+use parking_lot::Mutex;
 use portcullis_metadata::Clock;
 
 use super::key::{Key, PassThroughHasher, SHARDS, shard_of};
@@ -61,7 +55,7 @@ impl Table {
     /// Returns the uses of keys with a counter since the last call, of at most as many keys as there can be counters. Uses are
     /// counted from the first call on.
     pub(super) fn take_uses(&self) -> Vec<(Key, u32)> {
-        self.shards.iter().flat_map(|shard| mem::take(lock(shard).uses.get_or_insert_default())).collect()
+        self.shards.iter().flat_map(|shard| mem::take(shard.lock().uses.get_or_insert_default())).collect()
     }
 
     /// Adds uses of other processes. Each delays the full rate by `interval`, up to `longest` from now.
@@ -69,7 +63,7 @@ impl Table {
         let now = self.clock.monotonic().saturating_sub(self.started);
         let latest = now.saturating_add(longest);
         for (key, count) in uses {
-            let mut shard = lock(&self.shards[shard_of(key)]);
+            let mut shard = self.shards[shard_of(key)].lock();
             let known = shard.counts.get(&key).copied().map(Duration::from);
             if known.is_some() || self.ensure_capacity(&mut shard) {
                 let known = known.unwrap_or(now).max(now);
@@ -101,7 +95,7 @@ impl StateStore for Table {
     where
         F: Fn(Option<Nanos>) -> Result<(T, Nanos), E>,
     {
-        let mut shard = lock(&self.shards[shard_of(*key)]);
+        let mut shard = self.shards[shard_of(*key)].lock();
         if let Some(count) = shard.counts.get_mut(key) {
             let (result, next) = measure(Some(*count))?;
             *count = next;
@@ -118,10 +112,6 @@ impl StateStore for Table {
         shard.overflow = Some(next);
         Ok(result)
     }
-}
-
-fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
-    shard.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A table that its limiter keeps, too.
@@ -153,12 +143,12 @@ mod tests {
 
     /// Returns the number of counters.
     fn len(table: &Table) -> usize {
-        table.shards.iter().map(|shard| shard.lock().unwrap().counts.len()).sum()
+        table.shards.iter().map(|shard| shard.lock().counts.len()).sum()
     }
 
     /// Returns the keys of the first shard, sorted.
     fn first_shard(table: &Table) -> Vec<Key> {
-        let mut keys: Vec<Key> = table.shards[0].lock().unwrap().counts.keys().copied().collect();
+        let mut keys: Vec<Key> = table.shards[0].lock().counts.keys().copied().collect();
         keys.sort_unstable();
         keys
     }

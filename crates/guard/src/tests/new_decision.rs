@@ -4,13 +4,14 @@ use std::{
     convert::Infallible,
     future::poll_fn,
     pin::Pin,
-    sync::{Arc, Mutex},
+    sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
 
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
+use parking_lot::Mutex;
 use portcullis_metadata::Scopes;
 use portcullis_testkit::ScriptedFetch;
 use serde_json::json;
@@ -58,7 +59,7 @@ impl Service<Request<()>> for Slow {
                 assert!(!caller.needs_new_decision());
             }
             let scopes = caller.principal().map(|principal| principal.scopes().to_string());
-            used.lock().unwrap().push(scopes.unwrap_or_default());
+            used.lock().push(scopes.unwrap_or_default());
             Ok(Response::new("used".to_owned()))
         })
     }
@@ -74,7 +75,7 @@ async fn send(
     let used = Arc::clone(&slow.used);
     let guard = GuardLayer::new(resource).layer(slow);
     let response = guard.oneshot(request(Method::POST, "/mcp").bearer(token)).await.unwrap();
-    let used = used.lock().unwrap().clone();
+    let used = used.lock().clone();
     (response.map(drop), used)
 }
 

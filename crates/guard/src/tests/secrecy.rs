@@ -1,12 +1,9 @@
 //! Secrets in logs and `Debug`.
 
-use std::{
-    io,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{io, sync::Arc, time::Duration};
 
 use http::Method;
+use parking_lot::Mutex;
 use portcullis_testkit::{ManualClock, ScriptedFetch};
 use tower_layer::Layer;
 
@@ -21,7 +18,7 @@ struct Log(Arc<Mutex<Vec<u8>>>);
 
 impl io::Write for Log {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
+        self.0.lock().extend_from_slice(bytes);
         Ok(bytes.len())
     }
 
@@ -57,7 +54,7 @@ async fn the_log_has_the_reason_and_no_secret() {
             ids.push(setup.send(request).await.header("x-request-id").unwrap().to_owned());
         }
     }
-    let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    let log = String::from_utf8(log.0.lock().clone()).unwrap();
     for id in ids {
         assert!(log.contains(&id), "{log}");
     }

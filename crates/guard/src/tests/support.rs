@@ -3,12 +3,13 @@
 use std::{
     convert::Infallible,
     future::{Ready, ready},
-    sync::{Arc, Mutex},
+    sync::Arc,
     task::{Context, Poll},
 };
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header::WWW_AUTHENTICATE};
 use http_body_util::BodyExt;
+use parking_lot::Mutex;
 use portcullis_metadata::{Challenge, JwkSet, ProtectedResourceMetadata, ResourceUri, Scopes, parse_challenges};
 use portcullis_testkit::{ManualClock, ScriptedFetch, TestIssuer};
 use portcullis_verifier::{
@@ -59,7 +60,7 @@ pub(super) struct Recorder(Mutex<Vec<RecordedDecision>>);
 
 impl DecisionSink for Recorder {
     fn decided(&self, decision: &Decision<'_>) {
-        self.0.lock().unwrap().push(RecordedDecision {
+        self.0.lock().push(RecordedDecision {
             id: decision.request_id.as_str().to_owned(),
             method: decision.method.clone(),
             path: decision.path.to_owned(),
@@ -77,12 +78,12 @@ impl DecisionSink for Recorder {
 
 impl Recorder {
     pub(super) fn all(&self) -> Vec<RecordedDecision> {
-        self.0.lock().unwrap().clone()
+        self.0.lock().clone()
     }
 
     /// Returns the decisions since the last call.
     pub(super) fn take(&self) -> Vec<RecordedDecision> {
-        std::mem::take(&mut self.0.lock().unwrap())
+        std::mem::take(&mut self.0.lock())
     }
 
     /// Returns the only decision so far.
@@ -103,13 +104,13 @@ pub(super) struct Inner {
 impl Inner {
     /// Takes the only request since the last call.
     pub(super) fn take_only(&self) -> Request<()> {
-        let mut seen = self.seen.lock().unwrap();
+        let mut seen = self.seen.lock();
         assert_eq!(seen.len(), 1);
         seen.remove(0)
     }
 
     pub(super) fn count(&self) -> usize {
-        self.seen.lock().unwrap().len()
+        self.seen.lock().len()
     }
 }
 
@@ -123,7 +124,7 @@ impl Service<Request<()>> for Inner {
     }
 
     fn call(&mut self, request: Request<()>) -> Self::Future {
-        self.seen.lock().unwrap().push(request);
+        self.seen.lock().push(request);
         let mut response = Response::new("inner".to_owned());
         *response.headers_mut() = self.headers.clone();
         ready(Ok(response))
