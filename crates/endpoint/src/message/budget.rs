@@ -3,10 +3,12 @@
 use std::{
     collections::{HashMap, hash_map::Entry},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
 };
+
+use parking_lot::Mutex;
 
 /// The bytes of one body that count only for all bodies together. Small bodies therefore need no lock.
 pub(crate) const SMALL_BODY: usize = 64 << 10;
@@ -46,10 +48,6 @@ impl BodyBudget {
     fn take(&self, bytes: usize) -> bool {
         self.available.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes)).is_ok()
     }
-
-    fn principals(&self) -> MutexGuard<'_, HashMap<u64, usize>> {
-        self.principals.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// A large body as a part of its principal's bytes. It is returned on drop.
@@ -73,7 +71,7 @@ impl PrincipalShare {
 
     /// Takes more of the principal's part. Returns false if other bodies of the principal leave too little.
     pub(crate) fn grow(&mut self, bytes: usize) -> bool {
-        let mut principals = self.budget.principals();
+        let mut principals = self.budget.principals.lock();
         let held = principals.get(&self.principal).copied().unwrap_or_default();
         let is_only = held == self.bytes;
         if !is_only && held + bytes > self.budget.per_principal {
@@ -87,7 +85,7 @@ impl PrincipalShare {
 
 impl Drop for PrincipalShare {
     fn drop(&mut self) {
-        let mut principals = self.budget.principals();
+        let mut principals = self.budget.principals.lock();
         let Entry::Occupied(mut entry) = principals.entry(self.principal) else { return };
         *entry.get_mut() = entry.get().saturating_sub(self.bytes);
         if *entry.get() == 0 {
@@ -165,6 +163,6 @@ mod tests {
         assert!(third.grow(5));
         assert!(!third.grow(1) && !second.grow(1));
         drop((second, third));
-        assert_eq!(budget.principals().len(), 0);
+        assert_eq!(budget.principals.lock().len(), 0);
     }
 }

@@ -1,11 +1,9 @@
 //! The revisions that the inner service supports, learned from its responses.
 
-use std::{
-    fmt,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{fmt, sync::Arc};
 
 use http::{HeaderMap, StatusCode};
+use parking_lot::Mutex;
 use portcullis_mcp::{ErrorCode, Revision, Revisions};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
@@ -25,12 +23,12 @@ pub(crate) struct UpstreamRevisions(Mutex<Option<Revisions>>);
 impl UpstreamRevisions {
     /// Returns those of the `served` revisions that the inner service supports; all of them until it lists some.
     pub(crate) fn supported(&self, served: Revisions) -> Revisions {
-        let listed = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let listed = *self.0.lock();
         listed.map_or(served, |listed| served.iter().filter(|revision| listed.contains(*revision)).collect())
     }
 
     fn set(&self, listed: Revisions) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(listed);
+        *self.0.lock() = Some(listed);
     }
 }
 

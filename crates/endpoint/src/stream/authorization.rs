@@ -1,10 +1,11 @@
 //! The authorization of an open event stream: the token by which it is open, and how long that token is valid.
 
 use std::sync::{
-    Arc, Mutex, MutexGuard, PoisonError,
+    Arc,
     atomic::{AtomicU64, Ordering},
 };
 
+use parking_lot::Mutex;
 use portcullis_guard::Caller;
 use portcullis_metadata::{Scopes, UnixTime};
 use portcullis_verifier::{HeldToken, Principal, VerifiedToken, WatchedToken};
@@ -55,7 +56,7 @@ impl StreamAuthorization {
 
     /// Replaces the current token.
     pub(super) fn replace(&self, valid_until: u64, watched: Option<Arc<WatchedToken>>) {
-        let mut current = self.watched();
+        let mut current = self.watched.lock();
         let previous = std::mem::replace(&mut *current, watched);
         self.valid_until.store(valid_until, Ordering::Relaxed);
         // The last owner of a watched token wipes it, outside the lock.
@@ -70,7 +71,7 @@ impl StreamAuthorization {
     /// Fails if the token authorizes the stream no longer.
     pub(super) fn apply_last_introspection(&self) -> Result<bool, StreamEndReason> {
         // The lock is held until the validity is stored, so that `replace` does not come in between.
-        let watched = self.watched();
+        let watched = self.watched.lock();
         let Some(watched_token) = &*watched else { return Ok(false) };
         let latest = watched_token.latest()?;
         if !self.is_covered_by(latest.principal().scopes()) {
@@ -78,10 +79,6 @@ impl StreamAuthorization {
         }
         let valid_until = validity(&latest, true);
         Ok(self.valid_until.swap(valid_until, Ordering::Relaxed) != valid_until)
-    }
-
-    fn watched(&self) -> MutexGuard<'_, Option<Arc<WatchedToken>>> {
-        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -2,13 +2,14 @@
 
 use std::{
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicU8, AtomicU64, Ordering},
     },
     task::Waker,
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use portcullis_guard::{Caller, Operation, ProtectedResource, RequestId};
 use portcullis_metadata::UnixTime;
 use portcullis_session::Session;
@@ -108,7 +109,7 @@ impl OpenStream {
 
     /// Sets the task to wake when the state changes.
     pub(super) fn set_waker(&self, waker: &Waker) {
-        let mut held = lock(&self.waker);
+        let mut held = self.waker.lock();
         match &mut *held {
             Some(held) => held.clone_from(waker),
             None => *held = Some(waker.clone()),
@@ -117,7 +118,7 @@ impl OpenStream {
 
     /// Wakes the body's task. The waker stays: a wake-up can be lost while the connection is being polled.
     pub(super) fn wake(&self) {
-        let waker = lock(&self.waker).clone();
+        let waker = self.waker.lock().clone();
         if let Some(waker) = waker {
             waker.wake();
         }
@@ -182,8 +183,4 @@ impl OpenStream {
             reason,
         }
     }
-}
-
-fn lock<T>(held: &Mutex<T>) -> MutexGuard<'_, T> {
-    held.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -3,12 +3,13 @@
 use std::{
     fmt,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use portcullis_metadata::Clock;
 use portcullis_session::Session;
 
@@ -71,7 +72,7 @@ impl StreamRegistry {
         let mut ended = Vec::new();
         let mut woken = Vec::new();
         for shard in &self.0.shards {
-            for stream in lock(shard).slots.iter().flatten() {
+            for stream in shard.lock().slots.iter().flatten() {
                 match stream.check(now) {
                     Checked::Open => {}
                     Checked::Ended(reason) => ended.push((Arc::clone(stream), reason)),
@@ -98,7 +99,7 @@ impl StreamRegistry {
 
     /// Returns the number of open streams.
     pub fn len(&self) -> usize {
-        self.0.shards.iter().map(|shard| lock(shard).slots.iter().flatten().count()).sum()
+        self.0.shards.iter().map(|shard| shard.lock().slots.iter().flatten().count()).sum()
     }
 
     /// Returns the number of open streams of a session, in any registry.
@@ -125,14 +126,18 @@ impl StreamRegistry {
 
     /// Returns all open streams.
     pub(super) fn all(&self) -> Vec<Arc<OpenStream>> {
-        self.0.shards.iter().flat_map(|shard| lock(shard).slots.iter().flatten().cloned().collect::<Vec<_>>()).collect()
+        self.0
+            .shards
+            .iter()
+            .flat_map(|shard| shard.lock().slots.iter().flatten().cloned().collect::<Vec<_>>())
+            .collect()
     }
 
     /// Adds a stream. Its body removes it with the returned position.
     pub(super) fn add(&self, stream: &Arc<OpenStream>) -> SlotIndex {
         // Entries are larger than 64 bytes, so these bits differ.
         let shard = (Arc::as_ptr(stream).addr() >> 6) % SHARDS;
-        let Shard { slots, free } = &mut *lock(&self.0.shards[shard]);
+        let Shard { slots, free } = &mut *self.0.shards[shard].lock();
         let slot = free.pop().unwrap_or_else(|| {
             slots.push(None);
             slots.len() - 1
@@ -143,7 +148,7 @@ impl StreamRegistry {
 
     /// Removes the stream at a position, which [`add`](Self::add) has returned.
     pub(super) fn remove(&self, index: SlotIndex) {
-        let Shard { slots, free } = &mut *lock(&self.0.shards[index.shard]);
+        let Shard { slots, free } = &mut *self.0.shards[index.shard].lock();
         // The body holds another reference, so nothing is dropped under the lock.
         slots[index.slot] = None;
         free.push(index.slot);
@@ -172,10 +177,6 @@ fn log(ended: &EndedStream<'_>) {
         StreamEndReason::Shutdown => log!(debug),
         _ => log!(info),
     }
-}
-
-fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
-    shard.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl fmt::Debug for StreamRegistry {

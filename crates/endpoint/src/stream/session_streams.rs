@@ -1,10 +1,11 @@
 //! The authorizations of the open event streams of one session, which the owner's newer tokens extend.
 
 use std::sync::{
-    Arc, Mutex, MutexGuard, PoisonError,
+    Arc,
     atomic::{AtomicU64, Ordering},
 };
 
+use parking_lot::Mutex;
 use portcullis_guard::Caller;
 use portcullis_session::Session;
 use portcullis_verifier::HeldToken;
@@ -30,7 +31,7 @@ impl SessionStreams {
 
     /// Returns the number of open streams of a session.
     pub(super) fn count(session: &Session) -> usize {
-        session.attachment::<Arc<Self>>().map_or(0, |streams| streams.open().len())
+        session.attachment::<Arc<Self>>().map_or(0, |streams| streams.open.lock().len())
     }
 
     /// Replaces the token of each open stream by that of an admitted request in the session, if the new token is valid for
@@ -53,7 +54,7 @@ impl SessionStreams {
         let is_extended = |stream: &&Arc<StreamAuthorization>| {
             valid_until > stream.valid_until() && stream.is_covered_by(verified.principal().scopes())
         };
-        let open = self.open();
+        let open = self.open.lock();
         let mut extended = open.iter().filter(is_extended).peekable();
         if extended.peek().is_none() {
             return;
@@ -70,14 +71,14 @@ impl SessionStreams {
 
     /// Adds a stream that opens.
     pub(super) fn add(&self, stream: &Arc<StreamAuthorization>) {
-        let mut open = self.open();
+        let mut open = self.open.lock();
         open.push(Arc::clone(stream));
         self.store_earliest(&open);
     }
 
     /// Removes a stream that ends.
     pub(super) fn remove(&self, stream: &Arc<StreamAuthorization>) {
-        let mut open = self.open();
+        let mut open = self.open.lock();
         let removed = open.iter().position(|other| Arc::ptr_eq(other, stream)).map(|place| open.swap_remove(place));
         if open.is_empty() {
             // The memory of many streams is not kept.
@@ -90,15 +91,11 @@ impl SessionStreams {
 
     /// Updates the earliest validity after that of a stream has changed.
     pub(super) fn update_earliest(&self) {
-        self.store_earliest(&self.open());
+        self.store_earliest(&self.open.lock());
     }
 
     fn store_earliest(&self, open: &[Arc<StreamAuthorization>]) {
         let earliest = open.iter().map(|stream| stream.valid_until()).min();
         self.earliest.store(earliest.unwrap_or(NONE_OPEN), Ordering::Relaxed);
-    }
-
-    fn open(&self) -> MutexGuard<'_, Vec<Arc<StreamAuthorization>>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

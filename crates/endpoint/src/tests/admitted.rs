@@ -3,7 +3,7 @@
 use std::{
     convert::Infallible,
     future::ready,
-    sync::{Arc, Mutex},
+    sync::Arc,
     task::{Context, Poll, Waker},
 };
 
@@ -11,6 +11,7 @@ use bytes::Bytes;
 use http::{Request, Response, Version};
 use http_body::Body as _;
 use http_body_util::{BodyExt, Full};
+use parking_lot::Mutex;
 use portcullis_guard::GuardLayer;
 use tower::ServiceExt;
 use tower_layer::Layer;
@@ -30,7 +31,7 @@ async fn the_inner_service_receives_the_request_unchanged() {
     let inner = tower::service_fn({
         let seen = Arc::clone(&seen);
         move |admitted: Admitted| {
-            *seen.lock().unwrap() = Some(admitted);
+            *seen.lock() = Some(admitted);
             ready(Ok::<_, Infallible>(Response::new(Full::<Bytes>::default())))
         }
     });
@@ -44,7 +45,7 @@ async fn the_inner_service_receives_the_request_unchanged() {
         GuardLayer::new(Arc::clone(&fixture.settings.resource)).layer(endpoint).oneshot(request).await.unwrap();
     assert_eq!(response.status(), 200);
 
-    let admitted = seen.lock().unwrap().take().unwrap();
+    let admitted = seen.lock().take().unwrap();
     assert_eq!(admitted.uri().to_string().as_str(), "/mcp?page=2");
     assert_eq!(admitted.query(), Some("page=2"));
     assert_eq!(admitted.version(), Version::HTTP_10);

@@ -5,7 +5,7 @@ use std::{
     convert::Infallible,
     future::Future,
     pin::Pin,
-    sync::{Arc, Mutex},
+    sync::Arc,
     task::{Context, Poll, Waker},
     time::Duration,
 };
@@ -14,6 +14,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::{BodyExt, Full};
+use parking_lot::Mutex;
 use portcullis_guard::{
     Authentication, Decision, DecisionSink, GuardLayer, GuardSettings, Operation, ProtectedResource,
     authorize::ScopeEnforcer,
@@ -65,7 +66,7 @@ pub(super) struct Reported {
 
 impl SessionObserver for Log {
     fn ended(&self, _session: &Session, reason: EndReason) {
-        self.ended.lock().unwrap().push(reason);
+        self.ended.lock().push(reason);
     }
 }
 
@@ -73,10 +74,10 @@ struct Sink(Arc<Log>);
 
 impl DecisionSink for Sink {
     fn decided(&self, decision: &Decision<'_>) {
-        self.0.decided.lock().unwrap().push((decision.status.as_u16(), decision.code));
+        self.0.decided.lock().push((decision.status.as_u16(), decision.code));
         let operation = decision.operation.cloned();
         let report_only_denial = decision.report_only_denial;
-        self.0.reported.lock().unwrap().push(Reported { operation, report_only_denial });
+        self.0.reported.lock().push(Reported { operation, report_only_denial });
     }
 }
 
@@ -225,16 +226,16 @@ impl Fixture {
 
     /// Returns the status and reason of the last request.
     pub(super) fn decided(&self) -> (u16, Option<&'static str>) {
-        *self.log.decided.lock().unwrap().last().unwrap()
+        *self.log.decided.lock().last().unwrap()
     }
 
     /// Returns the operation and report-only denial of the last request.
     pub(super) fn reported(&self) -> Reported {
-        self.log.reported.lock().unwrap().last().unwrap().clone()
+        self.log.reported.lock().last().unwrap().clone()
     }
 
     pub(super) fn ended(&self) -> Vec<EndReason> {
-        self.log.ended.lock().unwrap().clone()
+        self.log.ended.lock().clone()
     }
 }
 

@@ -5,13 +5,14 @@ use std::{
     convert::Infallible,
     future::{Future, poll_fn},
     pin::Pin,
-    sync::{Arc, Mutex},
+    sync::Arc,
     task::{Context, Poll},
 };
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Response, StatusCode};
 use http_body_util::Full;
+use parking_lot::Mutex;
 use portcullis_mcp::Era;
 use tower_service::Service;
 
@@ -51,21 +52,21 @@ impl Inner {
         for (name, value) in headers {
             response = response.header(*name, *value);
         }
-        self.0.lock().unwrap().responses.push_back(response.body(Full::new(body.into())).unwrap());
+        self.0.lock().responses.push_back(response.body(Full::new(body.into())).unwrap());
     }
 
     /// Adds an extension to the last response in the script.
     pub(super) fn with_extension<T: Clone + Send + Sync + 'static>(&self, extension: T) {
-        self.0.lock().unwrap().responses.back_mut().unwrap().extensions_mut().insert(extension);
+        self.0.lock().responses.back_mut().unwrap().extensions_mut().insert(extension);
     }
 
     /// Delays all responses while `silent` is true.
     pub(super) fn set_silent(&self, silent: bool) {
-        self.0.lock().unwrap().silent = silent;
+        self.0.lock().silent = silent;
     }
 
     pub(super) fn seen(&self) -> Vec<Seen> {
-        self.0.lock().unwrap().seen.clone()
+        self.0.lock().seen.clone()
     }
 
     pub(super) fn last(&self) -> Seen {
@@ -83,7 +84,7 @@ impl Service<Admitted> for Inner {
     }
 
     fn call(&mut self, admitted: Admitted) -> Self::Future {
-        let mut script = self.0.lock().unwrap();
+        let mut script = self.0.lock();
         script.seen.push(Seen {
             method: admitted.method().clone(),
             headers: admitted.headers().clone(),
@@ -94,7 +95,7 @@ impl Service<Admitted> for Inner {
         drop(script);
         let script = Arc::clone(&self.0);
         Box::pin(poll_fn(move |_| {
-            let mut script = script.lock().unwrap();
+            let mut script = script.lock();
             if script.silent {
                 return Poll::Pending;
             }

@@ -3,7 +3,7 @@
 use std::{
     convert::Infallible,
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -12,6 +12,7 @@ use std::{
 use bytes::Bytes;
 use http::Response;
 use http_body_util::Full;
+use parking_lot::Mutex;
 use portcullis_guard::GuardLayer;
 use portcullis_session::{
     EndConfirmation, EndReason, EndTicket, LastUse, SessionEnd, SessionJournal, SessionKey, SessionObserver,
@@ -33,7 +34,7 @@ struct Slow {
 impl SessionJournal for Slow {
     fn record(&self, _end: &SessionEnd) -> EndTicket {
         let (confirmation, ticket) = EndTicket::pending();
-        self.waiting.lock().unwrap().push(confirmation);
+        self.waiting.lock().push(confirmation);
         ticket
     }
 
@@ -71,7 +72,7 @@ async fn a_delete_is_confirmed_when_it_is_recorded() {
         let mut delete = Box::pin(fixture.start("DELETE", &headers, Full::from("")));
         assert!(poll_once(&mut delete).is_pending());
         assert_eq!(fixture.ended(), [EndReason::Deleted]);
-        let confirmation = journal.waiting.lock().unwrap().pop().unwrap();
+        let confirmation = journal.waiting.lock().pop().unwrap();
         assert!(poll_once(&mut delete).is_pending());
         if is_recorded {
             confirmation.confirm();
@@ -87,10 +88,10 @@ async fn a_delete_is_confirmed_when_it_is_recorded() {
         let mut repeated = Box::pin(fixture.start("DELETE", &headers, Full::from("")));
         if !is_recorded {
             assert!(poll_once(&mut repeated).is_pending(), "the end is recorded again");
-            journal.waiting.lock().unwrap().pop().unwrap().confirm();
+            journal.waiting.lock().pop().unwrap().confirm();
         }
         assert_eq!(repeated.await.unwrap().status(), 400);
-        assert!(journal.waiting.lock().unwrap().is_empty());
+        assert!(journal.waiting.lock().is_empty());
     }
 }
 

@@ -4,7 +4,7 @@ use std::{
     convert::Infallible,
     pin::Pin,
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
     task::{Context, Poll, Wake, Waker},
@@ -14,6 +14,7 @@ use std::{
 use bytes::Bytes;
 use http_body::Body;
 use http_body_util::Full;
+use parking_lot::Mutex;
 use portcullis_guard::GuardLayer;
 use portcullis_testkit::TokenBuilder;
 use serde_json::json;
@@ -61,7 +62,7 @@ impl StreamObserver for EndedStreams {
     fn ended(&self, stream: &EndedStream<'_>) {
         assert!(!stream.request_id.as_str().is_empty());
         assert!(stream.resource.as_str().starts_with("https://"));
-        self.0.lock().unwrap().push(Ended {
+        self.0.lock().push(Ended {
             code: stream.reason.code(),
             in_session: stream.session.is_some(),
             subject: stream.principal.and_then(|principal| principal.subject()).map(str::to_owned),
@@ -152,7 +153,7 @@ impl Streams {
 
     /// Returns the streams that have ended, in this order.
     pub(super) fn ended_streams(&self) -> Vec<Ended> {
-        self.ended.0.lock().unwrap().clone()
+        self.ended.0.lock().clone()
     }
 
     /// Returns the codes of [`ended_streams`](Self::ended_streams).

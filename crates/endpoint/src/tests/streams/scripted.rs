@@ -5,13 +5,14 @@ use std::{
     convert::Infallible,
     future::{Ready, ready},
     pin::Pin,
-    sync::{Arc, Mutex},
+    sync::Arc,
     task::{Context, Poll},
 };
 
 use bytes::Bytes;
 use http::Response;
 use http_body::{Body, Frame};
+use parking_lot::Mutex;
 use tower_service::Service;
 
 use crate::Admitted;
@@ -33,12 +34,12 @@ struct Unsent {
 impl Events {
     /// Lets the body return this chunk as its next frame. The body's task is not woken.
     pub(super) fn send(&self, chunk: &'static str) {
-        self.0.lock().unwrap().chunks.push_back(chunk.into());
+        self.0.lock().chunks.push_back(chunk.into());
     }
 
     /// Returns whether the endpoint has dropped the body.
     pub(super) fn is_dropped(&self) -> bool {
-        self.0.lock().unwrap().is_dropped
+        self.0.lock().is_dropped
     }
 }
 
@@ -50,7 +51,7 @@ impl Body for EventsBody {
     type Error = Infallible;
 
     fn poll_frame(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        match self.0.0.lock().unwrap().chunks.pop_front() {
+        match self.0.0.lock().chunks.pop_front() {
             Some(chunk) => Poll::Ready(Some(Ok(Frame::data(chunk)))),
             None => Poll::Pending,
         }
@@ -59,7 +60,7 @@ impl Body for EventsBody {
 
 impl Drop for EventsBody {
     fn drop(&mut self) {
-        self.0.0.lock().unwrap().is_dropped = true;
+        self.0.0.lock().is_dropped = true;
     }
 }
 
