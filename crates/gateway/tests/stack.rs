@@ -2,11 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
+use parking_lot::Mutex;
 use portcullis_endpoint::{Endpoint, EndpointBody, EndpointLayer, EndpointSettings};
 use portcullis_gateway::{
     HttpUpstream, HttpUpstreamSettings, IdentityHeader, IdentitySource, UpstreamAddress, UpstreamBody,
@@ -38,7 +39,7 @@ struct Decided(Mutex<Vec<Option<&'static str>>>);
 
 impl DecisionSink for Decided {
     fn decided(&self, decision: &Decision<'_>) {
-        self.0.lock().unwrap().push(decision.code);
+        self.0.lock().push(decision.code);
     }
 }
 
@@ -168,7 +169,7 @@ async fn the_upstream_gets_the_identity() {
     assert!(first.contains(&format!("x-request-id: {request_id}\r\n")));
     assert!(!first.contains("mcp-session-id"));
     assert!(second.contains("mcp-session-id: backend-id\r\n"));
-    assert_eq!(*bench.decided.0.lock().unwrap(), [None, None]);
+    assert_eq!(*bench.decided.0.lock(), [None, None]);
 }
 
 /// E9, F5: headers that `Connection` names are ignored in all checks, because they are not forwarded.
@@ -203,7 +204,7 @@ async fn connection_options_are_removed_before_all_checks() {
         ] {
             let response = bench.call(bench.request(body, headers)).await;
             assert_eq!(response.status(), status, "{headers:?}");
-            assert_eq!(bench.decided.0.lock().unwrap().last(), Some(&Some(code)), "{headers:?}");
+            assert_eq!(bench.decided.0.lock().last(), Some(&Some(code)), "{headers:?}");
         }
         drop(opened);
     };
@@ -233,6 +234,6 @@ async fn only_the_log_has_the_reason_of_a_failure() {
         }
     };
     tokio::join!(upstream, client);
-    let decided = bench.decided.0.lock().unwrap().clone();
+    let decided = bench.decided.0.lock().clone();
     assert_eq!(decided, [Some("upstream.unauthorized"), Some("upstream.no_answer")]);
 }

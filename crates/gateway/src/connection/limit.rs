@@ -3,10 +3,12 @@
 use std::{
     fmt,
     sync::{
-        Arc, Mutex, PoisonError, Weak,
+        Arc, Weak,
         atomic::{AtomicUsize, Ordering},
     },
 };
+
+use parking_lot::Mutex;
 
 /// The maximum number of open connections to one upstream, over all workers. Clones share the limit: give a clone to each
 /// [`HttpUpstream`](crate::HttpUpstream) of the same upstream.
@@ -70,7 +72,7 @@ impl ConnectionLimit {
 
     /// Adds idle connections that may be closed at the limit.
     pub(super) fn register(&self, pool: Weak<dyn IdleConnections>) {
-        let mut pools = self.0.pools.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pools = self.0.pools.lock();
         pools.retain(|pool| pool.strong_count() > 0);
         pools.push(pool);
     }
@@ -91,7 +93,7 @@ impl ConnectionLimit {
     /// not change, and a concurrent request cannot acquire the capacity first. While more connections are open than the
     /// maximum, which was lowered, the permit is returned, and the next idle connection is closed.
     fn acquire_idle(&self) -> Option<ConnectionPermit> {
-        let pools = self.0.pools.lock().unwrap_or_else(PoisonError::into_inner);
+        let pools = self.0.pools.lock();
         let close = || pools.iter().filter_map(Weak::upgrade).find_map(|pool| pool.close_oldest());
         std::iter::from_fn(close).find(|_| self.open() <= self.max())
     }
@@ -136,7 +138,7 @@ mod tests {
         struct Idle(Mutex<Vec<ConnectionPermit>>);
         impl IdleConnections for Idle {
             fn close_oldest(&self) -> Option<ConnectionPermit> {
-                self.0.lock().unwrap().pop()
+                self.0.lock().pop()
             }
         }
         let limit = ConnectionLimit::new(4);

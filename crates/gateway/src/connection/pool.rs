@@ -2,10 +2,11 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Weak},
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use portcullis_metadata::Clock;
 
 use super::{
@@ -51,7 +52,7 @@ impl Pool {
     /// Takes the connection that was used last. The upstream may have closed it.
     pub(crate) fn take(&self) -> Option<Connection> {
         let now = self.clock.monotonic();
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut idle = self.idle.lock();
         let newest = idle.pop_back()?;
         if self.is_expired(&newest, now) {
             // All others have been idle longer.
@@ -68,7 +69,7 @@ impl Pool {
         }
         connection.shrink();
         let now = self.clock.monotonic();
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut idle = self.idle.lock();
         while idle.front().is_some_and(|oldest| idle.len() >= self.max_idle || self.is_expired(oldest, now)) {
             idle.pop_front();
         }
@@ -83,7 +84,7 @@ impl Pool {
 
 impl IdleConnections for Pool {
     fn close_oldest(&self) -> Option<ConnectionPermit> {
-        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut idle = self.idle.lock();
         idle.pop_front().map(|oldest| oldest.connection.into_stream().into_permit())
     }
 }

@@ -1,11 +1,9 @@
 //! [`PublicAddress`]: the headers `Forwarded` (RFC 7239) and `X-Forwarded-*`.
 
-use std::{
-    net::IpAddr,
-    sync::{Mutex, PoisonError},
-};
+use std::net::IpAddr;
 
 use http::{HeaderName, HeaderValue, header::FORWARDED};
+use parking_lot::Mutex;
 use portcullis_http1::{EncodedHeaders, RequestBuilder};
 use url::Url;
 
@@ -69,7 +67,7 @@ impl PublicAddress {
             Some(IpAddr::V6(address)) => address.to_bits() as usize,
             None => 0,
         } % CACHE_SLOTS;
-        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut cache = self.cache.lock();
         match &cache[slot] {
             Some(cached) if cached.client == client => {
                 request.headers(&cached.encoded);

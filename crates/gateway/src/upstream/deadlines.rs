@@ -2,11 +2,12 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Weak},
     task::{Context, Poll, Waker},
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use tokio::{runtime::Handle, time::sleep};
 
 /// The maximum time between two checks of the list, and so the maximum delay of a deadline.
@@ -63,7 +64,7 @@ impl Deadlines {
 
     /// Completes when the request is overdue. The first call adds the request to the list and sets `number`.
     pub(crate) fn poll_overdue(&self, number: &mut Option<RequestNumber>, cx: &Context<'_>) -> Poll<()> {
-        let mut list = lock(&self.0);
+        let mut list = self.0.lock();
         let Some(number) = number else {
             *number = Some(list.add(cx.waker()));
             if list.timer.strong_count() == 0 {
@@ -84,7 +85,7 @@ impl Deadlines {
     /// Removes a request, if it was added.
     pub(crate) fn remove(&self, number: &mut Option<RequestNumber>) {
         if let Some(number) = number.take() {
-            lock(&self.0).waiting.remove(&number);
+            self.0.lock().waiting.remove(&number);
         }
     }
 }
@@ -132,7 +133,7 @@ fn spawn_timer(list: &Arc<Mutex<List>>, period: Duration) -> Weak<()> {
 /// Counts a period and wakes the requests that are overdue. Returns false if no request waits: the timer then ends, and the
 /// next request starts another one.
 fn count_period(list: &Mutex<List>) -> bool {
-    let mut locked = lock(list);
+    let mut locked = list.lock();
     locked.now += 1;
     let overdue = locked.take_overdue();
     let is_needed = !locked.waiting.is_empty();
@@ -142,10 +143,6 @@ fn count_period(list: &Mutex<List>) -> bool {
     drop(locked);
     overdue.into_iter().for_each(Waker::wake);
     is_needed
-}
-
-fn lock(list: &Mutex<List>) -> MutexGuard<'_, List> {
-    list.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -45,11 +45,11 @@ impl Request {
 }
 
 fn waiting(deadlines: &Deadlines) -> usize {
-    lock(&deadlines.0).waiting.len()
+    deadlines.0.lock().waiting.len()
 }
 
 fn has_timer(deadlines: &Deadlines) -> bool {
-    lock(&deadlines.0).timer.strong_count() > 0
+    deadlines.0.lock().timer.strong_count() > 0
 }
 
 /// Advances the time in small steps, so that the counting task runs in each period.
