@@ -2,11 +2,13 @@
 
 use std::{
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
+
+use parking_lot::Mutex;
 
 use super::RandomPart;
 
@@ -78,12 +80,12 @@ impl Generations {
     /// Returns the identifier with the highest number.
     pub(crate) fn newest(&self) -> Option<Arc<Generation>> {
         // Of several with the same number, the one that this process knew first.
-        self.lock().iter().rev().max_by_key(|generation| generation.number).cloned()
+        self.0.lock().iter().rev().max_by_key(|generation| generation.number).cloned()
     }
 
     /// Returns the lowest generation that still resolves, according to the uses in this process.
     pub(crate) fn lowest_valid(&self, now: u64) -> u32 {
-        let list = self.lock();
+        let list = self.0.lock();
         list.iter().filter(|later| later.retires_earlier(now)).map(|later| later.number).max().unwrap_or(0)
     }
 
@@ -94,7 +96,7 @@ impl Generations {
         generation: Generation,
         may_be_added: impl FnOnce(Option<u32>) -> bool,
     ) -> Option<AddedGeneration> {
-        let mut list = self.lock();
+        let mut list = self.0.lock();
         if let Some(known) = list.iter().find(|known| known.random == generation.random) {
             return Some(AddedGeneration { generation: Arc::clone(known), removed: None });
         }
@@ -109,7 +111,7 @@ impl Generations {
 
     /// Removes the generations below `lowest`, and returns the random parts of their identifiers.
     pub(crate) fn remove_below(&self, lowest: u32) -> Vec<RandomPart> {
-        let mut list = self.lock();
+        let mut list = self.0.lock();
         let removed = list.iter().filter(|old| old.number < lowest).map(|old| old.random).collect();
         list.retain(|generation| generation.number >= lowest);
         removed
@@ -117,10 +119,6 @@ impl Generations {
 
     /// Removes all identifiers, and returns their random parts.
     pub(crate) fn take(&self) -> Vec<RandomPart> {
-        std::mem::take(&mut *self.lock()).iter().map(|generation| generation.random).collect()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<Arc<Generation>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        std::mem::take(&mut *self.0.lock()).iter().map(|generation| generation.random).collect()
     }
 }

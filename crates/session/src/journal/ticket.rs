@@ -2,9 +2,11 @@
 
 use std::{
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     task::{Context, Poll, Waker},
 };
+
+use parking_lot::Mutex;
 
 /// Completes when an end is durable, or known to the other processes. The end is recorded even if the ticket is dropped.
 #[derive(Debug)]
@@ -62,7 +64,7 @@ impl EndTicket {
     pub fn is_done(&self) -> bool {
         match &self.0 {
             State::Known(result) => result.is_ok(),
-            State::Pending(pending) => pending.lock().result == Some(Ok(())),
+            State::Pending(pending) => pending.0.lock().result == Some(Ok(())),
         }
     }
 }
@@ -88,7 +90,7 @@ impl Future for EndTicket {
             State::Known(result) => return Poll::Ready(*result),
             State::Pending(pending) => pending,
         };
-        let mut progress = pending.lock();
+        let mut progress = pending.0.lock();
         match progress.result {
             Some(result) => Poll::Ready(result),
             None => {
@@ -102,15 +104,11 @@ impl Future for EndTicket {
 impl Pending {
     /// Sets the result, unless there is one.
     fn finish(&self, result: Result<(), NotRecorded>) {
-        let mut progress = self.lock();
+        let mut progress = self.0.lock();
         progress.result.get_or_insert(result);
         let waker = progress.waker.take();
         drop(progress);
         waker.into_iter().for_each(Waker::wake);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Progress> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

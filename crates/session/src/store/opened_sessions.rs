@@ -1,9 +1,8 @@
 //! [`OpenedSessions`]: the sessions that wait to be announced to other processes.
 
-use std::{
-    mem::take,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::mem::take;
+
+use parking_lot::Mutex;
 
 use crate::identifier::SessionId;
 
@@ -18,7 +17,7 @@ pub(super) struct OpenedSessions(Mutex<Vec<SessionId>>);
 impl OpenedSessions {
     /// Adds a session, unless 65,536 wait.
     pub(super) fn add(&self, session: SessionId) {
-        let mut opened = self.lock();
+        let mut opened = self.0.lock();
         if opened.len() < MAX_OPENED {
             opened.push(session);
         }
@@ -26,11 +25,7 @@ impl OpenedSessions {
 
     /// Takes all sessions.
     pub(super) fn take(&self) -> Vec<SessionId> {
-        take(&mut self.lock())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<SessionId>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        take(&mut self.0.lock())
     }
 }
 

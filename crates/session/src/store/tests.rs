@@ -3,13 +3,14 @@
 use std::{
     pin::Pin,
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     task::{Context, Poll, Waker},
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use portcullis_metadata::{Clock, ResourceUri, Scopes, UnixTime};
 
 use super::*;
@@ -69,13 +70,13 @@ struct EndedSessions(Mutex<Vec<(Box<str>, EndReason)>>);
 
 impl EndedSessions {
     fn take(&self) -> Vec<(Box<str>, EndReason)> {
-        std::mem::take(&mut self.0.lock().unwrap())
+        std::mem::take(&mut self.0.lock())
     }
 }
 
 impl SessionObserver for EndedSessions {
     fn ended(&self, session: &Session, reason: EndReason) {
-        self.0.lock().unwrap().push(((*session.identifier()).into(), reason));
+        self.0.lock().push(((*session.identifier()).into(), reason));
     }
 }
 

@@ -25,14 +25,14 @@ fn no_end_is_confirmed_without_a_record() {
     for _ in 0..2 {
         assert_eq!(confirmed(&mut process.record_known_end(&identifier)), Some(false));
     }
-    assert!(process.journal.ends.lock().unwrap().is_empty());
+    assert!(process.journal.ends.lock().is_empty());
 
     fail(&process, false);
     assert_eq!(confirmed(&mut process.record_known_end(&identifier)), Some(true));
-    assert_eq!(process.journal.ends.lock().unwrap().len(), 1);
+    assert_eq!(process.journal.ends.lock().len(), 1);
     assert_eq!(confirmed(&mut store.end_and_record(&second, EndReason::Deleted)), Some(true));
     assert_eq!(confirmed(&mut process.record_known_end(&identifier)), Some(true));
-    assert_eq!(process.journal.ends.lock().unwrap().len(), 1, "a recorded end is not recorded again");
+    assert_eq!(process.journal.ends.lock().len(), 1, "a recorded end is not recorded again");
 }
 
 /// E9, E12: a DELETE waits while the record of another one is pending.
@@ -41,13 +41,13 @@ fn a_pending_record_confirms_nothing() {
     let (process, _) = two();
     let identifier = process.open();
     let session = process.fixture.find(ALICE, identifier.as_bytes()).unwrap();
-    *process.journal.pending.lock().unwrap() = Some(Vec::new());
+    *process.journal.pending.lock() = Some(Vec::new());
     let mut first = process.fixture.store.end_and_record(&session, EndReason::Deleted);
     let mut second = process.fixture.store.end_and_record(&session, EndReason::Deleted);
     let mut third = process.record_known_end(&identifier);
     assert_eq!([&mut first, &mut second, &mut third].map(confirmed), [None; 3]);
 
-    let confirmations = process.journal.pending.lock().unwrap().take().unwrap();
+    let confirmations = process.journal.pending.lock().take().unwrap();
     confirmations.into_iter().for_each(|confirmation| confirmation.confirm());
     assert_eq!([&mut first, &mut second, &mut third].map(confirmed), [Some(true); 3]);
 }
@@ -92,7 +92,7 @@ fn an_end_by_the_view_of_one_process_is_recorded() {
     // This process does not know the session, and knows no use of it.
     assert_eq!(other.try_use(&identifier), Err(ResolveError::Ended));
     assert_eq!(confirmed(&mut other.record_known_end(&identifier)), Some(true));
-    assert_eq!(other.journal.ends.lock().unwrap().len(), 1);
+    assert_eq!(other.journal.ends.lock().len(), 1);
 }
 
 /// E7, E12: an identifier of another owner records nothing.
@@ -103,7 +103,7 @@ fn another_owner_records_nothing() {
     let store = &process.fixture.store;
     let mut record = store.record_known_end(&process.fixture.target, MALLORY, identifier.as_bytes());
     assert_eq!(confirmed(&mut record), Some(true));
-    assert!(process.journal.ends.lock().unwrap().is_empty());
+    assert!(process.journal.ends.lock().is_empty());
     assert_eq!(process.try_use(&identifier), Ok(()));
 }
 

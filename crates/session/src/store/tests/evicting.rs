@@ -308,7 +308,7 @@ impl Race {
         for round in 0..OPENINGS {
             if let Ok(session) = self.fixture.open_in_use(ALICE) {
                 self.opened.fetch_add(1, Ordering::SeqCst);
-                *self.newest[(WORKERS * round + worker) % MAX].lock().unwrap() = session.identifier();
+                *self.newest[(WORKERS * round + worker) % MAX].lock() = session.identifier();
             }
             assert!(self.fixture.store.len() <= MAX + WORKERS, "recorded before the evicted ones are removed");
             self.fixture.clock.advance(Duration::from_millis(1));
@@ -322,7 +322,7 @@ impl Race {
             if self.opening.load(Ordering::SeqCst) == 0 {
                 break;
             }
-            let identifier = self.newest[round % MAX].lock().unwrap().clone();
+            let identifier = self.newest[round % MAX].lock().clone();
             let Ok(session) = self.fixture.find(ALICE, identifier.as_bytes()) else { continue };
             for _ in 0..3 {
                 assert!(!session.has_ended(), "it ended while it was in use");

@@ -12,7 +12,7 @@ fn openings_are_heard() {
 
     impl SessionObserver for Openings {
         fn opened(&self, session: &Session) {
-            self.0.lock().unwrap().push(((*session.identifier()).to_owned(), session.owner() == ALICE));
+            self.0.lock().push(((*session.identifier()).to_owned(), session.owner() == ALICE));
         }
 
         fn ended(&self, _: &Session, _: EndReason) {}
@@ -29,7 +29,7 @@ fn openings_are_heard() {
     assert_eq!(nobodys.owner(), Owner::Anonymous);
 
     let expected = [((*hers.identifier()).to_owned(), true), ((*nobodys.identifier()).to_owned(), false)];
-    assert_eq!(*openings.0.lock().unwrap(), expected);
+    assert_eq!(*openings.0.lock(), expected);
 }
 
 /// E9: the observer may use the store, because it is called without a lock.
@@ -38,7 +38,7 @@ fn observer_is_called_outside_locks() {
     struct Reopens(Mutex<Option<SessionStore>>, SessionTarget);
     impl SessionObserver for Reopens {
         fn ended(&self, session: &Session, reason: EndReason) {
-            let store = self.0.lock().unwrap().take().unwrap();
+            let store = self.0.lock().take().unwrap();
             store.end(session, reason);
             assert!(store.is_empty());
             drop(store.reserve(&self.1, ALICE, &Scopes::empty()).unwrap().open(Box::default(), None).unwrap());
@@ -50,7 +50,7 @@ fn observer_is_called_outside_locks() {
     (settings.max_total, settings.max_per_owner) = (1, 1);
     let store =
         SessionStore::builder(settings).clock(Arc::new(ManualClock::default())).observer(observer.clone()).build();
-    *observer.0.lock().unwrap() = Some(store.clone());
+    *observer.0.lock() = Some(store.clone());
     let session = store.reserve(&target, ALICE, &Scopes::empty()).unwrap().open(Box::default(), None).unwrap();
     store.end(&session, EndReason::Deleted);
     assert_eq!(store.len(), 1);
@@ -64,15 +64,15 @@ fn adopted_released_and_unsealed_sessions_are_reported() {
 
     impl SessionObserver for Calls {
         fn adopted(&self, _: &Session) {
-            self.0.lock().unwrap().push("adopted");
+            self.0.lock().push("adopted");
         }
 
         fn released(&self, _: &Session) {
-            self.0.lock().unwrap().push("released");
+            self.0.lock().push("released");
         }
 
         fn not_sealed(&self, _: &Session) {
-            self.0.lock().unwrap().push("not sealed");
+            self.0.lock().push("not sealed");
         }
 
         fn ended(&self, _: &Session, _: EndReason) {
@@ -93,19 +93,19 @@ fn adopted_released_and_unsealed_sessions_are_reported() {
     for _ in 0..2 {
         assert!(here.resolve(&target(), ALICE, &Scopes::empty(), identifier.as_bytes()).is_ok());
     }
-    assert_eq!(*calls.0.lock().unwrap(), ["adopted"]);
+    assert_eq!(*calls.0.lock(), ["adopted"]);
 
     clock.advance(20 * minute);
     assert_eq!(there.try_use(&identifier), Ok(()));
     there.fixture.store.record_last_uses();
-    here.import_last_uses(&there.journal.last_uses.lock().unwrap());
+    here.import_last_uses(&there.journal.last_uses.lock());
     clock.advance(11 * minute);
     assert_eq!(here.sweep(), 1);
-    assert_eq!(*calls.0.lock().unwrap(), ["adopted", "released"]);
+    assert_eq!(*calls.0.lock(), ["adopted", "released"]);
 
     for _ in 0..2 {
         let reservation = here.reserve(&target(), ALICE, &Scopes::empty()).unwrap();
         assert!(!reservation.open(vec![b'x'; Session::MAX_BACKEND_ID + 1].into(), None).unwrap().is_sealed());
     }
-    assert_eq!(*calls.0.lock().unwrap(), ["adopted", "released", "not sealed"]);
+    assert_eq!(*calls.0.lock(), ["adopted", "released", "not sealed"]);
 }

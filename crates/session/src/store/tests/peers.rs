@@ -16,8 +16,8 @@ fn peers<const COUNT: usize>() -> [Process; COUNT] {
 fn exchange(processes: &[&Process]) {
     for process in processes {
         process.fixture.store.announce_opened();
-        let ends = std::mem::take(&mut *process.journal.ends.lock().unwrap());
-        let announced = std::mem::take(&mut *process.journal.announced.lock().unwrap());
+        let ends = std::mem::take(&mut *process.journal.ends.lock());
+        let announced = std::mem::take(&mut *process.journal.announced.lock());
         for other in processes.iter().filter(|other| !std::ptr::eq(**other, *process)) {
             ends.iter().for_each(|end| other.fixture.store.import(end));
             other.fixture.store.import_announced(&announced);

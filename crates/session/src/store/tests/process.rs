@@ -25,8 +25,8 @@ impl SessionJournal for Recorded {
         if self.is_failing.load(Ordering::SeqCst) {
             return EndTicket::failed();
         }
-        self.ends.lock().unwrap().push(*end);
-        let mut pending = self.pending.lock().unwrap();
+        self.ends.lock().push(*end);
+        let mut pending = self.pending.lock();
         let Some(pending) = &mut *pending else { return EndTicket::done() };
         let (confirmation, ticket) = EndTicket::pending();
         pending.push(confirmation);
@@ -34,11 +34,11 @@ impl SessionJournal for Recorded {
     }
 
     fn record_last_uses(&self, uses: &[LastUse]) {
-        self.last_uses.lock().unwrap().extend_from_slice(uses);
+        self.last_uses.lock().extend_from_slice(uses);
     }
 
     fn announce(&self, sessions: &[AnnouncedSession]) {
-        self.announced.lock().unwrap().extend_from_slice(sessions);
+        self.announced.lock().extend_from_slice(sessions);
     }
 
     fn is_complete(&self) -> bool {
@@ -113,9 +113,9 @@ impl Process {
 
     /// Passes the records of this process to another one.
     pub(super) fn tell(&self, other: &Self) {
-        for end in std::mem::take(&mut *self.journal.ends.lock().unwrap()) {
+        for end in std::mem::take(&mut *self.journal.ends.lock()) {
             other.fixture.store.import(&end);
         }
-        other.fixture.store.import_last_uses(&std::mem::take(&mut *self.journal.last_uses.lock().unwrap()));
+        other.fixture.store.import_last_uses(&std::mem::take(&mut *self.journal.last_uses.lock()));
     }
 }

@@ -94,7 +94,7 @@ fn last_uses_are_recorded_in_batches() {
     let _held = first.fixture.find(ALICE, held.as_bytes()).unwrap();
     let batch = || {
         first.fixture.store.record_last_uses();
-        std::mem::take(&mut *first.journal.last_uses.lock().unwrap()).len()
+        std::mem::take(&mut *first.journal.last_uses.lock()).len()
     };
     assert_eq!(batch(), 2);
 
@@ -106,8 +106,8 @@ fn last_uses_are_recorded_in_batches() {
 
     first.end(&idle);
     drop(first.fixture.store.record_all());
-    assert_eq!(first.journal.last_uses.lock().unwrap().len(), 1);
-    assert_eq!(first.journal.ends.lock().unwrap().len(), 2, "the end, twice");
+    assert_eq!(first.journal.last_uses.lock().len(), 1);
+    assert_eq!(first.journal.ends.lock().len(), 2, "the end, twice");
 }
 
 /// E12: a process releases a session that is idle here and used by another process. That one ends it.
@@ -161,7 +161,7 @@ fn a_session_that_is_used_elsewhere_is_not_evicted() {
     clock.advance(11 * MINUTE);
     first.open();
     assert!(first.reasons().is_empty());
-    assert!(first.journal.ends.lock().unwrap().is_empty());
+    assert!(first.journal.ends.lock().is_empty());
     assert_eq!(first.fixture.store.len(), 1);
     assert_eq!(first.fixture.store.0.capacity.counts(), (1, 1));
     assert_eq!(second.try_use(&identifier), Ok(()));
@@ -200,7 +200,7 @@ fn an_end_elsewhere_is_an_end_here() {
 
     drop(held);
     assert_eq!(second.reasons(), [EndReason::EndedElsewhere]);
-    assert!(second.journal.ends.lock().unwrap().is_empty(), "it is not recorded again");
+    assert!(second.journal.ends.lock().is_empty(), "it is not recorded again");
     for identifier in [&known, &unknown] {
         assert_eq!(second.try_use(identifier), Err(ResolveError::Ended));
     }
@@ -257,7 +257,7 @@ fn adoption_needs_capacity() {
     }
     assert_eq!(second.reasons(), [EndReason::Evicted]);
     assert_eq!(second.try_use(&own), Err(ResolveError::Ended));
-    assert_eq!(second.journal.ends.lock().unwrap().len(), 1);
+    assert_eq!(second.journal.ends.lock().len(), 1);
 
     second.fixture.open(Owner::Anonymous);
     let full = || second.fixture.find(MALLORY, three.as_bytes()).map(drop);
@@ -283,7 +283,7 @@ fn a_long_backend_identifier_stays_in_memory() {
     assert_eq!(second.try_use(&kept), Err(ResolveError::Ended));
 
     first.end(&kept);
-    assert!(first.journal.ends.lock().unwrap().is_empty(), "it continues nowhere");
+    assert!(first.journal.ends.lock().is_empty(), "it continues nowhere");
     assert_eq!(first.try_use(&kept), Err(ResolveError::Ended));
 }
 

@@ -80,18 +80,18 @@ impl SessionJournal for ReplicaJournal {
         if !self.shared.is_up.load(Ordering::SeqCst) {
             return EndTicket::failed();
         }
-        self.shared.ends.lock().unwrap().push(*end);
-        self.shared.unsent.lock().unwrap().push(Message::End(*end));
+        self.shared.ends.lock().push(*end);
+        self.shared.unsent.lock().push(Message::End(*end));
         EndTicket::done()
     }
 
     fn record_last_uses(&self, uses: &[LastUse]) {
         if self.shared.is_up.load(Ordering::SeqCst) {
             for used in uses {
-                let mut last_uses = self.shared.last_uses.lock().unwrap();
+                let mut last_uses = self.shared.last_uses.lock();
                 let known = last_uses.entry(used.session).or_insert(used.time);
                 *known = used.time.max(*known);
-                self.shared.unsent.lock().unwrap().push(Message::Used(*used));
+                self.shared.unsent.lock().push(Message::Used(*used));
             }
         }
     }

@@ -101,8 +101,8 @@ impl History {
             }
             Step::LoseStore => {
                 self.shared.is_up.store(false, Ordering::SeqCst);
-                self.shared.ends.lock().unwrap().clear();
-                self.shared.last_uses.lock().unwrap().clear();
+                self.shared.ends.lock().clear();
+                self.shared.last_uses.lock().clear();
                 self.was_lost = true;
             }
             Step::RestoreStore => self.restore(),
@@ -272,7 +272,7 @@ impl History {
 
     /// Delivers the messages of the shared store to all replicas.
     fn deliver(&self) {
-        for message in std::mem::take(&mut *self.shared.unsent.lock().unwrap()) {
+        for message in std::mem::take(&mut *self.shared.unsent.lock()) {
             for replica in &self.replicas {
                 match message {
                     Message::End(end) => replica.store.import(&end),
@@ -321,16 +321,11 @@ impl History {
 impl Replica {
     /// Reads all ends and uses from the shared store.
     fn read(&self, shared: &SharedStore) {
-        for end in &*shared.ends.lock().unwrap() {
+        for end in &*shared.ends.lock() {
             self.store.import(end);
         }
-        let used: Vec<_> = shared
-            .last_uses
-            .lock()
-            .unwrap()
-            .iter()
-            .map(|(session, time)| LastUse { session: *session, time: *time })
-            .collect();
+        let used: Vec<_> =
+            shared.last_uses.lock().iter().map(|(session, time)| LastUse { session: *session, time: *time }).collect();
         self.store.import_last_uses(&used);
         self.journal.is_complete.store(true, Ordering::SeqCst);
     }
