@@ -5,12 +5,13 @@ mod line;
 use std::{
     io::{self, Write},
     sync::{
-        Arc, Mutex, PoisonError, Weak,
+        Arc, Weak,
         atomic::{AtomicU64, Ordering},
     },
     thread,
 };
 
+use parking_lot::Mutex;
 use portcullis_guard::{Decision, DecisionSink, trace::TraceContext};
 
 use crate::{
@@ -57,7 +58,7 @@ impl AccessLog {
     /// # Errors
     /// Fails when a line cannot be written.
     pub fn flush(&self, out: &mut impl Write) -> io::Result<()> {
-        let mut batch = self.batch.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut batch = self.batch.lock();
         let mut slot = 0;
         let mut lost = 0;
         while self.queue.take(slot, &mut batch).is_some() {

@@ -1,11 +1,8 @@
 //! A bounded queue of log lines. Each worker adds to its own slot, and a writer thread takes whole slots as batches.
 
-use std::{
-    cell::Cell,
-    mem,
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{cell::Cell, mem, time::Duration};
+
+use parking_lot::Mutex;
 
 /// How often writer threads write the queued lines.
 pub const WRITE_PERIOD: Duration = Duration::from_millis(100);
@@ -54,7 +51,7 @@ impl LogQueue {
     /// # Errors
     /// Fails when the slot is full. The line is counted as lost.
     pub fn push(&self, write: impl FnOnce(&mut Vec<u8>)) -> Result<(), Full> {
-        let mut batch = lock(&self.slots[slot_of_thread() % self.slots.len()]);
+        let mut batch = self.slots[slot_of_thread() % self.slots.len()].lock();
         // No line follows a lost one, so that the count belongs to the end of the batch.
         if batch.lost > 0 || batch.lines.len() >= self.slot_capacity {
             batch.lost += 1;
@@ -67,13 +64,13 @@ impl LogQueue {
 
     /// Returns whether the slot of the calling thread has at most half of its capacity left.
     pub fn is_half_full(&self) -> bool {
-        lock(&self.slots[slot_of_thread() % self.slots.len()]).lines.len() >= self.slot_capacity / 2
+        self.slots[slot_of_thread() % self.slots.len()].lock().lines.len() >= self.slot_capacity / 2
     }
 
     /// Swaps the batch of a slot with an empty one. An empty slot stays unchanged. It keeps its capacity until it was
     /// found empty for long; then `batch` loses its capacity, too. Returns `None` when the slot does not exist.
     pub fn take(&self, slot: usize, batch: &mut Batch) -> Option<()> {
-        let queued = &mut *lock(self.slots.get(slot)?);
+        let queued = &mut *self.slots.get(slot)?.lock();
         if queued.unwritten() > 0 {
             queued.idle_takes = 0;
             mem::swap(queued, batch);
@@ -89,7 +86,7 @@ impl LogQueue {
 
     /// Returns the number of lines that are queued, or lost and not yet reported.
     pub fn unwritten(&self) -> u64 {
-        self.slots.iter().map(|slot| lock(slot).unwritten()).sum()
+        self.slots.iter().map(|slot| slot.lock().unwritten()).sum()
     }
 }
 
@@ -120,10 +117,6 @@ pub fn slot_of_thread() -> usize {
     SLOT.get()
 }
 
-fn lock(slot: &Mutex<Batch>) -> MutexGuard<'_, Batch> {
-    slot.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -140,7 +133,7 @@ mod tests {
                 batch.clear();
             }
         }
-        let grown = queue.slots.iter().filter(|slot| lock(slot).lines.capacity() > 0).count();
+        let grown = queue.slots.iter().filter(|slot| slot.lock().lines.capacity() > 0).count();
         assert_eq!(grown, 1);
         assert!(batch.lines.capacity() > 0);
         assert_eq!(queue.take(4, &mut batch), None);
@@ -156,7 +149,7 @@ mod tests {
             queue.take(0, &mut batch).unwrap();
             batch.clear();
         }
-        let capacity = |batch: &Batch| lock(&queue.slots[0]).lines.capacity() + batch.lines.capacity();
+        let capacity = |batch: &Batch| queue.slots[0].lock().lines.capacity() + batch.lines.capacity();
         for _ in 1..IDLE_TAKES {
             queue.take(0, &mut batch).unwrap();
             assert_eq!(capacity(&batch), 2 * MAX_IDLE_CAPACITY);

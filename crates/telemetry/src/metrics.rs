@@ -20,10 +20,11 @@ pub use requests::ResourceMetrics;
 pub use sinks::{MeasuredRequests, MeasuredTokens};
 
 use std::sync::{
-    Arc, Mutex, PoisonError, Weak,
+    Arc, Weak,
     atomic::{AtomicU64, Ordering},
 };
 
+use parking_lot::Mutex;
 use portcullis_metadata::{Clock, ResourceUri, UnixTime};
 use portcullis_session::EndReason;
 use tokio::runtime::Handle;
@@ -66,7 +67,7 @@ impl Metrics {
 
     /// Returns the metrics of a resource. While they are in use, the same are returned for the same resource.
     pub fn of_resource(&self, uri: &ResourceUri) -> Arc<ResourceMetrics> {
-        let mut resources = self.resources.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut resources = self.resources.lock();
         resources.retain(|(_, metrics)| metrics.strong_count() > 0);
         let known = resources.iter().find(|(known, _)| known == uri).and_then(|(_, metrics)| metrics.upgrade());
         known.unwrap_or_else(|| {
@@ -104,7 +105,7 @@ impl Metrics {
 
     /// Adds a runtime whose tasks are counted.
     pub fn add_runtime(&self, runtime: Handle) {
-        self.runtimes.lock().unwrap_or_else(PoisonError::into_inner).push(runtime);
+        self.runtimes.lock().push(runtime);
     }
 
     /// Writes what the process itself has counted.
@@ -114,7 +115,7 @@ impl Metrics {
         self.streams_ended.write(out, &family::STREAMS_ENDED, "code", &[]);
         self.reloads.write(out);
         self.certificates.write(out);
-        let runtimes = self.runtimes.lock().unwrap_or_else(PoisonError::into_inner);
+        let runtimes = self.runtimes.lock();
         let tasks: usize = runtimes.iter().map(|runtime| runtime.metrics().num_alive_tasks()).sum();
         out.value(&family::TASKS, &[], tasks);
         out.value(&family::BUILD_INFO, &[("version", self.version)], 1_u8);
@@ -158,6 +159,6 @@ mod tests {
         assert!(!Arc::ptr_eq(&one, &other));
         drop((one, same));
         drop(metrics.of_resource(&uri("b")));
-        assert_eq!(metrics.resources.lock().unwrap().len(), 1);
+        assert_eq!(metrics.resources.lock().len(), 1);
     }
 }

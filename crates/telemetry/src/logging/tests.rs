@@ -2,12 +2,9 @@
 //!
 //! The numbers of requirements, such as J8, are those of `docs/contribute/requirements.md`.
 
-use std::{
-    io::Write,
-    os::unix::ffi::OsStrExt as _,
-    sync::{Arc, Mutex},
-};
+use std::{io::Write, os::unix::ffi::OsStrExt as _, sync::Arc};
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tracing::subscriber;
 
@@ -28,13 +25,13 @@ struct Buffer(Arc<Mutex<Vec<u8>>>);
 
 impl Buffer {
     fn text(&self) -> String {
-        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+        String::from_utf8(self.0.lock().clone()).unwrap()
     }
 }
 
 impl Write for Buffer {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().write(bytes)
+        self.0.lock().write(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -1,10 +1,11 @@
 //! The expiry of the certificates in use.
 
 use std::sync::{
-    Arc, Mutex, PoisonError,
+    Arc,
     atomic::{AtomicU64, Ordering},
 };
 
+use parking_lot::Mutex;
 use portcullis_metadata::UnixTime;
 
 use super::{exposition::Exposition, family};
@@ -26,11 +27,11 @@ pub(super) struct Certificates(Mutex<Vec<(&'static str, Expiry)>>);
 
 impl Certificates {
     pub(super) fn add(&self, table: &'static str, expiry: Expiry) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push((table, expiry));
+        self.0.lock().push((table, expiry));
     }
 
     pub(super) fn write(&self, out: &mut Exposition) {
-        for (table, expiry) in self.0.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+        for (table, expiry) in self.0.lock().iter() {
             let expires = expiry.0.load(Ordering::Relaxed);
             if expires > 0 {
                 out.value(&family::CERTIFICATE_EXPIRY, &[("table", table)], expires);

@@ -1,6 +1,6 @@
 //! Counts by reason code.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use parking_lot::Mutex;
 
 use super::{exposition::Exposition, family::Family};
 
@@ -14,7 +14,7 @@ pub struct CodeCounts(Mutex<Vec<(&'static str, u64)>>);
 impl CodeCounts {
     /// Counts one. Allocates only for a code that is new.
     pub fn add(&self, code: &'static str) {
-        let mut counts = self.lock();
+        let mut counts = self.0.lock();
         if let Some((_, count)) = counts.iter_mut().find(|(known, _)| *known == code) {
             *count += 1;
         } else if counts.len() < MAX_CODES {
@@ -24,7 +24,7 @@ impl CodeCounts {
 
     /// Adds the counts to those of `sum`.
     pub(super) fn add_to(&self, sum: &mut Vec<(&'static str, u64)>) {
-        for (code, count) in self.lock().iter() {
+        for (code, count) in self.0.lock().iter() {
             match sum.iter_mut().find(|(known, _)| known == code) {
                 Some((_, known)) => *known += count,
                 None => sum.push((code, *count)),
@@ -34,14 +34,10 @@ impl CodeCounts {
 
     /// Writes each count, with its code as a label of this name.
     pub fn write(&self, out: &mut Exposition, family: &Family, label: &str, labels: &[(&str, &str)]) {
-        let mut counts = self.lock().clone();
+        let mut counts = self.0.lock().clone();
         counts.sort_unstable();
         for (code, count) in counts {
             out.value(family, &[labels, &[(label, code)]].concat(), count);
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<(&'static str, u64)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

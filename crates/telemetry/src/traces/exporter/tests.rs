@@ -1,7 +1,6 @@
 //! Retries, the stop and lost spans, with a receiver in memory and a paused clock.
 
-use std::sync::Mutex;
-
+use parking_lot::Mutex;
 use portcullis_testkit::{FetchFn, Reply};
 use tokio::time::timeout;
 
@@ -75,7 +74,7 @@ async fn the_stop_ends_retries() {
     let Trial { times, stop, task, traces, .. } = trial;
     stop.send(()).unwrap();
     timeout(Duration::from_millis(1), task).await.expect("it ends without a wait").unwrap();
-    assert_eq!(*times.lock().unwrap(), [0, 1, 3, 3, 3]);
+    assert_eq!(*times.lock(), [0, 1, 3, 3, 3]);
     assert_eq!(traces.lost(), 2);
 }
 
@@ -88,7 +87,7 @@ async fn the_stop_sends_the_queue() {
     let Trial { times, stop, task, traces, .. } = trial;
     stop.send(()).unwrap();
     timeout(Duration::from_millis(1), task).await.expect("it ends without a wait").unwrap();
-    assert_eq!(times.lock().unwrap().len(), 3);
+    assert_eq!(times.lock().len(), 3);
     assert_eq!(traces.lost(), 0);
 }
 
@@ -152,7 +151,7 @@ impl Trial {
         let start = Instant::now();
         let recorded = Arc::clone(&times);
         let receiver = FetchFn::new(move |_| {
-            let mut times = recorded.lock().unwrap();
+            let mut times = recorded.lock();
             times.push(start.elapsed().as_secs());
             respond(times.len() - 1)
         });
@@ -171,7 +170,7 @@ impl Trial {
     }
 
     fn times_of_requests(&self) -> Vec<u64> {
-        self.times.lock().unwrap().clone()
+        self.times.lock().clone()
     }
 }
 
