@@ -3,13 +3,10 @@
 
 mod response;
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use http::{HeaderName, HeaderValue, Method};
+use parking_lot::Mutex;
 use portcullis_endpoint::Admitted;
 use portcullis_gateway::UpstreamFuture;
 use portcullis_guard::Caller;
@@ -96,7 +93,7 @@ impl LegacyCalls {
             ref method => method == Method::DELETE,
         };
         let session = admitted.headers().get(&self.header).filter(|_| supersedes)?;
-        let mut continued = self.lock();
+        let mut continued = self.continued.lock();
         let calls = continued.sessions.remove(session)?;
         continued.total -= calls.len();
         Some(Superseded(calls))
@@ -106,7 +103,7 @@ impl LegacyCalls {
     fn add(self: Arc<Self>, session: HeaderValue, call: impl Future<Output = ()> + Send + 'static) {
         let Ok(runtime) = Handle::try_current() else { return };
         let all = Arc::clone(&self);
-        let mut continued = all.lock();
+        let mut continued = all.continued.lock();
         let in_session = continued.sessions.get(&session).map_or(0, Vec::len);
         if continued.total >= MAX_TOTAL || in_session >= MAX_PER_SESSION {
             tracing::debug!("too many requests continue without their clients; one more ends");
@@ -129,7 +126,7 @@ impl LegacyCalls {
     }
 
     fn remove(&self, session: &HeaderValue, number: u64) {
-        let mut continued = self.lock();
+        let mut continued = self.continued.lock();
         let Some(calls) = continued.sessions.get_mut(session) else { return };
         let Some(position) = calls.iter().position(|call| call.number == number) else { return };
         calls.swap_remove(position);
@@ -137,10 +134,6 @@ impl LegacyCalls {
             continued.sessions.remove(session);
         }
         continued.total -= 1;
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Continued> {
-        self.continued.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -182,7 +175,7 @@ mod tests {
     }
 
     fn total(calls: &LegacyCalls) -> (usize, usize) {
-        let continued = calls.lock();
+        let continued = calls.continued.lock();
         (continued.total, continued.sessions.len())
     }
 

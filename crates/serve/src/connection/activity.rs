@@ -1,10 +1,8 @@
 //! The activity of a connection: how many requests it has in progress, and how many of them are blocked.
 
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 /// The requests in progress on one connection.
@@ -87,7 +85,7 @@ impl Activity {
     }
 
     fn with_state<T>(&self, access: impl FnOnce(&mut State) -> T) -> T {
-        access(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        access(&mut self.0.lock())
     }
 }
 

@@ -1,10 +1,8 @@
 //! The table of open connections, which is searched for an idle or blocked connection to close for a new one.
 
-use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use tokio::{task::AbortHandle, time::Instant};
 
 use super::activity::{Activity, Inactivity};
@@ -42,7 +40,7 @@ pub(crate) struct TableEntry {
 impl ConnectionTable {
     /// Adds a connection.
     pub(crate) fn add(self: &Arc<Self>, activity: Arc<Activity>) -> TableEntry {
-        let mut table = self.table();
+        let mut table = self.0.lock();
         let open = Some(Open { activity, task: None });
         let slot = match table.free.pop() {
             Some(slot) => {
@@ -59,7 +57,7 @@ impl ConnectionTable {
 
     /// Sets the task that serves the connection in this slot.
     pub(crate) fn set_task(&self, slot: usize, task: AbortHandle) {
-        if let Some(Some(open)) = self.table().slots.get_mut(slot) {
+        if let Some(Some(open)) = self.0.lock().slots.get_mut(slot) {
             open.task = Some(task);
         }
     }
@@ -69,7 +67,7 @@ impl ConnectionTable {
     /// connection with a request that is not blocked is never closed.
     pub(crate) fn close_idle(&self) -> bool {
         let now = Instant::now();
-        let mut table = self.table();
+        let mut table = self.0.lock();
         let start = table.next;
         let count = table.slots.len();
         table.next = (start + SEARCH_LIMIT.min(count)) % count.max(1);
@@ -88,10 +86,6 @@ impl ConnectionTable {
         task.abort();
         true
     }
-
-    fn table(&self) -> MutexGuard<'_, Table> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl TableEntry {
@@ -102,7 +96,7 @@ impl TableEntry {
 
 impl Drop for TableEntry {
     fn drop(&mut self) {
-        let mut table = self.connections.table();
+        let mut table = self.connections.0.lock();
         table.slots[self.slot] = None;
         table.free.push(self.slot);
         if table.free.len() == table.slots.len() {
@@ -183,7 +177,7 @@ mod tests {
         advance(IDLE_GRACE).await;
         assert!(served.closes_one().await);
         assert!(served.tasks.is_empty());
-        assert!(served.connections.table().slots.is_empty(), "nothing is kept");
+        assert!(served.connections.0.lock().slots.is_empty(), "nothing is kept");
     }
 
     /// L9: a blocked connection is closed if no connection is idle.

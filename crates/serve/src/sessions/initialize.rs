@@ -3,7 +3,7 @@
 use std::{
     convert::Infallible,
     pin::{Pin, pin},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     task::{Context, Poll, ready},
     time::Duration,
 };
@@ -14,6 +14,7 @@ use http::{
     header::{CONTENT_TYPE, RETRY_AFTER},
 };
 use http_body_util::{BodyExt as _, Either, Full};
+use parking_lot::Mutex;
 use portcullis_endpoint::BackendSessionGuard;
 use portcullis_guard::{Caller, ContinuedRequest};
 use portcullis_mcp::{ErrorCode, error_body};
@@ -110,7 +111,7 @@ impl Drop for InitializeFuture {
         if self.response.is_none() {
             return;
         }
-        *self.counted.lock().unwrap_or_else(PoisonError::into_inner) = self.caller.continue_request();
+        *self.counted.lock() = self.caller.continue_request();
     }
 }
 
