@@ -1,10 +1,8 @@
 //! [`Queue`]: the records that wait to be written to files, within bounds.
 
-use std::{
-    mem::replace,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::mem::replace;
 
+use parking_lot::{Mutex, MutexGuard};
 use portcullis_session::{EndConfirmation, EndTicket, LastUse, SessionEnd};
 
 /// The maximum number of ends, and of last uses, that wait to be written.
@@ -28,7 +26,7 @@ pub(super) struct Waiting {
 impl Queue {
     /// Locks the queue. No lock is held while the writer writes.
     pub(super) fn lock(&self) -> MutexGuard<'_, Waiting> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -3,9 +3,10 @@
 use std::{
     collections::{HashMap, HashSet},
     mem::take,
-    sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
+
+use parking_lot::Mutex;
 
 use super::{
     queue::{MAX_RECORDS, WaitingRecord},
@@ -56,7 +57,7 @@ impl Published {
 impl Acknowledgements {
     /// Adds records that are about to be published.
     pub(crate) fn publish(&self, records: Vec<WaitingRecord>) -> Batch {
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         state.last += 1;
         let batch = state.last;
         state.published.insert(batch, Published { records, expected: None, acknowledged: HashSet::new() });
@@ -79,7 +80,7 @@ impl Acknowledgements {
 
     /// Returns the batches that are not confirmed, to publish them again. Records that have waited for too long fail.
     pub(crate) fn unconfirmed(&self, now: Duration) -> Vec<(Batch, Vec<Record>)> {
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         let mut late = Vec::new();
         for published in state.published.values_mut() {
             late.extend(published.records.extract_if(.., |waiting| waiting.is_late(now)));
@@ -95,12 +96,12 @@ impl Acknowledgements {
 
     /// Returns how many more records can be published.
     pub(crate) fn free(&self) -> usize {
-        MAX_RECORDS.saturating_sub(self.lock().published.values().map(|published| published.records.len()).sum())
+        MAX_RECORDS.saturating_sub(self.0.lock().published.values().map(|published| published.records.len()).sum())
     }
 
     /// Adds an acknowledgement for another replica, unless 16,384 wait. That replica then publishes the batch again.
     pub(crate) fn owe(&self, connection: String, batch: Batch) {
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         if state.owed.len() < MAX_OWED {
             state.owed.push(OwedAcknowledgement { connection, batch });
         }
@@ -108,12 +109,12 @@ impl Acknowledgements {
 
     /// Takes the acknowledgements for other replicas.
     pub(crate) fn take_owed(&self) -> Vec<OwedAcknowledgement> {
-        take(&mut self.lock().owed)
+        take(&mut self.0.lock().owed)
     }
 
     /// The connection is lost: the tickets of all records fail.
     pub(crate) fn disconnect(&self) {
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         state.owed.clear();
         let failed = take(&mut state.published);
         drop(state);
@@ -122,7 +123,7 @@ impl Acknowledgements {
     }
 
     fn change(&self, batch: Batch, change: impl FnOnce(&mut Published)) {
-        let mut state = self.lock();
+        let mut state = self.0.lock();
         let Some(published) = state.published.get_mut(&batch) else { return };
         change(published);
         if published.is_complete() {
@@ -130,10 +131,6 @@ impl Acknowledgements {
             drop(state);
             confirmed.into_iter().flat_map(|published| published.records).for_each(WaitingRecord::confirm);
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

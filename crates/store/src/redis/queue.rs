@@ -1,11 +1,8 @@
 //! [`Queue`]: what waits to be sent to Redis, within bounds.
 
-use std::{
-    mem::take,
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{mem::take, time::Duration};
 
+use parking_lot::Mutex;
 use portcullis_session::{AnnouncedSession, EndConfirmation, EndTicket, LastUse};
 
 use super::{
@@ -64,7 +61,7 @@ impl WaitingRecord {
 impl Queue {
     /// Adds a record. Its ticket fails if there is no connection, if 16,384 records wait, or after [`close`](Self::close).
     pub(crate) fn add_record(&self, record: Record, now: Duration) -> EndTicket {
-        let mut waiting = self.lock();
+        let mut waiting = self.0.lock();
         if !waiting.is_connected || waiting.is_closed {
             return EndTicket::failed();
         }
@@ -79,12 +76,12 @@ impl Queue {
 
     /// Adds last uses, as far as there is space. They wait for a connection.
     pub(crate) fn add_last_uses(&self, uses: &[LastUse]) {
-        extend_bounded(&mut self.lock().last_uses, uses);
+        extend_bounded(&mut self.0.lock().last_uses, uses);
     }
 
     /// Adds uses of limits, as far as there is space. Without a connection, they are dropped.
     pub(crate) fn add_limit_uses(&self, uses: &[LimitUse]) {
-        let mut waiting = self.lock();
+        let mut waiting = self.0.lock();
         if waiting.is_connected {
             extend_bounded(&mut waiting.limit_uses, uses);
         }
@@ -92,7 +89,7 @@ impl Queue {
 
     /// Adds announced sessions, as far as there is space. Without a connection, they are dropped.
     pub(crate) fn add_announced(&self, sessions: &[AnnouncedSession]) {
-        let mut waiting = self.lock();
+        let mut waiting = self.0.lock();
         if waiting.is_connected {
             extend_bounded(&mut waiting.announced, sessions);
         }
@@ -100,17 +97,17 @@ impl Queue {
 
     /// Takes the announced sessions.
     pub(crate) fn take_announced(&self) -> Vec<AnnouncedSession> {
-        take(&mut self.lock().announced)
+        take(&mut self.0.lock().announced)
     }
 
     /// Takes the uses of limits.
     pub(crate) fn take_limit_uses(&self) -> Vec<LimitUse> {
-        take(&mut self.lock().limit_uses)
+        take(&mut self.0.lock().limit_uses)
     }
 
     /// Adds a token that was found inactive, if there is space. It waits for a connection.
     pub(crate) fn add_inactive(&self, token: [u8; 16]) {
-        let mut waiting = self.lock();
+        let mut waiting = self.0.lock();
         if waiting.inactive_tokens.len() < MAX_INACTIVE {
             waiting.inactive_tokens.push(token);
         }
@@ -118,36 +115,36 @@ impl Queue {
 
     /// Takes the tokens that were found inactive.
     pub(crate) fn take_inactive(&self) -> Vec<[u8; 16]> {
-        take(&mut self.lock().inactive_tokens)
+        take(&mut self.0.lock().inactive_tokens)
     }
 
     /// Takes up to `max` records.
     pub(crate) fn take_records(&self, max: usize) -> Vec<WaitingRecord> {
-        let mut waiting = self.lock();
+        let mut waiting = self.0.lock();
         let rest = waiting.records.len().saturating_sub(max);
         waiting.records.split_off(rest)
     }
 
     /// Returns whether a record has failed because there was no space, and forgets this. All records must then be written.
     pub(crate) fn take_skipped(&self) -> bool {
-        take(&mut self.lock().has_skipped)
+        take(&mut self.0.lock().has_skipped)
     }
 
     /// Takes up to `max` last uses.
     pub(crate) fn take_last_uses(&self, max: usize) -> Vec<LastUse> {
-        let mut waiting = self.lock();
+        let mut waiting = self.0.lock();
         let rest = waiting.last_uses.len().saturating_sub(max);
         waiting.last_uses.split_off(rest)
     }
 
     /// Accepts records from now on, because there is a connection.
     pub(crate) fn connect(&self) {
-        self.lock().is_connected = true;
+        self.0.lock().is_connected = true;
     }
 
     /// Accepts no records until there is another connection. The tickets of those that wait fail.
     pub(crate) fn disconnect(&self) {
-        let mut waiting = self.lock();
+        let mut waiting = self.0.lock();
         waiting.is_connected = false;
         waiting.limit_uses.clear();
         waiting.announced.clear();
@@ -159,16 +156,12 @@ impl Queue {
 
     /// Accepts no records any more.
     pub(crate) fn close(&self) {
-        self.lock().is_closed = true;
+        self.0.lock().is_closed = true;
     }
 
     /// Returns whether the queue was closed, and the task is to end.
     pub(crate) fn is_closed(&self) -> bool {
-        self.lock().is_closed
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().is_closed
     }
 }
 

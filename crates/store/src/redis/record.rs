@@ -1,11 +1,8 @@
 //! [`Record`]: what every replica must know, and the drops of cached tokens that this one knows.
 
-use std::{
-    collections::BTreeSet,
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeSet, time::Duration};
 
+use parking_lot::Mutex;
 use portcullis_metadata::UnixTime;
 use portcullis_session::{ScopeId, SessionEnd};
 
@@ -79,7 +76,7 @@ pub(crate) struct KnownDrops(Mutex<BTreeSet<TokenDrop>>);
 impl KnownDrops {
     /// Adds a drop. Returns whether it is new.
     pub(crate) fn add(&self, drop: TokenDrop) -> bool {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.lock();
         let is_new = known.insert(drop);
         if known.len() > MAX_DROPS {
             known.pop_first();
@@ -89,7 +86,7 @@ impl KnownDrops {
 
     /// Returns the drops that [matter](Record::matters_since) since `oldest` or later, and forgets the others.
     pub(crate) fn since(&self, oldest: UnixTime) -> Vec<Record> {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.lock();
         known.retain(|drop| Record::Drop(*drop).matters_since() >= oldest);
         known.iter().copied().map(Record::Drop).collect()
     }

@@ -1,12 +1,11 @@
 //! [`Status`]: the connection and the completeness of a replica, for the threads of requests.
 
 use std::{
-    sync::{
-        Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
-    },
+    sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     time::Duration,
 };
+
+use parking_lot::{Mutex, MutexGuard};
 
 /// Whether a replica knows the ends of the other replicas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,7 +100,7 @@ impl Status {
 
     /// Returns why Redis is not connected; `None` if it is, or before the first attempt.
     pub(crate) fn failure(&self) -> MutexGuard<'_, Option<String>> {
-        self.failure.lock().unwrap_or_else(PoisonError::into_inner)
+        self.failure.lock()
     }
 }
 

@@ -184,7 +184,7 @@ async fn the_documented_permissions_suffice() {
 
     one.sessions.record_last_uses();
     one.journal.share_inactive_token([7; 16]);
-    eventually("the token is received", || *other.received.inactive.lock().unwrap() == [[7; 16]]).await;
+    eventually("the token is received", || *other.received.inactive.lock() == [[7; 16]]).await;
     assert!(other.end(&session).await);
     assert_eq!(one.journal.failure(), None);
     assert_eq!(other.journal.failure(), None);
@@ -224,11 +224,11 @@ async fn revocations_reach_all_replicas() {
     other.reaches(RedisState::Complete).await;
     let [first, second] = ["https://one", "https://two"].map(|issuer| EndScope::Issuer(issuer).id());
     one.journal.drop_tokens(first).await.unwrap();
-    assert_eq!(*other.received.dropped.lock().unwrap(), [first]);
-    assert!(one.received.dropped.lock().unwrap().is_empty(), "its own one");
+    assert_eq!(*other.received.dropped.lock(), [first]);
+    assert!(one.received.dropped.lock().is_empty(), "its own one");
 
     one.journal.share_inactive_token([7; 16]);
-    eventually("the token is received", || *other.received.inactive.lock().unwrap() == [[7; 16]]).await;
+    eventually("the token is received", || *other.received.inactive.lock() == [[7; 16]]).await;
     redis.kill();
     one.reaches(RedisState::Unreachable).await;
     other.reaches(RedisState::Unreachable).await;
@@ -239,12 +239,12 @@ async fn revocations_reach_all_replicas() {
     for replica in [&one, &other] {
         replica.reaches(RedisState::Complete).await;
     }
-    eventually("the drop is received", || other.received.dropped.lock().unwrap().len() >= 2).await;
+    eventually("the drop is received", || other.received.dropped.lock().len() >= 2).await;
     let fresh = Replica::start(&redis);
     fresh.reaches(RedisState::Complete).await;
-    assert_eq!(fresh.received.dropped.lock().unwrap().len(), 2, "both are recorded");
-    assert_eq!(*other.received.dropped.lock().unwrap(), [first, second], "each is applied once");
-    assert_eq!(*other.received.connections.lock().unwrap(), 2);
+    assert_eq!(fresh.received.dropped.lock().len(), 2, "both are recorded");
+    assert_eq!(*other.received.dropped.lock(), [first, second], "each is applied once");
+    assert_eq!(*other.received.connections.lock(), 2);
 }
 
 /// E13: sessions that a replica opens count at the others, while they are not in their tables.

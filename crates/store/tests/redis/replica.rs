@@ -1,10 +1,8 @@
 //! [`Replica`]: a session store and the journal that shares its ends through Redis.
 
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use portcullis_metadata::{Scopes, SystemClock};
 use portcullis_session::{EndReason, ResolveError, ScopeId, SessionKey, SessionSettings, SessionStore};
 use portcullis_store::{RedisJournal, RedisSettings, RedisState, Retention, Revocations};
@@ -22,15 +20,15 @@ pub(super) struct ReceivedRevocations {
 
 impl Revocations for ReceivedRevocations {
     fn drop_issuer(&self, issuer: ScopeId) {
-        self.dropped.lock().unwrap().push(issuer);
+        self.dropped.lock().push(issuer);
     }
 
     fn drop_tokens(&self, tokens: &[[u8; 16]]) {
-        self.inactive.lock().unwrap().extend(tokens);
+        self.inactive.lock().extend(tokens);
     }
 
     fn drop_introspected(&self) {
-        *self.connections.lock().unwrap() += 1;
+        *self.connections.lock() += 1;
     }
 }
 
