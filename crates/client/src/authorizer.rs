@@ -1,10 +1,8 @@
 //! [`Authorizer`]: obtains access tokens.
 
-use std::{
-    fmt,
-    sync::{Arc, Mutex},
-};
+use std::{fmt, sync::Arc};
 
+use parking_lot::Mutex;
 use portcullis_discovery::{Fetch, SentSecrets};
 use portcullis_metadata::{BearerChallenge, Clock, Issuer, Scopes};
 

@@ -110,7 +110,7 @@ impl CredentialStore {
         else {
             return;
         };
-        *directory.injected_error.lock().unwrap() = kind;
+        *directory.injected_error.lock() = kind;
     }
 
     /// Tries to write the entries that could not be written, from time to time.

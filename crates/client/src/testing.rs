@@ -1,10 +1,11 @@
 //! A scripted user, a clock and a form parser for the tests of this crate.
 
 use std::sync::{
-    Arc, Mutex,
+    Arc,
     atomic::{AtomicBool, Ordering},
 };
 
+use parking_lot::Mutex;
 use portcullis_discovery::{BoxFuture, FetchRequest};
 use portcullis_metadata::UnixTime;
 pub(crate) use portcullis_testkit::{
@@ -46,7 +47,7 @@ impl ScriptedUser {
 
     /// The new registrations that the user was asked for.
     pub(crate) fn registrations(&self) -> Vec<NewRegistration> {
-        self.registrations.lock().unwrap().clone()
+        self.registrations.lock().clone()
     }
 
     /// Refuses or accepts new registrations from now on.
@@ -56,12 +57,12 @@ impl ScriptedUser {
 
     /// The number of authorization requests.
     pub(crate) fn visits(&self) -> usize {
-        self.visited.lock().unwrap().len()
+        self.visited.lock().len()
     }
 
     /// The URL of the last authorization request.
     pub(crate) fn last_visit(&self) -> Url {
-        self.visited.lock().unwrap().last().unwrap().clone()
+        self.visited.lock().last().unwrap().clone()
     }
 }
 
@@ -74,7 +75,7 @@ impl Interaction for ScriptedUser {
         &'a self,
         request: &'a AuthorizationRequest,
     ) -> BoxFuture<'a, Result<RedirectParameters, InteractionError>> {
-        self.visited.lock().unwrap().push(request.url().clone());
+        self.visited.lock().push(request.url().clone());
         let state = request.url().query_pairs().find(|(name, _)| name == "state").unwrap().1.into_owned();
         let parameters = RedirectParameters::parse(&(self.respond)(&state)).unwrap();
         Box::pin(async {
@@ -88,7 +89,7 @@ impl Interaction for ScriptedUser {
         &'a self,
         registration: &'a NewRegistration,
     ) -> BoxFuture<'a, Result<bool, InteractionError>> {
-        self.registrations.lock().unwrap().push(registration.clone());
+        self.registrations.lock().push(registration.clone());
         let accepts = !self.refuses_registration.load(Ordering::Relaxed);
         Box::pin(async move { Ok(accepts) })
     }

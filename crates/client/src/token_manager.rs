@@ -1,10 +1,8 @@
 //! [`TokenManager`]: keeps the token of one resource valid.
 
-use std::{
-    fmt,
-    sync::{Arc, PoisonError, RwLock},
-};
+use std::{fmt, sync::Arc};
 
+use parking_lot::RwLock;
 use portcullis_discovery::SentSecrets;
 use portcullis_metadata::{AccessToken, Clock, ResourceUri, Scopes, SystemClock};
 use tokio::sync::Mutex;
@@ -120,13 +118,13 @@ impl TokenManager {
 
     /// The current token, if there is one. It may need a refresh.
     pub fn current(&self) -> Option<Arc<ResourceToken>> {
-        self.held.read().unwrap_or_else(PoisonError::into_inner).token.clone()
+        self.held.read().token.clone()
     }
 
     /// Sets the current token. A token that cannot be used for this URL ([`ResourceToken::is_for`]) is ignored.
     pub fn set_current(&self, token: Arc<ResourceToken>) {
         if token.is_for(&self.start) {
-            self.held.write().unwrap_or_else(PoisonError::into_inner).token = Some(token);
+            self.held.write().token = Some(token);
         }
     }
 
@@ -294,14 +292,14 @@ impl TokenManager {
 
     /// Drops a new token that the resource rejects.
     fn forget(&self, token: &Arc<ResourceToken>) {
-        let mut held = self.held.write().unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.held.write();
         if held.token.as_ref().is_some_and(|held| Arc::ptr_eq(held, token)) {
             held.token = None;
         }
     }
 
     fn denied_scopes(&self) -> Scopes {
-        self.held.read().unwrap_or_else(PoisonError::into_inner).denied.clone()
+        self.held.read().denied.clone()
     }
 
     fn clock(&self) -> Arc<dyn Clock> {

@@ -3,8 +3,6 @@
 //! The resource names the authorization server. Without the binding, a resource that is compromised later could name
 //! another one, which would get the client's secret, an assertion, or a code together with its verifier.
 
-use std::sync::PoisonError;
-
 use portcullis_metadata::Issuer;
 
 use super::Authorizer;
@@ -21,7 +19,7 @@ impl Authorizer {
         if self.settings.authorization_server.is_some() {
             return Ok(None);
         }
-        if let Some(bound) = self.bound.lock().unwrap_or_else(PoisonError::into_inner).clone() {
+        if let Some(bound) = self.bound.lock().clone() {
             return Ok(Some(bound));
         }
         let stored = self.store().client_issuer(&client.client_id, start)?;
@@ -40,7 +38,7 @@ impl Authorizer {
         issuer: &Issuer,
     ) -> Result<(), ClientError> {
         let is_chosen = self.settings.authorization_server.as_ref() == Some(issuer);
-        let in_memory = self.bound.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let in_memory = self.bound.lock().clone();
         check(client, in_memory.filter(|_| !is_chosen).as_ref(), issuer)?;
 
         let entry = self.store().lock_client_issuer(&client.client_id, start).await?;
@@ -63,7 +61,7 @@ impl Authorizer {
                 );
             }
         }
-        *self.bound.lock().unwrap_or_else(PoisonError::into_inner) = Some(issuer.clone());
+        *self.bound.lock() = Some(issuer.clone());
         Ok(())
     }
 

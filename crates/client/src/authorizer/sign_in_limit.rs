@@ -1,11 +1,8 @@
 //! [`SignInLimit`]: bounds the sign-ins that a server can cause.
 
-use std::{
-    collections::VecDeque,
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::VecDeque, time::Duration};
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::ClientError;
@@ -24,7 +21,7 @@ impl SignInLimit {
     /// # Errors
     /// [`ClientError::TooManySignIns`] when there were [`MAX_SIGN_INS`] within [`PERIOD`].
     pub(super) fn record(&self) -> Result<(), ClientError> {
-        let mut sign_ins = self.sign_ins();
+        let mut sign_ins = self.0.lock();
         let now = Instant::now();
         sign_ins.retain(|earlier| now.duration_since(*earlier) < PERIOD);
         if sign_ins.len() >= MAX_SIGN_INS {
@@ -36,11 +33,7 @@ impl SignInLimit {
 
     /// Forgets all sign-ins: one of them led to an accepted request, or the caller wants another one.
     pub(crate) fn reset(&self) {
-        self.sign_ins().clear();
-    }
-
-    fn sign_ins(&self) -> MutexGuard<'_, VecDeque<Instant>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().clear();
     }
 }
 

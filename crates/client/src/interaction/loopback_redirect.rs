@@ -1,11 +1,6 @@
 //! [`LoopbackRedirect`]: receives the redirect on a loopback port.
 
-use std::{
-    fmt,
-    future::pending,
-    sync::{Arc, PoisonError},
-    time::Duration,
-};
+use std::{fmt, future::pending, sync::Arc, time::Duration};
 
 use portcullis_discovery::BoxFuture;
 use sha2::{Digest as _, Sha256};
@@ -175,7 +170,7 @@ impl LoopbackRedirect {
         let _one_at_a_time = self.one_at_a_time.lock().await;
         let (sender, mut requests) = mpsc::channel(1);
         // The sender stays after the wait. Later responses fail to send and are rejected.
-        *self.state.current.lock().unwrap_or_else(PoisonError::into_inner) = Some(sender);
+        *self.state.current.lock() = Some(sender);
         let name = random::secret().map_err(|_| InteractionError::NoRandomness)?;
         let mut one_time = self.redirect_uri.clone();
         one_time.set_path(&format!("{ONE_TIME}{}", name.secret()));

@@ -2,10 +2,11 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{Arc, OnceLock},
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use portcullis_metadata::Secret;
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWriteExt},
@@ -138,7 +139,7 @@ fn content(head: &[u8], redirect_path: &str) -> Result<Content, String> {
 
 /// Sends a request to the current sign-in. If there is none, the browser gets an error page.
 async fn deliver(request: BrowserRequest, state: &SignInState) {
-    let sender = state.current.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let sender = state.current.lock().clone();
     let unclaimed = match sender {
         Some(sender) => sender.send(request).await.err().map(|unsent| unsent.0),
         None => Some(request),

@@ -1,8 +1,9 @@
 //! The tower middleware retries a rejected request once, and sends the token only to its resource.
 
-use std::{collections::VecDeque, convert::Infallible, sync::Mutex};
+use std::{collections::VecDeque, convert::Infallible};
 
 use http::{HeaderValue, StatusCode, header};
+use parking_lot::Mutex;
 use portcullis_metadata::AccessToken;
 
 use super::*;
@@ -39,7 +40,7 @@ impl Client {
     }
 
     fn authorization_headers(&self) -> Vec<String> {
-        self.0.lock().unwrap().authorization_headers.clone()
+        self.0.lock().authorization_headers.clone()
     }
 }
 
@@ -54,7 +55,7 @@ impl Service<Request<&'static str>> for Client {
 
     fn call(&mut self, request: Request<&'static str>) -> Self::Future {
         assert_eq!(*request.body(), "body");
-        let mut script = self.0.lock().unwrap();
+        let mut script = self.0.lock();
         let header = request.headers().get(header::AUTHORIZATION);
         script.authorization_headers.push(header.map_or("none", |value| value.to_str().unwrap()).to_owned());
         std::future::ready(Ok(script.responses.pop_front().unwrap()))

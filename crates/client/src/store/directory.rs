@@ -19,7 +19,7 @@ pub(super) struct Directory {
     path: PathBuf,
     /// The error with which every write fails.
     #[cfg(test)]
-    pub(super) injected_error: std::sync::Mutex<Option<io::ErrorKind>>,
+    pub(super) injected_error: parking_lot::Mutex<Option<io::ErrorKind>>,
 }
 
 /// The maximum size of an entry, in bytes.
@@ -41,7 +41,7 @@ impl Directory {
         Self {
             path,
             #[cfg(test)]
-            injected_error: std::sync::Mutex::default(),
+            injected_error: parking_lot::Mutex::default(),
         }
     }
 
@@ -106,7 +106,7 @@ impl Directory {
     /// Fails with the error that a test injects.
     #[cfg(test)]
     fn check_injected_error(&self) -> io::Result<()> {
-        let injected = *self.injected_error.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let injected = *self.injected_error.lock();
         injected.map_or(Ok(()), |kind| Err(kind.into()))
     }
 

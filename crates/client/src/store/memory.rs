@@ -1,12 +1,8 @@
 //! [`Memory`]: the store in memory.
 
-use std::{
-    collections::HashMap,
-    fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use tokio::{sync::Mutex as AsyncMutex, time::timeout};
 use zeroize::Zeroizing;
 
@@ -26,22 +22,22 @@ const MAX_ENTRIES: usize = 1024;
 impl Memory {
     /// The names that begin with a prefix.
     pub(super) fn names(&self, prefix: &str) -> Vec<Name> {
-        self.entries().iter().map(|(name, _)| name).filter(|name| name.0.starts_with(prefix)).cloned().collect()
+        self.entries.lock().iter().map(|(name, _)| name).filter(|name| name.0.starts_with(prefix)).cloned().collect()
     }
 
     /// Reads an entry.
     pub(super) fn read(&self, name: &Name) -> Option<Zeroizing<Vec<u8>>> {
-        self.entries().iter().find(|(held, _)| held == name).map(|(_, bytes)| bytes.clone())
+        self.entries.lock().iter().find(|(held, _)| held == name).map(|(_, bytes)| bytes.clone())
     }
 
     /// Whether there are no entries.
     pub(super) fn is_empty(&self) -> bool {
-        self.entries().is_empty()
+        self.entries.lock().is_empty()
     }
 
     /// Writes an entry, as the latest.
     pub(super) fn write(&self, name: &Name, bytes: &[u8]) {
-        let mut entries = self.entries();
+        let mut entries = self.entries.lock();
         entries.retain(|(held, _)| held != name);
         if entries.len() == MAX_ENTRIES {
             entries.remove(0);
@@ -51,7 +47,7 @@ impl Memory {
 
     /// Removes an entry, if it exists.
     pub(super) fn remove(&self, name: &Name) {
-        self.entries().retain(|(held, _)| held != name);
+        self.entries.lock().retain(|(held, _)| held != name);
     }
 
     /// Locks an entry in this process.
@@ -60,7 +56,7 @@ impl Memory {
     /// [`StoreError::Busy`] when the lock is not free in time.
     pub(super) async fn lock(&self, name: &Name, limit: Duration) -> Result<Box<dyn Send>, StoreError> {
         let lock = {
-            let mut locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut locks = self.locks.lock();
             if locks.len() >= MAX_ENTRIES {
                 // The holder and the waiters of a lock share it.
                 locks.retain(|_, lock| Arc::strong_count(lock) > 1);
@@ -72,15 +68,11 @@ impl Memory {
             Err(_) => Err(StoreError::Busy { path: name.0.as_str().into() }),
         }
     }
-
-    fn entries(&self) -> MutexGuard<'_, Vec<(Name, Zeroizing<Vec<u8>>)>> {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl fmt::Debug for Memory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Memory").field("entries", &self.entries().len()).finish_non_exhaustive()
+        f.debug_struct("Memory").field("entries", &self.entries.lock().len()).finish_non_exhaustive()
     }
 }
 
@@ -119,7 +111,7 @@ mod tests {
         for number in 1..=MAX_ENTRIES {
             drop(memory.lock(&name(MAX_ENTRIES + number), LIMIT).await.unwrap());
         }
-        assert!(memory.locks.lock().unwrap().len() <= MAX_ENTRIES);
+        assert!(memory.locks.lock().len() <= MAX_ENTRIES);
         assert_eq!(memory.lock(&name(0), LIMIT).await.err().unwrap().code(), "store.busy");
 
         drop(held);

@@ -1,10 +1,8 @@
 //! [`Persistent`]: a directory, with a fallback in memory for entries that cannot be written.
 
-use std::{
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 use zeroize::Zeroizing;
 
@@ -157,14 +155,14 @@ impl Persistent {
 
     /// Why there are entries only in memory, if there are any.
     pub(super) fn failure(&self) -> Option<StoreError> {
-        let state = self.state();
+        let state = self.state.lock();
         if self.unsaved.is_empty() { None } else { state.failure.clone() }
     }
 
     /// Tries to write the entries that are only in memory, at most every [`SAVE_INTERVAL`]. An entry that another
     /// process has replaced by a newer one is dropped; one whose lock is not free waits for the next attempt.
     pub(super) async fn save(&self) {
-        if !self.state().is_due() {
+        if !self.state.lock().is_due() {
             return;
         }
         for name in self.unsaved.names("") {
@@ -174,7 +172,7 @@ impl Persistent {
         if self.check_directory().await.is_err() {
             return;
         }
-        let mut state = self.state();
+        let mut state = self.state.lock();
         // Another task may have failed to write an entry since. It records the failure only after it has kept the
         // entry, so that either the entry or its failure is seen here.
         if self.unsaved.is_empty() {
@@ -211,7 +209,7 @@ impl Persistent {
 
     /// Stores why the directory cannot be written. Logs it once until all entries are written.
     fn record_failure(&self, error: StoreError) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.failure.is_none() {
             tracing::warn!(
                 reason = error.code(),
@@ -220,10 +218,6 @@ impl Persistent {
             state.next_attempt = Some(Instant::now() + SAVE_INTERVAL);
         }
         state.failure = Some(error);
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,11 +1,9 @@
 //! [`DpopBinding`]: a DPoP key and the nonces of the servers (RFC 9449).
 
-use std::{
-    fmt,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::fmt;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use parking_lot::Mutex;
 use portcullis_jose::{DpopKey, DpopProof};
 use portcullis_metadata::UnixTime;
 use url::Url;
@@ -48,7 +46,7 @@ impl DpopBinding {
     /// Stores the nonce of a response. Returns whether it differs from the previous one.
     pub(crate) fn store_nonce(&self, url: &Url, headers: &HeaderMap) -> bool {
         let Some(nonce) = headers.get(NONCE).and_then(|nonce| nonce.to_str().ok()) else { return false };
-        self.nonces().set(&url.origin(), nonce)
+        self.nonces.lock().set(&url.origin(), nonce)
     }
 
     /// Creates a proof for one request, with the latest nonce of its origin (RFC 9449 section 4.2).
@@ -65,7 +63,7 @@ impl DpopBinding {
         let mut bare = url.clone();
         bare.set_query(None);
         bare.set_fragment(None);
-        let nonce = self.nonces().get(&url.origin()).map(str::to_owned);
+        let nonce = self.nonces.lock().get(&url.origin()).map(str::to_owned);
         let proof = self.key.proof(&DpopProof {
             id: random::secret()?.secret(),
             method: method.as_str(),
@@ -75,10 +73,6 @@ impl DpopBinding {
             access_token,
         });
         proof.ok().and_then(|proof| HeaderValue::try_from(proof).ok()).ok_or(ClientError::Signing)
-    }
-
-    fn nonces(&self) -> MutexGuard<'_, DpopNonces> {
-        self.nonces.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,6 +1,6 @@
 //! [`SignOut`]: removes tokens and revokes them.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use super::{Held, Source, TokenManager};
 use crate::{ClientError, Revocation, store::ignore_corrupted};
@@ -46,7 +46,7 @@ impl TokenManager {
             let entry = authorizer.store().lock_token(&token).await?;
             let latest = ignore_corrupted(entry.read())?.map_or(token, Arc::new);
             entry.remove()?;
-            *self.held.write().unwrap_or_else(PoisonError::into_inner) = Held::default();
+            *self.held.write() = Held::default();
             forgotten.push(latest);
         }
         // Unreadable files can contain tokens.

@@ -1,6 +1,6 @@
 //! The step-up: a token with more scopes, after a 403.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use portcullis_metadata::Scopes;
 
@@ -52,7 +52,7 @@ impl TokenManager {
     }
 
     fn add_denied_scopes(&self, scopes: Scopes) {
-        let mut held = self.held.write().unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.held.write();
         held.denied = held.denied.union(&scopes);
     }
 }

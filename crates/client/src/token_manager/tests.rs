@@ -3,14 +3,12 @@
 use std::{
     future::poll_fn,
     pin::pin,
-    sync::{
-        Mutex as StdMutex,
-        atomic::{AtomicBool, AtomicU32, Ordering},
-    },
+    sync::atomic::{AtomicBool, AtomicU32, Ordering},
     task::Poll,
 };
 
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use parking_lot::Mutex as BlockingMutex;
 use portcullis_discovery::FetchRequest;
 use url::Url;
 
@@ -38,10 +36,10 @@ struct TestServer {
     issued: AtomicU32,
     refreshes: AtomicU32,
     /// The only valid refresh token.
-    live: StdMutex<Option<String>>,
+    live: BlockingMutex<Option<String>>,
     down: AtomicBool,
     /// The scopes that it grants, independent of the request.
-    grants: StdMutex<Option<String>>,
+    grants: BlockingMutex<Option<String>>,
 }
 
 impl TestServer {
@@ -60,7 +58,7 @@ impl TestServer {
     /// Answers a token request: refreshes and authorizations are counted.
     fn token(&self, request: &FetchRequest) -> Reply {
         let form = form(request);
-        let mut live = self.live.lock().unwrap();
+        let mut live = self.live.lock();
         if form["grant_type"] == "refresh_token" {
             self.refreshes.fetch_add(1, Ordering::Relaxed);
             if self.down.load(Ordering::Relaxed) {
@@ -78,7 +76,7 @@ impl TestServer {
             "access_token": format!("t{number}"), "token_type": "Bearer", "expires_in": 300,
             "refresh_token": format!("r{number}"),
         });
-        if let Some(scope) = &*self.grants.lock().unwrap() {
+        if let Some(scope) = &*self.grants.lock() {
             response["scope"] = scope.as_str().into();
         }
         Reply::json(200, response)

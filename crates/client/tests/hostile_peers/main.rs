@@ -32,7 +32,7 @@ async fn well_known_urls_are_tried_in_order() {
     site.json(path, &site.metadata().replace(&from, &format!("\"issuer\":\"{base}/tenant\"")));
     let issuer = format!("{base}/tenant");
     site.sign_in(move |state| format!("code=c&state={state}&iss={issuer}")).await.unwrap();
-    let requested = site.requested.lock().unwrap().clone();
+    let requested = site.requested.lock().clone();
     let expected = [
         "/mcp",
         PRM,

@@ -1,10 +1,8 @@
 //! [`Site`]: a resource and authorization server on loopback, with configurable responses.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex},
-};
+use std::{collections::HashMap, sync::Arc};
 
+use parking_lot::Mutex;
 use portcullis_client::{
     Authorizer, AuthorizerSettings, ClientError, Interaction, LoopbackRedirect, ResourceToken, StartUrl,
 };
@@ -91,11 +89,11 @@ impl Site {
 
     /// Responds to requests for a path with these bytes, and then endlessly with `repeated` unless that is empty.
     pub(crate) fn put(&self, path: &str, bytes: Vec<u8>, repeated: &'static [u8]) {
-        self.responses.lock().unwrap().insert(path.to_owned(), Response { bytes, repeated });
+        self.responses.lock().insert(path.to_owned(), Response { bytes, repeated });
     }
 
     pub(crate) fn remove(&self, path: &str) {
-        self.responses.lock().unwrap().remove(path);
+        self.responses.lock().remove(path);
     }
 
     /// Changes the server's metadata.
@@ -106,7 +104,7 @@ impl Site {
     }
 
     pub(crate) fn was_requested(&self, path: &str) -> bool {
-        self.requested.lock().unwrap().iter().any(|requested| requested == path)
+        self.requested.lock().iter().any(|requested| requested == path)
     }
 
     fn start(&self) -> StartUrl {
@@ -126,7 +124,7 @@ impl Site {
             tokio::spawn(async move {
                 let page = fetcher().fetch(FetchRequest::get(one_time, UrlPolicy::Operator)).await.unwrap();
                 let url = Url::parse(page.headers["location"].to_str().unwrap()).unwrap();
-                seen.lock().unwrap().push(url.clone());
+                seen.lock().push(url.clone());
                 let value = |name| url.query_pairs().find(|(found, _)| found == name).unwrap().1.into_owned();
                 let target = format!("{}?{}", value("redirect_uri"), redirect(&value("state")));
                 fetcher().fetch(FetchRequest::get(Url::parse(&target).unwrap(), UrlPolicy::Operator)).await
@@ -135,7 +133,7 @@ impl Site {
         let interaction = Arc::new(browser.await.unwrap());
         let result = self.authorize(interaction).await;
         // Every opened URL belongs to this server, even if the sign-in failed.
-        assert!(opened.lock().unwrap().iter().all(|url| url.as_str().starts_with(&self.base)));
+        assert!(opened.lock().iter().all(|url| url.as_str().starts_with(&self.base)));
         result
     }
 
@@ -180,8 +178,8 @@ async fn serve(mut stream: TcpStream, responses: Responses, requested: Arc<Mutex
         stream.read_exact(&mut body).await?;
         let target = head.split(' ').nth(1).unwrap_or("");
         let path = target.split('?').next().unwrap_or("").to_owned();
-        requested.lock().unwrap().push(path.clone());
-        let response = responses.lock().unwrap().get(&path).cloned();
+        requested.lock().push(path.clone());
+        let response = responses.lock().get(&path).cloned();
         let Some(Response { bytes, repeated }) = response else {
             stream.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n").await?;
             continue;

@@ -52,21 +52,21 @@ impl ConfirmingUser {
 
     /// Returns the questions: "START RESOURCE" for a broader resource, "START ISSUER SCOPES" for an unbound token.
     pub(super) fn questions(&self) -> Vec<String> {
-        self.questions.lock().unwrap().clone()
+        self.questions.lock().clone()
     }
 
     /// Returns the issuers for which a client was requested.
     pub(super) fn client_requests(&self) -> Vec<Issuer> {
-        self.client_requests.lock().unwrap().clone()
+        self.client_requests.lock().clone()
     }
 
     /// Returns the names of the recognized providers.
     pub(super) fn recognized(&self) -> Vec<&'static str> {
-        self.recognized.lock().unwrap().clone()
+        self.recognized.lock().clone()
     }
 
     fn ask(&self, question: String) -> BoxFuture<'_, Result<bool, InteractionError>> {
-        self.questions.lock().unwrap().push(question);
+        self.questions.lock().push(question);
         Box::pin(async { Ok(self.accepts) })
     }
 }
@@ -91,7 +91,7 @@ impl Interaction for ConfirmingUser {
         &'a self,
         issuer: &'a Issuer,
     ) -> BoxFuture<'a, Result<Option<ClientInformation>, InteractionError>> {
-        self.client_requests.lock().unwrap().push(issuer.clone());
+        self.client_requests.lock().push(issuer.clone());
         Box::pin(async { Ok(self.client.clone()) })
     }
 
@@ -108,6 +108,6 @@ impl Interaction for ConfirmingUser {
     }
 
     fn provider_recognized(&self, provider: &'static KnownIssuer) {
-        self.recognized.lock().unwrap().push(provider.name);
+        self.recognized.lock().push(provider.name);
     }
 }

@@ -183,17 +183,17 @@ async fn a_redirect_is_accepted_once() {
 async fn a_redirect_can_be_pasted() {
     let request = request(true);
     let (sender, reasons) = mpsc::channel();
-    let input = Arc::new(std::sync::Mutex::new((sender, Vec::<String>::new())));
+    let input = Arc::new(parking_lot::Mutex::new((sender, Vec::<String>::new())));
     let lines = input.clone();
     let redirect = LoopbackRedirect::bind(|_| ()).await.unwrap().with_pasted_input(move |wrong| {
-        let mut input = input.lock().unwrap();
+        let mut input = input.lock();
         input.0.send(wrong.map(|wrong| wrong.code())).unwrap();
         let line = input.1.pop();
         Box::pin(async { line })
     });
     let uri = redirect.redirect_uri().clone();
     let query = format!("?code=pasted&iss=https://auth.example.com&state={}", state(&request));
-    lines.lock().unwrap().1 = vec![
+    lines.lock().1 = vec![
         // Some servers and browsers append a fragment.
         format!(" {uri}{query}#_=_\n"),
         format!("{uri}?code=c&state=other"),

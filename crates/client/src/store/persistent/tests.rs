@@ -15,7 +15,7 @@ fn is_newer(one: &[u8], other: &[u8]) -> bool {
 }
 
 fn refuse_writes(store: &Persistent, kind: Option<ErrorKind>) {
-    *store.directory.injected_error.lock().unwrap() = kind;
+    *store.directory.injected_error.lock() = kind;
 }
 
 async fn write(store: &Persistent, entry: &str, bytes: &[u8]) {
@@ -41,10 +41,10 @@ async fn a_failed_check_is_repeated() {
     store.check_writable(&name("a")).unwrap_err();
     assert_eq!(store.failure(), None, "no entry is unsaved");
     save_when_due(&store).await;
-    assert!(store.state().failure.is_some());
+    assert!(store.state.lock().failure.is_some());
     refuse_writes(&store, None);
     save_when_due(&store).await;
-    assert!(store.state().failure.is_none());
+    assert!(store.state.lock().failure.is_none());
 }
 
 /// I5: an entry that cannot be written while others are saved is saved later.

@@ -147,7 +147,7 @@ async fn an_invalid_refresh_token_leads_to_a_new_authorization() {
     let scratch = ScratchDirectory::new();
     let token_manager = fixture.token_manager(CredentialStore::in_directory(scratch.path()));
     token_manager.sign_in().await.unwrap();
-    *fixture.server.live.lock().unwrap() = None;
+    *fixture.server.live.lock() = None;
     fixture.clock.set_unix(UnixTime::from_secs(1_400));
     assert_eq!(text(&token_manager).await, None);
     assert_eq!(fixture.server.counts(), (1, 1));

@@ -7,7 +7,7 @@ use super::*;
 #[tokio::test]
 async fn scopes_of_the_sign_in_are_requested() {
     let fixture = Fixture::new();
-    *fixture.server.grants.lock().unwrap() = Some("a".into());
+    *fixture.server.grants.lock() = Some("a".into());
     let scopes = |names: &str| Scopes::parse(names).unwrap();
     let token_manager = fixture.token_manager_for_scopes("a b");
     assert!(token_manager.token_with_scopes(&scopes("a")).await.unwrap().is_none());
@@ -23,7 +23,7 @@ async fn scopes_of_the_sign_in_are_requested() {
     assert_eq!(fixture.server.counts(), (1, 0));
     assert_eq!(with("b").await, ("t2".to_owned(), "a".to_owned()), "it is not granted");
 
-    *fixture.server.grants.lock().unwrap() = None;
+    *fixture.server.grants.lock() = None;
     assert_eq!(with("b").await, ("t3".to_owned(), "a b".to_owned()));
     assert_eq!(form(fixture.network.to(TOKEN_URL).last().unwrap())["scope"], "a b");
     assert_eq!(with("a b").await.0, "t3");
@@ -42,7 +42,7 @@ async fn scopes_of_the_sign_in_are_requested() {
 async fn a_failed_request_for_scopes_keeps_the_token() {
     let fixture = Fixture::new();
     // A name that is not a valid scope.
-    *fixture.server.grants.lock().unwrap() = Some("\u{e4}".into());
+    *fixture.server.grants.lock() = Some("\u{e4}".into());
     let token_manager = fixture.token_manager_for_scopes("a b");
     token_manager.sign_in().await.unwrap();
     let wanted = Scopes::parse("b").unwrap();
@@ -52,7 +52,7 @@ async fn a_failed_request_for_scopes_keeps_the_token() {
     assert_eq!(fixture.server.counts(), (1, 1));
 
     fixture.server.down.store(false, Ordering::Relaxed);
-    *fixture.server.grants.lock().unwrap() = None;
+    *fixture.server.grants.lock() = None;
     let token = token_manager.token_with_scopes(&wanted).await.unwrap().unwrap();
     assert_eq!(token.scopes().unwrap().as_str(), "a b");
     assert_eq!(form(fixture.network.to(TOKEN_URL).last().unwrap())["scope"], "a b");

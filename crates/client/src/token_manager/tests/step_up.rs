@@ -120,14 +120,14 @@ async fn denied_scopes_are_remembered() {
     let fixture = Fixture::new();
     let token_manager = fixture.token_manager(CredentialStore::in_memory());
     token_manager.sign_in().await.unwrap();
-    *fixture.server.grants.lock().unwrap() = Some("mcp:tools".into());
+    *fixture.server.grants.lock() = Some("mcp:tools".into());
     for _ in 0..2 {
         let mut authorization = token_manager.request_authorization();
         send(&mut authorization).await;
         assert!(!authorization.should_retry(StatusCode::FORBIDDEN, &insufficient_scope("admin")).await.unwrap());
         assert_eq!(fixture.user.visits(), 2);
     }
-    *fixture.server.grants.lock().unwrap() = None;
+    *fixture.server.grants.lock() = None;
     let mut authorization = token_manager.request_authorization();
     send(&mut authorization).await;
     assert!(authorization.should_retry(StatusCode::FORBIDDEN, &insufficient_scope("files:read")).await.unwrap());
@@ -146,7 +146,7 @@ async fn a_grant_in_the_long_form_is_not_a_denial() {
             format!("{result}&state={state}&iss=https%3A%2F%2Fauth.example.com")
         });
         let token_manager = fixture.token_manager(CredentialStore::in_memory());
-        *fixture.server.grants.lock().unwrap() = Some("mcp:tools api://1/read".into());
+        *fixture.server.grants.lock() = Some("mcp:tools api://1/read".into());
         token_manager.sign_in().await.unwrap();
         refuses.store(is_refused, Ordering::Relaxed);
         let mut authorization = token_manager.request_authorization();
@@ -155,7 +155,7 @@ async fn a_grant_in_the_long_form_is_not_a_denial() {
         assert_eq!(denied.ok(), (!is_refused).then_some(false));
 
         refuses.store(false, Ordering::Relaxed);
-        *fixture.server.grants.lock().unwrap() = None;
+        *fixture.server.grants.lock() = None;
         let mut next = token_manager.request_authorization();
         send(&mut next).await;
         assert!(next.should_retry(StatusCode::FORBIDDEN, &insufficient_scope("read files")).await.unwrap());
