@@ -1,7 +1,8 @@
 //! [`MessageBudget`]: limits the memory of all messages in progress together.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::sync::{Mutex as AsyncMutex, Notify, OwnedMutexGuard};
 
 /// The bytes that requests in progress and arriving messages of the server can hold together.
@@ -49,16 +50,12 @@ impl MessageBudget {
     }
 
     fn take(&self, size: usize) -> bool {
-        let mut used = self.used();
+        let mut used = self.used.lock();
         let fits = used.saturating_add(size) <= self.available;
         if fits {
             *used += size;
         }
         fits
-    }
-
-    fn used(&self) -> MutexGuard<'_, usize> {
-        self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -96,7 +93,7 @@ impl Reservation {
                 }
             }
         }
-        *budget.used() += missing;
+        *budget.used.lock() += missing;
         self.held = size;
     }
 
@@ -107,7 +104,7 @@ impl Reservation {
         if size >= self.held {
             return;
         }
-        let mut used = budget.used();
+        let mut used = budget.used.lock();
         *used = used.saturating_sub(self.held - size);
         drop(used);
         self.held = size;
@@ -148,7 +145,7 @@ mod tests {
         drop(requests);
         timeout(Duration::from_secs(1), second.grow_to(MIB)).await.unwrap();
         drop((first, second));
-        assert_eq!(*budget.used(), 0);
+        assert_eq!(*budget.used.lock(), 0);
     }
 
     /// Messages that have arrived in part never wait for each other.
@@ -162,7 +159,7 @@ mod tests {
                 let mut reservation = budget.reservation();
                 for part in 1..=16 {
                     reservation.grow_to(part * MIB / 16).await;
-                    assert!(*budget.used() <= 3 * MIB);
+                    assert!(*budget.used.lock() <= 3 * MIB);
                     tokio::time::sleep(Duration::from_millis(1)).await;
                 }
             });
@@ -170,7 +167,7 @@ mod tests {
         let all = async { while messages.join_next().await.is_some_and(|ended| ended.is_ok()) {} };
         timeout(Duration::from_secs(600), all).await.unwrap();
         assert!(messages.is_empty());
-        assert_eq!(*budget.used(), 0);
+        assert_eq!(*budget.used.lock(), 0);
     }
 
     #[tokio::test]
@@ -183,6 +180,6 @@ mod tests {
         waiting.grow_to(8 * MIB).await;
         drop(waiting);
         given_up.shrink_to(10);
-        assert_eq!(*budget.used(), 0);
+        assert_eq!(*budget.used.lock(), 0);
     }
 }

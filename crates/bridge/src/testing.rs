@@ -1,10 +1,11 @@
 //! A scripted user, a clock and a form parser for the tests of this crate.
 
 use std::sync::{
-    Arc, Mutex,
+    Arc,
     atomic::{AtomicUsize, Ordering},
 };
 
+use parking_lot::Mutex;
 use portcullis_discovery::{BoxFuture, FetchRequest};
 use portcullis_metadata::UnixTime;
 pub(crate) use portcullis_testkit::{
@@ -45,7 +46,7 @@ impl ScriptedUser {
     }
 
     pub(crate) fn last_visit(&self) -> Url {
-        self.visited.lock().unwrap().last().unwrap().clone()
+        self.visited.lock().last().unwrap().clone()
     }
 }
 
@@ -59,7 +60,7 @@ impl Interaction for ScriptedUser {
         request: &'a AuthorizationRequest,
     ) -> BoxFuture<'a, Result<RedirectParameters, InteractionError>> {
         self.visits.fetch_add(1, Ordering::Relaxed);
-        self.visited.lock().unwrap().push(request.url().clone());
+        self.visited.lock().push(request.url().clone());
         let state = request.url().query_pairs().find(|(name, _)| name == "state").unwrap().1.into_owned();
         let parameters = RedirectParameters::parse(&(self.respond)(&state)).unwrap();
         Box::pin(async {

@@ -4,9 +4,8 @@ mod annotations;
 mod known_tools;
 mod list_filter;
 
-use std::sync::{PoisonError, RwLock};
-
 use http::{HeaderMap, HeaderValue};
+use parking_lot::RwLock;
 use portcullis_mcp::encode_mirrored;
 use portcullis_metadata::EscapedText;
 use serde::Deserialize;
@@ -98,7 +97,7 @@ impl ToolHeaders {
         let name = name.map(|name| json::string(name, MAX_TOOL_NAME).ok_or((None, AnnotationError::Unreadable)));
         let name = name.transpose()?;
         let parameters = input_schema.map_or(Ok(Vec::new()), annotated_parameters);
-        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.write();
         if let Some(name) = &name {
             known.remove(name);
         }
@@ -117,7 +116,7 @@ impl ToolHeaders {
             return HeaderMap::new();
         };
         let Some(name) = json::string(name, MAX_TOOL_NAME) else { return HeaderMap::new() };
-        let parameters = self.0.read().unwrap_or_else(PoisonError::into_inner).parameters(&name);
+        let parameters = self.0.read().parameters(&name);
         let headers = parameters.into_iter().filter_map(|parameter| {
             let value = parameter.path.iter().try_fold(arguments, |value, name| json::member(value, name))?;
             Some((parameter.header, header_value(value)?))

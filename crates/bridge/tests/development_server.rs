@@ -2,9 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use parking_lot::Mutex;
 use portcullis_bridge::{McpClient, McpSettings};
 use portcullis_client::{Authorizer, AuthorizerSettings, AutoConsent, Interaction, LoopbackRedirect, StartUrl};
 use portcullis_devidp::{DevIdp, DevIdpSettings};
@@ -47,7 +48,7 @@ async fn resource_for(scheme: &'static str, issuer: &Issuer) -> (StartUrl, Heads
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
             let head = respond(stream, scheme, &base, &issuer).await;
-            seen.lock().unwrap().push(head);
+            seen.lock().push(head);
         }
     });
     (start, heads)
@@ -99,7 +100,7 @@ async fn a_call_gets_itself_a_token() {
     let token = client.token().unwrap();
     assert_eq!(token.issuer(), &issuer);
     assert_eq!(token.resource().url(), start.url());
-    let heads = heads.lock().unwrap();
+    let heads = heads.lock();
     assert_eq!(heads.len(), 3);
     assert!(heads[2].contains(token.access_token().secret()));
     assert!(heads.iter().all(|head| !head.lines().next().unwrap().contains(token.access_token().secret())));
@@ -146,7 +147,7 @@ async fn a_bound_token_comes_from_the_development_server() {
         let payload = token.access_token().secret().split('.').nth(1).unwrap().to_owned();
         let claims = URL_SAFE_NO_PAD.decode(payload).unwrap();
         assert!(String::from_utf8(claims).unwrap().contains("\"jkt\""));
-        let heads = heads.lock().unwrap();
+        let heads = heads.lock();
         assert!(heads[2].to_ascii_lowercase().contains("\r\ndpop: "));
     }
 }

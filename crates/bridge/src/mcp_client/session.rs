@@ -1,11 +1,9 @@
 //! [`SessionState`]: the session that a legacy handshake has opened.
 
-use std::sync::{
-    PoisonError, RwLock,
-    atomic::{AtomicU64, Ordering},
-};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use http::HeaderValue;
+use parking_lot::RwLock;
 use portcullis_mcp::Revision;
 
 use super::http_sse::SseConnection;
@@ -34,12 +32,12 @@ pub(super) struct Session {
 impl SessionState {
     /// The current session.
     pub(super) fn current(&self) -> Option<Session> {
-        self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.current.read().clone()
     }
 
     /// The number of the current session, if there is one.
     pub(super) fn generation(&self) -> Option<u64> {
-        self.current.read().unwrap_or_else(PoisonError::into_inner).as_ref().map(|session| session.generation)
+        self.current.read().as_ref().map(|session| session.generation)
     }
 
     /// Replaces the session by a new one. See [`Session`] for the parameters.
@@ -51,17 +49,17 @@ impl SessionState {
     ) {
         let generation = self.opened.fetch_add(1, Ordering::Relaxed);
         let session = Session { identifier, revision, connection, generation };
-        *self.current.write().unwrap_or_else(PoisonError::into_inner) = Some(session);
+        *self.current.write() = Some(session);
     }
 
     /// Forgets the session.
     pub(super) fn clear(&self) {
-        *self.current.write().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.current.write() = None;
     }
 
     /// Replaces the identifier of the session with this number, if it is the current one and has an identifier.
     pub(super) fn set_identifier(&self, generation: u64, identifier: &HeaderValue) {
-        if let Some(session) = &mut *self.current.write().unwrap_or_else(PoisonError::into_inner)
+        if let Some(session) = &mut *self.current.write()
             && session.generation == generation
             && session.identifier.is_some()
         {

@@ -1,9 +1,8 @@
 //! [`CookieJar`]: the cookies of one origin, in memory.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 use cookie_store::{Cookie, CookieDomain, CookieStore};
 use http::{HeaderMap, HeaderValue, header};
+use parking_lot::Mutex;
 use url::{Origin, Url};
 
 /// The cookies that one origin has set (RFC 6265). They are sent only to this origin, and end with the process.
@@ -32,7 +31,7 @@ impl CookieJar {
             return;
         }
         let pairs: Vec<String> =
-            self.store().get_request_values(url).map(|(name, value)| format!("{name}={value}")).collect();
+            self.store.lock().get_request_values(url).map(|(name, value)| format!("{name}={value}")).collect();
         if pairs.is_empty() {
             return;
         }
@@ -54,7 +53,7 @@ impl CookieJar {
         }
         let values = headers.get_all(header::SET_COOKIE).iter().filter_map(|value| value.to_str().ok());
         let cookies = values.filter(|value| value.len() <= MAX_SIZE).filter_map(|value| Cookie::parse(value, url).ok());
-        let mut store = self.store();
+        let mut store = self.store.lock();
         for cookie in cookies.filter(|cookie| is_for_host(cookie, url)) {
             let is_known =
                 cookie.domain.as_cow().is_some_and(|domain| store.contains(&domain, &cookie.path, cookie.name()));
@@ -64,10 +63,6 @@ impl CookieJar {
             }
         }
         remove_expired(&mut store);
-    }
-
-    fn store(&self) -> MutexGuard<'_, CookieStore> {
-        self.store.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -121,7 +116,7 @@ mod tests {
         set(&jar, START, &["AWSALB=abc; Path=/", "deep=1; Path=/mcp/deep; HttpOnly", "gone=1"]);
         set(&jar, START, &["gone=; Expires=Thu, 01 Jan 1970 00:00:00 GMT", "over=1; Max-Age=0"]);
         assert_eq!(sent(&jar, START).unwrap(), "AWSALB=abc");
-        assert_eq!(jar.store().iter_any().count(), 2, "nothing expired is kept");
+        assert_eq!(jar.store.lock().iter_any().count(), 2, "nothing expired is kept");
         let deep = sent(&jar, "https://mcp.example.com/mcp/deep?a=b").unwrap();
         assert!(deep.contains("AWSALB=abc"), "{deep}");
         assert!(deep.contains("deep=1"), "{deep}");

@@ -1,11 +1,9 @@
 //! [`PendingRequests`]: the requests without a response.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::HashMap, sync::Arc};
 
 use http::HeaderValue;
+use parking_lot::Mutex;
 use tokio::{
     sync::{oneshot, watch},
     task::AbortHandle,
@@ -81,7 +79,7 @@ impl PendingRequests {
         purpose: Purpose,
         max: usize,
     ) -> Result<watch::Receiver<()>, InsertError> {
-        let mut entries = self.entries();
+        let mut entries = self.0.lock();
         if entries.contains_key(&id) {
             return Err(InsertError::IdInUse);
         }
@@ -95,14 +93,14 @@ impl PendingRequests {
 
     /// Records that a request is being sent.
     pub(crate) fn mark_sent(&self, id: &RequestId) {
-        if let Some(entry) = self.entries().get_mut(id) {
+        if let Some(entry) = self.0.lock().get_mut(id) {
             entry.is_sent = true;
         }
     }
 
     /// Stores the task of a request.
     pub(crate) fn set_task(&self, id: &RequestId, task: AbortHandle) {
-        if let Some(entry) = self.entries().get_mut(id) {
+        if let Some(entry) = self.0.lock().get_mut(id) {
             entry.task = Some(task);
         }
     }
@@ -114,7 +112,7 @@ impl PendingRequests {
         identifier: Option<HeaderValue>,
         connection: Option<Arc<SseConnection>>,
     ) {
-        if let Some(entry) = self.entries().get_mut(id)
+        if let Some(entry) = self.0.lock().get_mut(id)
             && matches!(entry.purpose, Purpose::Initialize { .. })
         {
             entry.purpose = Purpose::Initialize { identifier, connection };
@@ -123,7 +121,7 @@ impl PendingRequests {
 
     /// Removes and returns a request.
     pub(crate) fn remove(&self, id: &RequestId) -> Option<PendingRequest> {
-        self.entries().remove(id)
+        self.0.lock().remove(id)
     }
 
     /// Returns a guard that removes a request when it is dropped, also if the task that waits for the response is aborted.
@@ -133,11 +131,7 @@ impl PendingRequests {
 
     /// Removes all requests, and returns those of the client.
     pub(crate) fn remove_all(&self) -> Vec<(RequestId, PendingRequest)> {
-        self.entries().drain().filter(|(_, entry)| matches!(entry.requester, Requester::Client)).collect()
-    }
-
-    fn entries(&self) -> MutexGuard<'_, HashMap<RequestId, PendingRequest>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().drain().filter(|(_, entry)| matches!(entry.requester, Requester::Client)).collect()
     }
 }
 

@@ -1,9 +1,8 @@
 //! [`ServerStreamState`]: whether the server's own stream is open in the current session.
 
-use std::sync::{
-    Mutex, MutexGuard, PoisonError,
-    atomic::{AtomicU32, Ordering},
-};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use parking_lot::Mutex;
 
 use crate::bridge::state::session::Session;
 
@@ -52,7 +51,7 @@ impl ServerStreamState {
     /// Records that the stream of a session is being opened. Returns false if it must not be: it is open in this
     /// session, or has ended there for good.
     pub(crate) fn begin(&self, session: &Session) -> bool {
-        let mut latest = self.latest();
+        let mut latest = self.latest.lock();
         let generation = session.generation;
         let can_begin = latest
             .as_ref()
@@ -65,13 +64,9 @@ impl ServerStreamState {
 
     /// Records that the stream of a session has ended, unless the stream of another session was opened since.
     pub(crate) fn end(&self, session: &Session, reason: StreamEnd) {
-        if let Some(latest) = self.latest().as_mut().filter(|latest| latest.generation == session.generation) {
+        if let Some(latest) = self.latest.lock().as_mut().filter(|latest| latest.generation == session.generation) {
             latest.end = Some(reason);
         }
-    }
-
-    fn latest(&self) -> MutexGuard<'_, Option<Latest>> {
-        self.latest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

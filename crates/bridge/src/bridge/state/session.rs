@@ -1,8 +1,9 @@
 //! [`Sessions`]: the session of the revisions with sessions, and the data to reopen it.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use http::{HeaderMap, HeaderName, HeaderValue};
+use parking_lot::Mutex;
 use portcullis_mcp::header as names;
 use tokio::sync::watch;
 
@@ -50,7 +51,7 @@ impl Sessions {
 
     /// The current session.
     pub(crate) fn current(&self) -> Option<Session> {
-        self.state().session.clone()
+        self.state.lock().session.clone()
     }
 
     /// Changes when another session is opened, and when the last one ends.
@@ -60,14 +61,14 @@ impl Sessions {
 
     /// Stores the parameters of the handshake that begins, and forgets the previous session.
     pub(crate) fn begin(&self, params: Option<&str>) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.session = None;
         state.handshake = Some(params.unwrap_or("{}").to_owned());
     }
 
     /// The handshake parameters to reopen the session with.
     pub(crate) fn handshake(&self) -> Option<String> {
-        self.state().handshake.clone()
+        self.state.lock().handshake.clone()
     }
 
     /// Stores the session of a successful handshake. A version that cannot be a header is not sent in the session.
@@ -78,7 +79,7 @@ impl Sessions {
         connection: Option<Arc<SseConnection>>,
     ) {
         let version = version.and_then(|version| HeaderValue::from_str(version).ok());
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let mut generation = 0;
         self.generation.send_modify(|counted| {
             *counted += 1;
@@ -90,7 +91,7 @@ impl Sessions {
     /// Replaces the identifier of a session if a response in it has another one.
     pub(crate) fn update_identifier(&self, used: Option<&Session>, response: &HeaderMap) {
         let Some(identifier) = response.get(&self.header) else { return };
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if let (Some(session), Some(used)) = (&mut state.session, used)
             && session.generation == used.generation
             && session.identifier.is_some()
@@ -113,7 +114,7 @@ impl Sessions {
     /// Removes the handshake, so that no further session is opened, and returns the session.
     pub(crate) fn end(&self) -> Option<Session> {
         self.ended.send_replace(true);
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.handshake = None;
         self.generation.send_modify(|counted| *counted += 1);
         state.session.take()
@@ -127,10 +128,6 @@ impl Sessions {
             headers.extend(identifier.clone().map(|identifier| (self.header.clone(), identifier)));
         }
         headers
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,7 +1,6 @@
 //! [`Subscriptions`]: the log level and the resource subscriptions of a session.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
+use parking_lot::Mutex;
 use serde_json::json;
 
 use crate::bridge::message::Params;
@@ -37,7 +36,7 @@ const MAX_LENGTH: usize = 4096;
 impl Subscriptions {
     /// Stores a change.
     pub(crate) fn change(&self, change: SubscriptionChange) {
-        let mut state = self.state();
+        let mut state = self.0.lock();
         match change {
             SubscriptionChange::Level(level) => state.level = Some(level),
             SubscriptionChange::Unsubscribe(uri) => state.uris.retain(|stored| *stored != uri),
@@ -55,20 +54,20 @@ impl Subscriptions {
 
     /// The requests that restore the state in a new session.
     pub(crate) fn all(&self) -> Vec<SubscriptionChange> {
-        let state = self.state();
+        let state = self.0.lock();
         let level = state.level.iter().cloned().map(SubscriptionChange::Level);
         level.chain(state.uris.iter().cloned().map(SubscriptionChange::Subscribe)).collect()
     }
 
     /// Whether there is nothing to restore.
     pub(crate) fn is_empty(&self) -> bool {
-        let state = self.state();
+        let state = self.0.lock();
         state.level.is_none() && state.uris.is_empty()
     }
 
     /// Removes what a new session rejected, unless the client has replaced it meanwhile.
     pub(crate) fn forget(&self, rejected: &SubscriptionChange) {
-        let mut state = self.state();
+        let mut state = self.0.lock();
         match rejected {
             SubscriptionChange::Level(level) => drop(state.level.take_if(|current| current == level)),
             SubscriptionChange::Subscribe(uri) | SubscriptionChange::Unsubscribe(uri) => {
@@ -79,11 +78,7 @@ impl Subscriptions {
 
     /// Removes everything, for a new handshake of the client.
     pub(crate) fn clear(&self) {
-        *self.state() = State::default();
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.0.lock() = State::default();
     }
 }
 

@@ -1,11 +1,12 @@
 //! Requests wait for one sign-in, refresh or step-up; failures and loops end with an error.
 
 use std::sync::{
-    Arc, Mutex,
+    Arc,
     atomic::{AtomicUsize, Ordering},
 };
 
 use http::header;
+use parking_lot::Mutex;
 use portcullis_discovery::{BoxFuture, FetchRequest};
 use serde_json::{Value, json};
 use url::Url;
@@ -104,14 +105,14 @@ async fn requests_wait_for_one_refresh() {
     let withdrawn = Arc::new(Mutex::new(false));
     let is_withdrawn = withdrawn.clone();
     let network = network(move |token, _| {
-        (*is_withdrawn.lock().unwrap() && token == "token-1").then(|| {
+        (*is_withdrawn.lock() && token == "token-1").then(|| {
             Reply::status(401).header(header::WWW_AUTHENTICATE, r#"Bearer error="invalid_token", scope="mcp:tools""#)
         })
     });
     let user = ScriptedUser::consents();
     let mut client = in_memory(&network, &user);
     client.initialize().await;
-    *withdrawn.lock().unwrap() = true;
+    *withdrawn.lock() = true;
     for id in 1..=5 {
         client.request(id, "ping", json!({})).await;
     }

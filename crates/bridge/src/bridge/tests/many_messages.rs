@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::server::{Body, Client, Server, ServerResponse, settle};
 use crate::BridgeSettings;
 
-type Bodies = std::sync::Arc<std::sync::Mutex<HashMap<i64, Body>>>;
+type Bodies = std::sync::Arc<parking_lot::Mutex<HashMap<i64, Body>>>;
 
 /// Returns a server that does not complete its responses, and the senders of their bodies.
 fn slow_server() -> (std::sync::Arc<Server>, Bodies) {
@@ -16,7 +16,7 @@ fn slow_server() -> (std::sync::Arc<Server>, Bodies) {
     let server = Server::legacy(move |request| {
         let (response, body) = ServerResponse::open();
         match request.id().as_i64() {
-            Some(id) if request.name() == "slow" => kept.lock().unwrap().insert(id, body),
+            Some(id) if request.name() == "slow" => kept.lock().insert(id, body),
             _ => return ServerResponse::status(202),
         };
         response
@@ -25,7 +25,7 @@ fn slow_server() -> (std::sync::Arc<Server>, Bodies) {
 }
 
 fn complete(bodies: &Bodies, id: i64) {
-    let body = bodies.lock().unwrap().remove(&id).unwrap();
+    let body = bodies.lock().remove(&id).unwrap();
     let message = json!({ "jsonrpc": "2.0", "id": id, "result": {} });
     body.send(Ok(format!("data: {message}\n\n").into())).unwrap();
 }
@@ -45,7 +45,7 @@ async fn waiting_requests_delay_neither_responses_nor_cancellations() {
     assert_eq!(server.named("slow").len(), 2);
 
     let server_request = json!({ "jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": {} });
-    bodies.lock().unwrap()[&1].send(Ok(format!("data: {server_request}\n\n").into())).unwrap();
+    bodies.lock()[&1].send(Ok(format!("data: {server_request}\n\n").into())).unwrap();
     assert_eq!(client.next().await, server_request);
     client.send(json!({ "jsonrpc": "2.0", "id": "q", "result": {} })).await;
     client.notify("notifications/progress", json!({})).await;
@@ -141,7 +141,7 @@ async fn responses_share_a_budget() {
                 _ => (String::new(), ""),
             };
             let chunk = format!("{before}{}{after}", "x".repeat(SIZE / 4));
-            bodies.lock().unwrap()[&id].send(Ok(chunk.into())).unwrap();
+            bodies.lock()[&id].send(Ok(chunk.into())).unwrap();
         }
         settle().await;
     }

@@ -243,12 +243,12 @@ async fn notifications_detect_a_lost_session() {
 /// A server that restarts while the client waits. Its stream ends, and the next GET is rejected.
 struct RestartingServer {
     server: Arc<Server>,
-    streams: Arc<std::sync::Mutex<Vec<Body>>>,
+    streams: Arc<parking_lot::Mutex<Vec<Body>>>,
 }
 
 impl RestartingServer {
     fn start() -> Self {
-        let streams: Arc<std::sync::Mutex<Vec<Body>>> = Arc::default();
+        let streams: Arc<parking_lot::Mutex<Vec<Body>>> = Arc::default();
         let opened = streams.clone();
         let mut sessions = 0;
         let server = Server::new(move |request| {
@@ -260,9 +260,9 @@ impl RestartingServer {
                     ServerResponse::json(200, &result).header("mcp-session-id", &format!("s{sessions}"))
                 }
                 // Each session has one stream.
-                ("GET", Some(session)) if session == latest && opened.lock().unwrap().len() < sessions => {
+                ("GET", Some(session)) if session == latest && opened.lock().len() < sessions => {
                     let (response, body) = ServerResponse::open();
-                    opened.lock().unwrap().push(body);
+                    opened.lock().push(body);
                     response
                 }
                 // E6: the response for an unknown session.
@@ -275,7 +275,7 @@ impl RestartingServer {
     }
 
     async fn restart(&self) {
-        for stream in self.streams.lock().unwrap().iter_mut() {
+        for stream in self.streams.lock().iter_mut() {
             // Dropping the sender ends the stream.
             *stream = tokio::sync::mpsc::unbounded_channel().0;
         }
@@ -292,7 +292,7 @@ async fn a_waiting_client_gets_another_session() {
     RestartingServer { server: server.clone(), streams: streams.clone() }.restart().await;
     assert_eq!(restored_state(server, "s2"), [("resources/subscribe".to_owned(), json!({ "uri": "a:1" }))]);
     let notice = json!({ "jsonrpc": "2.0", "method": "notifications/resources/updated", "params": { "uri": "a:1" } });
-    streams.lock().unwrap()[1].send(Ok(format!("data: {notice}\n\n").into())).unwrap();
+    streams.lock()[1].send(Ok(format!("data: {notice}\n\n").into())).unwrap();
     assert_eq!(client.next().await, notice);
 }
 

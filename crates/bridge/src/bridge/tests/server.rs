@@ -2,7 +2,7 @@
 
 use std::{
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
@@ -10,6 +10,7 @@ use std::{
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use parking_lot::Mutex;
 use portcullis_discovery::{
     BodyStream, BoxFuture, Fetch, FetchError, FetchRequest, FetchResponse, NetworkFailure, OpenResponse,
 };
@@ -143,7 +144,7 @@ impl Server {
     }
 
     pub(super) fn requests(&self) -> Vec<ServerRequest> {
-        self.requests.lock().unwrap().clone()
+        self.requests.lock().clone()
     }
 
     /// Returns the number of chunks that were read from bodies.
@@ -173,8 +174,8 @@ impl Fetch for Server {
             headers: request.headers,
             body: serde_json::from_slice(&request.body).unwrap_or_default(),
         };
-        self.requests.lock().unwrap().push(recorded.clone());
-        let response = (self.script.lock().unwrap())(&recorded);
+        self.requests.lock().push(recorded.clone());
+        let response = (self.script.lock())(&recorded);
         let count = self.chunks.clone();
         Box::pin(async move {
             match response {

@@ -1,10 +1,11 @@
 //! HTTP with SSE, the transport of 2024-11-05, is used if the server has no other one.
 
 use std::sync::{
-    Arc, Mutex,
+    Arc,
     atomic::{AtomicUsize, Ordering},
 };
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::server::{Body, Client, Server, ServerRequest, ServerResponse, settle};
@@ -38,14 +39,14 @@ impl SseServer {
                     format!("event: endpoint\ndata: {endpoint}\n\nevent: ping\ndata: {OTHER_EVENT}\n\n: half an eve");
                 body.send(Ok(first.into())).unwrap();
                 body.send(Ok("nt\n\n".into())).unwrap();
-                opened.lock().unwrap().push(body);
+                opened.lock().push(body);
                 return response;
             }
             if !request.url.ends_with("/messages?session=1") {
                 return ServerResponse::status(405);
             }
             if let Some(response) = response(request) {
-                let streams = opened.lock().unwrap();
+                let streams = opened.lock();
                 streams.last().unwrap().send(Ok(format!("event: message\ndata: {response}\n\n").into())).unwrap();
             }
             ServerResponse::status(202)
@@ -105,7 +106,7 @@ async fn an_ended_stream_is_opened_again() {
     let mut client = Client::initialized(&sse.server).await;
     client.request(1, "slow", json!({})).await;
     settle().await;
-    sse.streams.lock().unwrap().clear();
+    sse.streams.lock().clear();
     assert_eq!(client.reason().await, (1, "mcp.ended".into()));
     client.request(2, "tools/list", json!({})).await;
     assert_eq!(client.next().await["id"], 2);
@@ -123,7 +124,7 @@ async fn subscriptions_outlive_their_stream() {
     client.request(1, "resources/subscribe", json!({ "uri": "a:1" })).await;
     client.next().await;
     sse.down.store(3, Ordering::Relaxed);
-    sse.streams.lock().unwrap().clear();
+    sse.streams.lock().clear();
     tokio::time::sleep(std::time::Duration::from_secs(60)).await;
     let subscribed = sse.server.named("resources/subscribe");
     assert_eq!(subscribed.len(), 2);
