@@ -1,8 +1,9 @@
 //! The order of the metadata URLs, and the errors that end the search.
 
-use std::{collections::HashMap, sync::Mutex};
+use std::collections::HashMap;
 
 use http::{HeaderMap, StatusCode};
+use parking_lot::Mutex;
 use portcullis_metadata::BearerChallenge;
 
 use super::*;
@@ -32,13 +33,13 @@ impl Script {
     }
 
     fn urls(&self) -> Vec<String> {
-        self.asked.lock().unwrap().iter().map(|(url, _)| url.clone()).collect()
+        self.asked.lock().iter().map(|(url, _)| url.clone()).collect()
     }
 }
 
 impl Fetch for Script {
     fn fetch(&self, request: FetchRequest) -> BoxFuture<'_, Result<FetchResponse, FetchError>> {
-        self.asked.lock().unwrap().push((request.url.to_string(), request.policy));
+        self.asked.lock().push((request.url.to_string(), request.policy));
         let answer = self.answers.get(request.url.as_str()).cloned().unwrap_or(Ok((404, "nothing here".into())));
         Box::pin(async move {
             let (status, body) = answer?;
@@ -287,7 +288,7 @@ async fn every_request_has_the_policy() {
         attempts_of(discovery.protected_resource(&asked, ResourceOptions::default().challenge(&challenge())).await);
         attempts_of(discovery.authorization_server(&issuer).await);
         let expected = [CHALLENGED, PATH_FORM, ROOT_FORM, OAUTH_FORM, OPENID_FORM].map(|url| (url.to_owned(), policy));
-        assert_eq!(*script.asked.lock().unwrap(), expected);
+        assert_eq!(*script.asked.lock(), expected);
     }
 }
 

@@ -5,14 +5,11 @@ mod decoded;
 mod recording_fetch;
 mod redaction;
 
-use std::{
-    borrow::Cow,
-    fmt,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{borrow::Cow, fmt, sync::Arc};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::{HeaderMap, HeaderValue, header};
+use parking_lot::Mutex;
 use portcullis_metadata::Secret;
 use url::form_urlencoded;
 
@@ -93,7 +90,7 @@ impl SentSecrets {
     /// Does not recognize secrets with added or missing characters, and no other encodings.
     pub fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let Some(values) = &self.0 else { return Cow::Borrowed(text) };
-        let values = values.lock().unwrap_or_else(PoisonError::into_inner);
+        let values = values.lock();
         redaction::redacted(text, values.iter().map(|value| value.secret().as_bytes()))
     }
 
@@ -123,7 +120,7 @@ impl SentSecrets {
         if value.len() < MIN_VALUE {
             return;
         }
-        let mut values = values.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut values = values.lock();
         if values.last().is_some_and(|last| last.secret() == value) {
             return;
         }

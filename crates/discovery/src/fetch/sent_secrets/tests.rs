@@ -140,7 +140,7 @@ fn values_are_limited() {
         sent.add("the one that is used");
         sent.add(&format!("secret number {number}"));
     }
-    let values = sent.0.as_ref().unwrap().lock().unwrap().len();
+    let values = sent.0.as_ref().unwrap().lock().len();
     assert_eq!(values, MAX_VALUES);
     assert_eq!(sent.redact("secret number 9, secret number 99"), "secret number 9, [removed]");
     assert_eq!(sent.redact("the one that is used"), "[removed]");
