@@ -1,11 +1,9 @@
 //! Counts of the requests per principal, resource and tool.
 
-use std::{
-    hash::BuildHasher as _,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::hash::BuildHasher as _;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
+use parking_lot::Mutex;
 use portcullis_telemetry::{Effect, log_queue::slot_of_thread};
 
 use crate::key::UsageKey;
@@ -61,19 +59,15 @@ impl UsageTables {
 
     /// Adds to the counts of a row in the table of the calling thread.
     pub(super) fn count(&self, key: &UsageKey<'_>, counts: Counts) {
-        lock(&self.tables[slot_of_thread() % self.tables.len()]).count(key, counts);
+        self.tables[slot_of_thread() % self.tables.len()].lock().count(key, counts);
     }
 
     /// Empties all tables into one.
     pub(super) fn drain(&self) -> Usage {
         let mut sum = Usage::new(self.max_rows);
-        self.tables.iter().for_each(|table| lock(table).drain_into(&mut sum));
+        self.tables.iter().for_each(|table| table.lock().drain_into(&mut sum));
         sum
     }
-}
-
-fn lock(table: &Mutex<Usage>) -> MutexGuard<'_, Usage> {
-    table.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Usage {

@@ -1,8 +1,9 @@
 //! Records, lost and partial writes, usage and the shutdown, with a sink in memory.
 
-use std::{collections::VecDeque, io, sync::Mutex};
+use std::{collections::VecDeque, io};
 
 use http::{Method, StatusCode};
+use parking_lot::Mutex;
 use portcullis_guard::{Operation, RequestId};
 use portcullis_metadata::{ResourceUri, UnixTime};
 use portcullis_testkit::ManualClock;
@@ -33,7 +34,7 @@ struct Script {
 
 impl Sink for ScriptedSink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let mut script = self.0.lock().unwrap();
+        let mut script = self.0.lock();
         let accepted = script.results.pop_front().unwrap_or(Ok(bytes.len()))?.min(bytes.len());
         if script.files.is_empty() {
             script.files.push(Vec::new());
@@ -43,18 +44,18 @@ impl Sink for ScriptedSink {
     }
 
     fn reopen(&mut self) -> io::Result<Opening> {
-        self.0.lock().unwrap().files.push(Vec::new());
+        self.0.lock().files.push(Vec::new());
         Ok(Opening::default())
     }
 
     fn bytes_until_rotation(&self, _: UnixTime) -> u64 {
-        let script = self.0.lock().unwrap();
+        let script = self.0.lock();
         let length = script.files.last().map_or(0, Vec::len) as u64;
         script.rotate_at.map_or(u64::MAX, |size| size.saturating_sub(length))
     }
 
     fn rotate(&mut self, _: UnixTime) -> io::Result<Opening> {
-        if self.0.lock().unwrap().cannot_rotate {
+        if self.0.lock().cannot_rotate {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
         self.reopen()
@@ -63,11 +64,11 @@ impl Sink for ScriptedSink {
 
 impl ScriptedSink {
     fn add_results(&self, results: impl IntoIterator<Item = io::Result<usize>>) {
-        self.0.lock().unwrap().results.extend(results);
+        self.0.lock().results.extend(results);
     }
 
     fn text(&self, file: usize) -> String {
-        String::from_utf8(self.0.lock().unwrap().files[file].clone()).unwrap()
+        String::from_utf8(self.0.lock().files[file].clone()).unwrap()
     }
 
     fn records(&self, file: usize) -> Vec<Value> {
@@ -285,7 +286,7 @@ fn lost_records_are_counted_and_reported() {
     assert_eq!(fixture.audit.written(), 0, "nothing is written, all is counted");
     assert_eq!(kept, 100, "nothing is written, all is counted");
 
-    fixture.sink.0.lock().unwrap().results.clear();
+    fixture.sink.0.lock().results.clear();
     fixture.writer.write_queued();
     fixture.record("/after", None);
     fixture.writer.write_queued();

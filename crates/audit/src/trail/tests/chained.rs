@@ -21,7 +21,7 @@ fn chained(opening: Opening) -> Fixture {
 /// Verifies what was written to the scripted files.
 fn verified(fixture: &Fixture) -> Report {
     let folder = tempfile::tempdir().unwrap();
-    let script = fixture.sink.0.lock().unwrap();
+    let script = fixture.sink.0.lock();
     let names: Vec<PathBuf> = (0..script.files.len()).map(|number| folder.path().join(number.to_string())).collect();
     for (name, file) in names.iter().zip(&script.files) {
         fs::write(name, file).unwrap();
@@ -69,14 +69,14 @@ fn lost_records_are_in_the_chain() {
 #[test]
 fn rotation_continues_the_chain() {
     let mut fixture = chained(Opening::default());
-    fixture.sink.0.lock().unwrap().rotate_at = Some(4000);
+    fixture.sink.0.lock().rotate_at = Some(4000);
     for _ in 0..100 {
         fixture.record("/mcp", None);
     }
     assert_eq!(fixture.finish(), Progress::End);
 
     let report = verified(&fixture);
-    let sizes: Vec<_> = fixture.sink.0.lock().unwrap().files.iter().map(Vec::len).collect();
+    let sizes: Vec<_> = fixture.sink.0.lock().files.iter().map(Vec::len).collect();
     assert!(sizes.len() > 5, "{sizes:?}");
     assert!(sizes.iter().rev().skip(1).all(|size| (4000..4600).contains(size)), "{sizes:?}");
     assert_eq!(report.records as usize, 103 + sizes.len() - 1);
@@ -90,17 +90,17 @@ fn rotation_continues_the_chain() {
 #[test]
 fn a_failed_rotation_loses_nothing() {
     let mut fixture = chained(Opening::default());
-    fixture.sink.0.lock().unwrap().rotate_at = Some(1000);
-    fixture.sink.0.lock().unwrap().cannot_rotate = true;
+    fixture.sink.0.lock().rotate_at = Some(1000);
+    fixture.sink.0.lock().cannot_rotate = true;
     for _ in 0..10 {
         fixture.record("/mcp", None);
         fixture.writer.write_queued();
     }
-    assert_eq!(fixture.sink.0.lock().unwrap().files.len(), 1);
-    fixture.sink.0.lock().unwrap().cannot_rotate = false;
+    assert_eq!(fixture.sink.0.lock().files.len(), 1);
+    fixture.sink.0.lock().cannot_rotate = false;
     fixture.clock.advance(Duration::from_secs(60));
     fixture.writer.write_queued();
-    assert_eq!(fixture.sink.0.lock().unwrap().files.len(), 2);
+    assert_eq!(fixture.sink.0.lock().files.len(), 2);
     assert_eq!(verified(&fixture).records, 13, "with usage and audit.continued");
 }
 
