@@ -1,11 +1,9 @@
 //! The signing keys and their rotation.
 
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use portcullis_jose::{Algorithm, AlgorithmSet, KeySet, SigningError, SigningKey};
 use portcullis_metadata::{Clock, JwkSet};
 use serde_json::{Value, json};
@@ -80,7 +78,7 @@ impl Keys {
 
     /// Returns the current keys. Removes old keys whose tokens have expired.
     pub(crate) fn current(&self) -> Arc<KeyRing> {
-        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.current.lock();
         let now = self.clock.monotonic();
         if current.retired.iter().any(|retired| retired.until <= now) {
             let living = current.retired.iter().filter(|retired| now < retired.until).cloned().collect();
@@ -94,7 +92,7 @@ impl Keys {
 
     /// Replaces the signing keys.
     pub(crate) fn rotate(&self, pair: KeyPair, old: OldKeys) -> Result<(), KeysError> {
-        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.current.lock();
         let retired = match old {
             OldKeys::Withdraw => Vec::new(),
             OldKeys::Keep => {

@@ -1,12 +1,8 @@
 //! [`Table`]: a bounded table of values that expire.
 
-use std::{
-    collections::HashMap,
-    fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use portcullis_metadata::Clock;
 
 /// A table of at most `capacity` values. Each value expires `lifetime` after it was inserted or last renewed.
@@ -76,7 +72,7 @@ impl<V> Table<V> {
     /// # Errors
     /// Fails when no value is evictable.
     pub(crate) fn try_insert(&self, key: &str, value: V, is_evictable: impl Fn(&V) -> bool) -> Result<(), TableFull> {
-        self.insert_locked(&mut self.rows(), key, value, is_evictable)
+        self.insert_locked(&mut self.rows.lock(), key, value, is_evictable)
     }
 
     /// Inserts a value if the key has none, and returns whether it was inserted. Does not evict other values.
@@ -84,7 +80,7 @@ impl<V> Table<V> {
     /// # Errors
     /// Fails when the table is full.
     pub(crate) fn insert_new(&self, key: &str, value: V) -> Result<bool, TableFull> {
-        let mut rows = self.rows();
+        let mut rows = self.rows.lock();
         let now = self.clock.monotonic();
         if rows.by_key.get(key).is_some_and(|row| !self.is_expired(row, now)) {
             return Ok(false);
@@ -95,7 +91,7 @@ impl<V> Table<V> {
     /// Returns whether the table has as many values as it can, not counting expired ones.
     pub(crate) fn is_full(&self) -> bool {
         let now = self.clock.monotonic();
-        let by_key = &mut self.rows().by_key;
+        let by_key = &mut self.rows.lock().by_key;
         if by_key.len() >= self.capacity {
             by_key.retain(|_, row| !self.is_expired(row, now));
         }
@@ -104,13 +100,19 @@ impl<V> Table<V> {
 
     /// Removes all values that match a predicate.
     pub(crate) fn remove_if(&self, predicate: impl Fn(&V) -> bool) {
-        self.rows().by_key.retain(|_, row| !predicate(&row.value));
+        self.rows.lock().by_key.retain(|_, row| !predicate(&row.value));
     }
 
     /// Returns what `f` selects from the values that are not expired.
     pub(crate) fn collect<R>(&self, f: impl Fn(&V) -> Option<R>) -> Vec<R> {
         let now = self.clock.monotonic();
-        self.rows().by_key.values().filter(|row| !self.is_expired(row, now)).filter_map(|row| f(&row.value)).collect()
+        self.rows
+            .lock()
+            .by_key
+            .values()
+            .filter(|row| !self.is_expired(row, now))
+            .filter_map(|row| f(&row.value))
+            .collect()
     }
 
     /// Returns whether there is a value that is not expired.
@@ -131,7 +133,7 @@ impl<V> Table<V> {
     /// Calls `f` with a value that is not expired. The table is locked during the call, so updates are atomic.
     pub(crate) fn update<R>(&self, key: &str, f: impl FnOnce(&mut V) -> (R, RowAction)) -> Option<R> {
         let now = self.clock.monotonic();
-        let by_key = &mut self.rows().by_key;
+        let by_key = &mut self.rows.lock().by_key;
         let row = by_key.get_mut(key)?;
         if self.is_expired(row, now) {
             by_key.remove(key);
@@ -176,15 +178,11 @@ impl<V> Table<V> {
     fn is_expired(&self, row: &Row<V>, now: Duration) -> bool {
         now.saturating_sub(row.touched) >= self.lifetime
     }
-
-    fn rows(&self) -> MutexGuard<'_, Rows<V>> {
-        self.rows.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl<V> fmt::Debug for Table<V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Table").field("rows", &self.rows().by_key.len()).field("capacity", &self.capacity).finish()
+        f.debug_struct("Table").field("rows", &self.rows.lock().by_key.len()).field("capacity", &self.capacity).finish()
     }
 }
 

@@ -1,12 +1,9 @@
 //! Faults that the server simulates on purpose.
 
-use std::{
-    num::NonZeroU32,
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{num::NonZeroU32, time::Duration};
 
 use http::StatusCode;
+use parking_lot::Mutex;
 
 use crate::server::endpoint::Endpoint;
 
@@ -174,7 +171,7 @@ impl Faults {
             }
             _ => {}
         }
-        let mut faults = self.faults();
+        let mut faults = self.0.lock();
         if faults.len() >= MAX_FAULTS {
             return Err(FaultError::TooMany);
         }
@@ -183,17 +180,17 @@ impl Faults {
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.faults().len()
+        self.0.lock().len()
     }
 
     pub(crate) fn clear(&self) {
-        self.faults().clear();
+        self.0.lock().clear();
     }
 
     /// Takes the fault for the next request to an endpoint.
     pub(super) fn take_next(&self, endpoint: Endpoint) -> Option<(FaultPoint, FaultKind)> {
         let at = FaultPoint::for_endpoint(endpoint)?;
-        let mut faults = self.faults();
+        let mut faults = self.0.lock();
         let index = faults.iter().position(|fault| fault.at == at)?;
         let fault = faults.get_mut(index)?;
         let kind = fault.kind;
@@ -203,9 +200,5 @@ impl Faults {
             Some(None) => drop(faults.remove(index)),
         }
         Some((at, kind))
-    }
-
-    fn faults(&self) -> MutexGuard<'_, Vec<Fault>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

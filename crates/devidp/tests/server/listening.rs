@@ -1,8 +1,9 @@
 //! Listening, host name checks, limits, logs and shutdown.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use http::{Method, StatusCode};
+use parking_lot::Mutex;
 use portcullis_devidp::{DevIdp, DevIdpError, DevIdpSettings};
 
 use crate::support::*;
@@ -73,7 +74,7 @@ struct Captured(Arc<Mutex<Vec<u8>>>);
 
 impl std::io::Write for Captured {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
+        self.0.lock().extend_from_slice(bytes);
         Ok(bytes.len())
     }
 
@@ -108,7 +109,7 @@ async fn the_log_has_no_secrets() {
     let replaced = server.refresh(&client, &refresh_token).await.text("refresh_token");
     server.refresh(&client, &refresh_token).await;
 
-    let log = String::from_utf8(captured.0.lock().unwrap().clone()).unwrap();
+    let log = String::from_utf8(captured.0.lock().clone()).unwrap();
     assert!(log.contains("registered a client"), "{log}");
     assert!(log.contains("127.0.0.1:4321"), "{log}");
     assert!(log.contains("used a second time"));

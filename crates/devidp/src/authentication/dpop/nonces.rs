@@ -1,10 +1,8 @@
 //! [`Nonces`]: the nonces that DPoP proofs must contain.
 
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use portcullis_metadata::{Clock, Secret};
 
 use crate::handle::random_text;
@@ -36,7 +34,7 @@ impl Nonces {
     /// Returns the current nonce and replaces it when its lifetime is over.
     pub(super) fn current(&self) -> Result<Secret, getrandom::Error> {
         let now = self.clock.monotonic();
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state.lock();
         let age = now.saturating_sub(state.since);
         if age >= NONCE_LIFETIME {
             let replaced = std::mem::replace(&mut state.current, generate_nonce()?);
@@ -56,7 +54,7 @@ impl Nonces {
     pub(super) fn accepts(&self, nonce: &str) -> bool {
         let Ok(current) = self.current() else { return false };
         let nonce = Secret::new(nonce);
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = self.state.lock();
         nonce == current || state.previous.as_ref() == Some(&nonce)
     }
 }
