@@ -6,9 +6,10 @@
 use std::{
     borrow::Cow,
     io::{self, Write},
-    sync::{Mutex, OnceLock, PoisonError},
+    sync::OnceLock,
 };
 
+use parking_lot::Mutex;
 use portcullis_discovery::SentSecrets;
 
 /// One set for each token manager. Empty in commands that are not clients, such as `serve`.
@@ -16,13 +17,13 @@ static SENT: OnceLock<Mutex<Vec<SentSecrets>>> = OnceLock::new();
 
 /// Removes these secrets, and those that are added to them later, from messages and log lines.
 pub fn remove_from_output(sent: &SentSecrets) {
-    SENT.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner).push(sent.clone());
+    SENT.get_or_init(Mutex::default).lock().push(sent.clone());
 }
 
 /// Returns a text without the secrets.
 pub fn redact(text: &str) -> Cow<'_, str> {
     let Some(sent) = SENT.get() else { return Cow::Borrowed(text) };
-    let sent = sent.lock().unwrap_or_else(PoisonError::into_inner);
+    let sent = sent.lock();
     sent.iter().fold(Cow::Borrowed(text), |text, sent| match sent.redact(&text) {
         Cow::Borrowed(_) => text,
         Cow::Owned(redacted) => Cow::Owned(redacted),

@@ -76,10 +76,9 @@ impl Questions {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use std::{
-        io::Cursor,
-        sync::{Arc, Mutex},
-    };
+    use std::{io::Cursor, sync::Arc};
+
+    use parking_lot::Mutex;
 
     use super::*;
 
@@ -89,13 +88,13 @@ pub(super) mod tests {
 
     impl Shown {
         pub(crate) fn text(&self) -> String {
-            String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+            String::from_utf8(self.0.lock().clone()).unwrap()
         }
     }
 
     impl Write for Shown {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().unwrap().write(bytes)
+            self.0.lock().write(bytes)
         }
 
         fn flush(&mut self) -> io::Result<()> {
