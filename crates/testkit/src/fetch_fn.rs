@@ -1,11 +1,9 @@
 //! [`FetchFn`]: a [`Fetch`] that responds with a function.
 
-use std::{
-    fmt,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{fmt, sync::Arc};
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use portcullis_discovery::{
     BodyStream, BoxFuture, Fetch, FetchError, FetchRequest, FetchResponse, NetworkFailure, OpenResponse,
 };
@@ -42,7 +40,7 @@ impl FetchFn {
 
     /// Returns the requests so far, in order.
     pub fn requests(&self) -> Vec<FetchRequest> {
-        self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.requests.lock().clone()
     }
 
     /// Returns the requests to this URL.
@@ -53,7 +51,7 @@ impl FetchFn {
     /// Records a request and returns the reply, or an error as if the connection was refused.
     fn reply(&self, request: FetchRequest) -> Result<Reply, FetchError> {
         let reply = (self.respond)(&request);
-        self.requests.lock().unwrap_or_else(PoisonError::into_inner).push(request);
+        self.requests.lock().push(request);
         reply.ok_or_else(|| FetchError::network(NetworkFailure::Connect))
     }
 }

@@ -2,9 +2,10 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{Arc, OnceLock},
 };
 
+use parking_lot::Mutex;
 use portcullis_jose::{Algorithm, SigningKey};
 
 /// The keys of the process, by issuer, algorithm and generation.
@@ -14,7 +15,7 @@ type Cache = HashMap<(String, Algorithm, usize), Arc<OnceLock<Arc<SigningKey>>>>
 pub(crate) fn signing_key(issuer: &str, algorithm: Algorithm, generation: usize) -> Arc<SigningKey> {
     static CACHE: OnceLock<Mutex<Cache>> = OnceLock::new();
     let slot = {
-        let mut cache = CACHE.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
+        let mut cache = CACHE.get_or_init(Mutex::default).lock();
         Arc::clone(cache.entry((issuer.to_owned(), algorithm, generation)).or_default())
     };
     // The key is generated outside the lock, so that other issuers do not wait.

@@ -1,13 +1,10 @@
 //! [`ScriptedFetch`]: a scripted [`Fetch`].
 
-use std::{
-    collections::HashMap,
-    fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::HashMap, fmt, sync::Arc};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
+use parking_lot::Mutex;
 use portcullis_discovery::{BoxFuture, Fetch, FetchError, FetchRequest, FetchResponse, NetworkFailure};
 use url::Url;
 
@@ -66,13 +63,13 @@ impl ScriptedFetch {
     where
         F: Fn(&FetchRequest) -> Result<FetchResponse, FetchError> + Send + Sync + 'static,
     {
-        self.script().responses.insert(key(url), Arc::new(respond));
+        self.0.lock().responses.insert(key(url), Arc::new(respond));
     }
 
     /// Delays requests for this URL until the gate is released. They then get the response of the current script.
     pub fn hang(&self, url: impl AsRef<str>) -> Gate {
         let gate = Gate::new();
-        self.script().gates.insert(key(url), gate.clone());
+        self.0.lock().gates.insert(key(url), gate.clone());
         gate
     }
 
@@ -84,16 +81,12 @@ impl ScriptedFetch {
     /// Returns the requests for this URL in order.
     pub fn requests(&self, url: impl AsRef<str>) -> Vec<FetchRequest> {
         let key = key(url);
-        self.script().requests.iter().filter(|request| request.url.as_str() == key).cloned().collect()
+        self.0.lock().requests.iter().filter(|request| request.url.as_str() == key).cloned().collect()
     }
 
     /// Returns the URLs of all requests in order.
     pub fn urls(&self) -> Vec<Url> {
-        self.script().requests.iter().map(|request| request.url.clone()).collect()
-    }
-
-    fn script(&self) -> MutexGuard<'_, Script> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().requests.iter().map(|request| request.url.clone()).collect()
     }
 }
 
@@ -102,14 +95,14 @@ impl Fetch for ScriptedFetch {
         Box::pin(async move {
             request.policy.check(&request.url).map_err(FetchError::UrlPolicy)?;
             let gate = {
-                let mut script = self.script();
+                let mut script = self.0.lock();
                 script.requests.push(request.clone());
                 script.gates.get(request.url.as_str()).cloned()
             };
             if let Some(gate) = gate {
                 gate.pass().await;
             }
-            let response = self.script().responses.get(request.url.as_str()).cloned();
+            let response = self.0.lock().responses.get(request.url.as_str()).cloned();
             let response = match response {
                 Some(response) => response(&request)?,
                 None => FetchResponse {
