@@ -1,11 +1,9 @@
 //! A request that arrives after its token was dropped, while an introspection from before the drop still runs.
 
-use std::sync::{
-    Mutex,
-    atomic::{AtomicUsize, Ordering},
-};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use portcullis_scenarios::{
     Administration, ChannelBody, Connection, Deployment, RecordedRequest, Request, Upstream, modern_request,
 };
@@ -28,7 +26,7 @@ impl Endpoint {
             let origin = format!("http://{}", request.header("host").unwrap());
             Some(match request.target.as_str() {
                 "/introspect" if is_call(request) && calls.fetch_add(1, Ordering::Relaxed) == 0 => {
-                    Upstream::streaming(200, &JSON, body.lock().unwrap().take().unwrap())
+                    Upstream::streaming(200, &JSON, body.lock().take().unwrap())
                 }
                 "/introspect" => Upstream::response(200, &JSON, introspection(false).to_string()),
                 "/.well-known/oauth-authorization-server" => {

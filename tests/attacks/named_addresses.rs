@@ -1,10 +1,8 @@
 //! Addresses in the metadata of an issuer, which its operator need not share with the operator of the server.
 
-use std::{
-    net::SocketAddr,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{net::SocketAddr, sync::Arc};
 
+use parking_lot::Mutex;
 use portcullis_scenarios::{ConnectProxy, Peer, Portcullis, Scratch};
 use serde_json::json;
 
@@ -38,7 +36,7 @@ async fn internal() -> (Peer, Arc<Mutex<Vec<String>>>) {
     let paths = Arc::<Mutex<Vec<String>>>::default();
     let recorded = Arc::clone(&paths);
     let peer = Peer::start(move |request| {
-        recorded.lock().unwrap_or_else(PoisonError::into_inner).push(request.path.clone());
+        recorded.lock().push(request.path.clone());
         Some(request.json(json!({ "keys": [] })))
     })
     .await;
@@ -58,7 +56,7 @@ async fn of_a_public_issuer_are_public() {
         let line = portcullis.logged(member, |line| line["issuer.failure"] == code).await;
         assert!(line["message"].as_str().unwrap().contains("configure it"), "{line}");
         assert_eq!(proxy.targets(), ["auth.corp.test:443"]);
-        assert_eq!(*paths.lock().unwrap(), [""; 0], "{member}");
+        assert_eq!(*paths.lock(), [""; 0], "{member}");
     }
 }
 
@@ -69,5 +67,5 @@ async fn configured_ones_are_permitted() {
     let settings = format!("jwks_uri = \"http://{}/keys\"", internal.address());
     let (portcullis, _proxy) = start(internal.address(), &settings).await;
     portcullis.logged("issuer keys", |_| true).await;
-    assert_eq!(paths.lock().unwrap()[0], "/keys");
+    assert_eq!(paths.lock()[0], "/keys");
 }

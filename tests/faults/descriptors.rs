@@ -34,9 +34,9 @@ async fn idle_connections_under_a_soft_limit() {
 #[tokio::test]
 async fn idle_connections_under_a_hard_limit() {
     let (events, body) = ChannelBody::new();
-    let body = std::sync::Mutex::new(Some(body));
+    let body = parking_lot::Mutex::new(Some(body));
     let script = move |request: &portcullis_scenarios::RecordedRequest| {
-        let body = (request.method == http::Method::GET).then(|| body.lock().unwrap().take())??;
+        let body = (request.method == http::Method::GET).then(|| body.lock().take())??;
         Some(Upstream::streaming(200, &[("content-type", "text/event-stream")], body))
     };
     let deployment =

@@ -138,11 +138,10 @@ async fn readiness() {
 #[tokio::test]
 async fn connections_close() {
     let (sender, body) = portcullis_scenarios::ChannelBody::new();
-    let body = std::sync::Mutex::new(Some(body));
+    let body = parking_lot::Mutex::new(Some(body));
     let script = move |request: &portcullis_scenarios::RecordedRequest| {
-        (request.message_method().as_deref() == Some("tools/call")).then(|| {
-            Upstream::streaming(200, &[("content-type", "application/json")], body.lock().unwrap().take().unwrap())
-        })
+        (request.message_method().as_deref() == Some("tools/call"))
+            .then(|| Upstream::streaming(200, &[("content-type", "application/json")], body.lock().take().unwrap()))
     };
     let deployment = Deployment::builder().upstream(Upstream::scripted(script).await).start().await;
     let token = deployment.good_token();

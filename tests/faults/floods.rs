@@ -1,12 +1,10 @@
 //! Clients that exhaust resources: connections, endless heads, streams, resets and unread responses. Each resource is
 //! bounded, and other clients are served meanwhile.
 
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use portcullis_scenarios::{
     ChannelBody, Connection, Deployment, INITIALIZE, RecordedRequest, Request, TIMEOUT, Upstream,
 };
@@ -30,7 +28,7 @@ async fn connections() {
     let script = move |request: &RecordedRequest| {
         (request.method == http::Method::GET).then(|| {
             let (sender, body) = ChannelBody::new();
-            opened.lock().unwrap().push(sender);
+            opened.lock().push(sender);
             Upstream::streaming(200, &[("content-type", "text/event-stream")], body)
         })
     };
@@ -54,7 +52,7 @@ async fn connections() {
     sleep(Duration::from_millis(1500)).await;
     assert!(!deployment.portcullis.log().contains("/healthz"), "the third is not served");
 
-    for sender in senders.lock().unwrap().iter() {
+    for sender in senders.lock().iter() {
         sender.send(": event\n\n".into()).unwrap();
     }
     for connection in [&mut first, &mut second] {

@@ -1,12 +1,10 @@
 //! The limits of requests and streams in progress per principal.
 
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::Response;
+use parking_lot::Mutex;
 use portcullis_scenarios::{
     ChannelBody, Connection, Deployment, Http2, RecordedRequest, Request, ResponseBody, TIMEOUT, Upstream,
     call_message, modern_call_message,
@@ -33,7 +31,7 @@ async fn hanging() -> (BodySenders, Upstream) {
             _ => return None,
         };
         let (sender, body) = ChannelBody::new();
-        senders.lock().unwrap().push(sender);
+        senders.lock().push(sender);
         Some(Upstream::streaming(200, &[("content-type", content_type)], body))
     };
     (open, Upstream::scripted(script).await)
@@ -79,7 +77,7 @@ async fn hanging_requests_of_one_principal() {
     assert_eq!(deployment.send(Request::new("GET", "/healthz")).await.status, 200);
     assert!(hanging.try_join_next().is_none(), "the others are in progress");
 
-    open.lock().unwrap().clear();
+    open.lock().clear();
     while let Some(ended) = hanging.join_next().await {
         assert_eq!(ended.unwrap().status, 200);
     }
@@ -172,7 +170,7 @@ async fn streams_are_counted_separately() {
     assert_eq!(hanging.head().await.unwrap().status, 200);
     assert_eq!(deployment.send(echo).await.status, 429);
 
-    open.lock().unwrap().clear();
+    open.lock().clear();
     for mut ended in streams.into_iter().chain([hanging]) {
         assert_eq!(ended.chunk().await, None);
     }

@@ -4,12 +4,13 @@ use std::{
     io::{PipeReader, PipeWriter, Write as _, pipe},
     process::Stdio,
     sync::{
-        Arc, Mutex,
+        Arc,
         mpsc::{Receiver, Sender, channel},
     },
 };
 
 use http::StatusCode;
+use parking_lot::Mutex;
 use portcullis_scenarios::{Finished, Peer, Portcullis, Scratch, TIMEOUT, portcullis_command, portcullis_program};
 use rustix::{
     fs::{OFlags, fcntl_getfl, fcntl_setfl},
@@ -48,7 +49,7 @@ impl Setting {
             };
             let form = request.form();
             let Some(refresh) = form.get("refresh_token") else { return Some(token("first", 0, "refresh-1")) };
-            let mut state = state.lock().unwrap();
+            let mut state = state.lock();
             if refresh != state.1 {
                 let mut response = request.json(json!({ "error": "invalid_grant" }));
                 *response.status_mut() = StatusCode::BAD_REQUEST;

@@ -2,12 +2,13 @@
 
 use std::{
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use portcullis_scenarios::{
     ChannelBody, Connection, Deployment, DeploymentBuilder, INITIALIZE, RecordedRequest, Request, Scratch, TIMEOUT,
     Upstream,
@@ -28,7 +29,7 @@ impl Endpoint {
         let response = Arc::new(Mutex::new((status, response)));
         let script = Arc::clone(&response);
         let server = Upstream::scripted(move |_| {
-            let (status, response) = &*script.lock().unwrap();
+            let (status, response) = &*script.lock();
             Some(Upstream::response(*status, &[("content-type", "application/json")], response.to_string()))
         })
         .await;
@@ -36,7 +37,7 @@ impl Endpoint {
     }
 
     fn set_response(&self, status: u16, response: Value) {
-        *self.response.lock().unwrap() = (status, response);
+        *self.response.lock() = (status, response);
     }
 
     /// Returns a deployment with `jwt+introspection` for its only issuer.
@@ -153,7 +154,7 @@ async fn waiting_requests() {
             return Some(Upstream::response(200, &[JSON], active().to_string()));
         }
         let (sender, body) = ChannelBody::new();
-        open.lock().unwrap().push(sender);
+        open.lock().push(sender);
         Some(Upstream::streaming(200, &[JSON], body))
     })
     .await;
@@ -197,5 +198,5 @@ async fn waiting_requests() {
         }
     }
     assert_eq!(refused, REFUSED);
-    assert_eq!(senders.lock().unwrap().len(), 1, "calls of the endpoint");
+    assert_eq!(senders.lock().len(), 1, "calls of the endpoint");
 }

@@ -2,12 +2,13 @@
 //! used as soon as it is published.
 
 use std::sync::{
-    Arc, Mutex, OnceLock,
+    Arc, OnceLock,
     atomic::{AtomicUsize, Ordering},
 };
 
 use bytes::Bytes;
 use http::Response;
+use parking_lot::Mutex;
 use portcullis_metadata::SystemClock;
 use portcullis_scenarios::{
     ChannelBody, Deployment, INITIALIZE, RecordedRequest, Request, ResponseBody, TIMEOUT, Upstream,
@@ -67,7 +68,7 @@ impl FaultyIssuer {
                 ));
             }
             counted.fetch_add(1, Ordering::SeqCst);
-            Some(response(test_issuer, *published.lock().unwrap(), &senders))
+            Some(response(test_issuer, *published.lock(), &senders))
         };
         let server = Upstream::scripted(script).await;
         let made = TestIssuer::new(&server.origin()).with_resource(Deployment::RESOURCE).with_clock(SystemClock::new());
@@ -77,7 +78,7 @@ impl FaultyIssuer {
 
     /// Publishes the keys in this way from now on.
     fn publish(&self, keys: Keys) {
-        *self.keys.lock().unwrap() = keys;
+        *self.keys.lock() = keys;
     }
 
     fn hits(&self) -> usize {
@@ -109,7 +110,7 @@ fn response(
             for _ in 0..if keys == Keys::Endless { 64 } else { 0 } {
                 sender.send(vec![b' '; 8 << 10].into()).unwrap();
             }
-            senders.lock().unwrap().push(sender);
+            senders.lock().push(sender);
             Upstream::streaming(200, &[JSON], body)
         }
         Keys::TooMany => {

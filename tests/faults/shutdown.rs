@@ -17,9 +17,9 @@ use tokio::{
 /// Starts a deployment whose upstream responds when the test sends the body.
 async fn slow_deployment() -> (UnboundedSender<bytes::Bytes>, Deployment) {
     let (sender, body) = ChannelBody::new();
-    let body = std::sync::Mutex::new(Some(body));
+    let body = parking_lot::Mutex::new(Some(body));
     let script = move |_: &RecordedRequest| {
-        let body = body.lock().unwrap().take()?;
+        let body = body.lock().take()?;
         Some(Upstream::streaming(200, &[("content-type", "application/json")], body))
     };
     (sender, Deployment::builder().upstream(Upstream::scripted(script).await).start().await)
@@ -72,8 +72,8 @@ async fn requests_in_progress_complete() {
 #[tokio::test]
 async fn the_timeout() {
     let (_sender, body) = ChannelBody::new();
-    let body = std::sync::Mutex::new(Some(body));
-    let script = move |_: &RecordedRequest| Some(Upstream::streaming(200, &[], body.lock().unwrap().take()?));
+    let body = parking_lot::Mutex::new(Some(body));
+    let script = move |_: &RecordedRequest| Some(Upstream::streaming(200, &[], body.lock().take()?));
     let deployment = Deployment::builder()
         .upstream(Upstream::scripted(script).await)
         .top("shutdown_timeout = \"1s\"")

@@ -65,9 +65,9 @@ async fn no_head_in_time() {
 #[tokio::test]
 async fn streams_can_pause() {
     let (events, body) = ChannelBody::new();
-    let body = std::sync::Mutex::new(Some(body));
+    let body = parking_lot::Mutex::new(Some(body));
     let script = move |request: &portcullis_scenarios::RecordedRequest| {
-        let body = (request.method == http::Method::GET).then(|| body.lock().unwrap().take())??;
+        let body = (request.method == http::Method::GET).then(|| body.lock().take())??;
         Some(Upstream::streaming(200, &[("content-type", "text/event-stream")], body))
     };
     let settings = format!("{}\nupstream_head_timeout = \"1s\"", Deployment::SCOPED);

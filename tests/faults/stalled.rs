@@ -1,9 +1,6 @@
 //! Clients that read nothing or little of a response do not block others.
 
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Empty};
@@ -12,6 +9,7 @@ use hyper::{
     client::conn::http2::{self, SendRequest},
 };
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use parking_lot::Mutex;
 use portcullis_scenarios::{ChannelBody, Deployment, Http2, RecordedRequest, Request, Upstream};
 use serde_json::Value;
 use tokio::{
@@ -68,7 +66,7 @@ async fn streaming() -> (Upstream, Arc<Mutex<Vec<UnboundedSender<Bytes>>>>) {
     let script = move |request: &RecordedRequest| {
         (request.method == http::Method::GET).then(|| {
             let (sender, body) = ChannelBody::new();
-            opened.lock().unwrap().push(sender);
+            opened.lock().push(sender);
             Upstream::streaming(200, &[("content-type", "text/event-stream")], body)
         })
     };
@@ -98,7 +96,7 @@ async fn listening(limits: &str, window: u32, token_seconds: i64) -> Listening {
         .header("mcp-session-id", session);
     let response = send(&mut client, request).await;
     assert_eq!(response.status(), 200);
-    let events = senders.lock().unwrap().pop().unwrap();
+    let events = senders.lock().pop().unwrap();
     Listening { deployment, _client: client, response, events }
 }
 

@@ -1,7 +1,8 @@
 //! `portcullis call`: scopes, registration, progress, exit codes and the HTTP+SSE transport of 2024-11-05.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use portcullis_scenarios::{ChannelBody, Peer, Portcullis, Scratch, Upstream};
 use serde_json::{Value, json};
 
@@ -44,7 +45,7 @@ async fn a_server_of_2024_11_05() {
             ("GET", "/sse") => {
                 let (sender, body) = ChannelBody::new();
                 sender.send("event: endpoint\ndata: /messages?session=1\n\n".into()).unwrap();
-                *stream.lock().unwrap() = Some(sender);
+                *stream.lock() = Some(sender);
                 Some(Upstream::streaming(200, &[EVENTS], body))
             }
             ("POST", "/messages?session=1") => {
@@ -55,7 +56,7 @@ async fn a_server_of_2024_11_05() {
                 if !message["id"].is_null() {
                     let response = json!({ "jsonrpc": "2.0", "id": message["id"], "result": result });
                     let event = format!("event: message\ndata: {response}\n\n");
-                    stream.lock().unwrap().as_ref().unwrap().send(event.into()).unwrap();
+                    stream.lock().as_ref().unwrap().send(event.into()).unwrap();
                 }
                 Some(Upstream::response(202, &[], "Accepted"))
             }

@@ -1,13 +1,10 @@
 //! Logs at level trace contain the required lines, and neither they nor the audit trail contain a token, code, secret
 //! or query in any encoding.
 
-use std::{
-    fs,
-    net::SocketAddr,
-    sync::{Arc, Mutex},
-};
+use std::{fs, net::SocketAddr, sync::Arc};
 
 use http::Response;
+use parking_lot::Mutex;
 use portcullis_metadata::authorization::PkceVerifier;
 use portcullis_scenarios::{
     AuthorizationServer, Deployment, INITIALIZE, Portcullis, RecordedRequest, Request, ResponseBody, Scratch, Upstream,
@@ -137,7 +134,7 @@ async fn issuers() {
         json!({ "active": true, "aud": Deployment::RESOURCE, "sub": "alice", "scope": "mcp:tools" }),
     )));
     let script = Arc::clone(&response);
-    let introspecting = Upstream::scripted(move |request| Some(introspection(request, &script.lock().unwrap()))).await;
+    let introspecting = Upstream::scripted(move |request| Some(introspection(request, &script.lock()))).await;
     let keys = AuthorizationServer::start(Deployment::RESOURCE);
     let secret = Scratch::file("secret", SECRET);
     let introspecting_name = introspecting.origin();
@@ -153,11 +150,11 @@ async fn issuers() {
 
     let opaque = "canary-opaque-token";
     deployment.assert_accepted("active", opaque).await;
-    *response.lock().unwrap() = (200, json!({ "active": false, "note": "canary-response" }));
+    *response.lock() = (200, json!({ "active": false, "note": "canary-response" }));
     let inactive = deployment.try_token(opaque).await;
     deployment.portcullis.assert_denied(&inactive, "token.inactive").await;
 
-    *response.lock().unwrap() = (500, json!("canary-response"));
+    *response.lock() = (500, json!("canary-response"));
     assert_eq!(deployment.try_token(opaque).await.status, 401);
     deployment.portcullis.logged_line(&["WARN", &introspecting_name]).await;
 

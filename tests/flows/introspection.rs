@@ -1,11 +1,9 @@
 //! Token introspection (RFC 7662): active, rejected and cached tokens, and failures of the issuer.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex},
-};
+use std::{collections::HashMap, sync::Arc};
 
 use http::Response;
+use parking_lot::Mutex;
 use portcullis_scenarios::{
     Deployment, DeploymentBuilder, Portcullis, RecordedRequest, Request, ResponseBody, Scratch, Upstream,
 };
@@ -27,12 +25,12 @@ impl IntrospectionEndpoint {
     async fn start() -> Self {
         let response = Arc::new(Mutex::new((200, active())));
         let script = Arc::clone(&response);
-        let server = Upstream::scripted(move |request| Some(issuer_response(request, &script.lock().unwrap()))).await;
+        let server = Upstream::scripted(move |request| Some(issuer_response(request, &script.lock()))).await;
         Self { server, response, secret: Scratch::file("secret", &format!("{SECRET}\n")) }
     }
 
     fn set_response(&self, status: u16, response: Value) {
-        *self.response.lock().unwrap() = (status, response);
+        *self.response.lock() = (status, response);
     }
 
     /// Returns the forms of the introspection requests, without probes.

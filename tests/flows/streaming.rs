@@ -13,12 +13,12 @@ use tokio::sync::mpsc::UnboundedSender;
 fn script()
 -> (UnboundedSender<Bytes>, impl Fn(&RecordedRequest) -> Option<Response<ResponseBody>> + Send + Sync + 'static) {
     let (sender, body) = ChannelBody::new();
-    let body = std::sync::Mutex::new(Some(body));
+    let body = parking_lot::Mutex::new(Some(body));
     let script = move |request: &RecordedRequest| {
         if request.method != http::Method::GET && request.message_method().as_deref() != Some("tools/call") {
             return None;
         }
-        let body = body.lock().unwrap().take()?;
+        let body = body.lock().take()?;
         Some(Upstream::streaming(200, &[("content-type", "text/event-stream"), ("cache-control", "no-cache")], body))
     };
     (sender, script)

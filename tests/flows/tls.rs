@@ -1,15 +1,12 @@
 //! TLS to clients and to upstreams, and certificates that change.
 
-use std::{
-    io,
-    net::SocketAddr,
-    sync::{Arc, Mutex},
-};
+use std::{io, net::SocketAddr, sync::Arc};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Empty};
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use parking_lot::Mutex;
 use portcullis_scenarios::{Deployment, Portcullis, Scratch, Signal, TIMEOUT, Upstream};
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use rustls::{
@@ -186,7 +183,7 @@ impl TlsFront {
                     let Ok(mut stream) = acceptor.accept(stream).await else { return };
                     let state = stream.get_ref().1;
                     let entry = (state.server_name().map(str::to_owned), state.alpn_protocol().map(<[u8]>::to_vec));
-                    handshakes.lock().unwrap().push(entry);
+                    handshakes.lock().push(entry);
                     let mut plain = TcpStream::connect(origin).await.unwrap();
                     let _ = copy_bidirectional(&mut stream, &mut plain).await;
                 });
@@ -217,7 +214,7 @@ async fn an_upstream_in_tls() {
         deployment.assert_accepted(&format!("round {round}"), &deployment.good_token()).await;
     }
     assert_eq!(upstream.last().header("host").unwrap(), format!("localhost:{}", front.port));
-    let handshakes = front.handshakes.lock().unwrap().clone();
+    let handshakes = front.handshakes.lock().clone();
     assert!(handshakes.len() <= 2, "one connection a worker: {handshakes:?}");
     let expected = (Some("localhost".to_owned()), Some(b"http/1.1".to_vec()));
     assert!(handshakes.iter().all(|entry| *entry == expected), "{handshakes:?}");

@@ -1,13 +1,10 @@
 //! Eviction of sessions at an owner's limit.
 
-use std::{
-    fs,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{fs, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::Method;
+use parking_lot::Mutex;
 use portcullis_scenarios::{
     ChannelBody, Connection, Deployment, HttpResponse, INITIALIZE, RecordedRequest, Request, Scratch, Upstream,
 };
@@ -40,7 +37,7 @@ async fn streaming_deployment(max_per_owner: usize) -> (Arc<Mutex<Vec<UnboundedS
         }
         let (sender, body) = ChannelBody::new();
         sender.send(": open\n\n".into()).unwrap();
-        opened.lock().unwrap().push(sender);
+        opened.lock().push(sender);
         Some(Upstream::streaming(200, &[("content-type", "text/event-stream")], body))
     };
     let upstream = Upstream::scripted(script).await;
@@ -123,7 +120,7 @@ async fn sessions_in_use() {
     }
 
     // After the end of its stream, the session is the next one to be evicted.
-    drop(streams.lock().unwrap().remove(0));
+    drop(streams.lock().remove(0));
     let mut response = deployment.try_token(&alice).await;
     for _ in 0..200 {
         if response.status != 503 {

@@ -1,8 +1,9 @@
 //! Sessions that a changed configuration ends, even if they are late, in no table, or their end cannot be written.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use http::Method;
+use parking_lot::Mutex;
 use portcullis_scenarios::{
     AuthorizationServer, ChannelBody, INITIALIZE, RecordedRequest, ReloadableServer, Request, Signal, Upstream,
 };
@@ -17,7 +18,7 @@ async fn a_late_session_of_a_former_upstream() {
     let former = Upstream::scripted(move |request: &RecordedRequest| {
         (request.message_method().as_deref() == Some("initialize")).then(|| {
             let (sender, body) = ChannelBody::new();
-            *holding.lock().unwrap() = Some(sender);
+            *holding.lock() = Some(sender);
             let headers = [("content-type", "application/json"), ("mcp-session-id", "late")];
             Upstream::streaming(200, &headers, body)
         })
@@ -36,7 +37,7 @@ async fn a_late_session_of_a_former_upstream() {
         let line = reloading.reload(&[(&setting, &upstream.setting())]).await;
         assert_eq!(line["level"], "INFO", "{line}");
     }
-    let sender = held.lock().unwrap().take().unwrap();
+    let sender = held.lock().take().unwrap();
     sender.send(ANSWER.into()).unwrap();
     drop(sender);
     let answer = opening.await.unwrap();

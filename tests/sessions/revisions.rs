@@ -108,11 +108,11 @@ async fn before_it_is_known() {
 #[tokio::test]
 async fn with_further_events() {
     let (sender, body) = ChannelBody::new();
-    let body = std::sync::Mutex::new(Some(body));
+    let body = parking_lot::Mutex::new(Some(body));
     let upstream = Upstream::scripted(move |request| {
         let opens = request.message_method().as_deref() == Some("initialize");
         opens.then(|| {
-            let body = body.lock().unwrap().take().unwrap();
+            let body = body.lock().take().unwrap();
             Upstream::streaming(200, &[("content-type", "text/event-stream"), ("mcp-session-id", "theirs")], body)
         })
     })

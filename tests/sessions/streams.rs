@@ -1,10 +1,8 @@
 //! Event streams that end when the authorization of their request does.
 
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use portcullis_scenarios::{
     Deployment, DeploymentBuilder, EventStreams, Request, Scratch, Upstream, audit_records, modern_request,
 };
@@ -111,7 +109,7 @@ impl IntrospectionEndpoint {
         let response = Arc::new(Mutex::new((200, active())));
         let script = Arc::clone(&response);
         let server = Upstream::scripted(move |_| {
-            let (status, response) = &*script.lock().unwrap();
+            let (status, response) = &*script.lock();
             Some(Upstream::response(*status, &[("content-type", "application/json")], response.to_string()))
         })
         .await;
@@ -119,7 +117,7 @@ impl IntrospectionEndpoint {
     }
 
     fn set_response(&self, status: u16, response: Value) {
-        *self.response.lock().unwrap() = (status, response);
+        *self.response.lock() = (status, response);
     }
 
     fn settings(&self, validate: &str, interval: u64) -> String {

@@ -1,11 +1,8 @@
 //! [`ConnectProxy`]: an egress proxy that knows its hosts without DNS, and a private certificate authority.
 
-use std::{
-    collections::HashMap,
-    net::SocketAddr,
-    sync::{Arc, Mutex},
-};
+use std::{collections::HashMap, net::SocketAddr, sync::Arc};
 
+use parking_lot::Mutex;
 use rustls::{ServerConfig, crypto::ring, pki_types::PrivateKeyDer};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _, copy_bidirectional},
@@ -61,7 +58,7 @@ impl ConnectProxy {
     /// # Panics
     /// Panics if the proxy has panicked.
     pub fn targets(&self) -> Vec<String> {
-        let mut targets = self.targets.lock().unwrap().clone();
+        let mut targets = self.targets.lock().clone();
         targets.sort_unstable();
         targets.dedup();
         targets
@@ -90,7 +87,7 @@ async fn serve(mut stream: TcpStream, hosts: Arc<Hosts>, targets: Arc<Mutex<Vec<
     }
     let head = String::from_utf8_lossy(&head).into_owned();
     let target = head.split(' ').nth(1).unwrap_or_default().to_owned();
-    targets.lock().unwrap().push(target.clone());
+    targets.lock().push(target.clone());
     let host = target.strip_suffix(":443").filter(|_| head.starts_with("CONNECT "));
     let Some((acceptor, address)) = host.and_then(|host| hosts.get(host)) else {
         return stream.write_all(b"HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\n\r\n").await;

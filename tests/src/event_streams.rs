@@ -1,12 +1,10 @@
 //! [`EventStreams`]: an upstream that responds with event streams, and the clients that read them.
 
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::Method;
+use parking_lot::Mutex;
 use tokio::{sync::mpsc::UnboundedSender, time::timeout};
 
 use crate::{ChannelBody, Connection, Deployment, RecordedRequest, Request, TIMEOUT, Upstream};
@@ -49,7 +47,7 @@ impl EventStreams {
                 return None;
             }
             let (sender, body) = ChannelBody::new();
-            streams.0.lock().expect("no test has panicked").push(sender);
+            streams.0.lock().push(sender);
             Some(Upstream::streaming(200, &[("content-type", "text/event-stream")], body))
         })
         .await
@@ -60,7 +58,7 @@ impl EventStreams {
     /// # Panics
     /// Panics if the stream has ended.
     pub fn send(&self, stream: usize) {
-        let streams = self.0.lock().expect("no test has panicked");
+        let streams = self.0.lock();
         streams[stream].send(Self::EVENT.into()).expect("the stream is open");
     }
 
@@ -83,7 +81,7 @@ impl EventStreams {
         assert_eq!(head.status, 200, "{head:?}");
         assert_eq!(head.header("content-type"), Some("text/event-stream"), "{head:?}");
         assert_eq!(head.header("x-accel-buffering"), Some("no"), "{head:?}");
-        let events = self.0.lock().expect("no test has panicked").pop().expect("the request reached the upstream");
+        let events = self.0.lock().pop().expect("the request reached the upstream");
         let mut open = EventStream { connection, events };
         open.assert_open().await;
         open

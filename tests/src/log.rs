@@ -1,7 +1,8 @@
 //! [`Log`]: the lines that a program writes.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncRead, BufReader},
@@ -24,7 +25,7 @@ impl Log {
         tokio::spawn(async move {
             let mut source = BufReader::new(source).split(b'\n');
             while let Ok(Some(line)) = source.next_segment().await {
-                let mut lines = written.lock().unwrap();
+                let mut lines = written.lock();
                 lines.push(String::from_utf8_lossy(&line).into_owned());
                 let _ = counted.send(lines.len());
             }
@@ -48,7 +49,7 @@ impl Log {
         let mut seen = 0;
         loop {
             let first = {
-                let lines = self.lines.lock().unwrap();
+                let lines = self.lines.lock();
                 let first = lines[seen..].iter().find_map(|line| found(line));
                 seen = lines.len();
                 first
@@ -70,6 +71,6 @@ impl Log {
 
     /// Returns the lines so far.
     pub(crate) fn text(&self) -> String {
-        self.lines.lock().unwrap().join("\n")
+        self.lines.lock().join("\n")
     }
 }

@@ -1,17 +1,13 @@
 //! [`Peer`]: an MCP server and authorization server for tests of the client.
 
-use std::{
-    collections::HashMap,
-    convert::Infallible,
-    net::SocketAddr,
-    sync::{Arc, Mutex},
-};
+use std::{collections::HashMap, convert::Infallible, net::SocketAddr, sync::Arc};
 
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt as _, Full};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use url::{Url, form_urlencoded};
@@ -90,7 +86,7 @@ impl Peer {
                     let base = base.clone();
                     async move {
                         let request = PeerRequest::read(request, base).await;
-                        requests.lock().unwrap().push(request.clone());
+                        requests.lock().push(request.clone());
                         let response = script(&request).unwrap_or_else(|| request.default_response());
                         Ok::<_, Infallible>(response.map(|body| Full::new(Bytes::from(body))))
                     }
@@ -116,7 +112,7 @@ impl Peer {
     /// # Panics
     /// Panics if the peer has panicked.
     pub fn requests(&self, path: &str) -> Vec<PeerRequest> {
-        self.requests.lock().unwrap().iter().filter(|request| request.path == path).cloned().collect()
+        self.requests.lock().iter().filter(|request| request.path == path).cloned().collect()
     }
 }
 

@@ -4,7 +4,7 @@ use std::{
     convert::Infallible,
     net::SocketAddr,
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
 };
@@ -14,6 +14,7 @@ use http::{Method, Response};
 use http_body_util::{BodyExt as _, Either, Full};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -118,17 +119,17 @@ impl Upstream {
 
     /// Returns the requests so far.
     pub fn recorded(&self) -> Vec<RecordedRequest> {
-        self.records.list.lock().unwrap().clone()
+        self.records.list.lock().clone()
     }
 
     /// Returns the number of requests so far.
     pub fn count(&self) -> usize {
-        self.records.list.lock().unwrap().len()
+        self.records.list.lock().len()
     }
 
     /// Returns the number of requests with this method so far.
     pub fn count_of(&self, method: &Method) -> usize {
-        self.records.list.lock().unwrap().iter().filter(|request| request.method == *method).count()
+        self.records.list.lock().iter().filter(|request| request.method == *method).count()
     }
 
     /// Waits until this number of requests has arrived.
@@ -177,7 +178,7 @@ impl Records {
     }
 
     fn add(&self, request: RecordedRequest) {
-        let mut list = self.list.lock().unwrap();
+        let mut list = self.list.lock();
         list.push(request);
         self.count.send_replace(list.len());
     }

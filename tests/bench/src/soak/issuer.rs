@@ -1,10 +1,8 @@
 //! An issuer whose key is replaced while clients use its tokens.
 
-use std::{
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::time::Duration;
 
+use parking_lot::Mutex;
 use portcullis_scenarios::AuthorizationServer;
 use portcullis_testkit::{TestIssuer, TokenBuilder};
 use tokio::time::Instant;
@@ -52,26 +50,26 @@ impl RotatingIssuer {
 
     /// Replaces the key. Tokens of the former key are no longer valid.
     pub(super) fn rotate(&self) {
-        let mut rotation = self.rotation.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut rotation = self.rotation.lock();
         self.test_issuer().rotate();
         *rotation = Rotation { count: rotation.count + 1, last: Some(Instant::now()) };
     }
 
     /// Returns the number of replacements.
     pub(super) fn rotations(&self) -> u64 {
-        self.rotation.lock().unwrap_or_else(PoisonError::into_inner).count
+        self.rotation.lock().count
     }
 
     /// Signs a valid token with the current key.
     pub(super) fn sign(&self, change: impl FnOnce(TokenBuilder) -> TokenBuilder) -> NumberedToken {
-        let rotation = self.rotation.lock().unwrap_or_else(PoisonError::into_inner);
+        let rotation = self.rotation.lock();
         let token = change(self.test_issuer().token().scope("mcp:tools"));
         NumberedToken { token: token.sign(), key: rotation.count }
     }
 
     /// Returns whether the server may reject the token: its key was replaced, or is too new.
     pub(super) fn may_be_rejected(&self, token: &NumberedToken) -> bool {
-        let rotation = *self.rotation.lock().unwrap_or_else(PoisonError::into_inner);
+        let rotation = *self.rotation.lock();
         token.key != rotation.count || rotation.last.is_some_and(|last| last.elapsed() < NOTICE_TIMEOUT)
     }
 }

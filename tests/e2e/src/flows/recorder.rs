@@ -1,12 +1,10 @@
 //! [`Recorder`]: a [`Fetch`] that records requests with their responses.
 
-use std::{
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
+use parking_lot::Mutex;
 use portcullis_discovery::{BoxFuture, Fetch, FetchError, FetchRequest, FetchResponse, HttpFetch, OpenResponse};
 use url::Url;
 
@@ -38,12 +36,12 @@ impl Recorder {
 
     /// Returns all exchanges so far.
     pub(super) fn exchanges(&self) -> Vec<Exchange> {
-        self.exchanges.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.exchanges.lock().clone()
     }
 
     /// Returns the current position, for [`since`](Self::since).
     pub(super) fn position(&self) -> usize {
-        self.exchanges.lock().unwrap_or_else(PoisonError::into_inner).len()
+        self.exchanges.lock().len()
     }
 
     /// Returns the exchanges after a position.
@@ -62,7 +60,7 @@ impl Recorder {
             headers: headers.clone(),
             body: body.clone(),
         };
-        self.exchanges.lock().unwrap_or_else(PoisonError::into_inner).push(exchange);
+        self.exchanges.lock().push(exchange);
     }
 }
 

@@ -1,8 +1,9 @@
 //! [`GoogleImitation`]: an OpenID Connect provider with Google's opaque access tokens and its claim `hd`.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use http::{StatusCode, header};
+use parking_lot::Mutex;
 use portcullis_metadata::SystemClock;
 use portcullis_scenarios::{Peer, PeerRequest, PeerResponse};
 use portcullis_testkit::TestIssuer;
@@ -32,7 +33,7 @@ impl GoogleImitation {
     pub(super) async fn start(account: Arc<Mutex<Account>>) -> Self {
         let issuer = TestIssuer::new("https://accounts.google.com").with_clock(SystemClock::new());
         let script = move |request: &PeerRequest| {
-            let account = *account.lock().ok()?;
+            let account = *account.lock();
             respond(&issuer, account, request)
         };
         Self(Peer::start(script).await)

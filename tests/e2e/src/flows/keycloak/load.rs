@@ -3,7 +3,7 @@
 use std::{
     net::SocketAddr,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -11,6 +11,7 @@ use std::{
 
 use anyhow::ensure;
 use http::StatusCode;
+use parking_lot::Mutex;
 use portcullis_discovery::{Fetch as _, FetchResponse, HttpFetch};
 use tokio::{task::JoinSet, time::sleep};
 
@@ -88,7 +89,7 @@ impl Load {
 
     /// Fails if a response was not allowed.
     pub(super) fn check(&self) -> anyhow::Result<Count> {
-        let failures = self.results.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        let failures = self.results.failures.lock();
         let count = self.count();
         ensure!(failures.is_empty(), "{} requests failed, {count:?}, the first with {}", failures.len(), failures[0]);
         Ok(count)
@@ -109,7 +110,7 @@ impl Results {
     }
 
     fn fail(&self, failure: String) {
-        self.failures.lock().unwrap_or_else(PoisonError::into_inner).push(failure);
+        self.failures.lock().push(failure);
     }
 }
 

@@ -1,10 +1,6 @@
 //! [`Upstream`]: an MCP server behind Portcullis that records its requests.
 
-use std::{
-    convert::Infallible,
-    net::SocketAddr,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{convert::Infallible, net::SocketAddr, sync::Arc};
 
 use anyhow::Context as _;
 use bytes::Bytes;
@@ -12,6 +8,7 @@ use http::{HeaderMap, HeaderValue, Request, Response, header};
 use http_body_util::{BodyExt as _, Full};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
 use tokio::{net::TcpListener, task::JoinHandle};
 
 const RESPONSE_BODY: &[u8] = br#"{"jsonrpc":"2.0","id":1,"result":{"content":[]}}"#;
@@ -47,7 +44,7 @@ impl Upstream {
 
     /// Returns the requests since the last call.
     pub(super) fn take(&self) -> Vec<Received> {
-        std::mem::take(&mut self.received.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut self.received.lock())
     }
 }
 
@@ -66,7 +63,7 @@ async fn respond(
     // An incomplete body ends its connection.
     let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
     let all = format!("{} {:?} {}", head.uri, head.headers, String::from_utf8_lossy(&body));
-    kept.lock().unwrap_or_else(PoisonError::into_inner).push(Received { headers: head.headers, all });
+    kept.lock().push(Received { headers: head.headers, all });
     let mut response = Response::new(Full::from(RESPONSE_BODY));
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     Ok(response)

@@ -1,10 +1,6 @@
 //! [`InProcess`]: a reader in this process, with hyper and `serde_json`.
 
-use std::{
-    convert::Infallible,
-    net::SocketAddr,
-    sync::{Arc, PoisonError},
-};
+use std::{convert::Infallible, net::SocketAddr, sync::Arc};
 
 use anyhow::Context as _;
 use bytes::Bytes;
@@ -59,7 +55,7 @@ async fn respond(request: Request<Incoming>, lines: Lines) -> Result<Response<Fu
     let request = head.headers.get("x-request-id").and_then(|id| id.to_str().ok()).unwrap_or_default();
     if let Ok(message) = serde_json::from_slice::<Value>(&body) {
         let messages = message.as_array().map_or(std::slice::from_ref(&message), Vec::as_slice);
-        lines.lock().unwrap_or_else(PoisonError::into_inner).extend(messages.iter().filter_map(|it| line(request, it)));
+        lines.lock().extend(messages.iter().filter_map(|it| line(request, it)));
     }
     let mut response = Response::new(Full::from(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#));
     response.headers_mut().insert(http::header::CONTENT_TYPE, http::HeaderValue::from_static("application/json"));

@@ -1,7 +1,8 @@
 //! [`Line`]: the report of a reader about one message.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde::Deserialize;
 
 /// The method and names that a reader found in a message, or that one of its handlers received.

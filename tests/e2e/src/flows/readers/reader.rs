@@ -1,6 +1,6 @@
 //! [`Reader`]: a reader in a process, or in this one.
 
-use std::{net::SocketAddr, path::Path, process::Command, sync::PoisonError};
+use std::{net::SocketAddr, path::Path, process::Command};
 
 use anyhow::Context as _;
 
@@ -55,7 +55,7 @@ impl Reader {
     /// Returns all reports so far.
     pub(super) fn lines(&self) -> anyhow::Result<Vec<Line>> {
         match &self.running {
-            Running::InProcess(server) => Ok(server.lines.lock().unwrap_or_else(PoisonError::into_inner).clone()),
+            Running::InProcess(server) => Ok(server.lines.lock().clone()),
             Running::Program(program) => {
                 let written = program.output();
                 let objects = written.lines().filter(|line| line.starts_with("{\"request\""));

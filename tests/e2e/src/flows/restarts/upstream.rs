@@ -20,12 +20,12 @@ impl SessionUpstream {
     pub(super) async fn start() -> Self {
         let opened = Arc::<AtomicUsize>::default();
         let counter = Arc::clone(&opened);
-        let held = std::sync::Mutex::new(Vec::new());
+        let held = parking_lot::Mutex::new(Vec::new());
         let streams = [("content-type", "text/event-stream")];
         let upstream = Upstream::scripted(move |request: &RecordedRequest| {
             if request.method == Method::GET {
                 let (sender, body) = ChannelBody::new();
-                held.lock().ok()?.push(sender);
+                held.lock().push(sender);
                 return Some(Upstream::streaming(200, &streams, body));
             }
             let message: Value = serde_json::from_slice(&request.body).unwrap_or_default();
