@@ -33,7 +33,7 @@ pub(crate) struct Arguments {
 const CHECKS: &[Check] = &[
     Check::cargo("format", &["fmt", "--all", "--check"]),
     Check::function("layers", layers::run),
-    Check::function("requirements", || requirements::run(true)),
+    Check::function("requirements", || requirements::run(false)),
     Check::function("reason-codes", || reason_codes::run(true)),
     Check::cargo(
         "clippy",

@@ -30,11 +30,11 @@ enum Command {
     Ci(ci::Arguments),
     /// Check that each crate uses only crates of lower layers.
     Layers,
-    /// Check that every requirement has a test, and write docs/contribute/requirements.md.
+    /// Check that every requirement has a test.
     Requirements {
-        /// Fail when docs/contribute/requirements.md is out of date, instead of writing it.
+        /// Print each requirement and its tests, as Markdown.
         #[arg(long)]
-        check: bool,
+        print: bool,
     },
     /// Check that every reason code is explained, and write docs/use/reason-codes.md.
     ReasonCodes {
@@ -72,7 +72,7 @@ fn main() -> anyhow::Result<()> {
     match Arguments::parse().command {
         Command::Ci(arguments) => ci::run(&arguments),
         Command::Layers => layers::run(),
-        Command::Requirements { check } => requirements::run(check),
+        Command::Requirements { print } => requirements::run(print),
         Command::ReasonCodes { check } => reason_codes::run(check),
         Command::Api { check } => api::run(check),
         Command::Advisories(arguments) => advisories::run(&arguments),

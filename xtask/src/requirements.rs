@@ -1,5 +1,5 @@
-//! `cargo xtask requirements`: checks that a test names every number of docs/contribute/requirements.toml, and writes
-//! docs/contribute/requirements.md.
+//! `cargo xtask requirements`: checks that a test names every number of docs/contribute/requirements.toml, and prints
+//! which.
 
 mod scan;
 
@@ -12,8 +12,6 @@ use xtask::workspace;
 
 /// The list of requirements, relative to the workspace's root.
 const SOURCE: &str = "docs/contribute/requirements.toml";
-/// The page that is written.
-const PAGE: &str = "docs/contribute/requirements.md";
 
 /// The content of [`SOURCE`].
 #[derive(Deserialize)]
@@ -46,11 +44,8 @@ struct Requirement {
 /// The tests of each requirement, as `file::test`.
 type Tests = BTreeMap<String, Vec<String>>;
 
-/// Compares requirements and tests, and writes the page or, with `check`, compares it.
-///
-/// # Errors
-/// Fails when a requirement has no test, a test names an unknown number, or the page is out of date.
-pub(crate) fn run(check: bool) -> anyhow::Result<()> {
+/// Compares requirements and tests. With `print`, prints each requirement and its tests.
+pub(crate) fn run(print: bool) -> anyhow::Result<()> {
     let root = workspace::root();
     let source = fs::read_to_string(root.join(SOURCE)).with_context(|| format!("{SOURCE} cannot be read"))?;
     let requirements: Requirements = toml::from_str(&source).with_context(|| format!("{SOURCE} is not as expected"))?;
@@ -61,14 +56,9 @@ pub(crate) fn run(check: bool) -> anyhow::Result<()> {
         bail!("requirements and tests differ:\n  {}", problems.join("\n  "));
     }
 
-    let page = page(&requirements, &tests);
-    let path = root.join(PAGE);
-    if check {
-        if fs::read_to_string(&path).unwrap_or_default() != page {
-            bail!("{PAGE} is out of date; run `cargo xtask requirements` and commit it");
-        }
-    } else {
-        fs::write(&path, &page).with_context(|| format!("{PAGE} cannot be written"))?;
+    if print {
+        println!("{}", page(&requirements, &tests));
+        return Ok(());
     }
     let tested = requirements.requirement.iter().filter(|requirement| !requirement.later).count();
     println!("requirements: {tested} tested, {} planned", requirements.requirement.len() - tested);
@@ -98,11 +88,7 @@ fn problems(requirements: &Requirements, tests: &Tests) -> Vec<String> {
 
 /// Returns a page with a section per group and the tests of each requirement by file.
 fn page(requirements: &Requirements, tests: &Tests) -> String {
-    let mut page = format!(
-        "# Requirements and their tests\n\n\
-         `cargo xtask requirements` writes this page from `{SOURCE}` and the doc comments of the tests.\n"
-    );
-
+    let mut page = String::from("# Requirements and their tests\n");
     // Writing to a String cannot fail.
     for Group { letter, title } in &requirements.group {
         let _ = write!(page, "\n## {letter}. {title}\n");

@@ -82,7 +82,7 @@ impl ClientEntry {
     /// # Errors
     /// When the entry cannot be read, or is corrupted.
     pub(crate) fn read(&self, issuer: &Issuer) -> Result<Option<Registered>, StoreError> {
-        // The name is a hash; the entry's content decides (H3).
+        // The name is a hash; the entry's content decides.
         Ok(self.0.read(record::parse_client)?.filter(|client| client.issuer == *issuer))
     }
 

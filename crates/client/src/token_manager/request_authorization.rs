@@ -56,7 +56,7 @@ pub struct RequestAuthorization {
     step_ups: u32,
 }
 
-/// The maximum number of step-ups for one request (requirement I6).
+/// The maximum number of step-ups for one request.
 const MAX_STEP_UPS: u32 = 2;
 
 impl RequestAuthorization {

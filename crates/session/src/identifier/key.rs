@@ -1,6 +1,4 @@
 //! The key that seals identifiers, and its subkeys.
-//!
-//! Numbers such as E12 in the tests are those of `docs/contribute/requirements.md`.
 
 use std::{fmt, hash::Hasher, sync::Arc};
 

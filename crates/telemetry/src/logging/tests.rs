@@ -1,6 +1,6 @@
 //! Log lines: escaping of text from other parties, colours, and the filter of libraries' lines.
 //!
-//! The numbers of requirements, such as J8, are those of `docs/contribute/requirements.md`.
+//! The numbers of requirements, such as J8, are those of `docs/contribute/requirements.toml`.
 
 use std::{io::Write, os::unix::ffi::OsStrExt as _, sync::Arc};
 
