@@ -11,7 +11,7 @@ use xtask::{
 };
 
 use crate::{
-    advisories, api, instruction_counts, layers, reason_codes, requirements,
+    advisories, api, instruction_counts, layers, requirements,
     tool::{self, Tool},
 };
 
@@ -34,13 +34,13 @@ const CHECKS: &[Check] = &[
     Check::cargo("format", &["fmt", "--all", "--check"]),
     Check::function("layers", layers::run),
     Check::function("requirements", || requirements::run(false)),
-    Check::function("reason-codes", || reason_codes::run(true)),
     Check::cargo(
         "clippy",
         &["clippy", "--workspace", "--all-targets", "--keep-going", "--locked", "--", "--deny", "warnings"],
     ),
     Check::cargo("tests", &["test", "--workspace", "--no-fail-fast", "--locked"]),
     Check::cargo("docs", &["doc", "--workspace", "--no-deps", "--locked"]).with("RUSTDOCFLAGS", "--deny warnings"),
+    Check::function("reason-codes", || Tool::REASON_CODES.run(&tool::Arguments::of(&["--check"]))),
     Check::function("api", || api::run(true)),
     Check::cargo("deny", &["deny", "--workspace", "check", "bans", "licenses", "sources"]),
     Check { name: "advisories", action: Action::Optional(advisories::check), environment: None },

@@ -2,6 +2,7 @@
 
 /// The rows, lowest first. A crate can use crates of the rows before its own.
 pub const ROWS: &[&[&str]] = &[
+    &["portcullis-reason-codes"],
     &["portcullis-metadata", "portcullis-mcp", "portcullis-allocator"],
     &["portcullis-jose", "portcullis-discovery", "portcullis-session", "portcullis-http1", "portcullis-files"],
     &["portcullis-verifier", "portcullis-client", "portcullis-devidp", "portcullis-store", "portcullis-testkit"],

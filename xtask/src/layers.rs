@@ -22,6 +22,7 @@ const FREE: &[&str] = &[
     "portcullis-everything-server",
     "portcullis-examples",
     "portcullis-fuzz-bodies",
+    "portcullis-reason-codes-page",
     "portcullis-scenarios",
     "xtask",
 ];
@@ -117,9 +118,9 @@ fn violation(user: &str, row: usize, used: &str, rows: &BTreeMap<&str, usize>) -
     (*used_row >= row).then(|| format!("{user} (row {row}) uses {used} (row {used_row}); only lower rows may be used"))
 }
 
-/// Returns the row of each crate in the rows, from 1.
+/// Returns the row of each crate in the rows, from 0.
 fn rows() -> BTreeMap<&'static str, usize> {
-    ROWS.iter().enumerate().flat_map(|(position, names)| names.iter().map(move |name| (*name, position + 1))).collect()
+    ROWS.iter().enumerate().flat_map(|(position, names)| names.iter().map(move |name| (*name, position))).collect()
 }
 
 #[cfg(test)]

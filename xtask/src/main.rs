@@ -7,7 +7,6 @@ mod ci;
 mod crates;
 mod instruction_counts;
 mod layers;
-mod reason_codes;
 mod requirements;
 mod tool;
 
@@ -37,11 +36,7 @@ enum Command {
         print: bool,
     },
     /// Check that every reason code is explained, and write docs/use/reason-codes.md.
-    ReasonCodes {
-        /// Fail when docs/use/reason-codes.md is out of date, instead of writing it.
-        #[arg(long)]
-        check: bool,
-    },
+    ReasonCodes(tool::Arguments),
     /// Write the public API of each library crate to docs/contribute/api.
     Api {
         /// Fail when a snapshot is out of date, instead of writing it.
@@ -73,7 +68,7 @@ fn main() -> anyhow::Result<()> {
         Command::Ci(arguments) => ci::run(&arguments),
         Command::Layers => layers::run(),
         Command::Requirements { print } => requirements::run(print),
-        Command::ReasonCodes { check } => reason_codes::run(check),
+        Command::ReasonCodes(arguments) => Tool::REASON_CODES.run(&arguments),
         Command::Api { check } => api::run(check),
         Command::Advisories(arguments) => advisories::run(&arguments),
         Command::Crates { time } => crates::run(time),

@@ -35,6 +35,8 @@ pub(crate) struct Tool {
 }
 
 impl Tool {
+    /// The page of reason codes.
+    pub(crate) const REASON_CODES: Self = Self { cargo: &["--package=portcullis-reason-codes-page"], subcommand: None };
     /// The flows of the real programs.
     pub(crate) const E2E: Self = Self { cargo: &["--package=portcullis-e2e"], subcommand: Some("e2e") };
     /// The public MCP conformance suite.

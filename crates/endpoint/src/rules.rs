@@ -14,6 +14,7 @@ use portcullis_guard::{
 };
 use portcullis_mcp::Envelope;
 use portcullis_metadata::{EscapedText, Scopes};
+use portcullis_reason_codes::ReasonCodes;
 use portcullis_verifier::Principal;
 
 pub use self::name_glob::{NameGlob, NameGlobError};
@@ -55,13 +56,16 @@ pub(crate) struct Rules {
 }
 
 /// The reason why a principal may not send a message.
-#[derive(Debug)]
+#[derive(Debug, ReasonCodes)]
 pub(crate) enum RuleViolation {
     /// The claims do not meet a requirement.
+    #[code(transparent)]
     Claims(ClaimDenial),
     /// Scopes are missing.
+    #[code = "scope.insufficient"]
     Scopes(MissingScopes),
     /// The rate limit is exceeded.
+    #[code = "limit.tool"]
     RateLimit(LimitExceeded),
 }
 

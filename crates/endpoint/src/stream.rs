@@ -19,6 +19,7 @@ use std::{fmt, time::Duration};
 
 use portcullis_guard::RequestId;
 use portcullis_metadata::{ResourceUri, UnixTime};
+use portcullis_reason_codes::ReasonCodes;
 use portcullis_session::LogHash;
 use portcullis_verifier::{Principal, RecheckFailure};
 use serde_json::value::RawValue;
@@ -59,24 +60,32 @@ pub struct EndedStream<'a> {
 }
 
 /// The reason why the endpoint ends an event stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, ReasonCodes)]
 #[non_exhaustive]
 pub enum StreamEndReason {
     /// The token has expired. The owner has not used the session with a newer token that has at least its scopes.
+    #[code = "stream.token_expired"]
     TokenExpired,
     /// The issuer reports the token as inactive, or reports claims with which it would be rejected now.
+    #[code = "stream.token_inactive"]
     TokenInactive,
     /// The token has lost scopes that it had when the stream was opened.
+    #[code = "stream.scopes_reduced"]
     ScopesReduced,
     /// The issuer has not confirmed the token for two intervals.
+    #[code = "stream.introspection_failed"]
     IntrospectionFailed,
     /// The request would not be admitted with the changed configuration.
+    #[code = "stream.configuration_changed"]
     ConfigurationChanged,
     /// The session of the stream has ended.
+    #[code = "stream.session_ended"]
     SessionEnded,
     /// The server shuts down, and the client only listens.
+    #[code = "stream.shutdown"]
     Shutdown,
     /// An administrator has ended the streams of this principal or issuer.
+    #[code = "stream.administrator"]
     Administrator,
 }
 
@@ -95,22 +104,6 @@ pub(crate) enum StreamPurpose {
 impl StreamPurpose {
     fn is_listening(&self) -> bool {
         matches!(self, Self::Listen { .. })
-    }
-}
-
-impl StreamEndReason {
-    /// Returns the stable reason code.
-    pub const fn code(self) -> &'static str {
-        match self {
-            Self::TokenExpired => "stream.token_expired",
-            Self::TokenInactive => "stream.token_inactive",
-            Self::ScopesReduced => "stream.scopes_reduced",
-            Self::IntrospectionFailed => "stream.introspection_failed",
-            Self::ConfigurationChanged => "stream.configuration_changed",
-            Self::SessionEnded => "stream.session_ended",
-            Self::Shutdown => "stream.shutdown",
-            Self::Administrator => "stream.administrator",
-        }
     }
 }
 

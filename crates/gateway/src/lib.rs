@@ -13,6 +13,6 @@ pub use address::{UpstreamAddress, UpstreamTrust};
 pub use connection::ConnectionLimit;
 pub use error::{UpstreamBodyError, UpstreamSettingsError};
 pub use request::{IdentityHeader, IdentitySource};
-pub use response::UpstreamBody;
+pub use response::{REASON_CODES, UpstreamBody};
 pub use settings::HttpUpstreamSettings;
 pub use upstream::{HttpUpstream, UpstreamFuture};

@@ -5,6 +5,7 @@ mod body;
 mod decision_report;
 mod future;
 mod request_context;
+pub(crate) mod unanswered;
 
 use std::{
     sync::Arc,

@@ -10,7 +10,8 @@ use http::{
     header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE},
 };
 use portcullis_metadata::Scopes;
-use portcullis_verifier::Principal;
+use portcullis_reason_codes::ReasonCodes;
+use portcullis_verifier::{Principal, VerifyError};
 
 pub use self::challenges::Challenges;
 use crate::{
@@ -26,32 +27,61 @@ const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 const DEFAULT_RETRY_AFTER: Duration = Duration::from_secs(5);
 
 /// Every reason for which the guard rejects a request.
-#[derive(Debug)]
+#[derive(Debug, ReasonCodes)]
 pub(crate) enum Rejection {
     /// The host or origin is not allowed.
+    #[code(transparent)]
     Origin(OriginRejection),
     /// The method is not allowed for the metadata document.
+    #[code = "metadata.method"]
     MetadataMethod { allow: HeaderValue },
     /// Authentication is off, so there is no metadata document.
+    #[code = "metadata.none"]
     NoMetadata,
     /// There is no bearer token that can be verified.
+    #[code(transparent)]
     NoBearerToken(NoBearerToken),
     /// There is a token in the query and no valid one in the header.
+    #[code = "bearer.in_query"]
     TokenInQuery,
     /// There is a token in the query although the header has a valid one, or no token is needed.
+    #[code = "bearer.in_query"]
     SecondTokenInQuery,
     /// The token is not valid.
-    InvalidToken { code: &'static str },
+    #[code(transparent)]
+    InvalidToken(VerifyError),
     /// The token cannot be verified now.
-    Unavailable { code: &'static str, retry_after: Option<Duration> },
+    #[code(transparent)]
+    Unavailable(VerifyError),
     /// A limit is exceeded.
-    LimitExceeded { code: &'static str, exceeded: LimitExceeded },
+    #[code(transparent)]
+    LimitExceeded { limit: Limit, exceeded: LimitExceeded },
     /// The path is ambiguous, so no route rule can be applied.
+    #[code = "path.ambiguous"]
     AmbiguousPath,
     /// The token is valid, and a claim rule denies the request.
+    #[code(transparent)]
     Claims(ClaimDenial),
     /// The token is valid and lacks scopes.
+    #[code = "scope.insufficient"]
     InsufficientScope { needed: Scopes, granted: Scopes },
+}
+
+/// The limit that a request exceeds.
+#[derive(Clone, Copy, Debug, ReasonCodes)]
+pub(crate) enum Limit {
+    /// The client address exceeded `limits.per_address`.
+    #[code = "limit.address"]
+    Address,
+    /// The principal exceeded `limits.per_principal`.
+    #[code = "limit.principal"]
+    Principal,
+    /// The principal has `limits.in_flight_per_principal` requests in progress.
+    #[code = "limit.in_flight"]
+    InFlight,
+    /// The principal has as many event streams open as are allowed.
+    #[code = "limit.streams"]
+    Streams,
 }
 
 impl Rejection {
@@ -61,21 +91,6 @@ impl Rejection {
             NotAuthorized::Claims(denial) => Self::Claims(denial),
             NotAuthorized::AmbiguousPath => Self::AmbiguousPath,
             NotAuthorized::Scopes { needed } => Self::InsufficientScope { needed, granted: principal.scopes().clone() },
-        }
-    }
-
-    /// Returns the stable reason code. It is logged and never sent to the client.
-    pub(crate) fn code(&self) -> &'static str {
-        match self {
-            Self::Origin(rejection) => rejection.code(),
-            Self::MetadataMethod { .. } => "metadata.method",
-            Self::NoMetadata => "metadata.none",
-            Self::NoBearerToken(reason) => reason.code(),
-            Self::TokenInQuery | Self::SecondTokenInQuery => "bearer.in_query",
-            Self::InvalidToken { code } | Self::Unavailable { code, .. } | Self::LimitExceeded { code, .. } => code,
-            Self::AmbiguousPath => "path.ambiguous",
-            Self::Claims(denial) => denial.code(),
-            Self::InsufficientScope { .. } => "scope.insufficient",
         }
     }
 
@@ -125,7 +140,7 @@ impl Rejection {
             Self::NoMetadata => {
                 (StatusCode::NOT_FOUND, r#"{"error":"not_found","error_description":"There is no such document"}"#)
             }
-            Self::NoBearerToken(_) | Self::TokenInQuery | Self::InvalidToken { .. } | Self::Unavailable { .. } => (
+            Self::NoBearerToken(_) | Self::TokenInQuery | Self::InvalidToken(_) | Self::Unavailable(_) => (
                 StatusCode::UNAUTHORIZED,
                 r#"{"error":"unauthorized","error_description":"A valid bearer access token is required"}"#,
             ),
@@ -148,13 +163,13 @@ impl Rejection {
     /// help.
     fn challenge(&self, challenges: &Challenges) -> Option<HeaderValue> {
         match self {
-            Self::NoBearerToken(NoBearerToken::Missing | NoBearerToken::OtherScheme) | Self::Unavailable { .. } => {
+            Self::NoBearerToken(NoBearerToken::Missing | NoBearerToken::OtherScheme) | Self::Unavailable(_) => {
                 Some(challenges.without_error().clone())
             }
             Self::NoBearerToken(NoBearerToken::Repeated | NoBearerToken::Malformed) | Self::TokenInQuery => {
                 Some(challenges.invalid_request().clone())
             }
-            Self::InvalidToken { .. } => Some(challenges.invalid_token().clone()),
+            Self::InvalidToken(_) => Some(challenges.invalid_token().clone()),
             Self::InsufficientScope { needed, granted } => Some(challenges.insufficient_scope(needed, granted)),
             Self::Origin(_)
             | Self::MetadataMethod { .. }
@@ -169,7 +184,7 @@ impl Rejection {
     /// Returns the seconds after which the request can succeed, if it is rejected only for now.
     fn retry_after(&self) -> Option<u64> {
         match self {
-            Self::Unavailable { retry_after, .. } => Some(whole_seconds(retry_after.unwrap_or(DEFAULT_RETRY_AFTER))),
+            Self::Unavailable(error) => Some(whole_seconds(error.retry_after().unwrap_or(DEFAULT_RETRY_AFTER))),
             Self::LimitExceeded { exceeded, .. } => Some(exceeded.retry_after_secs()),
             _ => None,
         }

@@ -45,7 +45,7 @@ pub use dry_run::runnable_plan;
 pub use error::ServeError;
 pub use kept::Kept;
 pub use listener::{PassedListener, bind};
-pub use own_response::REFUSED;
+pub use own_response::{REASON_CODES, REFUSED};
 pub use reload::ConfigSource;
 pub use server::{Listeners, Program, Server};
 pub use signals::{Signals, shutdown as shutdown_signal};

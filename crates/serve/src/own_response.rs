@@ -9,6 +9,7 @@ use http::{
 };
 use http_body_util::Full;
 use portcullis_guard::RequestId;
+use portcullis_reason_codes::ReasonCodes;
 use portcullis_telemetry::{Details, Line};
 
 use super::state::ServerState;
@@ -16,10 +17,26 @@ use portcullis_config::plan::{HEALTH, READY};
 
 /// The body of a rejection.
 pub const REFUSED: &str = "refused\n";
+/// The codes for which the server itself rejects a request, each with what it means, in Markdown.
+pub const REASON_CODES: &[(&str, &str)] = Refusal::REASON_CODES;
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 /// When a client may try again while other replicas are unreachable, in seconds.
 const RETRY_SECONDS: HeaderValue = HeaderValue::from_static("1");
+
+/// Why a request is rejected before it reaches a guard.
+#[derive(Clone, Copy, Debug, ReasonCodes)]
+enum Refusal {
+    /// The request has more header fields than `limits.max_headers`.
+    #[code = "headers.too_many"]
+    TooManyHeaders,
+    /// The store that the replicas share cannot be reached, and `shared.strict` is set.
+    #[code = "shared.unreachable"]
+    WithoutReplicas,
+    /// No resource has this path.
+    #[code = "path.unknown"]
+    UnknownPath,
+}
 
 /// What a response has besides the headers that all have.
 struct Answer {
@@ -43,12 +60,13 @@ pub(super) fn without_resource<B>(state: &ServerState, request: &Request<B>) -> 
 /// Rejects a request with too many header fields.
 pub(super) fn too_many_headers<B>(state: &ServerState, request: &Request<B>) -> Response<Full<Bytes>> {
     let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
-    finish(state, request, Answer::rejected(status, "headers.too_many", REFUSED), Instant::now())
+    finish(state, request, Answer::rejected(status, Refusal::TooManyHeaders.code(), REFUSED), Instant::now())
 }
 
 /// Rejects a request because other replicas are unreachable and must not be.
 pub(super) fn without_replicas<B>(state: &ServerState, request: &Request<B>) -> Response<Full<Bytes>> {
-    let answer = Answer::rejected(StatusCode::SERVICE_UNAVAILABLE, "shared.unreachable", "try again later\n");
+    let code = Refusal::WithoutReplicas.code();
+    let answer = Answer::rejected(StatusCode::SERVICE_UNAVAILABLE, code, "try again later\n");
     let mut response = finish(state, request, answer, Instant::now());
     response.headers_mut().insert(RETRY_AFTER, RETRY_SECONDS);
     response
@@ -67,7 +85,7 @@ fn answer(state: &ServerState, path: &str) -> Answer {
             let (status, report) = state.ready();
             Answer { status, code: None, body: format!("{report:#}\n"), media_type: JSON }
         }
-        _ => Answer::rejected(StatusCode::NOT_FOUND, "path.unknown", "not found\n"),
+        _ => Answer::rejected(StatusCode::NOT_FOUND, Refusal::UnknownPath.code(), "not found\n"),
     }
 }
 

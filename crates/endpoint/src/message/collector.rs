@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http_body::Frame;
+use portcullis_reason_codes::ReasonCodes;
 use tokio::time::Instant;
 
 use super::budget::{BodyBudget, BudgetShare, PrincipalShare, SMALL_BODY};
@@ -36,31 +37,23 @@ struct LargeBody {
 }
 
 /// The reason why a body could not be collected.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, ReasonCodes)]
 pub(crate) enum BodyError {
     /// The body failed before its end.
+    #[code = "body.broken"]
     Incomplete,
     /// The body exceeds its limit.
+    #[code = "body.too_large"]
     TooLarge,
     /// The common budget is exhausted.
+    #[code = "body.budget_spent"]
     BudgetExhausted,
     /// Other bodies of the principal use its part of the budget.
+    #[code = "body.principal_budget"]
     PrincipalBudget,
     /// A large body arrives too slowly.
+    #[code = "body.too_slow"]
     TooSlow,
-}
-
-impl BodyError {
-    /// Returns the stable reason code.
-    pub(crate) fn code(self) -> &'static str {
-        match self {
-            Self::Incomplete => "body.broken",
-            Self::TooLarge => "body.too_large",
-            Self::BudgetExhausted => "body.budget_spent",
-            Self::PrincipalBudget => "body.principal_budget",
-            Self::TooSlow => "body.too_slow",
-        }
-    }
 }
 
 impl Collector {
@@ -159,7 +152,7 @@ mod tests {
     fn collect(max: usize, budget: &Arc<BodyBudget>, pieces: &[&'static str]) -> Result<Bytes, &'static str> {
         let mut collector = Collector::new(max, budget, 1);
         for piece in pieces {
-            collector.push(Bytes::from_static(piece.as_bytes())).map_err(BodyError::code)?;
+            collector.push(Bytes::from_static(piece.as_bytes())).map_err(|error| error.code())?;
         }
         Ok(collector.finish())
     }
@@ -202,7 +195,7 @@ mod tests {
             }
             tokio::time::advance(RATE_PERIOD).await;
             let next = collector.push(Bytes::from_static(if is_large { b"x" } else { b"" }));
-            assert_eq!(next.map_err(BodyError::code), if is_large { Err("body.too_slow") } else { Ok(()) });
+            assert_eq!(next.map_err(|error| error.code()), if is_large { Err("body.too_slow") } else { Ok(()) });
         }
         let budget = BodyBudget::new(10 << 20);
         let mut collector = Collector::new(4 << 20, &budget, 1);

@@ -1,6 +1,7 @@
 //! The reasons why the endpoint rejects a request.
 
 use portcullis_mcp::{EnvelopeError, EraError};
+use portcullis_reason_codes::ReasonCodes;
 use portcullis_session::{NotRecorded, ReservationError};
 use serde_json::value::RawValue;
 
@@ -19,68 +20,60 @@ pub(crate) struct Rejection {
 }
 
 /// The reason of a rejection.
-#[derive(Debug)]
+#[derive(Debug, ReasonCodes)]
 pub(crate) enum Reason {
     /// No guard has authenticated the request.
+    #[code = "endpoint.no_guard"]
     NoGuard,
     /// The method is not served. Without sessions, only POST is.
+    #[code = "endpoint.method"]
     Method { has_sessions: bool },
     /// The body could not be collected.
+    #[code(transparent)]
     Body(BodyError),
     /// The message needs a session and has no usable one.
+    #[code(transparent)]
     Session(SessionError),
     /// A GET or DELETE has no usable session.
+    #[code(transparent)]
     StreamSession(SessionError),
     /// The version header of a GET or DELETE names a revision that no session can have.
+    #[code(transparent)]
     StreamVersion(EraError),
     /// The body is not declared as JSON.
+    #[code = "body.content_type"]
     ContentType,
     /// The message cannot be parsed.
+    #[code(transparent)]
     Message(EnvelopeError),
     /// A URI in the message is ambiguous, so no rule can be matched with it.
+    #[code(transparent)]
     Uri(UriError),
     /// The message follows no served revision.
+    #[code(transparent)]
     Era(EraError),
     /// The token is valid, but a rule denies the message.
+    #[code(transparent)]
     Rule(RuleViolation),
     /// The token is valid, but has no subject that could own a session.
+    #[code = "session.no_owner"]
     NoOwner,
     /// The limit of sessions is reached.
+    #[code(transparent)]
     SessionLimit(ReservationError),
     /// The inner service's response to `initialize` ended before the negotiated version.
+    #[code = "upstream.body_broken"]
     IncompleteResponse,
     /// The inner service's response to `initialize` did not name the negotiated version in time.
+    #[code = "upstream.head_timeout"]
     LateResponse,
     /// The session has ended, and the end could not be recorded for restarts and other processes.
+    #[code(transparent)]
     EndNotRecorded(NotRecorded),
 }
 
 impl From<Reason> for Rejection {
     fn from(reason: Reason) -> Self {
         Self { reason, id: None }
-    }
-}
-
-impl Reason {
-    /// Returns the stable reason code, for logs. Clients do not see it.
-    pub(crate) fn code(&self) -> &'static str {
-        match self {
-            Self::NoGuard => "endpoint.no_guard",
-            Self::Method { .. } => "endpoint.method",
-            Self::Body(error) => error.code(),
-            Self::Session(error) | Self::StreamSession(error) => error.code(),
-            Self::ContentType => "body.content_type",
-            Self::Message(error) => error.code(),
-            Self::Uri(error) => error.code(),
-            Self::Era(error) | Self::StreamVersion(error) => error.code(),
-            Self::Rule(RuleViolation::Claims(denial)) => denial.code(),
-            Self::Rule(RuleViolation::Scopes(_)) => "scope.insufficient",
-            Self::Rule(RuleViolation::RateLimit(_)) => "limit.tool",
-            Self::NoOwner => "session.no_owner",
-            Self::SessionLimit(error) => error.code(),
-            Self::IncompleteResponse => "upstream.body_broken",
-            Self::LateResponse => "upstream.head_timeout",
-            Self::EndNotRecorded(error) => error.code(),
-        }
     }
 }

@@ -20,6 +20,7 @@ mod parameters;
 mod tests;
 
 use percent_encoding::percent_decode_str;
+use portcullis_reason_codes::ReasonCodes;
 use url::{Position, Url};
 
 use self::{
@@ -36,25 +37,17 @@ const MAX_SPELLINGS: usize = 128;
 const MAX_BYTES: usize = 1 << 20;
 
 /// The reason why rules with names cannot be matched with a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ReasonCodes)]
 pub(crate) enum UriError {
     /// A URI has a control character, a blank at its start or end, or a backslash. URL parsers remove or replace these.
+    #[code = "message.uri_characters"]
     Characters,
     /// A URI has a `.` or `..` segment, which servers resolve differently.
+    #[code = "message.uri_dot_segments"]
     DotSegments,
     /// A URI has too many spellings or a host that is too long to convert it, or the URIs of a message are too long together.
+    #[code = "message.uri_spellings"]
     TooManySpellings,
-}
-
-impl UriError {
-    /// Returns the stable reason code.
-    pub(crate) fn code(self) -> &'static str {
-        match self {
-            Self::Characters => "message.uri_characters",
-            Self::DotSegments => "message.uri_dot_segments",
-            Self::TooManySpellings => "message.uri_spellings",
-        }
-    }
 }
 
 /// Checks that a URI has no characters that URL parsers remove or replace.

@@ -10,11 +10,14 @@ use http::{
 use portcullis_guard::RejectionCode;
 use portcullis_http1::ConnectionError;
 use portcullis_mcp::{ErrorCode, MessageId, error_body};
+use portcullis_reason_codes::ReasonCodes;
 use url::Url;
 
 use super::body::UpstreamBody;
 use crate::connection::ConnectError;
 
+/// The codes for which a request gets no response of the upstream, each with what it means, in Markdown.
+pub const REASON_CODES: &[(&str, &str)] = UpstreamFailure::REASON_CODES;
 const UNUSABLE_TEXT: &str = "The server behind this gateway cannot be used now";
 /// In seconds. An upstream that fails is often starting again.
 const UNUSABLE_RETRY_AFTER: HeaderValue = HeaderValue::from_static("5");
@@ -24,36 +27,45 @@ const BUSY_RETRY_AFTER: HeaderValue = HeaderValue::from_static("1");
 const TIMEOUT_TEXT: &str = "The server behind this gateway did not answer in time";
 
 /// The reason why the client gets no response of the upstream.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error, ReasonCodes)]
 pub(crate) enum UpstreamFailure {
     /// The name cannot be resolved, or no address accepts the connection.
     #[error("the upstream cannot be reached")]
+    #[code = "upstream.unreachable"]
     Unreachable(#[source] io::Error),
     /// The certificate is not trusted, or the upstream does not speak TLS.
     #[error("the TLS handshake with the upstream failed")]
+    #[code = "upstream.tls"]
     Tls(#[source] io::Error),
     /// The connection was not made within the connect timeout.
     #[error("connecting to the upstream timed out")]
+    #[code = "upstream.connect_timeout"]
     ConnectTimeout,
     /// The head of the response did not arrive within the head timeout.
     #[error("the upstream did not respond in time")]
+    #[code = "upstream.head_timeout"]
     HeadTimeout,
     /// The connection failed, or its data is not HTTP.
     #[error("the upstream sent no valid HTTP response")]
+    #[code = "upstream.no_answer"]
     NoResponse(#[source] ConnectionError),
     /// The upstream responded with 401 or 407.
     #[error("the upstream requires authentication of its own")]
+    #[code = "upstream.unauthorized"]
     Unauthorized,
     /// The upstream responded with 101.
     #[error("the upstream switched protocols without a request")]
+    #[code = "upstream.switching_protocols"]
     SwitchingProtocols,
     /// The upstream responded with a redirect, to this address if it is valid.
     #[error("the upstream redirects to {}; redirects are not followed: set `upstream` to the final address", Destination(.0))]
+    #[code = "upstream.redirect"]
     Redirect(Option<Url>),
     /// The connection limit is reached, and all connections are in use.
     #[error(
         "all connections to the upstream are in use; raise limits.upstream_connections if the upstream can serve more"
     )]
+    #[code = "upstream.too_many_connections"]
     TooManyConnections,
 }
 
@@ -79,21 +91,6 @@ impl From<ConnectError> for UpstreamFailure {
 }
 
 impl UpstreamFailure {
-    /// Returns the stable reason code.
-    pub(crate) fn code(&self) -> &'static str {
-        match self {
-            Self::Unreachable(_) => "upstream.unreachable",
-            Self::Tls(_) => "upstream.tls",
-            Self::ConnectTimeout => "upstream.connect_timeout",
-            Self::HeadTimeout => "upstream.head_timeout",
-            Self::NoResponse(_) => "upstream.no_answer",
-            Self::Unauthorized => "upstream.unauthorized",
-            Self::SwitchingProtocols => "upstream.switching_protocols",
-            Self::Redirect(_) => "upstream.redirect",
-            Self::TooManyConnections => "upstream.too_many_connections",
-        }
-    }
-
     /// Returns the status of the response to the client.
     pub(crate) fn status(&self) -> StatusCode {
         match self {

@@ -1,30 +1,23 @@
 //! [`BearerCredentials`]: the `Authorization: Bearer` header of a request (RFC 6750 section 2.1).
 
 use http::{HeaderMap, HeaderValue, header::AUTHORIZATION};
+use portcullis_reason_codes::ReasonCodes;
 
 /// Why a request has no bearer token that can be verified.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ReasonCodes)]
 pub(crate) enum NoBearerToken {
     /// There is no `Authorization` header.
+    #[code = "bearer.missing"]
     Missing,
     /// `Authorization` has another scheme.
+    #[code = "bearer.other_scheme"]
     OtherScheme,
     /// There are several `Authorization` headers. Servers differ in which one they use.
+    #[code = "bearer.repeated"]
     Repeated,
     /// The scheme is Bearer, and the rest is not a token (RFC 6750 section 2.1).
+    #[code = "bearer.malformed"]
     Malformed,
-}
-
-impl NoBearerToken {
-    /// Returns the stable reason code.
-    pub(crate) fn code(self) -> &'static str {
-        match self {
-            Self::Missing => "bearer.missing",
-            Self::OtherScheme => "bearer.other_scheme",
-            Self::Repeated => "bearer.repeated",
-            Self::Malformed => "bearer.malformed",
-        }
-    }
 }
 
 /// The credentials in the only `Authorization: Bearer` header of a request. They are not verified.

@@ -1,5 +1,6 @@
 //! [`ClaimRule`]: requirements on the claims of a token.
 
+use portcullis_reason_codes::ReasonCodes;
 use portcullis_verifier::Principal;
 use serde_json::Value;
 
@@ -45,53 +46,37 @@ pub enum ClaimTest {
 }
 
 /// Why a [`ClaimRule`] is invalid.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, ReasonCodes)]
 #[non_exhaustive]
 pub enum ClaimRuleError {
     /// The name of the claim is empty.
     #[error("a claim rule must name a claim, or a JSON pointer to one such as `/realm_access/roles`")]
+    #[code = "settings.claim_name"]
     NoClaim,
     /// The JSON pointer has a `~` that is neither `~0` nor `~1` (RFC 6901 section 3).
     #[error("a JSON pointer must write `~` as `~0`, and `/` in a name as `~1`")]
+    #[code = "settings.claim_pointer"]
     Pointer,
     /// The list of values is empty or has an empty value.
     #[error("a claim rule must list at least one value, and no empty value")]
+    #[code = "settings.claim_values"]
     NoValue,
     /// A domain contains `@`.
     #[error("a domain must not contain `@`")]
+    #[code = "settings.claim_domain"]
     Domain,
 }
 
-impl ClaimRuleError {
-    /// Returns a stable code for logs and tests.
-    pub const fn code(self) -> &'static str {
-        match self {
-            Self::NoClaim => "settings.claim_name",
-            Self::Pointer => "settings.claim_pointer",
-            Self::NoValue => "settings.claim_values",
-            Self::Domain => "settings.claim_domain",
-        }
-    }
-}
-
 /// Why a rule denies a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ReasonCodes)]
 #[non_exhaustive]
 pub enum ClaimDenial {
     /// The claim is missing or `null`.
+    #[code = "claim.missing"]
     Missing,
     /// The claim does not meet the condition.
+    #[code = "claim.mismatch"]
     Mismatch,
-}
-
-impl ClaimDenial {
-    /// Returns the stable reason code.
-    pub const fn code(self) -> &'static str {
-        match self {
-            Self::Missing => "claim.missing",
-            Self::Mismatch => "claim.mismatch",
-        }
-    }
 }
 
 /// The result of evaluating claim rules: the first denial by an enforced rule, and the first by a report-only rule.

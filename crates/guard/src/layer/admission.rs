@@ -14,7 +14,7 @@ use crate::{
     document::DocumentResponse,
     limit::Permit,
     resource::ProtectedResource,
-    respond::Rejection,
+    respond::{Limit, Rejection},
     settings::Authentication,
 };
 
@@ -96,7 +96,7 @@ pub(crate) fn check_request(resource: &ProtectedResource, head: RequestHead<'_>)
     if let Some(limiter) = &resource.limits.per_address
         && let Err(exceeded) = limiter.check_address(head.client_address)
     {
-        return NextStep::Reject(Rejection::LimitExceeded { code: "limit.address", exceeded }.into());
+        return NextStep::Reject(Rejection::LimitExceeded { limit: Limit::Address, exceeded }.into());
     }
     match &resource.authentication {
         Authentication::Required(verifier) if !resource.is_public(head.uri.path()) => {
@@ -133,18 +133,14 @@ pub(crate) fn check_verified(
     let rejection = match verified {
         Ok(verified) => return authorize(resource, head, verified),
         Err(_) if head.has_token_in_query() => Rejection::TokenInQuery,
-        Err(error) => rejected_token(&error),
+        Err(error) => rejected_token(error),
     };
     Err(rejection.into())
 }
 
 /// Returns the rejection of a token. One that cannot be verified now is not called invalid.
-pub(super) fn rejected_token(error: &VerifyError) -> Rejection {
-    if error.is_unavailable() {
-        Rejection::Unavailable { code: error.code(), retry_after: error.retry_after() }
-    } else {
-        Rejection::InvalidToken { code: error.code() }
-    }
+pub(super) fn rejected_token(error: VerifyError) -> Rejection {
+    if error.is_unavailable() { Rejection::Unavailable(error) } else { Rejection::InvalidToken(error) }
 }
 
 /// Responds to a request for the metadata document. Without authentication there is none.
@@ -181,13 +177,13 @@ fn authorize_principal(
     }
     if let Some(limiter) = &resource.limits.per_principal {
         let checked = limiter.check_principal(Some(principal));
-        checked.map_err(|exceeded| Rejection::LimitExceeded { code: "limit.principal", exceeded })?;
+        checked.map_err(|exceeded| Rejection::LimitExceeded { limit: Limit::Principal, exceeded })?;
     }
     let authorized = resource.rules.authorize(head.method, head.uri.path(), principal);
     let Authorized { report_only_denial } =
         authorized.map_err(|reason| Rejection::not_authorized(reason, principal))?;
     let in_flight = resource.limits.in_flight.as_ref();
     let permit = in_flight.map(|limiter| limiter.start_request(principal)).transpose();
-    let permit = permit.map_err(|exceeded| Rejection::LimitExceeded { code: "limit.in_flight", exceeded })?;
+    let permit = permit.map_err(|exceeded| Rejection::LimitExceeded { limit: Limit::InFlight, exceeded })?;
     Ok(Admission { verified: None, report_only_denial, permit })
 }

@@ -6,6 +6,7 @@ use http::{Method, Request, StatusCode, uri::PathAndQuery};
 use portcullis_metadata::UnixTime;
 use portcullis_verifier::VerifiedToken;
 
+use super::unanswered::Unanswered;
 use crate::{
     caller::{Caller, RequestFacts},
     client_address::Peer,
@@ -175,13 +176,13 @@ impl DecisionReport {
 /// Reports a request whose future was dropped before there was a response.
 impl Drop for DecisionReport {
     fn drop(&mut self) {
-        let (status, code) = if std::thread::panicking() {
-            (StatusCode::INTERNAL_SERVER_ERROR, "inner.panicked")
+        let (status, reason) = if std::thread::panicking() {
+            (StatusCode::INTERNAL_SERVER_ERROR, Unanswered::Panicked)
         } else if self.resource.is_shutting_down() {
-            (StatusCode::SERVICE_UNAVAILABLE, "server.shutdown")
+            (StatusCode::SERVICE_UNAVAILABLE, Unanswered::Shutdown)
         } else {
-            (StatusCode::from_u16(CLIENT_GONE).unwrap_or(StatusCode::REQUEST_TIMEOUT), "client.gone")
+            (StatusCode::from_u16(CLIENT_GONE).unwrap_or(StatusCode::REQUEST_TIMEOUT), Unanswered::ClientGone)
         };
-        self.send(status, Some(code));
+        self.send(status, Some(reason.code()));
     }
 }

@@ -14,6 +14,7 @@ use super::{
     admission::{Admission, Rejected, RequestHead, rejected_token},
     body::GuardBody,
     decision_report::DecisionReport,
+    unanswered::Unanswered,
 };
 use crate::{
     authenticate::{self, BearerCredentials, NoBearerToken, Verification},
@@ -23,7 +24,7 @@ use crate::{
     limit::Permit,
     request_id::{RequestId, X_REQUEST_ID},
     resource::ProtectedResource,
-    respond::Rejection,
+    respond::{Limit, Rejection},
     settings::Authentication,
     superseded_request::SupersededRequest,
 };
@@ -130,7 +131,7 @@ impl RequestContext {
             }
         };
         match verification.as_mut().poll(cx) {
-            Poll::Ready(verified) => Poll::Ready(verified.map_err(|error| rejected_token(&error).into())),
+            Poll::Ready(verified) => Poll::Ready(verified.map_err(|error| rejected_token(error).into())),
             Poll::Pending => {
                 self.verification = Some(verification);
                 Poll::Pending
@@ -225,7 +226,7 @@ impl RequestContext {
                 Ok(permit) => Some(permit),
                 Err((permit, _)) if !self.report.method().is_safe() => Some(permit),
                 Err((_, exceeded)) => {
-                    return self.reject(Rejection::LimitExceeded { code: "limit.streams", exceeded }.into());
+                    return self.reject(Rejection::LimitExceeded { limit: Limit::Streams, exceeded }.into());
                 }
             },
             permit => permit,
@@ -240,7 +241,7 @@ impl RequestContext {
 
     /// Reports that the inner service failed without a response.
     pub(super) fn fail(&mut self) {
-        self.report.send(StatusCode::INTERNAL_SERVER_ERROR, Some("inner.failed"));
+        self.report.send(StatusCode::INTERNAL_SERVER_ERROR, Some(Unanswered::Failed.code()));
     }
 
     /// Adds the headers of every response: CORS and the request id.

@@ -1,31 +1,36 @@
 //! [`EraError`]: why a message follows no served revision.
 
 use http::{HeaderName, StatusCode};
+use portcullis_reason_codes::ReasonCodes;
 use serde_json::{Value, json};
 
 use crate::{EnvelopeError, ErrorCode, Revision, Revisions};
 
 /// The reason why a message follows no served revision.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, ReasonCodes)]
 #[non_exhaustive]
 pub enum EraError {
     /// The message claims to be modern and cannot be parsed.
     #[error(transparent)]
+    #[code(transparent)]
     Message(EnvelopeError),
     /// A header is missing, repeated or malformed, or contradicts the body.
     #[error("Header mismatch: {header} does not match the message")]
+    #[code = "era.header_mismatch"]
     HeaderMismatch {
         /// The header.
         header: HeaderName,
     },
     /// A modern request lacks a required member of `_meta`.
     #[error("Invalid params: {key} is missing from _meta")]
+    #[code = "era.meta_missing"]
     MissingMeta {
         /// The member.
         key: &'static str,
     },
     /// The revision is unknown or not served.
     #[error("Unsupported protocol version")]
+    #[code = "era.version_unsupported"]
     UnsupportedVersion {
         /// The requested version, truncated to 64 characters.
         requested: String,
@@ -34,6 +39,7 @@ pub enum EraError {
     },
     /// The revision that `initialize` negotiated is not served.
     #[error("Unsupported protocol version {negotiated}; this endpoint serves {supported}")]
+    #[code = "era.version_negotiated"]
     NegotiatedVersion {
         /// The negotiated version, truncated to 64 characters.
         negotiated: String,
@@ -44,26 +50,15 @@ pub enum EraError {
     },
     /// `initialize` as a modern request. Modern revisions have neither the method nor sessions.
     #[error("Method not found")]
+    #[code = "era.modern_initialize"]
     ModernInitialize,
     /// The version header of a legacy message is repeated, malformed, or names a revision that is not served.
     #[error("Invalid or unsupported MCP-Protocol-Version")]
+    #[code = "era.legacy_version"]
     LegacyVersion,
 }
 
 impl EraError {
-    /// Returns the stable reason code.
-    pub const fn code(&self) -> &'static str {
-        match self {
-            Self::Message(error) => error.code(),
-            Self::HeaderMismatch { .. } => "era.header_mismatch",
-            Self::MissingMeta { .. } => "era.meta_missing",
-            Self::UnsupportedVersion { .. } => "era.version_unsupported",
-            Self::NegotiatedVersion { .. } => "era.version_negotiated",
-            Self::ModernInitialize => "era.modern_initialize",
-            Self::LegacyVersion => "era.legacy_version",
-        }
-    }
-
     /// Returns the HTTP status of the response: 404 for a method that the revision does not define, else 400.
     pub const fn status(&self) -> StatusCode {
         match self {

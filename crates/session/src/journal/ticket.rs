@@ -7,6 +7,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
+use portcullis_reason_codes::ReasonCodes;
 
 /// Completes when an end is durable, or known to the other processes. The end is recorded even if the ticket is dropped.
 #[derive(Debug)]
@@ -32,16 +33,10 @@ struct Progress {
 }
 
 /// An end could not be recorded. In this process, the session has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error, ReasonCodes)]
 #[error("the end of a session could not be recorded")]
+#[code = "session.end_not_recorded"]
 pub struct NotRecorded;
-
-impl NotRecorded {
-    /// Returns the stable reason code.
-    pub fn code(self) -> &'static str {
-        "session.end_not_recorded"
-    }
-}
 
 impl EndTicket {
     /// Returns a ticket that is complete.
