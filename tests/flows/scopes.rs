@@ -155,3 +155,29 @@ async fn a_challenge_names_the_listed_form() {
     }
     deployment.open_session(&deployment.good_token()).await;
 }
+
+/// C8: scopes are a string or an array, in `scope` or `scp`. A token with too few scopes gets 403.
+#[tokio::test]
+async fn scopes_in_every_form() {
+    let deployment = Deployment::start().await;
+    let token = deployment.test_issuer.token();
+    deployment.assert_accepted("scope, a string", &token.clone().scope("other mcp:tools").sign()).await;
+    deployment.assert_accepted("scope, an array", &token.clone().claim("scope", json!(["mcp:tools"])).sign()).await;
+    deployment.assert_accepted("scp", &token.clone().claim("scp", json!(["other", "mcp:tools"])).sign()).await;
+
+    let before = deployment.upstream.count();
+    for (case, token) in [
+        ("no scope", token.clone()),
+        ("a prefix", token.clone().scope("mcp:tool mcp mcp:")),
+        ("a suffix", token.clone().scope("mcp:tools2 mcp:tools.read")),
+        ("another case", token.clone().scope("MCP:TOOLS")),
+        ("another separator", token.clone().scope("a,mcp:tools")),
+    ] {
+        let response = deployment.try_token(&token.sign()).await;
+        assert_eq!(response.status, 403, "{case}: {response:?}");
+        assert_eq!(response.challenge("error"), Some("insufficient_scope"), "{case}");
+        assert_eq!(response.challenge("scope"), Some("mcp:tools"), "{case}");
+        deployment.portcullis.assert_denied(&response, "scope.insufficient").await;
+    }
+    assert_eq!(deployment.upstream.count(), before, "a request reached the upstream");
+}

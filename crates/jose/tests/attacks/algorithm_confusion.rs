@@ -57,7 +57,21 @@ fn none_in_any_letter_case() {
 #[test]
 fn similar_names() {
     let keys = published(&[&RSA]);
-    for alg in ["rs256", "Rs256", "RS256 ", " RS256", "RS256\u{0}", "RS", "RSA", "RS1", "ES256K", "Ed448", ""] {
+    for alg in [
+        "rs256",
+        "Rs256",
+        "RS256 ",
+        " RS256",
+        "RS256\u{0}",
+        "RS",
+        "RSA",
+        "RS1",
+        "ES256K",
+        "Ed448",
+        "",
+        "none ",
+        "\u{0}none",
+    ] {
         let header = json!({ "alg": alg, "kid": "rsa" }).to_string();
         let token = RSA.dangerous_sign_with_header(header.as_bytes(), PAYLOAD).unwrap();
         assert_eq!(verify(&keys, &token), Err(JoseError::UnsupportedAlgorithm), "{alg:?}");

@@ -81,6 +81,8 @@ mod tests {
             "logout+jwt",
             "dpop+jwt",
             "secevent+jwt",
+            "refresh+jwt",
+            "JOSE",
             "id_token+jwt",
             "token-introspection+jwt",
             "at+jwt ",

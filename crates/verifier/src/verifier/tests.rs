@@ -102,9 +102,15 @@ async fn issuers_are_unique() {
 #[tokio::test(start_paused = true)]
 async fn only_configured_issuers_are_called() {
     let fixture = Fixture::new();
-    for iss in
-        ["https://issuer.example/", "https://ISSUER.example", "https://evil.example", "https://issuer.example:443", ""]
-    {
+    for iss in [
+        "https://issuer.example/",
+        "https://ISSUER.example",
+        "https://evil.example",
+        "https://issuer.example:443",
+        "https://issuer.example?",
+        "https://issuer.example@evil.example",
+        "",
+    ] {
         assert_eq!(
             fixture.rejection(&fixture.test_issuer.token().issuer(iss).sign()).await,
             Some("token.issuer_unknown"),
@@ -116,6 +122,10 @@ async fn only_configured_issuers_are_called() {
         Some("token.issuer_missing")
     );
 
+    assert_eq!(
+        fixture.rejection(&fixture.test_issuer.token().claim("iss", json!(null)).sign()).await,
+        Some("token.issuer_missing")
+    );
     for iss in [json!(7), json!(["https://issuer.example"]), json!({})] {
         assert_eq!(fixture.rejection(&fixture.test_issuer.token().claim("iss", iss).sign()).await, Some("claims.type"));
     }
@@ -195,6 +205,7 @@ async fn keys_never_come_from_a_token() {
             fixture.rejection(&stolen.clone().kid(fixture.test_issuer.key().kid()).sign()).await,
             Some("token.signature")
         );
+        assert_eq!(fixture.rejection(&stolen.clone().without_header("kid").sign()).await, Some("token.signature"));
         assert_eq!(fixture.rejection(&stolen.sign()).await, Some("token.key_unknown"));
         assert_eq!(fixture.rejection(&fixture.test_issuer.token().header(member, value).sign()).await, None);
     }
@@ -238,6 +249,17 @@ async fn a_modified_token_is_rejected() {
     let token = fixture.test_issuer.token().claim("x", "yyy").sign();
     assert_eq!(fixture.rejection(&flip_signature(&token)).await, Some("token.signature"));
     assert!(fixture.rejection(&flip_payload(&token)).await.is_some());
+    let other = fixture.test_issuer.token().subject("mallory").sign();
+    let (signed, signature) = token.rsplit_once('.').unwrap();
+    let (other_signed, other_signature) = other.rsplit_once('.').unwrap();
+    for (case, changed, code) in [
+        ("another token's signature", format!("{signed}.{other_signature}"), "token.signature"),
+        ("another token's payload", format!("{other_signed}.{signature}"), "token.signature"),
+        ("half a signature", format!("{signed}.{}", &signature[..signature.len() / 2]), "token.signature"),
+        ("no signature", format!("{signed}."), "token.malformed"),
+    ] {
+        assert_eq!(fixture.rejection(&changed).await, Some(code), "{case}");
+    }
     assert_eq!(fixture.rejection(&token).await, None);
 }
 
@@ -339,7 +361,18 @@ async fn duplicate_claims_are_rejected() {
     };
     let code = async |more| fixture.rejection(&fixture.test_issuer.token().raw_payload(payload(more)).sign()).await;
     assert_eq!(code("").await, None);
-    for more in [r#","aud":"x""#, r#","exp":1"#, r#","x":1,"x":2"#, r#","\u0061ud":"x""#] {
+    for more in [
+        r#","iss":"https://issuer.example""#,
+        r#","iss":"https://attacker.example""#,
+        r#","\u0069ss":"https://attacker.example""#,
+        r#","aud":"x""#,
+        r#","exp":1"#,
+        r#","x":1,"x":2"#,
+        r#","\u0061ud":"x""#,
+        r#","sub":"alice","sub":"mallory""#,
+        r#","scope":"a","scope":"b""#,
+        r#","cnf":null,"cnf":{"jkt":"x"}"#,
+    ] {
         assert_eq!(code(more).await, Some("claims.not_an_object"), "{more}");
     }
 }

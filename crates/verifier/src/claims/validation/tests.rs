@@ -66,6 +66,17 @@ fn other_token_types_are_rejected() {
     }
 }
 
+/// C4: `token_use` distinguishes the tokens of Amazon Cognito, which have the same issuer and keys.
+#[test]
+fn tokens_of_another_use_are_rejected() {
+    for token_use in ["access", "access_token"] {
+        assert_accepted(json!({ "token_use": token_use }));
+    }
+    for token_use in ["id", "id_token", "refresh", "refresh_token", "ACCESS", "accessory", ""] {
+        assert_rejected(json!({ "token_use": token_use }), "token.not_an_access_token");
+    }
+}
+
 /// C4: the `typ` claim and the `nonce` of Keycloak's access tokens are accepted.
 #[test]
 fn keycloak_access_tokens_are_accepted() {
@@ -85,7 +96,19 @@ fn the_issuer_is_compared_byte_for_byte() {
         "https://issuer.example/realms/other",
         "https://issuer.example",
         "http://issuer.example/realms/prod",
+        "HTTPS://issuer.example/realms/prod",
+        "https://issuer.example./realms/prod",
+        "https://issuer.example/realms/prod?",
+        "https://issuer.example/realms/prod#",
+        "https://user@issuer.example/realms/prod",
+        "https://issuer.example@attacker.example/realms/prod",
+        "https://issuer.example.attacker.example/realms/prod",
+        "https://іssuer.example/realms/prod",
+        "https://xn--ssuer-example/realms/prod",
         " https://issuer.example/realms/prod",
+        "https://issuer.example/realms/prod ",
+        "https://issuer.example/realms/prod\u{0}",
+        "issuer.example/realms/prod",
         "",
     ] {
         assert_rejected(json!({ "iss": iss }), "token.issuer_unknown");
@@ -111,6 +134,7 @@ fn an_audience_is_required() {
     assert_rejected(json!({ "aud": [] }), "token.audience_mismatch");
     assert_rejected(json!({ "aud": [7, null, { "aud": RESOURCE }, [RESOURCE]] }), "token.audience_mismatch");
     assert_rejected(json!({ "aud": 7 }), "claims.type");
+    assert_rejected(json!({ "aud": true }), "claims.type");
     assert_rejected(json!({ "aud": { "0": RESOURCE } }), "claims.type");
 }
 
@@ -142,7 +166,22 @@ fn similar_audiences_are_rejected() {
         "https://mcp.example.com:443/mcp",
         "http://mcp.example.com/mcp",
         "https://mcp.example.com.evil.example/mcp",
+        "https://mcp.example.com/mc",
+        "https://mcp.example.com//mcp",
+        "https://mcp.example.com/./mcp",
+        "https://mcp.example.com/mcp#x",
+        "https://mcp.example.com:8443/mcp",
+        "https://www.mcp.example.com/mcp",
+        "https://user@mcp.example.com/mcp",
+        " https://mcp.example.com/mcp",
+        "https://mcp.example.com/mcp ",
+        "https://mcp.example.com/mcp\u{0}",
+        "https://mcp.example.com/ⅿcp",
         "mcp.example.com/mcp",
+        ISSUER,
+        "mcp",
+        "/mcp",
+        "/",
         "account",
         "api",
         "*",
