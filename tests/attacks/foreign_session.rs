@@ -11,7 +11,7 @@ async fn attempts(deployment: &Deployment, token: &str, session: &str) -> [HttpR
     let post =
         Request::post(Deployment::ENDPOINT, call_message(7, "tools/list", &json!({}))).bearer(token).session(session);
     let get = Request::listen(Deployment::ENDPOINT, token, session);
-    let delete = Request::new("DELETE", Deployment::ENDPOINT).bearer(token).session(session);
+    let delete = Request::delete(Deployment::ENDPOINT, token, session);
     [deployment.send(post).await, deployment.send(get).await, deployment.send(delete).await]
 }
 

@@ -1,12 +1,11 @@
 //! Clients that exhaust resources: connections, endless heads, streams, resets and unread responses. Each resource is
 //! bounded, and other clients are served meanwhile.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use bytes::Bytes;
-use parking_lot::Mutex;
 use portcullis_scenarios::{
-    ChannelBody, Connection, Deployment, INITIALIZE, RecordedRequest, Request, TIMEOUT, Upstream,
+    ChannelBody, Connection, Deployment, EventStreams, INITIALIZE, RecordedRequest, Request, TIMEOUT, Upstream,
 };
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -23,16 +22,8 @@ async fn limited(limits: &str) -> Deployment {
 /// F4: while all connections have requests in progress, a new connection waits. It is served when another one closes.
 #[tokio::test]
 async fn connections() {
-    let senders = Arc::new(Mutex::new(Vec::new()));
-    let opened = Arc::clone(&senders);
-    let script = move |request: &RecordedRequest| {
-        (request.method == http::Method::GET).then(|| {
-            let (sender, body) = ChannelBody::new();
-            opened.lock().push(sender);
-            Upstream::streaming(200, &[("content-type", "text/event-stream")], body)
-        })
-    };
-    let upstream = Upstream::scripted(script).await;
+    let streams = EventStreams::default();
+    let upstream = streams.listening_upstream().await;
     let deployment = Deployment::builder().upstream(upstream).tables("[limits]\nmax_connections = 2").start().await;
     let address = deployment.portcullis.address();
     let token = deployment.good_token();
@@ -52,13 +43,13 @@ async fn connections() {
     sleep(Duration::from_millis(1500)).await;
     assert!(!deployment.portcullis.log().contains("/healthz"), "the third is not served");
 
-    for sender in senders.lock().iter() {
-        sender.send(": event\n\n".into()).unwrap();
+    for stream in 0..2 {
+        streams.send(stream);
     }
     for connection in [&mut first, &mut second] {
         assert_eq!(
             connection.chunk().await.as_deref(),
-            Some(b": event\n\n".as_slice()),
+            Some(EventStreams::EVENT.as_bytes()),
             "accepted connections are served"
         );
     }

@@ -1,6 +1,6 @@
 //! Clients that read nothing or little of a response do not block others.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Empty};
@@ -9,8 +9,7 @@ use hyper::{
     client::conn::http2::{self, SendRequest},
 };
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use parking_lot::Mutex;
-use portcullis_scenarios::{ChannelBody, Deployment, Http2, RecordedRequest, Request, Upstream};
+use portcullis_scenarios::{Deployment, EventStreams, Http2, Request};
 use serde_json::Value;
 use tokio::{
     net::TcpStream,
@@ -59,20 +58,6 @@ async fn windows_of_zero_at_the_limit() {
     assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
 }
 
-/// Starts an upstream that responds to GET with an event stream, and returns the streams' senders.
-async fn streaming() -> (Upstream, Arc<Mutex<Vec<UnboundedSender<Bytes>>>>) {
-    let senders = Arc::new(Mutex::new(Vec::new()));
-    let opened = Arc::clone(&senders);
-    let script = move |request: &RecordedRequest| {
-        (request.method == http::Method::GET).then(|| {
-            let (sender, body) = ChannelBody::new();
-            opened.lock().push(sender);
-            Upstream::streaming(200, &[("content-type", "text/event-stream")], body)
-        })
-    };
-    (Upstream::scripted(script).await, senders)
-}
-
 /// An open event stream.
 struct Listening {
     deployment: Deployment,
@@ -85,7 +70,8 @@ struct Listening {
 
 /// Opens an event stream with a window of this size and a token that expires after this number of seconds.
 async fn listening(limits: &str, window: u32, token_seconds: i64) -> Listening {
-    let (upstream, senders) = streaming().await;
+    let streams = EventStreams::default();
+    let upstream = streams.listening_upstream().await;
     let deployment = Deployment::builder().issuer("leeway = \"0s\"").upstream(upstream).tables(limits).start().await;
     let token = deployment.token().expires_in(token_seconds).sign();
     let session = deployment.open_session(&token).await;
@@ -96,8 +82,7 @@ async fn listening(limits: &str, window: u32, token_seconds: i64) -> Listening {
         .header("mcp-session-id", session);
     let response = send(&mut client, request).await;
     assert_eq!(response.status(), 200);
-    let events = senders.lock().pop().unwrap();
-    Listening { deployment, _client: client, response, events }
+    Listening { deployment, _client: client, response, events: streams.take() }
 }
 
 /// L3, L9: a stream with an expired token ends at its upstream even if its client reads nothing.

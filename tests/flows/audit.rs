@@ -110,7 +110,7 @@ async fn sessions() {
     let deployment = audited_deployment().await;
     let token = deployment.token().subject("alice").client_id("editor").sign();
     let session = deployment.open_session(&token).await;
-    let deleted = deployment.send(Request::new("DELETE", Deployment::ENDPOINT).bearer(&token).session(&session)).await;
+    let deleted = deployment.delete_session(&token, &session).await;
     assert!((200..300).contains(&deleted.status), "{deleted:?}");
 
     let trail = trail(deployment).await;

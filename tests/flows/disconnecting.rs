@@ -106,7 +106,7 @@ async fn until_the_stream_is_resumed() {
     assert!(!of_other.events.is_closed());
     assert!(!plain.events.is_closed());
 
-    let delete = Request::new("DELETE", Deployment::ENDPOINT).bearer(&token).session(&other);
+    let delete = Request::delete(Deployment::ENDPOINT, &token, &other);
     assert_eq!(deployment.send(delete).await.status, 200);
     timeout(Duration::from_secs(1), of_other.events.closed()).await.unwrap();
 }

@@ -47,7 +47,7 @@ async fn session_lines_have_the_request_id() {
     let token = deployment.good_token();
     let opened = deployment.try_token(&token).await;
     let session = opened.header("mcp-session-id").unwrap();
-    let deleted = deployment.send(Request::new("DELETE", Deployment::ENDPOINT).bearer(&token).session(session)).await;
+    let deleted = deployment.delete_session(&token, session).await;
     for (message, response) in [("session opened", &opened), ("session ended", &deleted)] {
         let line = deployment.portcullis.logged(message, |line| line["message"] == message).await;
         assert_eq!(line["span"]["request.id"].as_str(), response.header("x-request-id"), "{line}");

@@ -81,7 +81,7 @@ async fn failures_are_counted() {
         Request::post(Deployment::ENDPOINT, call_message(2, "broken", &json!({}))).bearer(&token).session(&session);
     assert_eq!(deployment.send(broken).await.status, 502);
 
-    let delete = Request::new("DELETE", Deployment::ENDPOINT).bearer(&token).session(&session);
+    let delete = Request::delete(Deployment::ENDPOINT, &token, &session);
     deployment.send(delete).await;
     let text = administration.metrics(Administration::TOKEN).await;
     assert!(text.contains("decision=\"fail\",code=\"upstream.unauthorized\"} 1\n"), "{text}");

@@ -84,7 +84,7 @@ async fn by_route() {
     let deployment = Deployment::builder().resource(RULES).start().await;
     let token = |scopes: &str| deployment.test_issuer.token().scope(scopes).sign();
     let session = deployment.open_session(&token("mcp:tools")).await;
-    let delete = |scopes: &str| Request::new("DELETE", Deployment::ENDPOINT).bearer(&token(scopes)).session(&session);
+    let delete = |scopes: &str| Request::delete(Deployment::ENDPOINT, &token(scopes), &session);
     let response = deployment.send(delete("mcp:tools")).await;
     assert_eq!(response.status, 403, "{response:?}");
     assert!(response.challenge("scope").unwrap().split(' ').any(|scope| scope == "mcp:end"), "{response:?}");

@@ -1,6 +1,6 @@
 //! The confirmation of a DELETE: the client learns that its session has ended only when the end is recorded.
 
-use portcullis_scenarios::{Deployment, HttpResponse, Request, Scratch};
+use portcullis_scenarios::{Deployment, Scratch};
 
 /// E9, E12: while the state directory cannot be written, no DELETE of a session is confirmed: not the second one of two in progress,
 /// and not a later one.
@@ -16,8 +16,8 @@ async fn not_while_the_disk_is_full() {
             .await;
         let token = deployment.good_token();
         let recorded = deployment.open_session(&token).await;
-        assert_eq!(delete(&deployment, &token, &recorded).await.status, 200);
-        assert_eq!(delete(&deployment, &token, &recorded).await.status, ended_status, "its end is recorded");
+        assert_eq!(deployment.delete_session(&token, &recorded).await.status, 200);
+        assert_eq!(deployment.delete_session(&token, &recorded).await.status, ended_status, "its end is recorded");
 
         // The file of ends grows to its limit.
         let mut count = 0;
@@ -25,25 +25,25 @@ async fn not_while_the_disk_is_full() {
             assert!(count < 100, "the limit of files has no effect");
             count += 1;
             let filling = deployment.open_session(&token).await;
-            if delete(&deployment, &token, &filling).await.status == 503 {
+            if deployment.delete_session(&token, &filling).await.status == 503 {
                 break;
             }
         }
         let session = deployment.open_session(&token).await;
-        let one = delete(&deployment, &token, &session);
-        let other = delete(&deployment, &token, &session);
+        let one = deployment.delete_session(&token, &session);
+        let other = deployment.delete_session(&token, &session);
         let (one, other) = tokio::join!(one, other);
-        for response in [one, other, delete(&deployment, &token, &session).await] {
+        for response in [one, other, deployment.delete_session(&token, &session).await] {
             assert_eq!(response.status, 503, "{response:?}");
             assert_eq!(response.header("retry-after"), Some("1"), "{response:?}");
             deployment.portcullis.assert_denied(&response, "session.end_not_recorded").await;
         }
         // In this process, it has ended.
         assert!([400, 404].contains(&deployment.echo(&token, &session).await.status));
-        assert_eq!(delete(&deployment, &token, &recorded).await.status, ended_status, "its end is still recorded");
+        assert_eq!(
+            deployment.delete_session(&token, &recorded).await.status,
+            ended_status,
+            "its end is still recorded"
+        );
     }
-}
-
-async fn delete(deployment: &Deployment, token: &str, session: &str) -> HttpResponse {
-    deployment.send(Request::new("DELETE", Deployment::ENDPOINT).bearer(token).session(session)).await
 }

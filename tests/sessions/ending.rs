@@ -10,7 +10,7 @@ async fn by_delete() {
     let token = deployment.good_token();
     let session = deployment.open_session(&token).await;
     let other = deployment.open_session(&token).await;
-    let delete = || Request::new("DELETE", Deployment::ENDPOINT).bearer(&token).session(&session);
+    let delete = || Request::delete(Deployment::ENDPOINT, &token, &session);
     let response = deployment.send(delete()).await;
     assert_eq!(response.status, 200, "{response:?}");
 
@@ -41,8 +41,7 @@ async fn by_delete_at_an_upstream_without_it() {
         let deployment = Deployment::builder().upstream(Upstream::scripted(script).await).start().await;
         let token = deployment.good_token();
         let session = deployment.open_session(&token).await;
-        let response =
-            deployment.send(Request::new("DELETE", Deployment::ENDPOINT).bearer(&token).session(&session)).await;
+        let response = deployment.delete_session(&token, &session).await;
         assert_eq!(response.status, 204, "{response:?}");
         deployment.echo(&token, &session).await.assert_no_session();
     }
@@ -59,8 +58,7 @@ async fn by_delete_at_an_upstream_that_fails() {
         let token = deployment.good_token();
         let session = deployment.open_session(&token).await;
         let before = deployment.upstream.count();
-        let response =
-            deployment.send(Request::new("DELETE", Deployment::ENDPOINT).bearer(&token).session(&session)).await;
+        let response = deployment.delete_session(&token, &session).await;
         assert_eq!(response.status, 204, "{response:?}");
         assert_eq!(response.body.len(), 0, "{response:?}");
         deployment.echo(&token, &session).await.assert_no_session();

@@ -54,7 +54,7 @@ async fn a_rotation() {
     let deployment = with_keys(&keys).await;
     let session = deployment.open_session(&deployment.good_token()).await;
     let ended = deployment.open_session(&deployment.good_token()).await;
-    let delete = Request::new("DELETE", Deployment::ENDPOINT).bearer(&deployment.good_token()).session(&ended);
+    let delete = Request::delete(Deployment::ENDPOINT, &deployment.good_token(), &ended);
     assert_eq!(deployment.send(delete).await.status, 200);
 
     let rewrite = async |text: &str, message: &str| {

@@ -96,7 +96,7 @@ async fn while_the_upstream_is_slow() {
     let token = deployment.good_token();
     for number in 1..=3 {
         let session = deployment.open_session(&token).await;
-        let delete = Request::new("DELETE", Deployment::ENDPOINT).bearer(&token).session(&session);
+        let delete = Request::delete(Deployment::ENDPOINT, &token, &session);
         assert_eq!(deployment.send(delete).await.status, 204);
         for _ in 0..2 {
             assert_eq!(next(&mut recorded).await, format!("mcp-session-id: theirs-{number}"));

@@ -24,7 +24,7 @@ async fn until_the_session_is_deleted() {
     let mut responding = streams.open(&deployment, slow).await;
     let mut of_other = streams.listen(&deployment, &token, &other).await;
     let mut modern = streams.open(&deployment, listen(&token)).await;
-    let delete = Request::new("DELETE", Deployment::ENDPOINT).bearer(&token).session(&session);
+    let delete = Request::delete(Deployment::ENDPOINT, &token, &session);
     assert_eq!(deployment.send(delete).await.status, 200);
 
     let deleted = Instant::now();

@@ -49,7 +49,7 @@ async fn in_a_loop() {
                 let answer = connection.send(&Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&token)).await;
                 assert_eq!(answer.status, 200, "{answer:?}");
                 last = answer.header("mcp-session-id").unwrap().to_owned();
-                let delete = Request::new("DELETE", Deployment::ENDPOINT).bearer(&token).session(&last);
+                let delete = Request::delete(Deployment::ENDPOINT, &token, &last);
                 assert_eq!(connection.send(&delete).await.status, 200);
             }
             (token, last)
@@ -86,7 +86,7 @@ async fn with_many_clients() {
     for client in 1..=CLIENTS_OF_SUBJECT + 1 {
         let token = mallory(client);
         let session = deployment.open_session(&token).await;
-        let delete = Request::new("DELETE", Deployment::ENDPOINT).bearer(&token).session(&session);
+        let delete = Request::delete(Deployment::ENDPOINT, &token, &session);
         assert_eq!(deployment.send(delete).await.status, 200);
         deleted.push((token, session));
     }

@@ -37,7 +37,7 @@ async fn for_other_scopes() {
     let log = deployment.portcullis.log();
     assert!(!log.contains(&first), "an identifier is in the log");
     assert!(!log.contains(&second), "an identifier is in the log");
-    let delete = Request::new("DELETE", Deployment::ENDPOINT).bearer(&wide).session(&first);
+    let delete = Request::delete(Deployment::ENDPOINT, &wide, &first);
     assert_eq!(deployment.send(delete).await.status, 200);
 
     for session in [&first, &second] {

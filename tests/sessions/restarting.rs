@@ -2,15 +2,14 @@
 
 use std::{fs, os::unix::fs::PermissionsExt as _};
 
-use portcullis_scenarios::{Deployment, HttpResponse, Request, Scratch, Signal};
+use portcullis_scenarios::{Deployment, HttpResponse, Scratch, Signal};
 
 async fn echo(deployment: &Deployment, session: &str) -> HttpResponse {
     deployment.echo(&deployment.good_token(), session).await
 }
 
 async fn delete(deployment: &Deployment, session: &str) -> HttpResponse {
-    let token = deployment.good_token();
-    deployment.send(Request::new("DELETE", Deployment::ENDPOINT).bearer(&token).session(session)).await
+    deployment.delete_session(&deployment.good_token(), session).await
 }
 
 async fn open(deployment: &Deployment) -> String {

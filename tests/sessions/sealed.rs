@@ -65,7 +65,7 @@ async fn at_another_replica() {
     assert_eq!(second.send(get.session(&session)).await.status, 200);
     assert_eq!(first.echo(&first.good_token(), &session).await.status, 200, "the first replica continues, too");
 
-    let delete = Request::new("DELETE", Deployment::ENDPOINT).bearer(&token).session(&session);
+    let delete = Request::delete(Deployment::ENDPOINT, &token, &session);
     assert_eq!(second.send(delete).await.status, 200);
     assert_eq!(upstream_session(&first), theirs);
     second.echo(&token, &session).await.assert_rpc_error(404, -32000);
@@ -157,7 +157,7 @@ async fn within_the_limits() {
     assert_eq!(response.header("retry-after"), Some("30"), "{response:?}");
     third.portcullis.assert_denied(&response, "session.store_full").await;
 
-    let delete = Request::new("DELETE", Deployment::ENDPOINT).bearer(&bob_of(&third)).session(&bobs);
+    let delete = Request::delete(Deployment::ENDPOINT, &bob_of(&third), &bobs);
     assert_eq!(third.send(delete).await.status, 200);
     assert_eq!(third.echo(&alice, &newer).await.status, 200);
     assert_eq!(second.try_token(&bob).await.status, 200);

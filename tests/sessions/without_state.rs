@@ -12,8 +12,7 @@ async fn echo(deployment: &Deployment, session: &str) -> HttpResponse {
 }
 
 async fn delete(deployment: &Deployment, session: &str) -> HttpResponse {
-    let token = deployment.good_token();
-    deployment.send(Request::new("DELETE", Deployment::ENDPOINT).bearer(&token).session(session)).await
+    deployment.delete_session(&deployment.good_token(), session).await
 }
 
 async fn open(deployment: &Deployment) -> String {

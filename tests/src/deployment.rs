@@ -210,6 +210,11 @@ impl Deployment {
         self.send(Request::echo(Self::ENDPOINT, token, session)).await
     }
 
+    /// Deletes a session.
+    pub async fn delete_session(&self, token: &str, session: &str) -> HttpResponse {
+        self.send(Request::delete(Self::ENDPOINT, token, session)).await
+    }
+
     /// Asserts that a token is accepted and its request reaches the upstream.
     ///
     /// # Panics

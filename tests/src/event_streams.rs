@@ -62,6 +62,14 @@ impl EventStreams {
         streams[stream].send(Self::EVENT.into()).expect("the stream is open");
     }
 
+    /// Takes the sender of the newest stream.
+    ///
+    /// # Panics
+    /// Panics if there is no stream.
+    pub fn take(&self) -> UnboundedSender<Bytes> {
+        self.0.lock().pop().expect("the request reached the upstream")
+    }
+
     /// Opens the event stream of a session and asserts that it forwards events.
     ///
     /// # Panics
@@ -81,8 +89,7 @@ impl EventStreams {
         assert_eq!(head.status, 200, "{head:?}");
         assert_eq!(head.header("content-type"), Some("text/event-stream"), "{head:?}");
         assert_eq!(head.header("x-accel-buffering"), Some("no"), "{head:?}");
-        let events = self.0.lock().pop().expect("the request reached the upstream");
-        let mut open = EventStream { connection, events };
+        let mut open = EventStream { connection, events: self.take() };
         open.assert_open().await;
         open
     }

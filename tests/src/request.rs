@@ -44,6 +44,11 @@ impl Request {
         Self::new("GET", target).header("Accept", "text/event-stream").bearer(token).session(session)
     }
 
+    /// Creates a DELETE of a session.
+    pub fn delete(target: &str, token: &str, session: &str) -> Self {
+        Self::new("DELETE", target).bearer(token).session(session)
+    }
+
     /// Appends a header field.
     pub fn header(mut self, name: &str, value: impl AsRef<[u8]>) -> Self {
         self.is_framed |= name.eq_ignore_ascii_case("content-length") || name.eq_ignore_ascii_case("transfer-encoding");

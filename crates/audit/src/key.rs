@@ -107,11 +107,11 @@ pub(super) fn resource(uri: &str) -> Cow<'_, str> {
 
 #[cfg(test)]
 mod tests {
-    use portcullis_testkit::TestIssuer;
+    use portcullis_testkit::{TestIssuer, strategies::any_text};
     use proptest::prelude::*;
 
     use super::*;
-    use crate::testing::{VerifierFixture, any_text};
+    use crate::testing::VerifierFixture;
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(48))]

@@ -1,4 +1,4 @@
-//! A scripted user, a clock and a form parser for the tests of this crate.
+//! A scripted user and a clock for the tests of this crate.
 
 use std::sync::{
     Arc,
@@ -6,10 +6,10 @@ use std::sync::{
 };
 
 use parking_lot::Mutex;
-use portcullis_discovery::{BoxFuture, FetchRequest};
+use portcullis_discovery::BoxFuture;
 use portcullis_metadata::UnixTime;
 pub(crate) use portcullis_testkit::{
-    FetchFn, ManualClock, Reply, ScratchDirectory,
+    FetchFn, ManualClock, Reply, ScratchDirectory, form,
     protected_resource::{
         ISSUER, METADATA_URL, PRM_URL, REGISTRATION_URL, RESOURCE, TOKEN_URL, metadata, prm, well_behaved,
     },
@@ -100,9 +100,4 @@ pub(crate) fn clock() -> Arc<ManualClock> {
     let clock = ManualClock::new();
     clock.set_unix(UnixTime::from_secs(1_000));
     Arc::new(clock)
-}
-
-/// Returns the fields of a form.
-pub(crate) fn form(request: &FetchRequest) -> std::collections::HashMap<String, String> {
-    url::form_urlencoded::parse(&request.body).into_owned().collect()
 }

@@ -131,15 +131,13 @@ mod tests {
     use http::{Method, StatusCode};
     use portcullis_guard::Operation;
     use portcullis_metadata::{EscapedText, ResourceUri, UnixTime};
+    use portcullis_testkit::strategies::any_text;
     use portcullis_verifier::Principal;
     use proptest::prelude::*;
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::{
-        json::write_string,
-        testing::{VerifierFixture, any_text},
-    };
+    use crate::{json::write_string, testing::VerifierFixture};
 
     fn written(format: LogFormat, path: &str) -> String {
         written_of(format, path, None)

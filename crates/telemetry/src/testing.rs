@@ -5,7 +5,6 @@ use std::sync::Arc;
 use portcullis_metadata::{AccessToken, JwkSet, ResourceUri};
 use portcullis_testkit::{ManualClock, ScriptedFetch, TestIssuer};
 use portcullis_verifier::{IssuerSettings, KeySource, TrustedIssuer, VerifiedToken, Verifier, VerifierSettings};
-use proptest::prelude::*;
 use tokio::runtime::{Builder, Runtime};
 
 /// An issuer and a verifier of its tokens.
@@ -38,9 +37,4 @@ impl VerifierFixture {
 
 fn resource(text: &str) -> ResourceUri {
     ResourceUri::parse(text).unwrap()
-}
-
-/// Generates short and long texts, with and without characters that JSON escapes.
-pub(crate) fn any_text() -> impl Strategy<Value = String> {
-    prop_oneof!["[a-c]", "[ -~]{1,12}", "\\PC{1,6}", "(é){120,140}", "a(é){510,515}"]
 }

@@ -93,8 +93,9 @@ fn token_length(text: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use portcullis_testkit::strategies::any_json;
     use proptest::prelude::*;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
 
@@ -120,22 +121,6 @@ mod tests {
         assert!(shown.len() < 2 * depth + 20_000, "{}", shown.len());
         assert!(shown.starts_with("[\n  [\n    ["));
         assert!(shown.ends_with("]\n  ]\n]"));
-    }
-
-    fn any_json() -> impl Strategy<Value = Value> {
-        let leaf = prop_oneof![
-            Just(Value::Null),
-            any::<bool>().prop_map(Into::into),
-            any::<i64>().prop_map(Into::into),
-            any::<String>().prop_map(Into::into),
-        ];
-        leaf.prop_recursive(4, 32, 4, |inner| {
-            prop_oneof![
-                proptest::collection::vec(inner.clone(), 0..4).prop_map(Into::into),
-                proptest::collection::btree_map(any::<String>(), inner, 0..4)
-                    .prop_map(|members| Value::Object(members.into_iter().collect())),
-            ]
-        })
     }
 
     proptest! {

@@ -1,6 +1,6 @@
 //! [`FetchFn`]: a [`Fetch`] that responds with a function.
 
-use std::{fmt, sync::Arc};
+use std::{collections::HashMap, fmt, sync::Arc};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -54,6 +54,11 @@ impl FetchFn {
         self.requests.lock().push(request);
         reply.ok_or_else(|| FetchError::network(NetworkFailure::Connect))
     }
+}
+
+/// Returns the fields of the form that a request sends.
+pub fn form(request: &FetchRequest) -> HashMap<String, String> {
+    url::form_urlencoded::parse(&request.body).into_owned().collect()
 }
 
 impl Fetch for FetchFn {

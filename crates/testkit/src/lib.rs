@@ -12,12 +12,14 @@ mod reply;
 mod resource_urls;
 mod scratch_directory;
 mod scripted_fetch;
+#[cfg(feature = "proptest")]
+pub mod strategies;
 mod test_issuer;
 mod token;
 
 pub use canary::{Canaries, Leak};
 pub use clock::ManualClock;
-pub use fetch_fn::FetchFn;
+pub use fetch_fn::{FetchFn, form};
 pub use gate::Gate;
 pub use hostile::{flip_payload, flip_signature, hmac_token, public_key_forms};
 pub use reply::Reply;

@@ -155,7 +155,7 @@ impl Replicas {
     }
 
     pub(super) async fn delete(&self, number: usize, session: &str) -> HttpResponse {
-        let delete = Request::new("DELETE", Deployment::ENDPOINT).bearer(&self.token).session(session);
+        let delete = Request::delete(Deployment::ENDPOINT, &self.token, session);
         delete.send(self.replica(number).address()).await
     }
 }

@@ -66,7 +66,7 @@ async fn send_requests(deployment: &Deployment) -> anyhow::Result<()> {
         let echo = Request::echo(Deployment::ENDPOINT, &token, &session);
         let answer = deployment.send(echo).await;
         ensure!(answer.status == 200, "a call was answered with {}", answer.status);
-        let delete = Request::new("DELETE", Deployment::ENDPOINT).bearer(&token).session(&session);
+        let delete = Request::delete(Deployment::ENDPOINT, &token, &session);
         deployment.send(delete).await;
     }
     let without_token = deployment.send(Request::post(Deployment::ENDPOINT, INITIALIZE)).await;

@@ -1,5 +1,6 @@
 //! Messages are classified and kept on one line; invalid ones are rejected, and no bytes panic.
 
+use portcullis_testkit::strategies::any_json;
 use proptest::prelude::*;
 
 use super::*;
@@ -106,22 +107,6 @@ fn created_responses_are_messages() {
     }
 }
 
-/// Any JSON value, up to four levels deep.
-fn json() -> impl Strategy<Value = serde_json::Value> {
-    let leaf = prop_oneof![
-        Just(serde_json::Value::Null),
-        any::<i64>().prop_map(Into::into),
-        any::<String>().prop_map(Into::into),
-    ];
-    leaf.prop_recursive(4, 32, 4, |inner| {
-        prop_oneof![
-            proptest::collection::vec(inner.clone(), 0..4).prop_map(Into::into),
-            proptest::collection::btree_map(any::<String>(), inner, 0..4)
-                .prop_map(|members| serde_json::Value::Object(members.into_iter().collect())),
-        ]
-    })
-}
-
 proptest! {
     #[test]
     fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..80)) {
@@ -130,7 +115,7 @@ proptest! {
 
     /// A message with line breaks becomes one line with the same value.
     #[test]
-    fn a_message_on_one_line_has_the_same_value(params in json(), id in any::<String>()) {
+    fn a_message_on_one_line_has_the_same_value(params in any_json(), id in any::<String>()) {
         let sent = serde_json::json!({ "jsonrpc": "2.0", "id": id, "method": "m", "params": params });
         let message = Message::parse(serde_json::to_vec_pretty(&sent).unwrap().into()).unwrap();
         prop_assert!(!message.text.iter().any(|byte| matches!(byte, b'\n' | b'\r')));
