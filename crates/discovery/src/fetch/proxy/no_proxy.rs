@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use ipnet::IpNet;
 use url::{Host, Url};
 
 /// The hosts that are requested without a proxy.
@@ -25,8 +26,8 @@ enum Hosts {
     All,
     /// A name and its subdomains.
     Domain(String),
-    /// The addresses whose first bits are equal. The number is at most the length of the address.
-    Network(IpAddr, u8),
+    /// An address or a network.
+    Network(IpNet),
 }
 
 impl NoProxy {
@@ -62,12 +63,10 @@ impl Hosts {
             return Some(Self::All);
         }
         if let Some((address, bits)) = text.split_once('/') {
-            let address = address_of(address)?;
-            let bits = bits.parse().ok()?;
-            return (bits <= bit_length(address)).then_some(Self::Network(address, bits));
+            return IpNet::new(address_of(address)?, bits.parse().ok()?).ok().map(Self::Network);
         }
         if let Some(address) = address_of(text) {
-            return Some(Self::Network(address, bit_length(address)));
+            return Some(Self::Network(address.into()));
         }
         let name = text.strip_prefix("*.").or_else(|| text.strip_prefix('.')).unwrap_or(text);
         match Host::parse(name.strip_suffix('.').unwrap_or(name)) {
@@ -87,7 +86,7 @@ impl Hosts {
                     Self::Domain(domain) => {
                         name.strip_suffix(domain.as_str()).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
                     }
-                    Self::Network(..) => false,
+                    Self::Network(_) => false,
                 };
             }
             None => return false,
@@ -95,7 +94,8 @@ impl Hosts {
         match self {
             Self::All => true,
             Self::Domain(_) => false,
-            Self::Network(network, bits) => is_within(address, *network, *bits),
+            // An IPv4-mapped IPv6 address counts as its IPv4 address.
+            Self::Network(network) => network.contains(&address.to_canonical()),
         }
     }
 }
@@ -104,21 +104,6 @@ impl Hosts {
 fn address_of(text: &str) -> Option<IpAddr> {
     let inner = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
     inner.parse().ok()
-}
-
-/// The length of an address in bits.
-fn bit_length(address: IpAddr) -> u8 {
-    if address.is_ipv4() { 32 } else { 128 }
-}
-
-/// Whether the first bits of an address are those of a network. An IPv4-mapped IPv6 address counts as its IPv4 address.
-fn is_within(address: IpAddr, network: IpAddr, bits: u8) -> bool {
-    let equal_bits = match (address.to_canonical(), network) {
-        (IpAddr::V4(address), IpAddr::V4(network)) => (address.to_bits() ^ network.to_bits()).leading_zeros(),
-        (IpAddr::V6(address), IpAddr::V6(network)) => (address.to_bits() ^ network.to_bits()).leading_zeros(),
-        _ => return false,
-    };
-    equal_bits >= u32::from(bits)
 }
 
 #[cfg(test)]
