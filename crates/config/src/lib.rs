@@ -18,6 +18,7 @@ mod shown_url;
 mod similar;
 mod span;
 mod syntax;
+mod toml_file;
 mod toml_lines;
 mod toml_text;
 mod type_errors;
@@ -47,4 +48,5 @@ pub use without_dev::without_dev;
 
 use diagnostic::Diagnostics;
 use schema::is_known;
+use toml_file::TomlFile;
 use toml_lines::TomlLines;

@@ -8,13 +8,13 @@ use std::{
 };
 
 use figment::{
-    Error, Figment, Metadata, Profile, Provider,
-    providers::{Env, Format, Serialized, Toml},
-    value::{Dict, Map, Value},
+    Figment,
+    providers::{Env, Serialized},
+    value::Value,
 };
 
 use super::{
-    Config, ConfigErrors, Diagnostic, KeyPath, Places, TomlLines, syntax,
+    Config, ConfigErrors, Diagnostic, KeyPath, Places, TomlFile, syntax,
     type_errors::{self, TypeErrors},
 };
 
@@ -89,17 +89,17 @@ pub fn load(file: &Path, overrides: Overrides) -> Result<Loaded, Unusable> {
     let unusable =
         |text: String| Unusable::File(ConfigErrors::of_file(file, None, Diagnostic { key: KeyPath::default(), text }));
     let text = read(file).map_err(unusable)?;
-    let lines = TomlLines::parse(&text).map_err(|error| {
+    let parsed = TomlFile::parse(file, &text).map_err(|error| {
         let (line, diagnostic) = syntax::diagnostic(&text, &error);
         Unusable::File(ConfigErrors::of_file(file, Some(line), diagnostic))
     })?;
-    let sources = sources(file, &text, overrides);
-    // Figment has a TOML parser of its own. The first line of its error has no part of the file.
+    let sources = sources(&parsed, overrides);
+    // The first line of the error has no part of the file.
     let written: Value = sources.extract().map_err(|error| {
         unusable(format!("it cannot be parsed: {}", error.kind.to_string().lines().next().unwrap_or_default()))
     })?;
     let config = written.deserialize();
-    let places = Places::new(file, lines, written.clone(), sources.clone());
+    let places = Places::new(file, parsed.lines, written.clone(), sources.clone());
     match config {
         Ok(config) => Ok(Loaded { config, sources, places }),
         Err(_) => {
@@ -135,29 +135,12 @@ fn read(file: &Path) -> Result<String, String> {
     })
 }
 
-fn sources(file: &Path, text: &str, overrides: Overrides) -> Figment {
-    let mut sources =
-        Figment::from(FileText { file, text }).merge(Env::prefixed(PREFIX).ignore(NOT_CONFIGURATION).split("__"));
+fn sources(file: &TomlFile<'_>, overrides: Overrides) -> Figment {
+    let mut sources = Figment::from(file).merge(Env::prefixed(PREFIX).ignore(NOT_CONFIGURATION).split("__"));
     if let Some(listen) = overrides.listen {
         sources = sources.merge(Serialized::default("listen", listen));
     }
     sources
-}
-
-/// The text that was read from the file: unlike figment's provider of files, it does not read the file again.
-struct FileText<'a> {
-    file: &'a Path,
-    text: &'a str,
-}
-
-impl Provider for FileText<'_> {
-    fn metadata(&self) -> Metadata {
-        Metadata::from("TOML file", self.file)
-    }
-
-    fn data(&self) -> Result<Map<Profile, Dict>, Error> {
-        Toml::string(self.text).data()
-    }
 }
 
 /// Reads a configuration that this program generated, without environment and flags.
@@ -166,10 +149,10 @@ impl Provider for FileText<'_> {
 /// Fails when the text is not TOML, a key is unknown or missing, or a value has the wrong type: with the first error.
 pub fn from_text(text: &str) -> Result<Config, Diagnostic> {
     let whole = |message: &str| Diagnostic { key: KeyPath::default(), text: message.to_owned() };
-    let lines = TomlLines::parse(text).map_err(|error| syntax::diagnostic(text, &error).1)?;
-    let written: Value = Figment::from(Toml::string(text)).extract().map_err(|error| whole(&error.to_string()))?;
+    let parsed = TomlFile::parse(Path::new(""), text).map_err(|error| syntax::diagnostic(text, &error).1)?;
+    let written: Value = Figment::from(&parsed).extract().map_err(|error| whole(&error.to_string()))?;
     written.deserialize().map_err(|error| {
-        let TypeErrors { errors, .. } = type_errors::find(written, &lines);
+        let TypeErrors { errors, .. } = type_errors::find(written, &parsed.lines);
         errors.into_iter().next().unwrap_or_else(|| whole(&error.to_string()))
     })
 }

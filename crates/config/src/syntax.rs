@@ -90,11 +90,12 @@ fn fix(text: &str, line: &str, problem: &str) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use toml_edit::ImDocument;
+
     use super::*;
-    use crate::TomlLines;
 
     fn error(text: &str) -> (usize, String) {
-        let error = TomlLines::parse(text).unwrap_err();
+        let error = ImDocument::parse(text).unwrap_err();
         let (line, diagnostic) = diagnostic(text, &error);
         (line, diagnostic.text)
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use toml_edit::{ImDocument, Item, TableLike, TomlError, Value};
+use toml_edit::{ImDocument, Item, TableLike, Value};
 
 use super::KeyPath;
 
@@ -19,12 +19,8 @@ pub(crate) struct TomlLines {
 }
 
 impl TomlLines {
-    /// Reads a file.
-    ///
-    /// # Errors
-    /// Fails when the file is not TOML.
-    pub(crate) fn parse(text: &str) -> Result<Self, TomlError> {
-        let document = ImDocument::parse(text)?;
+    /// Returns the lines of a document with this text.
+    pub(crate) fn of(document: &ImDocument<&str>, text: &str) -> Self {
         let mut walk = Walk { text, found: Self::default() };
         walk.table(document.as_table(), &KeyPath::default());
         let mut found = walk.found;
@@ -40,7 +36,7 @@ impl TomlLines {
             let header = text.lines().nth(line.checked_sub(1)?).filter(is_header)?;
             Some((*line, header.trim().to_owned()))
         });
-        Ok(found)
+        found
     }
 
     /// The line of a key, or of the nearest table that the file has. The whole file begins in line 1.
@@ -141,7 +137,7 @@ mod tests {
     #[test]
     fn every_key_has_its_line() {
         for text in [TEXT.to_owned(), format!("\u{feff}{TEXT}"), TEXT.replace('\n', "\r\n")] {
-            let lines = TomlLines::parse(&text).unwrap();
+            let lines = TomlLines::of(&ImDocument::parse(text.as_str()).unwrap(), &text);
             for (key, line) in [
                 ("listen", 2),
                 ("list", 3),

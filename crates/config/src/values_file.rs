@@ -5,12 +5,11 @@ use std::path::Path;
 use figment::{
     Error, Figment,
     error::{Actual, Kind},
-    providers::{Format as _, Toml},
 };
 use serde::de::DeserializeOwned;
 
 use super::{
-    ConfigErrors, Diagnostic, KeyPath, TomlLines, nearest, syntax,
+    ConfigErrors, Diagnostic, KeyPath, TomlFile, TomlLines, nearest, syntax,
     type_names::{expected_type, type_of},
 };
 
@@ -21,13 +20,13 @@ use super::{
 /// first of these errors. It names the file, the line, the key and the expected type, and never the value, which may be a
 /// misplaced secret. A message of `T` itself is returned as it is.
 pub fn parse_values<T: DeserializeOwned>(file: &Path, text: &str) -> Result<T, ConfigErrors> {
-    let lines = TomlLines::parse(text).map_err(|error| {
+    let parsed = TomlFile::parse(file, text).map_err(|error| {
         let (line, diagnostic) = syntax::diagnostic(text, &error);
         ConfigErrors::of_file(file, Some(line), diagnostic)
     })?;
-    Figment::from(Toml::string(text)).extract().map_err(|error| {
-        let diagnostic = diagnostic(&error, &lines);
-        ConfigErrors::of_file(file, Some(lines.line(&diagnostic.key)), diagnostic)
+    Figment::from(&parsed).extract().map_err(|error| {
+        let diagnostic = diagnostic(&error, &parsed.lines);
+        ConfigErrors::of_file(file, Some(parsed.lines.line(&diagnostic.key)), diagnostic)
     })
 }
 

@@ -121,21 +121,22 @@ fn holds_top_level_keys(key: &KeyPath, root: &Value, lines: &TomlLines) -> bool 
 
 #[cfg(test)]
 mod tests {
-    use figment::{
-        Figment,
-        providers::{Format as _, Toml},
-    };
+    use std::path::Path;
+
+    use figment::Figment;
 
     use super::*;
+    use crate::TomlFile;
 
     const RESOURCE: &[&str] = &["endpoint", "required_claims", "required_scopes", "upstream"];
 
     #[test]
     fn each_unknown_key_has_its_fix() {
         let fix = |file: &str, key: &str, known: &'static [&'static str]| {
-            let root: Value = Figment::from(Toml::string(file)).extract().unwrap();
-            let (path, lines) = (KeyPath::parse(key), TomlLines::parse(file).unwrap());
-            KeyFix::of(&path, last_name(&path), known, &root, &lines)
+            let file = TomlFile::parse(Path::new(""), file).unwrap();
+            let root: Value = Figment::from(&file).extract().unwrap();
+            let path = KeyPath::parse(key);
+            KeyFix::of(&path, last_name(&path), known, &root, &file.lines)
         };
         let synonym = KeyFix::Synonym("write address and port in listen = \"127.0.0.1:3000\"");
         assert_eq!(fix("port = 1", "port", &["listen"]), synonym);
