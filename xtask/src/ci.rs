@@ -11,7 +11,7 @@ use xtask::{
 };
 
 use crate::{
-    advisories, api, instruction_counts, layers, requirements,
+    advisories, api, installing, instruction_counts, layers, requirements,
     tool::{self, Tool},
 };
 
@@ -34,6 +34,7 @@ const CHECKS: &[Check] = &[
     Check::cargo("format", &["fmt", "--all", "--check"]),
     Check::function("layers", layers::run),
     Check::function("requirements", || requirements::run(false)),
+    Check::function("installing", || installing::run(true)),
     Check::cargo(
         "clippy",
         &["clippy", "--workspace", "--all-targets", "--keep-going", "--locked", "--", "--deny", "warnings"],

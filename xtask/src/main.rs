@@ -5,6 +5,7 @@ mod advisories;
 mod api;
 mod ci;
 mod crates;
+mod installing;
 mod instruction_counts;
 mod layers;
 mod requirements;
@@ -37,6 +38,12 @@ enum Command {
     },
     /// Check that every reason code is explained, and write docs/use/reason-codes.md.
     ReasonCodes(tool::Arguments),
+    /// Write how to install the program into the pages, as docs/contribute/installing.toml says.
+    Installing {
+        /// Fail when a page is out of date, instead of writing it.
+        #[arg(long)]
+        check: bool,
+    },
     /// Write the public API of each library crate to docs/contribute/api.
     Api {
         /// Fail when a snapshot is out of date, instead of writing it.
@@ -69,6 +76,7 @@ fn main() -> anyhow::Result<()> {
         Command::Layers => layers::run(),
         Command::Requirements { print } => requirements::run(print),
         Command::ReasonCodes(arguments) => Tool::REASON_CODES.run(&arguments),
+        Command::Installing { check } => installing::run(check),
         Command::Api { check } => api::run(check),
         Command::Advisories(arguments) => advisories::run(&arguments),
         Command::Crates { time } => crates::run(time),
