@@ -74,7 +74,8 @@ mod tests {
     /// The Markdown files that a reader of the repository finds.
     fn published() -> Vec<PathBuf> {
         let root = workspace::root();
-        let mut found = vec![root.join("README.md"), root.join("SECURITY.md")];
+        let mut found =
+            ["README.md", "CONTRIBUTING.md", "SECURITY.md", "RELEASING.md"].map(|page| root.join(page)).to_vec();
         for folder in ["docs", "crates", "deploy", "examples"] {
             found.extend(markdown_files(&root.join(folder)).unwrap());
         }

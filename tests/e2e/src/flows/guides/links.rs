@@ -37,7 +37,8 @@ fn anchors(text: &str) -> BTreeSet<String> {
 fn every_link_leads_to_a_page_and_its_heading() {
     let root = workspace::root();
     let mut broken = Vec::new();
-    let mut pages = vec![root.join("README.md"), root.join("SECURITY.md"), root.join("CHANGELOG.md")];
+    let pages = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "RELEASING.md", "CHANGELOG.md"];
+    let mut pages = pages.map(|page| root.join(page)).to_vec();
     for folder in ["docs", "crates", "deploy"] {
         pages.extend(markdown_files(&root.join(folder)).unwrap());
     }
@@ -65,4 +66,16 @@ fn the_table_of_contents_has_every_page() {
     let existing: BTreeSet<_> =
         markdown_files(&docs).unwrap().into_iter().filter(|page| !page.ends_with("SUMMARY.md")).collect();
     assert_eq!(listed, existing);
+}
+
+/// `docs/README.md` is the table of contents with a line about each page.
+#[test]
+fn the_index_has_the_pages_in_the_order_of_the_table_of_contents() {
+    let docs = workspace::root().join("docs");
+    let [summary, index] = ["SUMMARY.md", "README.md"].map(|page| fs::read_to_string(docs.join(page)).unwrap());
+    let of_docs = |text: &str| -> Vec<String> {
+        let inside = targets(text).into_iter().filter(|target| !target.starts_with("../") && *target != "README.md");
+        inside.map(str::to_owned).collect()
+    };
+    assert_eq!(of_docs(&index), of_docs(&summary));
 }
