@@ -98,6 +98,31 @@ pub struct Config {
 }
 
 impl Config {
+    /// A configuration without issuers and resources, and with the defaults of a file for everything else.
+    pub fn new(base_url: impl Into<String>) -> Self {
+        Self {
+            listen: default_listen(),
+            base_url: base_url.into(),
+            workers: None,
+            shutdown_delay: default_shutdown_delay(),
+            shutdown_timeout: default_shutdown_timeout(),
+            reload: Reload::default(),
+            state_dir: None,
+            dangerous_allow_unauthenticated_network: false,
+            trusted_proxies: Vec::new(),
+            trusted_proxy_header: ForwardedHeader::default(),
+            tls: None,
+            issuer: Vec::new(),
+            resource: Vec::new(),
+            session: Session::default(),
+            shared: None,
+            limits: Limits::default(),
+            audit: None,
+            admin: None,
+            traces: None,
+        }
+    }
+
     /// Returns the files that issuers and resources name. Those of `[tls]` and `session.keys` have checks of their own.
     pub fn files(&self) -> Vec<&Path> {
         let of_issuers = self.issuer.iter().flat_map(|issuer| {
@@ -141,4 +166,27 @@ fn default_shutdown_delay() -> Span {
 
 fn default_shutdown_timeout() -> Span {
     Span::secs(10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A configuration made in code has the defaults of one in a file.
+    #[test]
+    fn the_defaults_are_those_of_a_file() {
+        let text = r#"
+            base_url = "https://mcp.example.com"
+            [[issuer]]
+            issuer = "https://auth.example.com"
+            [[resource]]
+            endpoint = "/mcp"
+            upstream = { http = "http://127.0.0.1:8000/mcp" }
+        "#;
+        let mut config = Config::new("https://mcp.example.com");
+        config.issuer.push(Issuer::new("https://auth.example.com"));
+        config.resource.push(Resource::new("/mcp", Upstream::Http("http://127.0.0.1:8000/mcp".to_owned())));
+        let value = |config: &Config| serde_json::to_value(config).unwrap();
+        assert_eq!(value(&config), value(&crate::from_text(text).unwrap()));
+    }
 }

@@ -86,6 +86,34 @@ pub struct Issuer {
     pub introspection_cache: Option<Span>,
 }
 
+impl Issuer {
+    /// An issuer with the defaults of a file: its keys are discovered, and it signs with RS256.
+    pub fn new(issuer: impl Into<String>) -> Self {
+        Self {
+            issuer: issuer.into(),
+            validate: Validation::default(),
+            algorithms: default_algorithms(),
+            jwks_uri: None,
+            jwks_file: None,
+            jwks: Jwks::default(),
+            leeway: default_leeway(),
+            max_lifetime: None,
+            require_at_jwt: false,
+            subjectless: None,
+            audiences: Vec::new(),
+            scope_claims: Vec::new(),
+            ca_file: None,
+            proxy: None,
+            client_id: None,
+            client_secret: None,
+            introspection_endpoint: None,
+            introspection_auth: None,
+            introspection_in_flight: None,
+            introspection_cache: None,
+        }
+    }
+}
+
 /// How an issuer's tokens are validated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Validation {

@@ -97,6 +97,38 @@ pub struct Resource {
     pub route: Vec<Route>,
 }
 
+impl Resource {
+    /// A resource with the defaults of a file: a token of any issuer is required, with no scope.
+    pub fn new(endpoint: impl Into<String>, upstream: Upstream) -> Self {
+        Self {
+            endpoint: endpoint.into(),
+            auth: Authorization::default(),
+            issuers: None,
+            default: false,
+            realm: default_realm(),
+            resource_name: None,
+            resource_documentation: None,
+            scopes_supported: Vec::new(),
+            required_scopes: Vec::new(),
+            scope_implies: BTreeMap::new(),
+            claim: Vec::new(),
+            revisions: None,
+            proto: default_proto(),
+            sessions: Sessions::default(),
+            allowed_hosts: Vec::new(),
+            allowed_origins: None,
+            upstream,
+            upstream_ca_file: None,
+            identity_headers: None,
+            forward_headers: Vec::new(),
+            upstream_head_timeout: default_upstream_head_timeout(),
+            forward_cookies: false,
+            rule: Vec::new(),
+            route: Vec::new(),
+        }
+    }
+}
+
 /// Whether a resource requires a token.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
