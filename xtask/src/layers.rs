@@ -47,10 +47,15 @@ const BANNED: &[Ban] = &[
     Ban { user: "portcullis-mcp", used: "tower", reason: "wire types do no I/O" },
     Ban { user: "portcullis-guard", used: "portcullis-mcp", reason: "the guard protects any HTTP resource" },
     Ban { user: "portcullis-guard", used: "portcullis-session", reason: "the guard protects any HTTP resource" },
+    Ban { user: "portcullis-config", used: "portcullis-client", reason: "a server obtains no tokens" },
+    Ban { user: "portcullis-serve", used: "portcullis-client", reason: "a server obtains no tokens" },
 ];
 
 /// The only crate that uses josekit.
 const JOSE: &str = "portcullis-jose";
+
+/// The only crates that use clap: those with commands.
+const COMMANDS: &[&str] = &["portcullis", "portcullis-client-commands", "portcullis-operator-commands"];
 
 /// Checks the dependencies of all packages, and the imports of the crates' modules.
 ///
@@ -111,6 +116,9 @@ fn violation(user: &str, row: usize, used: &str, rows: &BTreeMap<&str, usize>) -
     if used == "josekit" && user != JOSE {
         return Some(format!("{user} uses josekit; only {JOSE} may use it"));
     }
+    if used == "clap" && !COMMANDS.contains(&user) {
+        return Some(format!("{user} uses clap; only {} may use it", COMMANDS.join(", ")));
+    }
     if FREE.contains(&used) || used == TESTKIT {
         return Some(format!("{user} uses {used}, which is for tests and tools"));
     }
@@ -165,6 +173,8 @@ mod tests {
         assert_eq!(violations_of("portcullis-metadata", &[("tokio", None)]).len(), 1);
         assert_eq!(violations_of("portcullis-guard", &[("portcullis-mcp", None)]).len(), 1);
         assert_eq!(violations_of("portcullis-verifier", &[("josekit", None)]).len(), 1);
+        assert_eq!(violations_of("portcullis-config", &[("clap", None)]).len(), 1);
+        assert_eq!(violations_of("portcullis-client-commands", &[("clap", None)]).len(), 0);
         assert_eq!(violations_of("portcullis-verifier", &[("portcullis-testkit", None)]).len(), 1);
     }
 
