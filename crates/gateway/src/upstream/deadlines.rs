@@ -1,13 +1,13 @@
 //! [`Deadlines`]: the deadlines of requests that wait for the head of a response, with one timer per worker.
 
 use std::{
-    collections::BTreeMap,
     sync::{Arc, Weak},
     task::{Context, Poll, Waker},
     time::Duration,
 };
 
 use parking_lot::Mutex;
+use slab::Slab;
 use tokio::{runtime::Handle, time::sleep};
 
 /// The maximum time between two checks of the list, and so the maximum delay of a deadline.
@@ -23,9 +23,8 @@ pub(crate) struct Deadlines(Arc<Mutex<List>>);
 
 /// The list and the state of its timer.
 struct List {
-    /// The requests that wait, in the order of their arrival, which is also that of their deadlines.
-    waiting: BTreeMap<RequestNumber, Waiting>,
-    next_number: RequestNumber,
+    /// The requests that wait or are overdue, in no order: each period examines them all.
+    requests: Slab<Deadline>,
     /// The number of periods since the start.
     now: u64,
     period: Duration,
@@ -36,14 +35,17 @@ struct List {
 }
 
 /// Identifies a request in the list. Its owner removes the request with [`Deadlines::remove`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct RequestNumber(u64);
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RequestNumber(usize);
 
-/// A request that waits.
-struct Waiting {
-    waker: Waker,
-    /// The period in which the request is overdue.
-    due: u64,
+/// The deadline of a request.
+enum Deadline {
+    /// The request is overdue in this period.
+    In {
+        period: u64,
+        waker: Waker,
+    },
+    Passed,
 }
 
 impl Deadlines {
@@ -52,8 +54,7 @@ impl Deadlines {
         let period = (limit / MIN_PERIODS).clamp(Duration::from_millis(1), MAX_PERIOD);
         let periods = limit.as_nanos().div_ceil(period.as_nanos());
         Self(Arc::new(Mutex::new(List {
-            waiting: BTreeMap::new(),
-            next_number: RequestNumber(0),
+            requests: Slab::new(),
             now: 0,
             period,
             // The current period has already begun.
@@ -65,27 +66,26 @@ impl Deadlines {
     /// Completes when the request is overdue. The first call adds the request to the list and sets `number`.
     pub(crate) fn poll_overdue(&self, number: &mut Option<RequestNumber>, cx: &Context<'_>) -> Poll<()> {
         let mut list = self.0.lock();
-        let Some(number) = number else {
+        let Some(RequestNumber(number)) = *number else {
             *number = Some(list.add(cx.waker()));
             if list.timer.strong_count() == 0 {
                 list.timer = spawn_timer(&self.0, list.period);
             }
             return Poll::Pending;
         };
-        match list.waiting.get_mut(number) {
-            Some(waiting) => {
-                waiting.waker.clone_from(cx.waker());
+        match list.requests.get_mut(number) {
+            Some(Deadline::In { waker, .. }) => {
+                waker.clone_from(cx.waker());
                 Poll::Pending
             }
-            // The timer has removed the request.
-            None => Poll::Ready(()),
+            Some(Deadline::Passed) | None => Poll::Ready(()),
         }
     }
 
     /// Removes a request, if it was added.
     pub(crate) fn remove(&self, number: &mut Option<RequestNumber>) {
-        if let Some(number) = number.take() {
-            self.0.lock().waiting.remove(&number);
+        if let Some(RequestNumber(number)) = number.take() {
+            self.0.lock().requests.try_remove(number);
         }
     }
 }
@@ -93,20 +93,27 @@ impl Deadlines {
 impl List {
     /// Adds a request whose time begins now.
     fn add(&mut self, waker: &Waker) -> RequestNumber {
-        let number = self.next_number;
-        self.next_number = RequestNumber(number.0 + 1);
-        let waiting = Waiting { waker: waker.clone(), due: self.now.saturating_add(self.limit) };
-        self.waiting.insert(number, waiting);
-        number
+        let period = self.now.saturating_add(self.limit);
+        RequestNumber(self.requests.insert(Deadline::In { period, waker: waker.clone() }))
     }
 
-    /// Removes the requests that are overdue and returns their wakers.
-    fn take_overdue(&mut self) -> Vec<Waker> {
+    /// Begins the next period. Returns the wakers of the requests that are overdue in it, and whether others wait.
+    fn next_period(&mut self) -> (Vec<Waker>, bool) {
+        self.now += 1;
         let mut overdue = Vec::new();
-        while let Some(first) = self.waiting.first_entry().filter(|first| first.get().due <= self.now) {
-            overdue.push(first.remove().waker);
+        let mut has_waiting = false;
+        for (_, deadline) in &mut self.requests {
+            match deadline {
+                Deadline::In { period, .. } if *period <= self.now => {
+                    if let Deadline::In { waker, .. } = std::mem::replace(deadline, Deadline::Passed) {
+                        overdue.push(waker);
+                    }
+                }
+                Deadline::In { .. } => has_waiting = true,
+                Deadline::Passed => {}
+            }
         }
-        overdue
+        (overdue, has_waiting)
     }
 }
 
@@ -134,15 +141,14 @@ fn spawn_timer(list: &Arc<Mutex<List>>, period: Duration) -> Weak<()> {
 /// next request starts another one.
 fn count_period(list: &Mutex<List>) -> bool {
     let mut locked = list.lock();
-    locked.now += 1;
-    let overdue = locked.take_overdue();
-    let is_needed = !locked.waiting.is_empty();
-    if !is_needed {
+    let (overdue, has_waiting) = locked.next_period();
+    if !has_waiting {
         locked.timer = Weak::new();
+        locked.requests.shrink_to_fit();
     }
     drop(locked);
     overdue.into_iter().for_each(Waker::wake);
-    is_needed
+    has_waiting
 }
 
 #[cfg(test)]

@@ -45,7 +45,7 @@ impl Request {
 }
 
 fn waiting(deadlines: &Deadlines) -> usize {
-    deadlines.0.lock().waiting.len()
+    deadlines.0.lock().requests.len()
 }
 
 fn has_timer(deadlines: &Deadlines) -> bool {
