@@ -5,6 +5,7 @@ mod bounded_frames;
 mod counted_response;
 mod lingering_close;
 pub(super) mod request_body;
+mod signals;
 pub(super) mod table;
 
 use std::{error::Error, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
@@ -20,13 +21,14 @@ use hyper_util::{
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     sync::watch,
-    time::{Instant, sleep_until},
+    time::Instant,
 };
 
 use activity::{Activity, Inactivity, InactivityLimits};
 use counted_response::CountedResponse;
 use lingering_close::{LingeringClose, UnreadBytes};
 use request_body::{BodyTimeouts, RequestBody};
+use signals::{Signal, Signals};
 
 /// Responds to the requests of a connection.
 pub(super) trait Handler: Clone + Send + Sync + 'static {
@@ -102,7 +104,7 @@ pub(super) async fn serve<S, H>(
     limits: ConnectionLimits,
     handler: H,
     activity: Arc<Activity>,
-    mut draining: watch::Receiver<bool>,
+    draining: watch::Receiver<bool>,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     H: Handler,
@@ -131,11 +133,11 @@ pub(super) async fn serve<S, H>(
 
     let mut connection = pin!(protocol.serve_connection(io, service));
     let inactivity_limits = InactivityLimits { idle: limits.idle, blocked: limits.body.pause };
-    let mut timer = pin!(sleep_until(Instant::now() + limits.idle.min(limits.body.pause)));
+    let mut signals = Signals::new(draining, Instant::now() + limits.idle.min(limits.body.pause));
     let mut is_draining = false;
     let mut is_closing = false;
     loop {
-        tokio::select! {
+        let signal = tokio::select! {
             biased;
             ended = connection.as_mut() => {
                 if let Err(error) = ended {
@@ -143,16 +145,19 @@ pub(super) async fn serve<S, H>(
                 }
                 return;
             }
-            _ = draining.wait_for(|draining| *draining), if !is_draining => {
+            Some(signal) = signals.next() => signal,
+        };
+        match signal {
+            Signal::Draining => {
                 is_draining = true;
                 if matches!(activity.inactivity(), Some(Inactivity::Idle(_))) && !protocol_flags.is_multiplexed() {
-                    timer.as_mut().reset(Instant::now() + LAST_REQUEST_TIMEOUT);
+                    signals = Signals::draining_until(Instant::now() + LAST_REQUEST_TIMEOUT);
                 } else {
                     is_closing = true;
                     connection.as_mut().graceful_shutdown();
                 }
             }
-            () = timer.as_mut() => {
+            Signal::Timer => {
                 if is_draining && !is_closing {
                     is_closing = true;
                     connection.as_mut().graceful_shutdown();
@@ -167,7 +172,7 @@ pub(super) async fn serve<S, H>(
                         Instant::now() + CLOSE_TIMEOUT
                     }
                 };
-                timer.as_mut().reset(next_check);
+                signals.set_timer(next_check);
             }
         }
     }
