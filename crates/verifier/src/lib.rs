@@ -5,6 +5,7 @@
 //! [`Validation`] selects how the tokens of an issuer are verified: by signature, by introspection, or by both.
 //! [`IssuerSettings`] and [`VerifierSettings`] have the options that [`Verifier::builder`] does not set.
 
+mod attachments;
 mod builder;
 mod cache;
 mod claims;

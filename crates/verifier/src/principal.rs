@@ -1,11 +1,11 @@
 //! [`Principal`]: the identity and grants of a verified token.
 
-use std::{fmt, time::Duration};
+use std::{any::Any, fmt, time::Duration};
 
 use portcullis_metadata::{Issuer, Scopes, UnixTime};
 use serde_json::{Map, Value};
 
-use crate::{json_claims::JsonClaims, limit_hasher::LimitHasher};
+use crate::{attachments::Attachments, json_claims::JsonClaims, limit_hasher::LimitHasher};
 
 /// The identity that a verified token names, and what the token grants.
 ///
@@ -14,6 +14,7 @@ use crate::{json_claims::JsonClaims, limit_hasher::LimitHasher};
 pub struct Principal {
     fields: PrincipalFields,
     limit_key: u64,
+    attachments: Attachments,
 }
 
 /// The checked values from which a [`Principal`] is created.
@@ -44,7 +45,7 @@ impl Principal {
         let client = fields.client.as_deref();
         let counted = (fields.issuer.as_str(), subject, client.filter(|_| subject.is_none()));
         let limit_key = LimitHasher::of_process().hash(counted);
-        Self { fields, limit_key }
+        Self { fields, limit_key, attachments: Attachments::default() }
     }
 
     /// Returns the issuer of the token. Subjects are unique only within their issuer.
@@ -123,6 +124,13 @@ impl Principal {
     /// The hash is keyed, so clients cannot cause collisions; see [`LimitHasher`].
     pub fn limit_key(&self) -> u64 {
         self.limit_key
+    }
+
+    /// Returns the value of this type that was derived from the principal, such as the text of its log lines. The first call
+    /// derives it, and it is kept as long as the principal is cached. `make` must depend on the principal alone. Returns `None`
+    /// if three values of other types are attached.
+    pub fn attach<T: Any + Send + Sync>(&self, make: impl Fn(&Self) -> T) -> Option<&T> {
+        self.attachments.get_or_attach(|| make(self))
     }
 
     /// Returns this principal, restricted to the scopes and lifetime that an introspection response still grants.

@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
-use http::HeaderName;
+use http::{HeaderName, HeaderValue};
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
-use portcullis_http1::RequestBuilder;
+use portcullis_http1::{EncodedHeaders, RequestBuilder};
 use portcullis_metadata::Scopes;
 use portcullis_verifier::Principal;
 use serde_json::Value;
@@ -70,12 +70,25 @@ impl IdentityHeader {
 pub(crate) trait Claims {
     /// Returns the claim with this name, or at this JSON pointer if `path` begins with `/`.
     fn claim(&self, path: &str) -> Option<&Value>;
+
+    /// Returns the headers that were encoded first and are kept beside the claims. `None` if none are kept.
+    fn kept_headers(&self, encode: &dyn Fn() -> KeptHeaders) -> Option<&KeptHeaders>;
 }
 
 impl Claims for Principal {
     fn claim(&self, path: &str) -> Option<&Value> {
         self.claim(path)
     }
+
+    fn kept_headers(&self, encode: &dyn Fn() -> KeptHeaders) -> Option<&KeptHeaders> {
+        self.attach(|_| encode())
+    }
+}
+
+/// The encoded identity headers of one principal for one configuration.
+pub(crate) struct KeptHeaders {
+    configured: Box<[IdentityHeader]>,
+    encoded: EncodedHeaders,
 }
 
 /// The identity of a caller.
@@ -100,14 +113,22 @@ impl<'a> From<&'a Principal> for Identity<'a> {
     }
 }
 
-/// Adds the configured identity headers that have a value to a request.
+/// Adds the configured identity headers that have a value to a request. They are encoded with the first request of a principal;
+/// another configuration, as after a reload, encodes its own each time.
 pub(super) fn add_headers(request: &mut RequestBuilder, identity: Identity<'_>, configured: &[IdentityHeader]) {
-    for IdentityHeader { name, source } in configured {
-        if let Some(value) = value(identity, source) {
-            // An encoded value is visible ASCII, which every header can carry.
-            let _ = request.text_header(name, &value);
-        }
-    }
+    let keep = || KeptHeaders { configured: configured.into(), encoded: encoded(identity, configured) };
+    match identity.claims.kept_headers(&keep) {
+        Some(kept) if *kept.configured == *configured => request.headers(&kept.encoded),
+        _ => request.headers(&encoded(identity, configured)),
+    };
+}
+
+fn encoded(identity: Identity<'_>, configured: &[IdentityHeader]) -> EncodedHeaders {
+    let header = |IdentityHeader { name, source }: &IdentityHeader| {
+        // An encoded value is visible ASCII, which every header can carry.
+        Some((name.clone(), HeaderValue::try_from(&*value(identity, source)?).ok()?))
+    };
+    configured.iter().filter_map(header).collect()
 }
 
 /// Returns the encoded value of a source, or `None` if the token has none.
@@ -180,6 +201,10 @@ mod tests {
     impl Claims for Value {
         fn claim(&self, path: &str) -> Option<&Value> {
             if path.starts_with('/') { self.pointer(path) } else { self.get(path) }
+        }
+
+        fn kept_headers(&self, _: &dyn Fn() -> KeptHeaders) -> Option<&KeptHeaders> {
+            None
         }
     }
 
