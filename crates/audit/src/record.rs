@@ -22,7 +22,7 @@ pub(super) fn write_record(
     add_members: impl FnOnce(&mut JsonObject<'_>),
 ) {
     JsonObject::write(out, |record| {
-        record.display("timestamp", timestamp(time));
+        record.plain_text("timestamp", timestamp(time).as_str());
         record.plain_text("event", event);
         add_members(record);
     });
@@ -49,7 +49,7 @@ pub(super) fn decision(out: &mut Vec<u8>, decision: &Decision<'_>, key: &UsageKe
         }
         record.optional_text("spared.code", decision.report_only_denial);
         if let Some(address) = decision.client_address {
-            record.display("client.address", address);
+            record.address("client.address", address);
         }
         record.number("latency.us", microseconds(decision.latency));
     });
@@ -141,7 +141,7 @@ pub(super) fn stopped(out: &mut Vec<u8>, time: UnixTime, records: u64, lost: u64
 /// Writes the number of requests between two times. Without a key, they are those that have no row of their own.
 pub(super) fn usage(out: &mut Vec<u8>, from: UnixTime, to: UnixTime, key: Option<&UsageKey<'_>>, counts: Counts) {
     write_record(out, to, "usage", |record| {
-        record.display("usage.from", timestamp(from));
+        record.plain_text("usage.from", timestamp(from).as_str());
         match key {
             Some(key) => key.add_to(record),
             None => record.value("usage.other", &true),

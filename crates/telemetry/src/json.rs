@@ -7,12 +7,15 @@
 use std::{
     fmt::Display,
     io::{self, Write},
+    net::IpAddr,
 };
 
 use itoa::Integer;
 use portcullis_metadata::EscapedText;
 use serde::Serialize;
 use serde_json::ser::{CharEscape, CompactFormatter, Formatter, Serializer};
+
+use crate::text::write_address;
 
 /// A JSON object that is appended to a buffer member by member. Names are not escaped.
 pub struct JsonObject<'a> {
@@ -46,7 +49,15 @@ impl<'a> JsonObject<'a> {
         }
     }
 
-    /// Adds a value whose text needs no escape, such as an address.
+    /// Adds an address.
+    pub fn address(&mut self, name: &'static str, address: IpAddr) {
+        let out = self.name(name);
+        out.push(b'"');
+        write_address(out, address);
+        out.push(b'"');
+    }
+
+    /// Adds a value whose text needs no escape, such as a hash.
     pub fn display(&mut self, name: &'static str, value: impl Display) {
         // Writing to a vector does not fail.
         let _ = write!(self.name(name), "\"{value}\"");
@@ -57,19 +68,44 @@ impl<'a> JsonObject<'a> {
         self.name(name).extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
     }
 
+    /// Adds members that were written before.
+    pub fn members(&mut self, WrittenMembers(members): &WrittenMembers) {
+        if !members.is_empty() {
+            self.separate();
+            self.out.extend_from_slice(members);
+        }
+    }
+
     /// Adds any other value.
     pub fn value(&mut self, name: &'static str, value: &impl Serialize) {
         write_json(self.name(name), value);
     }
 
     fn name(&mut self, name: &'static str) -> &mut Vec<u8> {
-        if !std::mem::take(&mut self.is_empty) {
-            self.out.push(b',');
-        }
+        self.separate();
         self.out.push(b'"');
         self.out.extend_from_slice(name.as_bytes());
         self.out.extend_from_slice(b"\":");
         self.out
+    }
+
+    fn separate(&mut self) {
+        if !std::mem::take(&mut self.is_empty) {
+            self.out.push(b',');
+        }
+    }
+}
+
+/// Members that many objects repeat.
+#[derive(Debug)]
+pub struct WrittenMembers(Box<[u8]>);
+
+impl WrittenMembers {
+    /// Writes the members that `add_members` adds.
+    pub fn new(add_members: impl FnOnce(&mut JsonObject<'_>)) -> Self {
+        let mut out = Vec::new();
+        add_members(&mut JsonObject { out: &mut out, is_empty: true });
+        Self(out.into())
     }
 }
 
@@ -182,7 +218,8 @@ mod tests {
                 object.value("list", &list);
                 object.number("number", number);
                 object.plain_text("plain", "decision");
-                object.display("last", "192.0.2.1");
+                object.members(&WrittenMembers::new(|_| {}));
+                object.members(&WrittenMembers::new(|object| object.display("last", "192.0.2.1")));
             });
             let members = Members { text: &text, optional, list: &list, number, plain: "decision", last: "192.0.2.1" };
             write_json(&mut expected, &members);

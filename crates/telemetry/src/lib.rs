@@ -9,10 +9,12 @@ pub mod metrics;
 #[cfg(test)]
 mod testing;
 mod text;
+mod timestamp;
 mod traces;
 
 pub use access::{AccessLog, Details, Line};
 pub use effect::Effect;
-pub use logging::{FilterError, LogFormat, microseconds, start, timestamp};
+pub use logging::{FilterError, LogFormat, microseconds, start};
 pub use text::{MAX_TEXT, truncated};
+pub use timestamp::{Timestamp, timestamp};
 pub use traces::{ExportSettings, TraceExport, Traces};

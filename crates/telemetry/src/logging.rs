@@ -6,12 +6,12 @@ mod tests;
 
 use std::{
     ffi::OsStr,
-    fmt::{self, Display},
+    fmt,
     io::{self, IsTerminal as _},
     time::Duration,
 };
 
-use portcullis_metadata::{Clock as _, SystemClock, UnixTime};
+use portcullis_metadata::{Clock as _, SystemClock};
 use thiserror::Error;
 use tracing::{Level, Subscriber};
 use tracing_subscriber::{
@@ -24,6 +24,8 @@ use tracing_subscriber::{
 };
 
 use escape::{EscapedFields, EscapedJson};
+
+use crate::timestamp;
 
 /// The variable that chooses what is logged, in the syntax of `tracing_subscriber::filter::Targets`.
 const FILTER_VARIABLE: &str = "PORTCULLIS_LOG";
@@ -75,7 +77,7 @@ where
     S: Subscriber + for<'a> LookupSpan<'a>,
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
-    let layer = tracing_subscriber::fmt::layer().with_target(false).with_timer(Timestamp(SystemClock::new()));
+    let layer = tracing_subscriber::fmt::layer().with_target(false).with_timer(LineTime(SystemClock::new()));
     match format {
         LogFormat::Human => layer.fmt_fields(EscapedFields).with_writer(writer).with_ansi(is_coloured).boxed(),
         LogFormat::Json => layer.json().flatten_event(true).with_writer(EscapedJson(writer)).boxed(),
@@ -88,21 +90,16 @@ fn is_allowed(metadata: &tracing::Metadata<'_>) -> bool {
     metadata.target().starts_with("portcullis") || *metadata.level() == Level::ERROR
 }
 
-/// The timestamp of a line, in the format of access lines.
-struct Timestamp(SystemClock);
+/// The time of a line, in the format of access lines.
+struct LineTime(SystemClock);
 
-impl FormatTime for Timestamp {
+impl FormatTime for LineTime {
     fn format_time(&self, out: &mut Writer<'_>) -> fmt::Result {
-        write!(out, "{}", timestamp(self.0.now()))
+        out.write_str(timestamp(self.0.now()).as_str())
     }
 }
 
 /// Returns a duration in microseconds.
 pub fn microseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
-}
-
-/// Returns a time as it is written in logs. Each time has a notation.
-pub fn timestamp(time: UnixTime) -> impl Display {
-    humantime::format_rfc3339_millis(time.until_year_9999())
 }

@@ -9,8 +9,10 @@ use portcullis_verifier::Principal;
 
 use crate::{
     LogFormat, MAX_TEXT,
-    json::{JsonObject, write_string},
-    microseconds, timestamp, truncated,
+    json::{JsonObject, WrittenMembers, write_string},
+    microseconds,
+    text::write_address,
+    timestamp, truncated,
 };
 
 /// The content of one line. It has no headers, queries or tokens. The line has at most [`MAX_TEXT`] bytes of each of method, path
@@ -61,7 +63,7 @@ impl<'a> Line<'a> {
     }
 
     fn add_members(&self, object: &mut JsonObject<'_>) {
-        object.display("timestamp", timestamp(self.time));
+        object.plain_text("timestamp", timestamp(self.time).as_str());
         object.plain_text("level", "INFO");
         object.plain_text("message", "request");
         object.plain_text("request.id", self.request_id);
@@ -73,7 +75,7 @@ impl<'a> Line<'a> {
             object.number("upstream.us", microseconds(upstream));
         }
         if let Some(address) = self.details.client_address {
-            object.display("client.address", address);
+            object.address("client.address", address);
         }
         if let Some(trace_id) = self.details.trace_id {
             object.plain_text("trace.id", &hexadecimal(&trace_id));
@@ -81,13 +83,20 @@ impl<'a> Line<'a> {
         for (name, value) in self.optional_members() {
             object.optional_text(name, value.as_deref());
         }
+        if let Some(principal) = self.principal {
+            match principal.attach(JsonMembers::of) {
+                Some(JsonMembers(members)) => object.members(members),
+                None => object.members(&JsonMembers::of(principal).0),
+            }
+        }
     }
 
     fn write_human(&self, out: &mut Vec<u8>) {
-        // Writing to a vector does not fail.
-        let _ = write!(out, "{}  INFO request", timestamp(self.time));
+        out.extend_from_slice(timestamp(self.time).as_str().as_bytes());
+        out.extend_from_slice(b"  INFO request");
         write_field(out, "request.id", self.request_id);
         write_field(out, "http.method", &self.bounded_method());
+        // Writing to a vector does not fail.
         let _ = write!(out, " http.path={}", EscapedText(&self.bounded_path()));
         write_field(out, "http.status", self.status.as_str());
         write_field(out, "latency.us", itoa::Buffer::new().format(microseconds(self.latency)));
@@ -95,15 +104,21 @@ impl<'a> Line<'a> {
             write_field(out, "upstream.us", itoa::Buffer::new().format(microseconds(upstream)));
         }
         if let Some(address) = self.details.client_address {
-            let _ = write!(out, " client.address={address}");
+            write_field(out, "client.address", "");
+            write_address(out, address);
         }
         if let Some(trace_id) = self.details.trace_id {
             write_field(out, "trace.id", &hexadecimal(&trace_id));
         }
         for (name, value) in self.optional_members() {
             if let Some(value) = value {
-                write_field(out, name, "");
-                write_string(out, &value);
+                write_quoted_field(out, name, &value);
+            }
+        }
+        if let Some(principal) = self.principal {
+            match principal.attach(HumanFields::of) {
+                Some(HumanFields(fields)) => out.extend_from_slice(fields),
+                None => out.extend_from_slice(&HumanFields::of(principal).0),
             }
         }
     }
@@ -116,7 +131,7 @@ impl<'a> Line<'a> {
         truncated(self.path, MAX_TEXT)
     }
 
-    fn optional_members(&self) -> [(&'static str, Option<Cow<'_, str>>); 8] {
+    fn optional_members(&self) -> [(&'static str, Option<Cow<'_, str>>); 5] {
         let operation = self.details.operation;
         let tool = operation.and_then(Operation::tool);
         let target = operation.and_then(Operation::target).filter(|_| tool.is_none());
@@ -128,9 +143,6 @@ impl<'a> Line<'a> {
             ("mcp.tool", bounded(tool)),
             ("mcp.target", bounded(target)),
             ("deny.code", whole(self.code)),
-            ("principal.issuer", whole(self.principal.map(|principal| principal.issuer().as_str()))),
-            ("principal.subject", whole(self.principal.and_then(Principal::subject))),
-            ("principal.client", whole(self.principal.and_then(Principal::client))),
         ]
     }
 }
@@ -139,4 +151,39 @@ fn write_field(out: &mut Vec<u8>, name: &str, value: &str) {
     for part in [" ", name, "=", value] {
         out.extend_from_slice(part.as_bytes());
     }
+}
+
+fn write_quoted_field(out: &mut Vec<u8>, name: &str, value: &str) {
+    write_field(out, name, "");
+    write_string(out, value);
+}
+
+/// What all JSON lines about a principal say of it. It is attached to the principal.
+struct JsonMembers(WrittenMembers);
+
+impl JsonMembers {
+    fn of(principal: &Principal) -> Self {
+        let members = principal_members(principal);
+        Self(WrittenMembers::new(|object| members.for_each(|(name, value)| object.text(name, value))))
+    }
+}
+
+/// What all lines for people say of a principal. It is attached to the principal.
+struct HumanFields(Box<[u8]>);
+
+impl HumanFields {
+    fn of(principal: &Principal) -> Self {
+        let mut out = Vec::new();
+        principal_members(principal).for_each(|(name, value)| write_quoted_field(&mut out, name, value));
+        Self(out.into())
+    }
+}
+
+fn principal_members(principal: &Principal) -> impl Iterator<Item = (&'static str, &str)> {
+    let members = [
+        ("principal.issuer", Some(principal.issuer().as_str())),
+        ("principal.subject", principal.subject()),
+        ("principal.client", principal.client()),
+    ];
+    members.into_iter().filter_map(|(name, value)| Some((name, value?)))
 }
