@@ -28,7 +28,7 @@ pub use discovery::{
 pub use identifier::{Audience, Issuer, IssuerError, ResourceUri, ResourceUriError, Scopes, ScopesError};
 pub use json::DocumentError;
 pub use secret::{AccessToken, Secret};
-pub use time::{Clock, SystemClock, UnixTime};
+pub use time::{Clock, Now, SystemClock, UnixTime};
 pub use untrusted_text::EscapedText;
 
 /// Helpers that the crates of this workspace share. They are not part of the public API and can change in any release.

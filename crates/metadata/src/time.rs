@@ -3,4 +3,4 @@
 mod clock;
 pub(crate) mod numeric_date;
 
-pub use clock::{Clock, SystemClock, UnixTime};
+pub use clock::{Clock, Now, SystemClock, UnixTime};

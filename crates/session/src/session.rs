@@ -12,10 +12,9 @@ use std::{
         Arc, OnceLock,
         atomic::{AtomicU16, AtomicU32, Ordering},
     },
-    time::Duration,
 };
 
-use portcullis_metadata::{ResourceUri, UnixTime};
+use portcullis_metadata::{Now, ResourceUri, UnixTime};
 
 pub use self::log_hash::LogHash;
 use self::use_state::UseState;
@@ -80,13 +79,6 @@ pub(crate) struct NewSession {
     pub(crate) backend_id: Box<[u8]>,
     /// Whether another process opened the session, or this one before a restart.
     pub(crate) is_adopted: bool,
-}
-
-/// The current time by the wall clock and by the monotonic clock.
-#[derive(Clone, Copy)]
-pub(crate) struct Now {
-    pub(crate) unix: UnixTime,
-    pub(crate) monotonic: Duration,
 }
 
 impl Session {

@@ -47,7 +47,7 @@ use crate::{
     owner::Owner,
     peer_sessions::PeerSessions,
     scope::SessionTarget,
-    session::{Now, Session, Timeouts, millis},
+    session::{Session, Timeouts, millis},
     settings::SessionSettings,
 };
 
@@ -192,7 +192,7 @@ impl SessionStore {
     ///
     /// Call this periodically. [`resolve`](Self::resolve) also checks the timeouts of its session.
     pub fn sweep(&self) -> usize {
-        let now = self.0.now();
+        let now = self.0.clock.read();
         let timeouts = self.0.timeouts;
         let expired: Vec<_> = self
             .0
@@ -219,12 +219,6 @@ impl SessionStore {
     /// Returns whether the table is empty.
     pub fn is_empty(&self) -> bool {
         self.0.table.is_empty()
-    }
-}
-
-impl Inner {
-    fn now(&self) -> Now {
-        Now { unix: self.clock.now(), monotonic: self.clock.monotonic() }
     }
 }
 

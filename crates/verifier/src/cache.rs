@@ -3,10 +3,9 @@
 use std::{collections::HashMap, mem, time::Duration};
 
 use parking_lot::{Mutex, MutexGuard};
-use portcullis_metadata::UnixTime;
+use portcullis_metadata::{Now, UnixTime};
 
 use crate::{
-    time::Now,
     token_hash::{TokenHash, TokenHashKey},
     verified_token::VerifiedToken,
 };

@@ -1,21 +1,11 @@
-//! [`Now`] and [`Deadline`]: the time of one verification, and its limit.
+//! [`Deadline`]: the time limit of one verification.
 
 use std::time::Duration;
 
-use portcullis_metadata::UnixTime;
 use tokio::time::Instant;
 
 /// The maximum time that one verification waits for its issuer and for the throttle, in total.
 const TIMEOUT: Duration = Duration::from_secs(5);
-
-/// The current time by both clocks.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Now {
-    /// The wall clock, which the times in tokens are compared with.
-    pub(crate) unix: UnixTime,
-    /// The monotonic clock, which ages are measured with.
-    pub(crate) monotonic: Duration,
-}
 
 /// The deadline of a verification: 5 s after it first waits. A verification that does not wait never reads the clock.
 #[derive(Default)]

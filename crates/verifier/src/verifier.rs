@@ -10,7 +10,7 @@ mod verification;
 use std::{fmt, sync::Arc, time::Duration};
 
 use portcullis_jose::JoseError;
-use portcullis_metadata::{AccessToken, Clock, ResourceUri};
+use portcullis_metadata::{AccessToken, Clock, Now, ResourceUri};
 
 use self::verification::Verified;
 pub use self::{
@@ -19,8 +19,7 @@ pub use self::{
 };
 use crate::{
     cache::Cache, error::VerifyError, inactive_tokens::IntrospectedTokens, invalid_token_throttle::Throttle,
-    issuer::TrustedIssuer, settings::VerifierSettingsError, time::Now, token_hash::TokenHash,
-    verified_token::VerifiedToken,
+    issuer::TrustedIssuer, settings::VerifierSettingsError, token_hash::TokenHash, verified_token::VerifiedToken,
 };
 
 /// Verifies the access tokens of one resource and caches verified tokens.
@@ -125,9 +124,14 @@ impl Verifier {
     /// Returns a cached token that is still valid. It neither waits nor allocates. `token` can be any bytes, for
     /// example an unchecked header value. Returns `None` for a token that is not cached, which may be valid.
     pub fn cached(&self, token: impl AsRef<[u8]>) -> Option<VerifiedToken> {
+        self.cached_at(token, self.clock.read())
+    }
+
+    /// Like [`cached`](Self::cached), for a caller that has read the verifier's clock for the request already.
+    pub fn cached_at(&self, token: impl AsRef<[u8]>, now: Now) -> Option<VerifiedToken> {
         let token = token.as_ref();
         self.check_length(token).ok()?;
-        self.cached_by_hash(self.cache.hash(token), self.now())
+        self.cached_by_hash(self.cache.hash(token), now)
     }
 
     /// Returns a cached token, and records that this thread serves one.
@@ -154,7 +158,7 @@ impl Verifier {
     pub async fn verify(&self, token: &AccessToken) -> Result<VerifiedToken, VerifyError> {
         self.check_length(token.secret().as_bytes())?;
         let hash = self.cache.hash(token.secret());
-        let now = self.now();
+        let now = self.clock.read();
         if let Some(verified) = self.cached_by_hash(hash, now) {
             return Ok(verified);
         }
@@ -167,7 +171,7 @@ impl Verifier {
     /// As [`verify`](Self::verify).
     pub(crate) async fn verify_again(&self, token: &AccessToken) -> Result<VerifiedToken, VerifyError> {
         let hash = self.cache.hash(token.secret());
-        let verified = self.verify_uncached(token, hash, self.now()).await;
+        let verified = self.verify_uncached(token, hash, self.clock.read()).await;
         if verified.as_ref().is_err_and(|error| !error.is_unavailable()) {
             self.cache.remove(hash);
         }
@@ -199,7 +203,7 @@ impl Verifier {
     /// Removes cached tokens that are no longer valid and returns their number. They are never returned, but take
     /// memory until they are removed; call this about once a minute.
     pub fn sweep(&self) -> usize {
-        self.cache.sweep(self.now(), self.generations())
+        self.cache.sweep(self.clock.read(), self.generations())
     }
 
     /// Returns the number of cached tokens. Expired tokens count until they are looked up, evicted or swept.
@@ -211,10 +215,6 @@ impl Verifier {
     fn check_length(&self, token: &[u8]) -> Result<(), JoseError> {
         let limit = self.settings.max_token_bytes;
         if token.len() > limit { Err(JoseError::TooLarge { limit }) } else { Ok(()) }
-    }
-
-    fn now(&self) -> Now {
-        Now { unix: self.clock.now(), monotonic: self.clock.monotonic() }
     }
 
     /// Returns a function that returns the current key generation of an issuer by its position.

@@ -49,9 +49,8 @@ impl Pool {
         pool
     }
 
-    /// Takes the connection that was used last. The upstream may have closed it.
-    pub(crate) fn take(&self) -> Option<Connection> {
-        let now = self.clock.monotonic();
+    /// Takes the connection that was used last. The upstream may have closed it. `now` is the monotonic time.
+    pub(crate) fn take(&self, now: Duration) -> Option<Connection> {
         let mut idle = self.idle.lock();
         let newest = idle.pop_back()?;
         if self.is_expired(&newest, now) {

@@ -53,13 +53,14 @@ impl UpstreamFuture {
         caller: Option<Caller>,
         message_id: Option<MessageId>,
     ) -> Self {
+        let now = state.clock.monotonic();
         if let Some(caller) = &caller {
-            caller.record().upstream_starts(state.clock.monotonic());
+            caller.record().upstream_starts(now);
         }
         let is_post = inbound.method == Method::POST;
         let request_id = inbound.request_id.clone();
         let request = state.rules.upstream_request(inbound, &state.target);
-        let attempt = match state.pool.take() {
+        let attempt = match state.pool.take(now) {
             Some(connection) => Attempt::Idle(connection.send(request)),
             None => Attempt::Other(Box::pin(Arc::clone(&state).send(request))),
         };

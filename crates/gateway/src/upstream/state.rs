@@ -71,7 +71,7 @@ impl UpstreamState {
     /// Sends a request over an idle connection that is still open, or over a new one. A request of which a byte was written
     /// is not sent again, because the upstream may have executed it.
     pub(super) async fn send(self: Arc<Self>, mut request: Request) -> Result<Response<UpstreamBody>, UpstreamFailure> {
-        while let Some(idle) = self.pool.take() {
+        while let Some(idle) = self.pool.take(self.clock.monotonic()) {
             match idle.send(request).await {
                 Ok((head, connection)) => return self.client_response(head, connection),
                 Err(SendError { unsent: Some(unsent), .. }) => request = unsent,

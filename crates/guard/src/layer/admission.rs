@@ -4,7 +4,7 @@ use std::{net::IpAddr, sync::Arc};
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response, Uri, Version};
-use portcullis_metadata::{AccessToken, has_access_token_parameter};
+use portcullis_metadata::{AccessToken, Now, has_access_token_parameter};
 use portcullis_verifier::{Principal, VerifiedToken, Verifier, VerifyError};
 
 use crate::{
@@ -25,17 +25,19 @@ pub(crate) struct RequestHead<'a> {
     uri: &'a Uri,
     version: Version,
     headers: &'a HeaderMap,
+    arrival: Now,
     client_address: Option<IpAddr>,
 }
 
 impl<'a> RequestHead<'a> {
     /// Borrows the head of a request. `client_address` is `None` if the server does not set [`Peer`](crate::Peer).
-    pub(crate) fn new<B>(request: &'a Request<B>, client_address: Option<IpAddr>) -> Self {
+    pub(crate) fn new<B>(request: &'a Request<B>, arrival: Now, client_address: Option<IpAddr>) -> Self {
         Self {
             method: request.method(),
             uri: request.uri(),
             version: request.version(),
             headers: request.headers(),
+            arrival,
             client_address,
         }
     }
@@ -111,7 +113,9 @@ pub(crate) fn check_request(resource: &ProtectedResource, head: RequestHead<'_>)
 fn check_credentials(resource: &ProtectedResource, verifier: &Arc<Verifier>, head: RequestHead<'_>) -> NextStep {
     let credentials = BearerCredentials::read(head.headers);
     // The syntax of a cached token has been checked before.
-    if let Some(verified) = credentials.ok().and_then(|credentials| verifier.cached(credentials.as_bytes())) {
+    if let Some(verified) =
+        credentials.ok().and_then(|credentials| verifier.cached_at(credentials.as_bytes(), head.arrival))
+    {
         return match authorize(resource, head, verified) {
             Ok(admission) => NextStep::Admit(admission),
             Err(rejected) => NextStep::Reject(rejected),

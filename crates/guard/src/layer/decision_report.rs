@@ -1,9 +1,9 @@
 //! [`DecisionReport`]: collects the decision about a request and sends it to the sink.
 
-use std::{net::IpAddr, sync::Arc, time::Duration};
+use std::{net::IpAddr, sync::Arc};
 
 use http::{Method, Request, StatusCode, uri::PathAndQuery};
-use portcullis_metadata::UnixTime;
+use portcullis_metadata::Now;
 use portcullis_verifier::VerifiedToken;
 
 use super::unanswered::Unanswered;
@@ -23,10 +23,8 @@ const CLIENT_GONE: u16 = 499;
 pub(super) struct DecisionReport {
     resource: Arc<ProtectedResource>,
     request_id: RequestId,
-    /// The time of the arrival, by the wall clock.
-    time: UnixTime,
-    /// The time of the arrival, by the monotonic clock.
-    started: Duration,
+    /// The time of the arrival.
+    arrival: Now,
     method: Method,
     path: Option<PathAndQuery>,
     client_address: Option<IpAddr>,
@@ -55,8 +53,7 @@ impl DecisionReport {
             request_id,
             trace,
             verification: Stopwatch::default(),
-            time: resource.clock.now(),
-            started: resource.clock.monotonic(),
+            arrival: resource.clock.read(),
             method: request.method().clone(),
             path: request.uri().path_and_query().cloned(),
             client_address: request
@@ -84,6 +81,11 @@ impl DecisionReport {
         &self.request_id
     }
 
+    /// Returns the time of the arrival.
+    pub(super) fn arrival(&self) -> Now {
+        self.arrival
+    }
+
     /// Returns the client's address, if the server set the peer's.
     pub(super) fn client_address(&self) -> Option<IpAddr> {
         self.client_address
@@ -93,7 +95,7 @@ impl DecisionReport {
     pub(super) fn facts(&self) -> RequestFacts {
         RequestFacts {
             resource: Arc::clone(&self.resource),
-            arrival: self.started,
+            arrival: self.arrival.monotonic,
             request_id: self.request_id.clone(),
             client_address: self.client_address,
             trace: self.trace,
@@ -152,10 +154,11 @@ impl DecisionReport {
             Identity::Rejected(verified) => (Some(verified.principal()), None),
             Identity::Admitted(caller) => (caller.principal(), Some(caller.record())),
         };
+        let started = self.arrival.monotonic;
         let now = self.resource.clock.monotonic();
         self.resource.sink.decided(&Decision {
             request_id: &self.request_id,
-            time: self.time,
+            time: self.arrival.unix,
             method: &self.method,
             path: self.path(),
             status,
@@ -165,9 +168,9 @@ impl DecisionReport {
             principal,
             client_address: self.client_address,
             resource: self.resource.resource(),
-            latency: now.saturating_sub(self.started),
-            verification: self.verification.timing(self.started, now),
-            upstream: record.and_then(|record| record.upstream(self.started, now)),
+            latency: now.saturating_sub(started),
+            verification: self.verification.timing(started, now),
+            upstream: record.and_then(|record| record.upstream(started, now)),
             trace: self.trace,
         });
     }

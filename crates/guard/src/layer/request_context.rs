@@ -63,7 +63,7 @@ impl RequestContext {
 
     /// Returns the parts of the request that the guard reads.
     pub(super) fn head<'a, B>(&self, request: &'a Request<B>) -> RequestHead<'a> {
-        RequestHead::new(request, self.report.client_address())
+        RequestHead::new(request, self.report.arrival(), self.report.client_address())
     }
 
     /// Prepares an admitted request for the inner service: removes the credentials and adds the request id and the

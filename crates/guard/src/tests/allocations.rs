@@ -26,7 +26,7 @@ async fn checking_a_cached_token_allocates_nothing() {
     let request = signed_request(&setup);
     let first = GuardLayer::new(resource.clone()).layer(setup.inner.clone()).call(request.clone()).await.unwrap();
     assert_eq!(first.status(), 200);
-    let head = RequestHead::new(&request, None);
+    let head = RequestHead::new(&request, resource.clock.read(), None);
     let counted = measure(|| {
         assert!(matches!(check_request(&resource, head), NextStep::Admit(_)));
     });

@@ -1,4 +1,4 @@
-//! [`Clock`], [`SystemClock`] and [`UnixTime`].
+//! [`Clock`], [`SystemClock`], [`Now`] and [`UnixTime`].
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -58,6 +58,15 @@ fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
+/// One reading of both clocks. It travels with the work that it was read for, so that one request reads the clocks once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Now {
+    /// The wall clock, which the times in tokens and records are compared with.
+    pub unix: UnixTime,
+    /// The monotonic clock, which ages and durations are measured with.
+    pub monotonic: Duration,
+}
+
 /// The source of time for all crates of this workspace. Tests use a clock that they set.
 pub trait Clock: Send + Sync + 'static {
     /// Returns the wall-clock time, used for token lifetimes.
@@ -65,6 +74,11 @@ pub trait Clock: Send + Sync + 'static {
 
     /// Returns the time since an arbitrary fixed moment. It never decreases. Used for timeouts and ages.
     fn monotonic(&self) -> Duration;
+
+    /// Reads both clocks.
+    fn read(&self) -> Now {
+        Now { unix: self.now(), monotonic: self.monotonic() }
+    }
 }
 
 /// The operating system's clocks. A wall clock that is set before 1970 counts as 1970.

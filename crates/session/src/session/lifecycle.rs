@@ -145,12 +145,12 @@ pub(crate) fn millis(duration: Duration) -> u64 {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use portcullis_metadata::{ResourceUri, UnixTime};
+    use portcullis_metadata::{Now, ResourceUri, UnixTime};
 
     use super::*;
     use crate::{
         identifier::{Generation, Record, SessionKey, Version},
-        session::{NewSession, Now},
+        session::NewSession,
     };
 
     const TIMEOUTS: Timeouts = Timeouts { idle: 60_000, lifetime: 600_000 };

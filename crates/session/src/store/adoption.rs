@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use dashmap::Entry;
-use portcullis_metadata::Scopes;
+use portcullis_metadata::{Now, Scopes};
 
 use super::{Inner, SessionStore, in_use::InUse, reservation::CapacityPermit, resolving::Found};
 use crate::{
@@ -13,7 +13,7 @@ use crate::{
     owner::Owner,
     planted::{Fault, is_planted},
     scope::SessionTarget,
-    session::{NewSession, Now, Session, millis},
+    session::{NewSession, Session, millis},
 };
 
 /// An opened identifier.
@@ -44,7 +44,7 @@ impl SessionStore {
     ) -> Result<InUse, ResolveError> {
         let keys = self.0.keys.load();
         let opened = Opened::new(&keys, head, target, owner, identifier).ok_or(ResolveError::Unknown)?;
-        let now = self.0.now();
+        let now = self.0.clock.read();
         if opened.record.created > now.unix.saturating_add(SessionStore::MAX_AHEAD) {
             return Err(ResolveError::Unknown);
         }

@@ -60,7 +60,7 @@ impl SessionStore {
 
     /// Returns the entry of a session; `None` if it has ended.
     fn listed(&self, session: Arc<Session>) -> Option<ListedSession> {
-        let now = self.0.now();
+        let now = self.0.clock.read();
         let last_used = session.last_used()?;
         let is_in_use = session.is_in_use();
         let unused_for = if is_in_use { 0 } else { millis(now.monotonic).saturating_sub(last_used) };

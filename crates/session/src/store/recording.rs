@@ -2,11 +2,13 @@
 
 use std::{sync::atomic::Ordering, time::Duration};
 
+use portcullis_metadata::Now;
+
 use super::SessionStore;
 use crate::{
     journal::{JOURNAL_BATCH, LastUse},
     peer_sessions::RECORD_INTERVAL,
-    session::{Now, Session, millis},
+    session::{Session, millis},
 };
 
 impl SessionStore {
@@ -18,7 +20,7 @@ impl SessionStore {
     ///
     /// A session that is not [sealed](Session::is_sealed) is not recorded: no process can continue it.
     pub fn record_last_uses(&self) {
-        let now = self.0.now();
+        let now = self.0.clock.read();
         let previous = self.0.last_uses_recorded.swap(millis(now.monotonic), Ordering::AcqRel);
         let sessions = self.0.table.iter();
         let uses: Vec<_> = sessions.filter_map(|session| last_use_since(&session, previous, now)).collect();

@@ -57,7 +57,7 @@ impl Reservation {
         let store = &permit.store;
         let encoded_owner = permit.encoded_owner.clone();
         let owner = encoded_owner.as_deref().map_or(Owner::Anonymous, Owner::decode);
-        let now = store.now();
+        let now = store.clock.read();
         let record = Record {
             session: id,
             generation: 0,

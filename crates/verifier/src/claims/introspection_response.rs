@@ -1,6 +1,6 @@
 //! The validation of introspection responses (RFC 7662 section 2.2).
 
-use portcullis_metadata::{IntrospectionResponse, ResourceUri, Scopes, UnixTime};
+use portcullis_metadata::{IntrospectionResponse, Now, ResourceUri, Scopes, UnixTime};
 
 use super::{scopes, statement::Statement, validation::validate};
 use crate::{
@@ -8,7 +8,6 @@ use crate::{
     json_claims::JsonClaims,
     principal::{Principal, PrincipalFields, non_empty},
     settings::IssuerSettings,
-    time::Now,
 };
 
 /// Validates the introspection response of `settings.issuer` and creates the token's principal.

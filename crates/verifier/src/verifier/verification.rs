@@ -4,7 +4,7 @@
 use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use portcullis_jose::{CompactJws, JoseError};
-use portcullis_metadata::{AccessToken, ClaimsError, UnixTime, UnverifiedClaims, unverified_issuer};
+use portcullis_metadata::{AccessToken, ClaimsError, Now, UnixTime, UnverifiedClaims, unverified_issuer};
 
 use super::{
     Verifier, opaque_token,
@@ -17,7 +17,7 @@ use crate::{
     issuer::TrustedIssuer,
     principal::Principal,
     settings::Validation,
-    time::{Deadline, Now},
+    time::Deadline,
 };
 
 /// How long an introspected token is valid if the response has no `exp`.
@@ -167,7 +167,7 @@ impl Verifier {
     ) -> Result<(u64, ValidResponse), VerifyError> {
         let number = self.record_introspection(routed.token);
         let response = routed.issuer.introspect(routed.token, number, deadline).await?;
-        let now = self.now();
+        let now = self.clock.read();
         let settings = routed.issuer.settings();
         let default_expiry = default_expiry(now.unix);
         let valid = validate_response(&response, settings, &self.settings.resource, now, default_expiry);
