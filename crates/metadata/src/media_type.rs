@@ -18,9 +18,11 @@ pub fn is_event_stream(headers: &HeaderMap) -> bool {
 pub fn has_media_type(headers: &HeaderMap, media_type: &str) -> bool {
     let is_named = |value: &[u8]| essence(value).eq_ignore_ascii_case(media_type.as_bytes());
     let mut fields = headers.get_all(CONTENT_TYPE).iter().map(HeaderValue::as_bytes);
-    fields.any(
-        |field| if memchr::memchr(b',', field).is_some() { list_members(field).any(is_named) } else { is_named(field) },
-    )
+    fields.any(|field| {
+        // Most fields are shorter than the type of an event stream.
+        field.len() >= media_type.len()
+            && if memchr::memchr(b',', field).is_some() { list_members(field).any(is_named) } else { is_named(field) }
+    })
 }
 
 /// The members of a comma-separated list.

@@ -1,10 +1,14 @@
 //! The parser of a response head.
 
+use std::mem::MaybeUninit;
+
 use bytes::{Bytes, BytesMut};
 use http::{
     HeaderMap, HeaderName, HeaderValue, StatusCode,
     header::{CONNECTION, CONTENT_LENGTH, TRANSFER_ENCODING},
 };
+
+use httparse::ParserConfig;
 
 use super::framing::{BodyLength, FramingHeaders, is_bodiless};
 use crate::ProtocolError;
@@ -82,9 +86,9 @@ impl HeadReader {
 }
 
 fn parse(head: &Bytes, is_response_to_head: bool) -> Result<ResponseHead, ProtocolError> {
-    let mut parsed_headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
-    let mut parsed = httparse::Response::new(&mut parsed_headers);
-    match parsed.parse(head) {
+    let mut parsed_headers = [const { MaybeUninit::uninit() }; MAX_HEADERS];
+    let mut parsed = httparse::Response::new(&mut []);
+    match ParserConfig::default().parse_response_with_uninit_headers(&mut parsed, head, &mut parsed_headers) {
         Ok(httparse::Status::Complete(length)) if length == head.len() => {}
         _ => return Err(ProtocolError::Head),
     }
