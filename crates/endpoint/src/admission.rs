@@ -162,7 +162,8 @@ fn admit_legacy(
     authorize(endpoint, caller, envelope)?;
     let (session_use, session_revision) = match session {
         Some(session) => {
-            let revision = negotiated_revision(&session);
+            let is_named = matches!(era, Era::Legacy { version: Some(_) });
+            let revision = if is_named { None } else { negotiated_revision(&session) };
             (SessionUse::Existing(ExistingSession::new(session, StreamPurpose::Answer)), revision)
         }
         None if !message.is_initialize() => (SessionUse::Stateless, None),

@@ -66,11 +66,16 @@ impl Sessions {
 
     /// Replaces the client's identifier by the backend's, if the backend issued one. Returns the client's.
     pub(crate) fn set_backend_identifier(&self, session: &Session, headers: &mut HeaderMap) -> Option<HeaderValue> {
-        let client_identifier = self.take_header(headers);
-        if !session.backend_id().is_empty() {
-            self.set_identifier(session.backend_id(), headers);
+        if session.backend_id().is_empty() {
+            self.take_header(headers)
+        } else {
+            self.set_identifier(session.backend_id(), headers)
         }
-        client_identifier
+    }
+
+    /// Returns whether the session header is the backend's identifier of a session.
+    pub(crate) fn is_backend_identifier(&self, session: &Session, headers: &HeaderMap) -> bool {
+        headers.get(&self.header).is_some_and(|named| named.as_bytes() == session.backend_id())
     }
 
     /// Sets the client's identifier.
@@ -85,16 +90,18 @@ impl Sessions {
         }
     }
 
-    fn set_identifier(&self, identifier: &[u8], headers: &mut HeaderMap) {
-        // Identifiers have only bytes that a header can contain.
-        if let Ok(value) = HeaderValue::from_bytes(identifier) {
-            self.set_header(value, headers);
+    fn set_identifier(&self, identifier: &[u8], headers: &mut HeaderMap) -> Option<HeaderValue> {
+        match HeaderValue::from_bytes(identifier) {
+            Ok(value) => self.set_header(value, headers),
+            // Identifiers have only bytes that a header can contain.
+            Err(_) => self.take_header(headers),
         }
     }
 
-    /// Sets the session header.
-    pub(crate) fn set_header(&self, mut identifier: HeaderValue, headers: &mut HeaderMap) {
+    /// Replaces every session header by this one, and returns the first value.
+    pub(crate) fn set_header(&self, mut identifier: HeaderValue, headers: &mut HeaderMap) -> Option<HeaderValue> {
+        self.remove_default_header(headers);
         identifier.set_sensitive(true);
-        headers.insert(&self.header, identifier);
+        headers.insert(&self.header, identifier)
     }
 }

@@ -72,7 +72,9 @@ impl SessionUse {
     /// Processes the response of the inner service: ends the session if necessary, and replaces the backend's identifier
     /// by the client's. [`record_session`] processes a successful response to `initialize` instead.
     pub(crate) fn finish<B>(self, endpoint: &EndpointState, caller: &Caller, mut response: Response<B>) -> Finished<B> {
-        let backend_identifier = endpoint.sessions.take_header(response.headers_mut());
+        if !matches!(self, Self::Existing(_)) {
+            endpoint.sessions.take_header(response.headers_mut());
+        }
         match self {
             Self::None { is_discover, purpose } => {
                 finish_modern(endpoint, caller, is_discover, purpose, response).into()
@@ -80,7 +82,7 @@ impl SessionUse {
             Self::Stateless => finish_without_session(endpoint, caller, response).into(),
             // The inner service has rejected the `initialize`.
             Self::Open(_) => response.map(|body| EndpointBody::inner(body, None, None)).into(),
-            Self::Existing(existing) => existing.finish(endpoint, caller, backend_identifier, response).into(),
+            Self::Existing(existing) => existing.finish(endpoint, caller, response).into(),
             Self::Delete(deletion) => deletion.finish(endpoint, caller, response),
         }
     }
@@ -92,25 +94,27 @@ impl ExistingSession {
         Self { session, client_identifier: None, purpose }
     }
 
-    /// Ends the session if the inner service does not know it. Otherwise sets the client's identifier.
+    /// Ends the session if the inner service does not know it. Otherwise replaces the backend's identifier by the client's.
     fn finish<B>(
         self,
         endpoint: &EndpointState,
         caller: &Caller,
-        backend_identifier: Option<HeaderValue>,
         mut response: Response<B>,
     ) -> Response<EndpointBody<B>> {
         let Self { session, client_identifier, purpose } = self;
         let sessions = &endpoint.sessions;
         let has_backend_session = !session.backend_id().is_empty();
-        let is_named = backend_identifier.is_some_and(|named| named.as_bytes() == session.backend_id());
+        let is_named = sessions.is_backend_identifier(&session, response.headers());
         if response.status() == StatusCode::NOT_FOUND && has_backend_session {
+            sessions.take_header(response.headers_mut());
             let _span = request_span(caller.request_id());
             sessions.store.end(&session, EndReason::TransportClosed);
         } else if let Some(newer) = session.rotated_identifier() {
             sessions.set_client_identifier(&newer, response.headers_mut());
         } else if let Some(identifier) = client_identifier.filter(|_| is_named) {
             sessions.set_header(identifier, response.headers_mut());
+        } else {
+            sessions.take_header(response.headers_mut());
         }
         let stream = open_stream(endpoint, caller, Some(session.session()), purpose, &response);
         response.map(|body| EndpointBody::inner(body, Some(session), stream))
