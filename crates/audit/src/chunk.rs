@@ -1,5 +1,7 @@
 //! The chunk of the chain that is being written.
 
+use memchr::memchr;
+
 use crate::chain::{Chain, Head};
 
 /// The size in bytes after which no further record is added to a chunk.
@@ -53,7 +55,10 @@ impl Chunk {
         self.bytes.clear();
         self.ends.clear();
         let mut in_batch = from;
-        for record in batch.get(from..).unwrap_or_default().split_inclusive(|byte| *byte == b'\n') {
+        let mut rest = batch.get(from..).unwrap_or_default();
+        while !rest.is_empty() {
+            let length = memchr(b'\n', rest).map_or(rest.len(), |newline| newline + 1);
+            let record = rest.split_off(..length).unwrap_or_default();
             chain.append(record, &mut self.bytes);
             in_batch += record.len();
             let position = Position { in_batch, head: chain.head() };
