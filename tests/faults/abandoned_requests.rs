@@ -1,7 +1,8 @@
 //! Requests whose clients disconnect. Where they continue at the upstream, they still count for the limits of their principal.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use portcullis_scenarios::{
     ChannelBody, Connection, Deployment, INITIALIZE, RecordedRequest, Request, TIMEOUT, Upstream, call_message,
 };
@@ -96,7 +97,7 @@ async fn abandoned_responses_count() {
             String::from_utf8_lossy(&request.body).contains("tools/call").then(|| {
                 let (sender, body) = ChannelBody::new();
                 sender.send(": \n\n".into()).unwrap();
-                open.lock().unwrap().push(sender);
+                open.lock().push(sender);
                 Upstream::streaming(200, &[("content-type", content_type)], body)
             })
         };
@@ -126,9 +127,9 @@ async fn abandoned_responses_count() {
         timeout(TIMEOUT, rejected).await.unwrap_or_else(|_| panic!("{mode} {content_type}: nothing is counted"));
         sleep(Duration::from_millis(500)).await;
         assert_eq!(abandon().await, 429, "{mode} {content_type}");
-        assert!(senders.lock().unwrap().len() <= 2 * MAX, "{mode} {content_type}");
+        assert!(senders.lock().len() <= 2 * MAX, "{mode} {content_type}");
 
-        senders.lock().unwrap().clear();
+        senders.lock().clear();
         let accepted = async {
             while abandon().await != 200 {
                 sleep(Duration::from_millis(50)).await;

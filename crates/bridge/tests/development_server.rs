@@ -7,7 +7,7 @@ use std::sync::Arc;
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use parking_lot::Mutex;
 use portcullis_bridge::{McpClient, McpSettings};
-use portcullis_client::{Authorizer, AuthorizerSettings, AutoConsent, Interaction, LoopbackRedirect, StartUrl};
+use portcullis_client::{Authorizer, AutoConsent, Interaction, LoopbackRedirect, StartUrl};
 use portcullis_devidp::{DevIdp, DevIdpSettings};
 use portcullis_discovery::{Fetch, FetchRequest, FetchSettings, HttpFetch, UrlPolicy};
 use portcullis_mcp::Revision;

@@ -133,7 +133,7 @@ fn show(message: &RawValue) {
     if text.len() > MAX_SHOWN {
         // What was sent is looked for in it, which takes many times its size.
         let beginning = EscapedText::first(text, MAX_BEGINNING);
-        return super::tell(format_args!("{beginning}… (a message of {} bytes)", text.len()));
+        return tell(format_args!("{beginning}… (a message of {} bytes)", text.len()));
     }
     match progress(message) {
         Some(line) => tell(line.if_supports_color(Stream::Stderr, |line| line.dimmed())),

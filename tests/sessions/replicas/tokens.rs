@@ -2,13 +2,14 @@
 
 use std::{
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::{Duration, Instant},
 };
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use portcullis_scenarios::{
     Administration, ChannelBody, Connection, Deployment, DeploymentBuilder, HttpResponse, INITIALIZE, Request, Scratch,
     Upstream,
@@ -47,7 +48,7 @@ impl Issuer {
             let is_introspection = request.target == "/introspect";
             if is_introspection
                 && !is_probe
-                && let Some(held) = next.lock().unwrap().take()
+                && let Some(held) = next.lock().take()
             {
                 return Some(Upstream::streaming(200, &[JSON], held));
             }
@@ -64,13 +65,13 @@ impl Issuer {
     /// Lets the test send the next response.
     fn hold_next(&self) -> UnboundedSender<Bytes> {
         let (sender, body) = ChannelBody::new();
-        *self.held.lock().unwrap() = Some(body);
+        *self.held.lock() = Some(body);
         sender
     }
 
     /// Waits until the request came whose response the test sends.
     async fn holds(&self) {
-        while self.held.lock().unwrap().is_some() {
+        while self.held.lock().is_some() {
             sleep(Duration::from_millis(5)).await;
         }
     }

@@ -7,7 +7,6 @@ use portcullis_client::{
     Authorizer, AuthorizerSettings, ClientError, Interaction, LoopbackRedirect, ResourceToken, StartUrl,
 };
 use portcullis_discovery::{Fetch, FetchRequest, FetchSettings, HttpFetch, UrlPolicy};
-use portcullis_metadata::SystemClock;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
