@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, bail};
 use portcullis_client::{ResourceToken, Shortened, SignOut, StartUrl, TokenManager, store::CredentialStore};
 use portcullis_metadata::{Clock as _, EscapedText, Scopes, SystemClock};
-use portcullis_terminal::{counted, print, report, tell};
+use portcullis_terminal::{counted, print, remedy, report, tell};
 
 use crate::{
     cli, command_error,
@@ -28,7 +28,7 @@ pub(crate) fn login(login: &cli::Login) -> anyhow::Result<()> {
         store.check_writable().await?;
         let token = token_manager.sign_in().await?;
         if let Some(failure) = store.write_failure() {
-            bail!("signed in, but the token is lost: {failure}");
+            bail!("signed in, but the token is lost: {failure}{}", remedy(&failure));
         }
         tell(format_args!("signed in to {}\n{}", token.resource().as_str(), granted(&token)));
         let missing = token.ungranted_scopes();

@@ -23,7 +23,7 @@ async fn it_is_rejected_by_default() {
     assert_eq!(error.code(), "client.broader_resource");
 
     let text = error.to_string();
-    for part in [RESOURCE, "https://mcp.example.com:", "the other paths", "--accept-broader-resource"] {
+    for part in [RESOURCE, "https://mcp.example.com:", "the other paths"] {
         assert!(text.contains(part), "{text}");
     }
     assert!(network.to(REGISTRATION_URL).is_empty());

@@ -20,7 +20,7 @@ async fn unwritable_entries_are_kept_and_written_later() {
     assert_eq!(read(&other, RESOURCE).unwrap(), ["old"]);
     let failure = store.write_failure().unwrap().to_string();
     assert!(failure.contains("no storage space"), "{failure}");
-    assert!(failure.contains("--store"), "{failure}");
+    assert!(failure.contains("name another directory"), "{failure}");
 
     store.refuse_writes(None);
     store.save_unsaved().await;
