@@ -10,7 +10,7 @@
 //!   it, and requests more scopes when the resource requires them. [`RequestAuthorization`] authorizes one request with
 //!   any HTTP library.
 //! - [`AuthorizeLayer`](service::AuthorizeLayer) does that for any HTTP client that is a tower service.
-//! - [`CredentialStore`](store::CredentialStore) stores tokens and registrations, in memory or in files that only their owner can read.
+//! - [`CredentialStore`] stores tokens and registrations, in memory or in files that only their owner can read.
 //! - [`NonInteractiveGrant`] obtains tokens without a user.
 //! - [`registration`] has the credentials of clients, and [`provider`] the settings for authorization servers that differ from MCP's
 //!   profile.
