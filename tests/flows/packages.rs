@@ -50,7 +50,9 @@ fn installed_packages_have_a_version() {
     let mut found = 0;
     for file in files {
         let Ok(text) = fs::read_to_string(&file) else { continue };
-        for line in text.lines() {
+        // Its strings are what other pages must not contain.
+        let is_list_of_forbidden = file.ends_with("docs/contribute/installing.toml");
+        for line in text.lines().filter(|line| !(is_list_of_forbidden && line.trim_start().starts_with('"'))) {
             // `npx mcp-remote` is what others have in their configurations.
             let run = line.split("npx ").skip(1).filter_map(|rest| rest.split([' ', '`']).next());
             let run = run.filter(|package| !package.is_empty() && *package != "mcp-remote");
