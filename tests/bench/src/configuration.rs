@@ -38,10 +38,13 @@ impl Configuration {
     pub(super) fn text(self, address: SocketAddr, upstream: SocketAddr, folder: &Path, audit: &Path) -> String {
         let issuer = self.issuer(folder);
         let additional = self.additional(folder, audit);
+        // Servers that run at the same time cannot share the default one.
+        let state = folder.join(format!("state-{}", address.port()));
         format!(
             r#"
             listen = "{address}"
             base_url = "{BASE_URL}"
+            state_dir = "{}"
             workers = 2
 
             [[issuer]]
@@ -58,7 +61,8 @@ impl Configuration {
             name = "admin_*"
             scopes = ["mcp:admin"]
             {additional}
-            "#
+            "#,
+            state.display()
         )
     }
 
