@@ -104,6 +104,29 @@ async fn the_token_is_not_repeated() {
     }
 }
 
+/// J2: the beginning of a long message before the result has no part of the token, where it is cut within it.
+#[tokio::test]
+async fn a_shortened_message_has_no_part_of_the_token() {
+    let peer = Peer::start(|request| {
+        if request.path != "/mcp" || request.authorization.is_none() {
+            return None;
+        }
+        let before = r#"{"jsonrpc":"2.0","method":"notifications/message","params":[""#;
+        // The first 1,000 characters are shown.
+        let filler = "x".repeat(1_000 - before.len() - TOKEN.len() / 2);
+        let notification = format!("{before}{filler}{TOKEN}{}\"]}}", "y".repeat(70_000));
+        let result = json!({ "jsonrpc": "2.0", "id": request.message()["id"], "result": {} });
+        let response = Response::builder().header(header::CONTENT_TYPE, "text/event-stream");
+        Some(response.body(format!("data: {notification}\n\ndata: {result}\n\n")).unwrap())
+    });
+    let url = peer.await.url("/mcp");
+    let arguments = ["call", &url, "tools/list", "--modern"];
+    let finished = Portcullis::run_with(&arguments, &[("PORTCULLIS_TOKEN", TOKEN)]).await;
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+    assert!(finished.stderr.contains("(a message of "), "{finished:?}");
+    assert!(!finished.stderr.contains(&TOKEN[..4]), "{finished:?}");
+}
+
 /// J2: neither does the report of `doctor --login`.
 #[tokio::test]
 async fn the_report_does_not_repeat_the_token() {

@@ -140,7 +140,7 @@ async fn the_output_of_connect_is_escaped() {
     assert!(!finished.stderr.replace('\n', "").contains(EscapedText::escapes), "{finished:?}");
 }
 
-/// J8: the scopes of a server do not push a question out of the terminal: with too long ones, nothing is asked and nobody signs in.
+/// J8: long scopes of a server cannot scroll a question out of the terminal: the sign-in is refused without a question.
 #[tokio::test]
 async fn long_scopes_are_not_asked_about() {
     let scopes: Vec<String> = (0..1_000).map(|number| format!("{number}{}", "x".repeat(200))).collect();

@@ -162,7 +162,7 @@ async fn the_wait_for_a_refresh_is_bounded() {
     }
 }
 
-/// J4: a command whose log nobody reads ends although it would log that it waits.
+/// J4: a command whose log is a full pipe ends, although it would log that it waits.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn an_unread_log_keeps_no_command() {
     let (_unread, log) = full_pipe();

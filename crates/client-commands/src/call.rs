@@ -8,7 +8,7 @@ use portcullis_bridge::{McpClient, McpError, McpSettings};
 use portcullis_client::{StartUrl, store::CredentialStore};
 use portcullis_mcp::Revision;
 use portcullis_metadata::EscapedText;
-use portcullis_terminal::{RawJson, print_raw_json, tell};
+use portcullis_terminal::{RawJson, print_raw_json, redact, tell};
 use serde::Deserialize;
 use serde_json::{Number, Value, json, value::RawValue};
 
@@ -131,8 +131,10 @@ const MAX_BEGINNING: usize = 1_000;
 fn show(message: &RawValue) {
     let text = message.get();
     if text.len() > MAX_SHOWN {
-        // What was sent is looked for in it, which takes many times its size.
-        let beginning = EscapedText::first(text, MAX_BEGINNING);
+        // The search for what was sent takes many times the size of the text. It comes before the cut, which could leave a part of a
+        // secret.
+        let searched = redact(&text[..text.floor_char_boundary(MAX_SHOWN)]);
+        let beginning = EscapedText::first(&searched, MAX_BEGINNING);
         return tell(format_args!("{beginning}… (a message of {} bytes)", text.len()));
     }
     match progress(message) {

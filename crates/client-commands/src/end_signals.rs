@@ -20,7 +20,7 @@ use tokio::{
 };
 
 /// SIGINT and SIGTERM. A thread of its own ends the process if the command does not end within [`END_LIMIT`] after a signal,
-/// because it computes, waits for a file, or writes to a log that nobody reads.
+/// because it computes, waits for a file, or writes to a pipe that is full.
 pub(crate) struct EndSignals {
     signals: Signals,
     /// Whether the command waits for a refresh, for which the thread gives it [`REFRESH_LIMIT`] more.

@@ -18,7 +18,7 @@ impl ServeError {
     pub(crate) fn of(error: anyhow::Error) -> Self {
         match error.downcast::<Diagnostic>() {
             Ok(found) => Self::Setting(found),
-            Err(error) => Self::Other(error.into()),
+            Err(error) => Self::Other(error.reallocate_into_boxed_dyn_error_without_backtrace()),
         }
     }
 }

@@ -64,7 +64,7 @@ impl Listeners {
 }
 
 /// A server that is not yet started. Without the methods below, it binds the addresses of the plan, opens its state directory and audit
-/// trail, writes no access lines, and does not reload.
+/// trail, does not reload, and keeps the access lines in a bounded queue, which it writes to standard error when it ends.
 #[must_use = "a server does nothing until it is served"]
 pub struct Server {
     program: Program,

@@ -127,7 +127,8 @@ impl Principal {
     }
 
     /// Returns the value of this type that was derived from the principal, such as the text of its log lines. The first call
-    /// derives it, and it is kept as long as the principal is cached. `make` must depend on the principal alone. Returns `None`
+    /// derives it, and it is kept as long as the principal is cached. A value that also depends
+    /// on something else must contain it, so that the caller can compare it. Returns `None`
     /// if three values of other types are attached.
     pub fn attach<T: Any + Send + Sync>(&self, make: impl Fn(&Self) -> T) -> Option<&T> {
         self.attachments.get_or_attach(|| make(self))

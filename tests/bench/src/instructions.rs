@@ -27,7 +27,7 @@ use xtask::{
 
 use self::{case::Case, counts::Counts, table::Committed};
 
-/// How often a check counts a case again that has changed. Timers and a busy machine only add instructions: the least count is kept.
+/// How often a check counts a case again that has changed. Timers and a busy machine only add instructions.
 const CONFIRMATIONS: u32 = 2;
 
 /// What to count.
@@ -74,16 +74,7 @@ pub(super) fn run(options: &Options) -> anyhow::Result<()> {
     }
     let mut changed = 0;
     for case in options.selected() {
-        let mut counts = options.count(&programs, case)?;
-        for _ in 0..CONFIRMATIONS {
-            if !options.check || !growth::has_changed(&counts, committed.get(case)) {
-                break;
-            }
-            let again = options.count(&programs, case)?;
-            if again.instructions < counts.instructions {
-                counts = again;
-            }
-        }
+        let counts = options.count(&programs, case, committed.get(case)).with_context(|| case.name())?;
         println!("{}", growth::line(case, &counts, committed.get(case)));
         if growth::has_changed(&counts, committed.get(case)) {
             changed += 1;
@@ -108,15 +99,25 @@ pub(super) fn run(options: &Options) -> anyhow::Result<()> {
 }
 
 impl Options {
-    fn count(&self, programs: &Programs, case: Case) -> anyhow::Result<Counts> {
-        let requests = case.repetitions() * self.requests;
-        block_on(count::count(programs, case, requests, self.keep.as_deref())).with_context(|| case.name())
-    }
-
     /// Returns the cases to count, in the order of the table.
     fn selected(&self) -> impl Iterator<Item = Case> {
         let is_selected = |case: &Case| self.cases.is_empty() || self.cases.iter().any(|name| name == case.name());
         Case::ALL.into_iter().filter(is_selected)
+    }
+
+    /// Counts a case. A check counts one that differs from the committed count again, and keeps the least.
+    fn count(&self, programs: &Programs, case: Case, committed: Option<&Counts>) -> anyhow::Result<Counts> {
+        let requests = case.repetitions() * self.requests;
+        let once = || block_on(count::count(programs, case, requests, self.keep.as_deref()));
+        let mut least = once()?;
+        for _ in 0..CONFIRMATIONS {
+            if !self.check || !growth::has_changed(&least, committed) {
+                break;
+            }
+            let again = once()?;
+            least = if again.instructions < least.instructions { again } else { least };
+        }
+        Ok(least)
     }
 
     /// Finds valgrind, and builds the server. It contains its OpenSSL, so that no library of the machine is counted but libc.
