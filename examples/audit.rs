@@ -22,7 +22,11 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     let key_file = arguments.next().ok_or("usage: audit KEY_FILE FILE...")?;
     let report = verified(&key_file, &arguments.collect::<Vec<_>>())?;
     writeln!(io::stdout(), "{}", summary(&report))?;
-    Ok(if report.first_break.is_none() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if report.first_break.is_none() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }
 
 /// Verifies the files of a trail. Heads of the log would show that the last records were removed; here, none is given.
@@ -34,9 +38,14 @@ pub(crate) fn verified(key_file: &Path, files: &[PathBuf]) -> Result<Report, Box
 /// Returns one line about the chain. File names are escaped, and the causes have numbers of records only.
 pub(crate) fn summary(report: &Report) -> String {
     match &report.first_break {
-        None => format!("the chain of {} records is intact; {} were lost", report.records, report.lost),
+        None => format!(
+            "the chain of {} records is intact; {} were lost",
+            report.records, report.lost
+        ),
         Some(cause) => match (&cause.file, cause.line) {
-            (Some(file), Some(line)) => format!("broken in line {line} of {file:?}: {}", cause.message),
+            (Some(file), Some(line)) => {
+                format!("broken in line {line} of {file:?}: {}", cause.message)
+            }
             _ => format!("broken: {}", cause.message),
         },
     }

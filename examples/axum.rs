@@ -24,7 +24,9 @@ pub(crate) fn app(resource: &str, issuer: &str) -> Result<Router, Box<dyn Error>
         .route([Method::POST], "/reports/**", "reports:write")
         .public_path("/healthz")
         .build()?;
-    let app = Router::new().route("/reports", get(whoami).post(whoami)).route("/healthz", get(async || "ok"));
+    let app = Router::new()
+        .route("/reports", get(whoami).post(whoami))
+        .route("/healthz", get(async || "ok"));
     Ok(app.layer(guard))
 }
 

@@ -5,14 +5,19 @@ use std::{error::Error, sync::Arc};
 use axum::{Router, http::request::Parts};
 use portcullis_endpoint::{Endpoint, Plain};
 use portcullis_guard::{Caller, Guard, Verifier};
-use rmcp::transport::streamable_http_server::{StreamableHttpService, session::local::LocalSessionManager};
+use rmcp::transport::streamable_http_server::{
+    StreamableHttpService, session::local::LocalSessionManager,
+};
 use rmcp::{handler::server::common::Extension, tool, tool_router};
 use tokio::net::TcpListener;
 use tower::Layer;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let app = app("http://127.0.0.1:3002/mcp", &std::env::args().nth(1).ok_or("usage: rmcp ISSUER")?)?;
+    let app = app(
+        "http://127.0.0.1:3002/mcp",
+        &std::env::args().nth(1).ok_or("usage: rmcp ISSUER")?,
+    )?;
     Ok(axum::serve(TcpListener::bind("127.0.0.1:3002").await?, app).await?)
 }
 
@@ -20,8 +25,14 @@ async fn main() -> Result<(), Box<dyn Error>> {
 pub(crate) fn app(resource: &str, issuer: &str) -> Result<Router, Box<dyn Error>> {
     let verifier = Verifier::builder(resource).issuer(issuer).build()?;
     let (guard, endpoint) = Endpoint::builder(Guard::builder(verifier)).build()?;
-    let mcp = StreamableHttpService::new(|| Ok(Tools), Arc::new(LocalSessionManager::default()), Default::default());
-    Ok(Router::new().route_service("/mcp", endpoint.layer(Plain::new(mcp))).layer(guard))
+    let mcp = StreamableHttpService::new(
+        || Ok(Tools),
+        Arc::new(LocalSessionManager::default()),
+        Default::default(),
+    );
+    Ok(Router::new()
+        .route_service("/mcp", endpoint.layer(Plain::new(mcp)))
+        .layer(guard))
 }
 
 struct Tools;
@@ -30,6 +41,11 @@ struct Tools;
 impl Tools {
     #[tool(description = "Who the guard says you are")]
     fn whoami(&self, Extension(parts): Extension<Parts>) -> String {
-        parts.extensions.get::<Caller>().and_then(Caller::subject).unwrap_or("unknown").into()
+        parts
+            .extensions
+            .get::<Caller>()
+            .and_then(Caller::subject)
+            .unwrap_or("unknown")
+            .into()
     }
 }

@@ -13,7 +13,8 @@ fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-env-changed=RUSTC_LINKER");
     // A linker other than the system's is for programs that run elsewhere, with an older glibc.
-    let is_of_this_machine = env::var_os("TARGET") == env::var_os("HOST") && env::var_os("RUSTC_LINKER").is_none();
+    let is_of_this_machine =
+        env::var_os("TARGET") == env::var_os("HOST") && env::var_os("RUSTC_LINKER").is_none();
     if is_of_this_machine && glibc().is_some_and(|version| version >= GLIBC) {
         println!("cargo::rustc-link-arg-bins=-Wl,-z,pack-relative-relocs");
     }
@@ -21,7 +22,10 @@ fn main() {
 
 /// The C library of this machine, where it is glibc.
 fn glibc() -> Option<(u32, u32)> {
-    let answer = Command::new("getconf").arg("GNU_LIBC_VERSION").output().ok()?;
+    let answer = Command::new("getconf")
+        .arg("GNU_LIBC_VERSION")
+        .output()
+        .ok()?;
     let text = String::from_utf8(answer.stdout).ok()?;
     let (major, minor) = text.trim().strip_prefix("glibc ")?.split_once('.')?;
     Some((major.parse().ok()?, minor.parse().ok()?))

@@ -23,10 +23,18 @@ async fn a_changed_record_is_found() {
     trail.audit().ends_not_recorded(7);
     trail.finish(Duration::from_secs(60)).await;
 
-    let summary = || example::summary(&example::verified(&key, std::slice::from_ref(&file)).unwrap());
+    let summary =
+        || example::summary(&example::verified(&key, std::slice::from_ref(&file)).unwrap());
     assert_eq!(summary(), "the chain of 3 records is intact; 0 were lost");
 
     let text = fs::read_to_string(&file).unwrap();
-    fs::write(&file, text.replace("\"ends.unrecorded\":7", "\"ends.unrecorded\":6")).unwrap();
-    assert_eq!(summary(), format!("broken in line 2 of {file:?}: record 2 was altered"));
+    fs::write(
+        &file,
+        text.replace("\"ends.unrecorded\":7", "\"ends.unrecorded\":6"),
+    )
+    .unwrap();
+    assert_eq!(
+        summary(),
+        format!("broken in line 2 of {file:?}: record 2 was altered")
+    );
 }

@@ -14,7 +14,10 @@ async fn a_rest_api_behind_the_guard() {
     let (listener, base) = support::listener().await;
     let resource = format!("{base}/");
     let issuer = support::issuer(&resource).await;
-    support::serve(listener, example::app(&resource, issuer.issuer().as_str()).unwrap());
+    support::serve(
+        listener,
+        example::app(&resource, issuer.issuer().as_str()).unwrap(),
+    );
     let url = || format!("{base}/reports").parse().unwrap();
     let get = || FetchRequest::get(url(), UrlPolicy::Operator);
 
@@ -22,14 +25,27 @@ async fn a_rest_api_behind_the_guard() {
     assert_eq!(denied.status, 401);
     let challenge = denied.headers["www-authenticate"].to_str().unwrap();
     let metadata_url = format!("{base}/.well-known/oauth-protected-resource");
-    assert!(challenge.contains(&format!("resource_metadata=\"{metadata_url}\"")), "{challenge}");
+    assert!(
+        challenge.contains(&format!("resource_metadata=\"{metadata_url}\"")),
+        "{challenge}"
+    );
 
-    let metadata = support::send(FetchRequest::get(metadata_url.parse().unwrap(), UrlPolicy::Operator), None).await;
+    let metadata = support::send(
+        FetchRequest::get(metadata_url.parse().unwrap(), UrlPolicy::Operator),
+        None,
+    )
+    .await;
     let metadata: serde_json::Value = serde_json::from_slice(&metadata.body).unwrap();
     assert_eq!(metadata["resource"], resource.as_str());
-    assert_eq!(metadata["scopes_supported"], serde_json::json!(["reports:read"]));
+    assert_eq!(
+        metadata["scopes_supported"],
+        serde_json::json!(["reports:read"])
+    );
 
-    let healthz = FetchRequest::get(format!("{base}/healthz").parse().unwrap(), UrlPolicy::Operator);
+    let healthz = FetchRequest::get(
+        format!("{base}/healthz").parse().unwrap(),
+        UrlPolicy::Operator,
+    );
     assert_eq!(support::send(healthz, None).await.status, 200);
 
     let reader = issuer.token().scope("reports:read").sign();

@@ -31,7 +31,12 @@ async fn a_program_serves_a_plan_made_in_code() {
     let resource = format!("{base}/mcp");
     let issuer = support::issuer(&resource).await;
 
-    let plan = example::plan(&address, issuer.issuer().as_str(), &format!("{upstream_base}/mcp")).unwrap();
+    let plan = example::plan(
+        &address,
+        issuer.issuer().as_str(),
+        &format!("{upstream_base}/mcp"),
+    )
+    .unwrap();
     let (stop, stopped) = watch::channel(false);
     let server = thread::spawn(move || {
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
@@ -43,7 +48,8 @@ async fn a_program_serves_a_plan_made_in_code() {
     }
 
     let request = || {
-        let mut request = FetchRequest::post_json(resource.parse().unwrap(), CALL, UrlPolicy::Operator);
+        let mut request =
+            FetchRequest::post_json(resource.parse().unwrap(), CALL, UrlPolicy::Operator);
         for (name, value) in [
             ("accept", "application/json, text/event-stream"),
             ("mcp-protocol-version", "2026-07-28"),
@@ -55,11 +61,20 @@ async fn a_program_serves_a_plan_made_in_code() {
     };
     let denied = support::send(request(), None).await;
     assert_eq!(denied.status, 401);
-    assert!(denied.headers["www-authenticate"].to_str().unwrap().contains("/.well-known/oauth-protected-resource/mcp"));
+    assert!(
+        denied.headers["www-authenticate"]
+            .to_str()
+            .unwrap()
+            .contains("/.well-known/oauth-protected-resource/mcp")
+    );
     let token = issuer.token().scope("mcp:tools").sign();
     let allowed = support::send(request(), Some(&token)).await;
     assert_eq!(allowed.status, 200, "{:?}", allowed.body);
-    assert!(String::from_utf8_lossy(&allowed.body).contains(r#""tools":[]"#), "{:?}", allowed.body);
+    assert!(
+        String::from_utf8_lossy(&allowed.body).contains(r#""tools":[]"#),
+        "{:?}",
+        allowed.body
+    );
 
     stop.send(true).unwrap();
     server.join().unwrap().unwrap();
@@ -70,6 +85,9 @@ async fn a_program_serves_a_plan_made_in_code() {
 fn the_example_is_short() {
     let source = include_str!("../serve.rs");
     let code = source.split("#[tokio::main").nth(1).unwrap();
-    let lines = code.lines().filter(|line| !line.trim_start().starts_with("//")).count();
+    let lines = code
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("//"))
+        .count();
     assert!(lines <= 30, "{lines} lines");
 }

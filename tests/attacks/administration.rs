@@ -24,7 +24,10 @@ fn list() -> Request {
 }
 
 fn code(answer: &(u16, Value)) -> (u16, &str) {
-    (answer.0, answer.1["error"]["code"].as_str().unwrap_or_default())
+    (
+        answer.0,
+        answer.1["error"]["code"].as_str().unwrap_or_default(),
+    )
 }
 
 /// E12, J2: without the exact token nothing is listed or ended, and no answer or log line has a token.
@@ -37,17 +40,47 @@ async fn wrong_tokens() {
     let admin = Administration::TOKEN;
     for (request, expected) in [
         (list(), (401, "admin.token_missing")),
-        (list().header("Authorization", admin), (401, "admin.token_missing")),
-        (list().header("Authorization", format!("Basic {admin}")), (401, "admin.token_missing")),
-        (list().header("Cookie", format!("token={admin}")), (401, "admin.token_missing")),
-        (Request::new("GET", &format!("/v1/sessions?access_token={admin}")), (401, "admin.token_missing")),
+        (
+            list().header("Authorization", admin),
+            (401, "admin.token_missing"),
+        ),
+        (
+            list().header("Authorization", format!("Basic {admin}")),
+            (401, "admin.token_missing"),
+        ),
+        (
+            list().header("Cookie", format!("token={admin}")),
+            (401, "admin.token_missing"),
+        ),
+        (
+            Request::new("GET", &format!("/v1/sessions?access_token={admin}")),
+            (401, "admin.token_missing"),
+        ),
         (list().bearer(&token), (401, "admin.token_invalid")),
         (list().bearer(&admin[1..]), (401, "admin.token_invalid")),
-        (list().bearer(&format!("{admin}x")), (401, "admin.token_invalid")),
-        (list().bearer(&admin.to_uppercase()), (401, "admin.token_invalid")),
-        (list().bearer(admin).bearer(admin), (401, "admin.token_invalid")),
-        (Request::post("/v1/sessions/end", json!({ "subject": "alice" }).to_string()), (401, "admin.token_missing")),
-        (Request::new("GET", "/nothing"), (401, "admin.token_missing")),
+        (
+            list().bearer(&format!("{admin}x")),
+            (401, "admin.token_invalid"),
+        ),
+        (
+            list().bearer(&admin.to_uppercase()),
+            (401, "admin.token_invalid"),
+        ),
+        (
+            list().bearer(admin).bearer(admin),
+            (401, "admin.token_invalid"),
+        ),
+        (
+            Request::post(
+                "/v1/sessions/end",
+                json!({ "subject": "alice" }).to_string(),
+            ),
+            (401, "admin.token_missing"),
+        ),
+        (
+            Request::new("GET", "/nothing"),
+            (401, "admin.token_missing"),
+        ),
     ] {
         let answer = administration.send(request).await;
         assert_eq!(code(&answer), expected);
@@ -67,18 +100,37 @@ async fn web_pages() {
     let administration = Administration::default();
     let _deployment = administration.of(Deployment::builder(), "").start().await;
     let admin = Administration::TOKEN;
-    let with_host = |host: &str| Request::without_host("GET", "/v1/sessions").header("Host", host).bearer(admin);
+    let with_host = |host: &str| {
+        Request::without_host("GET", "/v1/sessions")
+            .header("Host", host)
+            .bearer(admin)
+    };
     for (request, expected) in [
-        (list().bearer(admin).header("Origin", "http://127.0.0.1"), (403, "origin.not_allowed")),
-        (list().bearer(admin).header("Origin", "null"), (403, "origin.not_allowed")),
+        (
+            list().bearer(admin).header("Origin", "http://127.0.0.1"),
+            (403, "origin.not_allowed"),
+        ),
+        (
+            list().bearer(admin).header("Origin", "null"),
+            (403, "origin.not_allowed"),
+        ),
         (
             Request::new("OPTIONS", "/v1/sessions/end").header("Origin", "https://evil.example"),
             (403, "origin.not_allowed"),
         ),
         (with_host("evil.example"), (403, "host.not_allowed")),
-        (with_host("localhost.evil.example"), (403, "host.not_allowed")),
-        (with_host("127.0.0.1, evil.example"), (400, "host.malformed")),
-        (Request::new("GET", "http://evil.example/v1/sessions").bearer(admin), (403, "host.disagrees")),
+        (
+            with_host("localhost.evil.example"),
+            (403, "host.not_allowed"),
+        ),
+        (
+            with_host("127.0.0.1, evil.example"),
+            (400, "host.malformed"),
+        ),
+        (
+            Request::new("GET", "http://evil.example/v1/sessions").bearer(admin),
+            (403, "host.disagrees"),
+        ),
     ] {
         assert_eq!(code(&administration.send(request).await), expected);
     }
@@ -90,18 +142,31 @@ async fn bodies() {
     let administration = Administration::default();
     let _deployment = administration.of(Deployment::builder(), "").start().await;
     let post = |body: &str| Request::post("/v1/sessions/end", body).bearer(Administration::TOKEN);
-    let form =
-        Request::new("POST", "/v1/sessions/end").header("Content-Type", "text/plain").bearer(Administration::TOKEN);
+    let form = Request::new("POST", "/v1/sessions/end")
+        .header("Content-Type", "text/plain")
+        .bearer(Administration::TOKEN);
     let large = format!("{{\"subject\":\"{}\"}}", "x".repeat(17 << 10));
     let deep = "[".repeat(10_000);
     for (request, expected) in [
         (post(&large), (413, "admin.body_too_large")),
         (post(&deep), (400, "admin.request_invalid")),
         (post(""), (400, "admin.request_invalid")),
-        (post("{\"subject\":\"a\",\"all\":true}"), (400, "admin.request_invalid")),
-        (post("{\"subject\":[\"a\"]}"), (400, "admin.request_invalid")),
-        (form.body("{\"subject\":\"a\"}"), (415, "admin.content_type")),
-        (Request::new("GET", "/v1/sessions/end").bearer(Administration::TOKEN), (405, "admin.method_not_allowed")),
+        (
+            post("{\"subject\":\"a\",\"all\":true}"),
+            (400, "admin.request_invalid"),
+        ),
+        (
+            post("{\"subject\":[\"a\"]}"),
+            (400, "admin.request_invalid"),
+        ),
+        (
+            form.body("{\"subject\":\"a\"}"),
+            (415, "admin.content_type"),
+        ),
+        (
+            Request::new("GET", "/v1/sessions/end").bearer(Administration::TOKEN),
+            (405, "admin.method_not_allowed"),
+        ),
     ] {
         assert_eq!(code(&administration.send(request).await), expected);
     }
@@ -138,11 +203,16 @@ async fn silent_connections() {
     for number in 0..40 {
         let mut stream = UnixStream::connect(administration.socket()).await.unwrap();
         if number % 2 == 0 {
-            stream.write_all(b"GET /v1/sessions HTTP/1.1\r\nX-Slow: ").await.unwrap();
+            stream
+                .write_all(b"GET /v1/sessions HTTP/1.1\r\nX-Slow: ")
+                .await
+                .unwrap();
         }
         held.push(stream);
     }
-    let listed = timeout(LIMIT, administration.sessions("")).await.expect("a response");
+    let listed = timeout(LIMIT, administration.sessions(""))
+        .await
+        .expect("a response");
     assert_eq!(listed["total"], 0, "{listed}");
 
     for mut stream in held {
@@ -153,10 +223,20 @@ async fn silent_connections() {
 
 /// Sends a request for the sessions on a connection that stays open, and reads the beginning of the response.
 async fn list_on(stream: &mut UnixStream) {
-    stream.write_all(&list().bearer(Administration::TOKEN).to_bytes()).await.unwrap();
+    stream
+        .write_all(&list().bearer(Administration::TOKEN).to_bytes())
+        .await
+        .unwrap();
     let mut answer = vec![0; 4096];
-    let length = timeout(TIMEOUT, stream.read(&mut answer)).await.unwrap().unwrap();
-    assert!(answer[..length].starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&answer[..length]));
+    let length = timeout(TIMEOUT, stream.read(&mut answer))
+        .await
+        .unwrap()
+        .unwrap();
+    assert!(
+        answer[..length].starts_with(b"HTTP/1.1 200"),
+        "{}",
+        String::from_utf8_lossy(&answer[..length])
+    );
 }
 
 /// E12, L9: an administrator's connection stays open between requests, longer than one without a token.
@@ -171,7 +251,10 @@ async fn an_authenticated_connection_stays_open() {
     let opened = Instant::now();
     list_on(&mut stream).await;
     // Opened later than the other, and closed after its 2 s.
-    timeout(TIMEOUT, silent.read_to_end(&mut Vec::new())).await.unwrap().unwrap();
+    timeout(TIMEOUT, silent.read_to_end(&mut Vec::new()))
+        .await
+        .unwrap()
+        .unwrap();
     assert!(opened.elapsed() < LIMIT, "{:?}", opened.elapsed());
     list_on(&mut stream).await;
 }
@@ -189,7 +272,9 @@ async fn idle_administrators() {
         list_on(&mut stream).await;
         idle.push(stream);
     }
-    let listed = timeout(LIMIT, administration.sessions("")).await.expect("a place");
+    let listed = timeout(LIMIT, administration.sessions(""))
+        .await
+        .expect("a place");
     assert_eq!(listed["total"], 0, "{listed}");
 }
 
@@ -207,7 +292,10 @@ async fn the_socket_of_another_user() {
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let socket = folder.path().join("admin.sock");
     let mut python = Command::new("python3");
-    python.args(["-c", LISTENER]).arg(&socket).stdout(Stdio::piped());
+    python
+        .args(["-c", LISTENER])
+        .arg(&socket)
+        .stdout(Stdio::piped());
     if is_root {
         python.uid(OTHER).gid(OTHER);
     }
@@ -217,15 +305,31 @@ async fn the_socket_of_another_user() {
     output.read_exact(&mut started).unwrap();
 
     let socket = socket.to_str().unwrap();
-    let finished = Portcullis::run(&["admin", "sessions", "--socket", socket, "--token-file", token.as_str()]).await;
+    let finished = Portcullis::run(&[
+        "admin",
+        "sessions",
+        "--socket",
+        socket,
+        "--token-file",
+        token.as_str(),
+    ])
+    .await;
     listener.kill().ok();
     listener.wait().unwrap();
     let mut received = String::new();
     output.read_to_string(&mut received).unwrap();
     assert_eq!(finished.code, Some(1), "{finished:?}");
     // The temporary folder above is writable for everyone, so that the path is not the other user's alone.
-    assert_eq!(received.contains(Administration::TOKEN), !is_root, "{finished:?}");
-    assert_eq!(finished.stderr.contains("the token was not sent"), is_root, "{finished:?}");
+    assert_eq!(
+        received.contains(Administration::TOKEN),
+        !is_root,
+        "{finished:?}"
+    );
+    assert_eq!(
+        finished.stderr.contains("the token was not sent"),
+        is_root,
+        "{finished:?}"
+    );
 }
 
 /// F8, J6: a listener that would expose the token does not start, and neither does one with a token that can be guessed.
@@ -237,11 +341,23 @@ async fn unsafe_settings() {
     let from = |file: &Scratch| format!("token = {{ file = \"{}\" }}", file.as_str());
     let at = |listen: &str, token: &str| format!("listen = \"{listen}\"\n{token}");
     for (table, message) in [
-        (at("0.0.0.0:0", &from(&token)), "not on loopback and has no TLS"),
+        (
+            at("0.0.0.0:0", &from(&token)),
+            "not on loopback and has no TLS",
+        ),
         (at("127.0.0.1:0", &from(&short)), "fewer than 32 characters"),
         (at("127.0.0.1:0", ""), "PORTCULLIS_ADMIN_TOKEN is not set"),
-        (at("127.0.0.1:0", &format!("token = \"{}\"", Administration::TOKEN)), "not written into the configuration"),
-        (at(&format!("unix:{}", socket.as_str()), &from(&token)), "not a socket"),
+        (
+            at(
+                "127.0.0.1:0",
+                &format!("token = \"{}\"", Administration::TOKEN),
+            ),
+            "not written into the configuration",
+        ),
+        (
+            at(&format!("unix:{}", socket.as_str()), &from(&token)),
+            "not a socket",
+        ),
     ] {
         let configuration = format!(
             "listen = \"127.0.0.1:0\"\nbase_url = \"http://127.0.0.1:3000\"\n[[resource]]\nendpoint = \"/mcp\"\nauth = \"none\"\n\
@@ -252,6 +368,9 @@ async fn unsafe_settings() {
         assert_eq!(finished.code, Some(1), "{finished:?}");
         assert!(finished.stderr.contains(message), "{message}: {finished:?}");
         assert!(!finished.stderr.contains("hunter2"), "{finished:?}");
-        assert!(!finished.stderr.contains(Administration::TOKEN), "{finished:?}");
+        assert!(
+            !finished.stderr.contains(Administration::TOKEN),
+            "{finished:?}"
+        );
     }
 }

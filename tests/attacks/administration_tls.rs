@@ -3,7 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use portcullis_scenarios::{
-    Administration, Deployment, Finished, Portcullis, PrivateAuthority, Request, ReservedPort, Scratch, TIMEOUT,
+    Administration, Deployment, Finished, Portcullis, PrivateAuthority, Request, ReservedPort,
+    Scratch, TIMEOUT,
 };
 use rustls::{
     ClientConfig, RootCertStore,
@@ -32,7 +33,10 @@ impl Listener {
         let authority = PrivateAuthority::new();
         let token = Scratch::file("admin-token", Administration::TOKEN);
         let (certificate, key) = authority.issue("localhost");
-        let files = [Scratch::file("cert.pem", &certificate.pem()), Scratch::file("key.pem", &key.serialize_pem())];
+        let files = [
+            Scratch::file("cert.pem", &certificate.pem()),
+            Scratch::file("key.pem", &key.serialize_pem()),
+        ];
         let port = ReservedPort::new();
         let table = format!(
             "[admin]\nlisten = \"0.0.0.0:{}\"\ntoken = {{ file = \"{}\" }}\nallowed_hosts = [\"localhost\"]\n\
@@ -43,8 +47,16 @@ impl Listener {
             files[1].as_str()
         );
         let deployment = Deployment::builder().tables(table).start().await;
-        deployment.open_session(&deployment.token().subject("alice").sign()).await;
-        Self { authority, port, token, _deployment: deployment, _files: files }
+        deployment
+            .open_session(&deployment.token().subject("alice").sign())
+            .await;
+        Self {
+            authority,
+            port,
+            token,
+            _deployment: deployment,
+            _files: files,
+        }
     }
 
     /// Runs `portcullis admin` over HTTPS.
@@ -57,7 +69,9 @@ impl Listener {
     /// Sends a request over TLS, and returns what the listener answers.
     async fn send(&self, request: Request) -> String {
         let mut roots = RootCertStore::empty();
-        roots.add(CertificateDer::from_pem_file(self.authority.file()).unwrap()).unwrap();
+        roots
+            .add(CertificateDer::from_pem_file(self.authority.file()).unwrap())
+            .unwrap();
         let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
             .unwrap()
@@ -65,7 +79,14 @@ impl Listener {
             .with_no_client_auth();
         let stream = TcpStream::connect(self.port.address()).await.unwrap();
         let server = ServerName::try_from("localhost").unwrap();
-        exchange(TlsConnector::from(Arc::new(config)).connect(server, stream).await.unwrap(), &request).await
+        exchange(
+            TlsConnector::from(Arc::new(config))
+                .connect(server, stream)
+                .await
+                .unwrap(),
+            &request,
+        )
+        .await
     }
 }
 
@@ -73,7 +94,9 @@ async fn exchange(mut stream: impl AsyncRead + AsyncWrite + Unpin, request: &Req
     stream.write_all(&request.to_bytes()).await.unwrap();
     let mut answer = Vec::new();
     // An error ends the answer, too.
-    let _ = timeout(TIMEOUT, stream.read_to_end(&mut answer)).await.unwrap();
+    let _ = timeout(TIMEOUT, stream.read_to_end(&mut answer))
+        .await
+        .unwrap();
     String::from_utf8_lossy(&answer).into_owned()
 }
 
@@ -90,18 +113,32 @@ fn list_with(host: &str, token: &str) -> Request {
 #[tokio::test]
 async fn only_https_is_served() {
     let listener = Listener::start().await;
-    let plain = exchange(TcpStream::connect(listener.port.address()).await.unwrap(), &list("localhost")).await;
+    let plain = exchange(
+        TcpStream::connect(listener.port.address()).await.unwrap(),
+        &list("localhost"),
+    )
+    .await;
     assert!(!plain.contains("HTTP/"), "{plain:?}");
     assert!(!plain.contains("alice"), "{plain:?}");
-    let listed = listener.run(&["sessions"], &["--ca-file", listener.authority.file()]).await;
+    let listed = listener
+        .run(&["sessions"], &["--ca-file", listener.authority.file()])
+        .await;
     assert_eq!(listed.code, Some(0), "{listed:?}");
     assert!(listed.stdout.contains("alice"), "{listed:?}");
-    let ended = listener.run(&["end", "--subject", "alice"], &["--ca-file", listener.authority.file()]).await;
+    let ended = listener
+        .run(
+            &["end", "--subject", "alice"],
+            &["--ca-file", listener.authority.file()],
+        )
+        .await;
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert!(ended.stdout.contains("ended 1 session"), "{ended:?}");
     let untrusted = listener.run(&["sessions"], &[]).await;
     assert_eq!(untrusted.code, Some(1), "{untrusted:?}");
-    assert!(!untrusted.stderr.contains(Administration::TOKEN), "{untrusted:?}");
+    assert!(
+        !untrusted.stderr.contains(Administration::TOKEN),
+        "{untrusted:?}"
+    );
 }
 
 /// F3, F8: with TLS, a wrong host and a wrong token are rejected, too.
@@ -116,11 +153,18 @@ async fn hosts_and_tokens_are_checked() {
     for (request, status, code) in [
         (list("evil.example"), "403", "host.not_allowed"),
         (list("localhost.evil.example"), "403", "host.not_allowed"),
-        (list("localhost").header("Origin", "https://localhost"), "403", "origin.not_allowed"),
+        (
+            list("localhost").header("Origin", "https://localhost"),
+            "403",
+            "origin.not_allowed",
+        ),
         (wrong_token, "401", "admin.token_invalid"),
     ] {
         let answer = listener.send(request).await;
-        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{answer}");
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {status}")),
+            "{answer}"
+        );
         assert!(answer.contains(code), "{answer}");
         assert!(!answer.contains("alice"), "{answer}");
     }
@@ -135,15 +179,22 @@ async fn silent_handshakes() {
         let mut stream = TcpStream::connect(listener.port.address()).await.unwrap();
         if number % 2 == 0 {
             // The beginning of a record with a ClientHello.
-            stream.write_all(&[0x16, 0x03, 0x01, 0x02, 0x00, 0x01]).await.unwrap();
+            stream
+                .write_all(&[0x16, 0x03, 0x01, 0x02, 0x00, 0x01])
+                .await
+                .unwrap();
         }
         held.push(stream);
     }
     // As in `silent_connections`.
-    let answer = timeout(Duration::from_secs(15), listener.send(list("localhost"))).await.expect("a response");
+    let answer = timeout(Duration::from_secs(15), listener.send(list("localhost")))
+        .await
+        .expect("a response");
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     for mut stream in held {
         // A reset closes it, too.
-        let _ = timeout(TIMEOUT, stream.read_to_end(&mut Vec::new())).await.expect("the connection stays open");
+        let _ = timeout(TIMEOUT, stream.read_to_end(&mut Vec::new()))
+            .await
+            .expect("the connection stays open");
     }
 }

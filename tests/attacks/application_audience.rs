@@ -8,7 +8,12 @@ const APPLICATION: &str = "11112222-bbbb-3333-cccc-4444dddd5555";
 
 /// Returns a token with the claims that both ID tokens and access tokens of Microsoft Entra ID (version 2.0) have.
 fn entra_token(deployment: &Deployment) -> TokenBuilder {
-    let token = deployment.test_issuer.token().audience(APPLICATION).without("client_id").without("azp");
+    let token = deployment
+        .test_issuer
+        .token()
+        .audience(APPLICATION)
+        .without("client_id")
+        .without("azp");
     token
         .claim("tid", "aaaabbbb-0000-cccc-1111-dddd2222eeee")
         .claim("oid", "o")
@@ -23,18 +28,45 @@ async fn an_id_token_is_rejected() {
     let deployment = Deployment::builder().issuer(lines).start().await;
     let token = || entra_token(&deployment);
     let roles = || token().claim("roles", json!(["mcp:tools"]));
-    deployment.assert_accepted("scp", &token().claim("scp", "mcp:tools").sign()).await;
-    deployment.assert_accepted("azp and roles", &roles().claim("azp", "client").sign()).await;
-    deployment.assert_accepted("appid and roles", &roles().claim("appid", "client").sign()).await;
-    deployment.assert_accepted("the resource URL", &deployment.good_token()).await;
+    deployment
+        .assert_accepted("scp", &token().claim("scp", "mcp:tools").sign())
+        .await;
+    deployment
+        .assert_accepted("azp and roles", &roles().claim("azp", "client").sign())
+        .await;
+    deployment
+        .assert_accepted("appid and roles", &roles().claim("appid", "client").sign())
+        .await;
+    deployment
+        .assert_accepted("the resource URL", &deployment.good_token())
+        .await;
 
     let code = "token.not_an_access_token";
     deployment
         .assert_rejected([
-            ("an ID token", token().claim("nonce", "n").claim("preferred_username", "alice@contoso.com").sign(), code),
-            ("an ID token with roles", roles().claim("nonce", "n").sign(), code),
-            ("an ID token with an empty scp", roles().claim("scp", "").sign(), code),
-            ("an ID token with an empty azp", roles().claim("azp", "").sign(), code),
+            (
+                "an ID token",
+                token()
+                    .claim("nonce", "n")
+                    .claim("preferred_username", "alice@contoso.com")
+                    .sign(),
+                code,
+            ),
+            (
+                "an ID token with roles",
+                roles().claim("nonce", "n").sign(),
+                code,
+            ),
+            (
+                "an ID token with an empty scp",
+                roles().claim("scp", "").sign(),
+                code,
+            ),
+            (
+                "an ID token with an empty azp",
+                roles().claim("azp", "").sign(),
+                code,
+            ),
         ])
         .await;
 }
@@ -44,9 +76,19 @@ async fn an_id_token_is_rejected() {
 async fn other_applications_are_rejected() {
     let lines = format!("audiences = [\"{APPLICATION}\", \"api://contoso/mcp\"]");
     let deployment = Deployment::builder().issuer(lines).start().await;
-    let with = |audience: &str| deployment.token().audience(audience).claim("azp", "client").sign();
-    deployment.assert_accepted("another case", &with(&APPLICATION.to_uppercase())).await;
-    deployment.assert_accepted("the URI", &with("api://contoso/mcp")).await;
+    let with = |audience: &str| {
+        deployment
+            .token()
+            .audience(audience)
+            .claim("azp", "client")
+            .sign()
+    };
+    deployment
+        .assert_accepted("another case", &with(&APPLICATION.to_uppercase()))
+        .await;
+    deployment
+        .assert_accepted("the URI", &with("api://contoso/mcp"))
+        .await;
 
     let others = [
         "00000003-0000-0000-c000-000000000000",
@@ -58,21 +100,30 @@ async fn other_applications_are_rejected() {
         "11112222-bbbb-3333-cccc-4444dddd5555/",
         "11112222bbbb3333cccc4444dddd5555",
     ];
-    deployment.assert_rejected(others.map(|audience| (audience, with(audience), "token.audience_mismatch"))).await;
+    deployment
+        .assert_rejected(
+            others.map(|audience| (audience, with(audience), "token.audience_mismatch")),
+        )
+        .await;
 }
 
 /// C6: an audience that is not the resource's URL needs required scopes and a single resource, and must be a UUID or an
 /// `api://` URI.
 #[tokio::test]
 async fn unsafe_configurations_are_rejected() {
-    let second = format!("{SCOPED}\n[[resource]]\nendpoint = \"/other\"\nupstream = \"demo\"\n{SCOPED}");
+    let second =
+        format!("{SCOPED}\n[[resource]]\nendpoint = \"/other\"\nupstream = \"demo\"\n{SCOPED}");
     for (audience, resource, named) in [
         (APPLICATION, "", "required_scopes is empty"),
         ("api://contoso/mcp", "", "required_scopes is empty"),
         (APPLICATION, second.as_str(), "would count for all of them"),
         ("api", SCOPED, "audiences has \"api\""),
         ("api://", SCOPED, "audiences has \"api://\""),
-        ("urn:contoso:mcp", SCOPED, "audiences has \"urn:contoso:mcp\""),
+        (
+            "urn:contoso:mcp",
+            SCOPED,
+            "audiences has \"urn:contoso:mcp\"",
+        ),
     ] {
         let checked = check(audience, resource).await;
         assert_eq!(checked.code, Some(1), "{audience}: {checked:?}");
@@ -85,7 +136,10 @@ async fn unsafe_configurations_are_rejected() {
 async fn an_application_id_with_required_scopes_is_accepted() {
     let checked = check(APPLICATION, SCOPED).await;
     assert_eq!(checked.code, Some(0), "{checked:?}");
-    assert!(checked.stdout.contains(": issuer[0].audiences has"), "{checked:?}");
+    assert!(
+        checked.stdout.contains(": issuer[0].audiences has"),
+        "{checked:?}"
+    );
 }
 
 /// The line of a resource with required scopes.

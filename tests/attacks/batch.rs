@@ -28,5 +28,9 @@ async fn batches_are_rejected() {
         }
         deployment.send(post).await.assert_no_session();
     }
-    assert_eq!(deployment.upstream.count(), before, "a request reached the upstream");
+    assert_eq!(
+        deployment.upstream.count(),
+        before,
+        "a request reached the upstream"
+    );
 }

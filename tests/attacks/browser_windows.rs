@@ -2,7 +2,9 @@
 
 use std::process::Stdio;
 
-use portcullis_scenarios::{Peer, PeerRequest, PeerResponse, Scratch, TIMEOUT, portcullis_command, portcullis_program};
+use portcullis_scenarios::{
+    Peer, PeerRequest, PeerResponse, Scratch, TIMEOUT, portcullis_command, portcullis_program,
+};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
@@ -28,16 +30,31 @@ async fn server(accepts: fn(&PeerRequest) -> bool) -> Peer {
 async fn reasons(peer: &Peer, methods: &[&str]) -> Vec<Value> {
     let (url, store) = (peer.url("/mcp"), Scratch::path_for("store"));
     let mut command = tokio::process::Command::from(portcullis_command(portcullis_program()));
-    command.args(["connect", &url, "--auto-consent", "--store", store.as_str()]).kill_on_drop(true);
-    let mut bridge = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    command
+        .args(["connect", &url, "--auto-consent", "--store", store.as_str()])
+        .kill_on_drop(true);
+    let mut bridge = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
     let mut input = bridge.stdin.take().unwrap();
     let mut output = BufReader::new(bridge.stdout.take().unwrap()).lines();
     let mut reasons = Vec::new();
     for (id, method) in methods.iter().enumerate() {
         let request = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": {} });
-        input.write_all(format!("{request}\n").as_bytes()).await.unwrap();
-        let line = timeout(TIMEOUT, output.next_line()).await.unwrap().unwrap().unwrap();
-        reasons.push(serde_json::from_str::<Value>(&line).unwrap()["error"]["data"]["reason"].clone());
+        input
+            .write_all(format!("{request}\n").as_bytes())
+            .await
+            .unwrap();
+        let line = timeout(TIMEOUT, output.next_line())
+            .await
+            .unwrap()
+            .unwrap()
+            .unwrap();
+        reasons
+            .push(serde_json::from_str::<Value>(&line).unwrap()["error"]["data"]["reason"].clone());
     }
     reasons
 }
@@ -47,7 +64,11 @@ async fn reasons(peer: &Peer, methods: &[&str]) -> Vec<Value> {
 async fn sign_ins_without_an_accepted_request_are_limited() {
     let peer = server(|_| false).await;
     let reasons = reasons(&peer, &["initialize"; 10]).await;
-    assert_eq!(reasons.last().unwrap(), "client.too_many_sign_ins", "{reasons:?}");
+    assert_eq!(
+        reasons.last().unwrap(),
+        "client.too_many_sign_ins",
+        "{reasons:?}"
+    );
     assert_eq!(peer.requests("/token").len(), 3, "{reasons:?}");
 }
 
@@ -55,9 +76,21 @@ async fn sign_ins_without_an_accepted_request_are_limited() {
 #[tokio::test]
 async fn accepted_requests_of_others_do_not_help() {
     let peer = server(|request| request.message()["method"] == "ping").await;
-    let methods =
-        ["tools/list", "ping", "tools/list", "ping", "tools/list", "ping", "tools/list", "ping", "tools/list"];
+    let methods = [
+        "tools/list",
+        "ping",
+        "tools/list",
+        "ping",
+        "tools/list",
+        "ping",
+        "tools/list",
+        "ping",
+        "tools/list",
+    ];
     let reasons = reasons(&peer, &methods).await;
-    assert!(reasons.contains(&"client.too_many_sign_ins".into()), "{reasons:?}");
+    assert!(
+        reasons.contains(&"client.too_many_sign_ins".into()),
+        "{reasons:?}"
+    );
     assert_eq!(peer.requests("/token").len(), 3, "{reasons:?}");
 }

@@ -7,17 +7,35 @@ use serde_json::json;
 /// parameter is one `charset` of UTF-8.
 #[tokio::test]
 async fn a_charset_in_continuations() {
-    let rules = "[[resource.rule]]\nmethod = \"tools/call\"\nname = \"admin_*\"\nscopes = [\"mcp:admin\"]";
+    let rules =
+        "[[resource.rule]]\nmethod = \"tools/call\"\nname = \"admin_*\"\nscopes = [\"mcp:admin\"]";
     let deployment = Deployment::builder().resource(rules).start().await;
     let token = deployment.good_token();
     let session = deployment.open_session(&token).await;
-    let body = call_message(1, "tools/call", &json!({ "name": "+AGE-dmin_wipe", "arguments": {} }));
+    let body = call_message(
+        1,
+        "tools/call",
+        &json!({ "name": "+AGE-dmin_wipe", "arguments": {} }),
+    );
     let post = |content_type: &str| {
-        let request = Request::new("POST", Deployment::ENDPOINT).header("Content-Type", content_type);
-        request.header("Accept", "application/json, text/event-stream").bearer(&token).session(&session).body(&*body)
+        let request =
+            Request::new("POST", Deployment::ENDPOINT).header("Content-Type", content_type);
+        request
+            .header("Accept", "application/json, text/event-stream")
+            .bearer(&token)
+            .session(&session)
+            .body(&*body)
     };
-    for content_type in ["application/json", "application/json; charset=utf-8", "Application/JSON;charset=\"UTF-8\""] {
-        assert_eq!(deployment.send(post(content_type)).await.status, 200, "{content_type}");
+    for content_type in [
+        "application/json",
+        "application/json; charset=utf-8",
+        "Application/JSON;charset=\"UTF-8\"",
+    ] {
+        assert_eq!(
+            deployment.send(post(content_type)).await.status,
+            200,
+            "{content_type}"
+        );
     }
     let before = deployment.upstream.count();
     let mut denied = Vec::new();
@@ -37,6 +55,10 @@ async fn a_charset_in_continuations() {
         response.assert_rpc_error(415, -32600);
         denied.push((response, "body.content_type"));
     }
-    assert_eq!(deployment.upstream.count(), before, "a request reached the upstream");
+    assert_eq!(
+        deployment.upstream.count(),
+        before,
+        "a request reached the upstream"
+    );
     deployment.portcullis.assert_all_denied(&denied).await;
 }

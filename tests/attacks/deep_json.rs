@@ -14,16 +14,30 @@ async fn in_the_body() {
     let token = deployment.good_token();
     let session = deployment.open_session(&token).await;
     let send = async |body: String| {
-        deployment.send(Request::post(Deployment::ENDPOINT, body).bearer(&token).session(&session)).await
+        deployment
+            .send(
+                Request::post(Deployment::ENDPOINT, body)
+                    .bearer(&token)
+                    .session(&session),
+            )
+            .await
     };
 
     // The message itself has two levels.
-    assert_eq!(send(nested(62, "[", "]")).await.status, 200, "64 levels are allowed");
+    assert_eq!(
+        send(nested(62, "[", "]")).await.status,
+        200,
+        "64 levels are allowed"
+    );
     let before = deployment.upstream.count();
     let mut denied = Vec::new();
-    for (depth, open, close) in
-        [(63, "[", "]"), (63, "{\"a\":", "}"), (100, "[", "]"), (100_000, "[", "]"), (100_000, "{\"a\":", "}")]
-    {
+    for (depth, open, close) in [
+        (63, "[", "]"),
+        (63, "{\"a\":", "}"),
+        (100, "[", "]"),
+        (100_000, "[", "]"),
+        (100_000, "{\"a\":", "}"),
+    ] {
         let response = send(nested(depth, open, close)).await;
         response.assert_rpc_error(400, -32600);
         denied.push((response, "message.too_deep"));
@@ -33,7 +47,11 @@ async fn in_the_body() {
 
     let response = send("{\"a\":".repeat(1 << 18)).await;
     assert_eq!(response.status, 400, "{response:?}");
-    assert_eq!(deployment.upstream.count(), before, "a request reached the upstream");
+    assert_eq!(
+        deployment.upstream.count(),
+        before,
+        "a request reached the upstream"
+    );
     deployment.portcullis.assert_all_denied(&denied).await;
 }
 
@@ -45,11 +63,22 @@ async fn in_the_token() {
         let deep = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
         let header = format!(r#"{{"alg":"RS256","kid":"rs256-0","x":{deep}}}"#);
         deployment
-            .assert_accepted("unknown header members are ignored", &deployment.token().raw_header(header).sign())
+            .assert_accepted(
+                "unknown header members are ignored",
+                &deployment.token().raw_header(header).sign(),
+            )
             .await;
         let payload = format!(r#"{{"iss":"https://issuer.example","x":{deep}}}"#);
-        let response = deployment.try_token(&deployment.token().raw_payload(payload).sign()).await;
-        assert_eq!(response.assert_unauthorized(), Some("invalid_token"), "payload, {depth}: {response:?}");
+        let response = deployment
+            .try_token(&deployment.token().raw_payload(payload).sign())
+            .await;
+        assert_eq!(
+            response.assert_unauthorized(),
+            Some("invalid_token"),
+            "payload, {depth}: {response:?}"
+        );
     }
-    deployment.assert_accepted("the server continues", &deployment.good_token()).await;
+    deployment
+        .assert_accepted("the server continues", &deployment.good_token())
+        .await;
 }

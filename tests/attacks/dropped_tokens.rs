@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use portcullis_scenarios::{
-    Administration, ChannelBody, Connection, Deployment, RecordedRequest, Request, Upstream, modern_request,
+    Administration, ChannelBody, Connection, Deployment, RecordedRequest, Request, Upstream,
+    modern_request,
 };
 use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedSender;
@@ -38,18 +39,26 @@ impl Endpoint {
             })
         })
         .await;
-        Self { server, first_response }
+        Self {
+            server,
+            first_response,
+        }
     }
 
     /// Returns the number of introspections.
     fn calls(&self) -> usize {
-        self.server.recorded().iter().filter(|request| is_call(request)).count()
+        self.server
+            .recorded()
+            .iter()
+            .filter(|request| is_call(request))
+            .count()
     }
 }
 
 /// Returns whether a request is about a token, and not to find out whether the endpoint accepts this client.
 fn is_call(request: &RecordedRequest) -> bool {
-    request.target == "/introspect" && !String::from_utf8_lossy(&request.body).contains("portcullis-probe-")
+    request.target == "/introspect"
+        && !String::from_utf8_lossy(&request.body).contains("portcullis-probe-")
 }
 
 /// Returns the response to an introspection.
@@ -65,16 +74,24 @@ async fn an_introspection_from_before_a_drop_is_not_joined() {
         let origin = endpoint.server.origin();
         let administration = Administration::default();
         let (builder, tables) = if is_signed {
-            let endpoint = format!("introspection_endpoint = \"{origin}/introspect\"\nclient_id = \"portcullis\"");
+            let endpoint = format!(
+                "introspection_endpoint = \"{origin}/introspect\"\nclient_id = \"portcullis\""
+            );
             let settings = format!("validate = \"jwt+introspection\"\n{endpoint}");
             (Deployment::builder().issuer(settings), String::new())
         } else {
             let settings = "validate = \"introspection\"\nclient_id = \"portcullis\"";
-            (Deployment::builder(), format!("[[issuer]]\nissuer = \"{origin}\"\n{settings}"))
+            (
+                Deployment::builder(),
+                format!("[[issuer]]\nissuer = \"{origin}\"\n{settings}"),
+            )
         };
         let deployment = administration.of(builder, &tables).start().await;
         let (token, issuer) = if is_signed {
-            (deployment.good_token(), deployment.test_issuer.issuer().as_str().to_owned())
+            (
+                deployment.good_token(),
+                deployment.test_issuer.issuer().as_str().to_owned(),
+            )
         } else {
             ("opaque-token".to_owned(), origin)
         };
@@ -86,17 +103,27 @@ async fn an_introspection_from_before_a_drop_is_not_joined() {
         }
 
         let drop_tokens = json!({ "issuer": issuer }).to_string();
-        let drop_tokens = Request::post("/v1/tokens/drop", drop_tokens).bearer(Administration::TOKEN);
+        let drop_tokens =
+            Request::post("/v1/tokens/drop", drop_tokens).bearer(Administration::TOKEN);
         let (status, dropped) = administration.send(drop_tokens).await;
         assert_eq!(status, 200, "{dropped}");
         let second = deployment.send(request).await;
-        deployment.portcullis.assert_denied(&second, "token.inactive").await;
+        deployment
+            .portcullis
+            .assert_denied(&second, "token.inactive")
+            .await;
         assert_eq!(endpoint.calls(), 2);
 
         let Endpoint { first_response, .. } = endpoint;
-        first_response.send(Bytes::from(introspection(true).to_string())).unwrap();
+        first_response
+            .send(Bytes::from(introspection(true).to_string()))
+            .unwrap();
         drop(first_response);
-        assert_eq!(first.response().await.unwrap().status, 200, "it arrived before the drop");
+        assert_eq!(
+            first.response().await.unwrap().status,
+            200,
+            "it arrived before the drop"
+        );
         assert_eq!(deployment.upstream.count(), 1);
     }
 }

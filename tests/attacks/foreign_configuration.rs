@@ -9,12 +9,16 @@ use std::{
 use portcullis_scenarios::{Finished, Portcullis, Scratch};
 use serde_json::json;
 
-const SERVER: &str = r#"{"mcpServers":{"a":{"command":"npx","args":["mcp-remote","https://a.example/mcp"]}}}"#;
+const SERVER: &str =
+    r#"{"mcpServers":{"a":{"command":"npx","args":["mcp-remote","https://a.example/mcp"]}}}"#;
 
 async fn import(folder: &Scratch, name: &str) -> Finished {
     let path = format!("{}/{name}", folder.as_str());
     let state = format!("{}/state", folder.as_str());
-    let variables = [("HOME", folder.as_str()), ("XDG_STATE_HOME", state.as_str())];
+    let variables = [
+        ("HOME", folder.as_str()),
+        ("XDG_STATE_HOME", state.as_str()),
+    ];
     Portcullis::run_with(&["import-mcp-remote", &path, "--write"], &variables).await
 }
 
@@ -27,7 +31,13 @@ async fn hostile_configurations_are_rejected() {
     symlink(path("target.json"), path("link.json")).unwrap();
     symlink(path("nothing"), path("dangling.json")).unwrap();
     fs::create_dir(path("folder.json")).unwrap();
-    assert!(Command::new("mkfifo").arg(path("pipe.json")).status().unwrap().success());
+    assert!(
+        Command::new("mkfifo")
+            .arg(path("pipe.json"))
+            .status()
+            .unwrap()
+            .success()
+    );
 
     fs::write(path("huge.json"), " ".repeat(4 * 1024 * 1024 + 1)).unwrap();
     fs::write(path("invalid.json"), "{\"mcpServers\": {\"a\": hush}}").unwrap();
@@ -52,7 +62,11 @@ async fn hostile_configurations_are_rejected() {
     }
     assert_eq!(fs::read_to_string(path("target.json")).unwrap(), SERVER);
     assert!(
-        fs::read_dir(folder.path()).unwrap().all(|entry| !entry.unwrap().path().to_string_lossy().contains("backup"))
+        fs::read_dir(folder.path()).unwrap().all(|entry| !entry
+            .unwrap()
+            .path()
+            .to_string_lossy()
+            .contains("backup"))
     );
 }
 
@@ -72,13 +86,41 @@ async fn tokens_of_an_unknown_issuer_are_not_imported() {
         value
     };
     for (tokens, client, mode) in [
-        (with(&complete, "issuer", json!(null)), client.clone(), 0o600),
-        (with(&complete, "issuer", json!("http://as.example")), client.clone(), 0o600),
-        (with(&complete, "issuer", json!("https://other.example")), client.clone(), 0o600),
-        (complete.clone(), with(&client, "issuer", json!(null)), 0o600),
-        (complete.clone(), with(&client, "issuer", json!("https://as.example/other")), 0o600),
-        (complete.clone(), with(&client, "redirect_uris", json!([])), 0o600),
-        (with(&complete, "token_type", json!("DPoP")), client.clone(), 0o600),
+        (
+            with(&complete, "issuer", json!(null)),
+            client.clone(),
+            0o600,
+        ),
+        (
+            with(&complete, "issuer", json!("http://as.example")),
+            client.clone(),
+            0o600,
+        ),
+        (
+            with(&complete, "issuer", json!("https://other.example")),
+            client.clone(),
+            0o600,
+        ),
+        (
+            complete.clone(),
+            with(&client, "issuer", json!(null)),
+            0o600,
+        ),
+        (
+            complete.clone(),
+            with(&client, "issuer", json!("https://as.example/other")),
+            0o600,
+        ),
+        (
+            complete.clone(),
+            with(&client, "redirect_uris", json!([])),
+            0o600,
+        ),
+        (
+            with(&complete, "token_type", json!("DPoP")),
+            client.clone(),
+            0o600,
+        ),
         (complete.clone(), client.clone(), 0o666),
     ] {
         let folder = Scratch::folder("tokens");
@@ -88,12 +130,22 @@ async fn tokens_of_an_unknown_issuer_are_not_imported() {
         let tokens_file = store.join(format!("{ID}_tokens.json"));
         fs::write(&tokens_file, tokens.to_string()).unwrap();
         fs::set_permissions(&tokens_file, fs::Permissions::from_mode(mode)).unwrap();
-        fs::write(store.join(format!("{ID}_client_info.json")), client.to_string()).unwrap();
+        fs::write(
+            store.join(format!("{ID}_client_info.json")),
+            client.to_string(),
+        )
+        .unwrap();
         let written = import(&folder, "mcp.json").await;
         assert_eq!(written.code, Some(0), "{written:?}");
-        assert!(written.stdout.contains("the sign-in cannot be moved"), "{written:?}");
+        assert!(
+            written.stdout.contains("the sign-in cannot be moved"),
+            "{written:?}"
+        );
         assert!(!format!("{written:?}").contains("hush"), "{written:?}");
-        assert_eq!(fs::read_to_string(&tokens_file).unwrap(), tokens.to_string());
+        assert_eq!(
+            fs::read_to_string(&tokens_file).unwrap(),
+            tokens.to_string()
+        );
         assert!(!folder.path().join("state").exists(), "nothing was stored");
     }
 }

@@ -10,7 +10,12 @@ use serde_json::json;
 async fn control_bytes_in_the_head() {
     let deployment = Deployment::start().await;
     let good = deployment.good_token();
-    let post = |line: &[u8]| Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&good).raw_lines(line).to_bytes();
+    let post = |line: &[u8]| {
+        Request::post(Deployment::ENDPOINT, INITIALIZE)
+            .bearer(&good)
+            .raw_lines(line)
+            .to_bytes()
+    };
     let heads: Vec<Vec<u8>> = vec![
         post(b"X-A: b\rX-Evil: 1\r\n"),
         post(b"X-A: b\0c\r\n"),
@@ -27,11 +32,21 @@ async fn control_bytes_in_the_head() {
     ];
     for head in heads {
         let response = send_bytes(deployment.portcullis.address(), &head).await;
-        assert_eq!(response.status, 400, "{}\n{response:?}", String::from_utf8_lossy(&head));
+        assert_eq!(
+            response.status,
+            400,
+            "{}\n{response:?}",
+            String::from_utf8_lossy(&head)
+        );
         assert_eq!(response.count("x-evil"), 0, "{response:?}");
     }
-    assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
-    deployment.assert_accepted("the server continues", &good).await;
+    assert!(
+        deployment.upstream.recorded().is_empty(),
+        "a request reached the upstream"
+    );
+    deployment
+        .assert_accepted("the server continues", &good)
+        .await;
 }
 
 /// B4, F1: encoded line ends in path, query and session header stay encoded and are not reflected.
@@ -42,25 +57,45 @@ async fn encoded_line_ends() {
     for (target, status) in [
         ("/mcp%0d%0aX-Evil:%201", 404),
         ("/%0d%0aX-Evil:%201/mcp", 404),
-        ("/.well-known/oauth-protected-resource/mcp%0d%0aX-Evil:%201", 404),
+        (
+            "/.well-known/oauth-protected-resource/mcp%0d%0aX-Evil:%201",
+            404,
+        ),
         ("/mcp?a=%0d%0aX-Evil:%201", 200),
         ("/mcp?%E5%98%8D%E5%98%8AX-Evil:%201", 200),
     ] {
-        let response = deployment.send(Request::post(target, INITIALIZE).bearer(&good)).await;
+        let response = deployment
+            .send(Request::post(target, INITIALIZE).bearer(&good))
+            .await;
         assert_eq!(response.status, status, "{target}: {response:?}");
-        assert!(!format!("{response:?}").to_ascii_lowercase().contains("x-evil"), "{target}: {response:?}");
+        assert!(
+            !format!("{response:?}")
+                .to_ascii_lowercase()
+                .contains("x-evil"),
+            "{target}: {response:?}"
+        );
         if status == 200 {
             let seen = deployment.upstream.last();
             assert_eq!(seen.target, target.replace("/mcp", "/backend"));
             assert!(!seen.headers.contains_key("x-evil"));
         } else {
-            deployment.portcullis.assert_denied(&response, "path.unknown").await;
+            deployment
+                .portcullis
+                .assert_denied(&response, "path.unknown")
+                .await;
         }
     }
-    for identifier in ["%0d%0aX-Evil: 1", "\\r\\nX-Evil: 1", "\u{560d}\u{560a}X-Evil: 1"] {
-        let request = Request::post(Deployment::ENDPOINT, call_message(1, "tools/list", &json!({})))
-            .bearer(&good)
-            .session(identifier);
+    for identifier in [
+        "%0d%0aX-Evil: 1",
+        "\\r\\nX-Evil: 1",
+        "\u{560d}\u{560a}X-Evil: 1",
+    ] {
+        let request = Request::post(
+            Deployment::ENDPOINT,
+            call_message(1, "tools/list", &json!({})),
+        )
+        .bearer(&good)
+        .session(identifier);
         let response = deployment.send(request).await;
         response.assert_no_session();
         assert!(!format!("{response:?}").contains("Evil"), "{response:?}");
@@ -98,7 +133,11 @@ async fn claims_upstream() {
         assert_eq!(seen.header("x-user"), Some(encoded), "{text:?}");
         assert_eq!(seen.header("x-client"), Some(encoded), "{text:?}");
         assert_eq!(seen.header("x-email"), Some(encoded), "{text:?}");
-        assert_eq!(seen.header("x-groups"), Some(format!("{encoded} staff").as_str()), "{text:?}");
+        assert_eq!(
+            seen.header("x-groups"),
+            Some(format!("{encoded} staff").as_str()),
+            "{text:?}"
+        );
         assert_eq!(seen.header("x-scopes"), Some("mcp:tools"));
         assert!(!seen.headers.contains_key("x-evil"), "{seen:?}");
     }
@@ -109,14 +148,26 @@ async fn claims_upstream() {
 async fn claims_in_the_log() {
     let deployment = Deployment::start().await;
     let subject = "alice\r\n{\"message\":\"forged\"}\n\u{1b}[31m";
-    let response = deployment.try_token(&deployment.token().subject(subject).client_id(subject).sign()).await;
+    let response = deployment
+        .try_token(
+            &deployment
+                .token()
+                .subject(subject)
+                .client_id(subject)
+                .sign(),
+        )
+        .await;
     let line = deployment.portcullis.access_line(&response).await;
     assert_eq!(line["principal.subject"], subject);
     for line in deployment.portcullis.log().lines() {
-        let line: serde_json::Value = serde_json::from_str(line).unwrap_or_else(|_| panic!("not JSON: {line}"));
+        let line: serde_json::Value =
+            serde_json::from_str(line).unwrap_or_else(|_| panic!("not JSON: {line}"));
         assert_ne!(line["message"], "forged");
     }
-    assert!(!deployment.portcullis.log().contains('\u{1b}'), "a terminal sequence is in the log");
+    assert!(
+        !deployment.portcullis.log().contains('\u{1b}'),
+        "a terminal sequence is in the log"
+    );
 }
 
 /// B4, F5: text from a message is returned only in JSON, escaped.
@@ -137,7 +188,10 @@ async fn message_text_is_returned_as_json() {
     assert_eq!(response.status, 400, "{response:?}");
     assert_eq!(response.json()["id"], evil);
     assert_eq!(response.count("x-evil"), 0);
-    assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
+    assert!(
+        deployment.upstream.recorded().is_empty(),
+        "a request reached the upstream"
+    );
 }
 
 /// L1: no injected header of an upstream's split response reaches the client.
@@ -177,11 +231,25 @@ async fn reflected_preflight() {
             .header("Access-Control-Request-Headers", requested)
     };
     let response = deployment.send(preflight(b"authorization, x-a")).await;
-    assert_eq!(response.header("access-control-allow-headers"), Some("authorization, x-a"));
+    assert_eq!(
+        response.header("access-control-allow-headers"),
+        Some("authorization, x-a")
+    );
 
-    for requested in [&b"x-a\xff"[..], b"x-a: b", b"x-a\tx-b", b"\"x\"", b"x-a;b", b"x(a)"] {
+    for requested in [
+        &b"x-a\xff"[..],
+        b"x-a: b",
+        b"x-a\tx-b",
+        b"\"x\"",
+        b"x-a;b",
+        b"x(a)",
+    ] {
         let response = deployment.send(preflight(requested)).await;
         assert_eq!(response.status, 204, "{response:?}");
-        assert_eq!(response.count("access-control-allow-headers"), 0, "{response:?}");
+        assert_eq!(
+            response.count("access-control-allow-headers"),
+            0,
+            "{response:?}"
+        );
     }
 }

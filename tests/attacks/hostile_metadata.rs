@@ -6,20 +6,28 @@ use http::Response;
 use portcullis_scenarios::{Finished, Peer, PeerRequest, PeerResponse, Portcullis, Scratch};
 use serde_json::{Value, json};
 
-async fn login(script: impl Fn(&PeerRequest) -> Option<PeerResponse> + Send + Sync + 'static) -> (Peer, Finished) {
+async fn login(
+    script: impl Fn(&PeerRequest) -> Option<PeerResponse> + Send + Sync + 'static,
+) -> (Peer, Finished) {
     let peer = Peer::start(script).await;
     let store = Scratch::path_for("store");
     let url = peer.url("/mcp");
-    let finished = Portcullis::run(&["login", &url, "--auto-consent", "--store", store.as_str()]).await;
+    let finished =
+        Portcullis::run(&["login", &url, "--auto-consent", "--store", store.as_str()]).await;
     (peer, finished)
 }
 
 /// Changes one member of the authorization server's metadata.
-fn metadata_with(member: &'static str, value: Value) -> impl Fn(&PeerRequest) -> Option<PeerResponse> + Send + Sync {
+fn metadata_with(
+    member: &'static str,
+    value: Value,
+) -> impl Fn(&PeerRequest) -> Option<PeerResponse> + Send + Sync {
     move |request| {
         let mut metadata = request.server_metadata();
         metadata[member] = value.clone();
-        request.is_for_server_metadata().then(|| request.json(metadata))
+        request
+            .is_for_server_metadata()
+            .then(|| request.json(metadata))
     }
 }
 
@@ -49,34 +57,67 @@ async fn an_http_endpoint_is_rejected_before_sign_in() {
         let (peer, finished) = login(metadata_with(member, json!(ELSEWHERE))).await;
         assert_eq!(finished.code, Some(1), "{finished:?}");
         assert_eq!(finished.stderr.lines().count(), 1, "{finished:?}");
-        assert!(finished.stderr.contains(&format!("insecure {member}: {ELSEWHERE}")), "{finished:?}");
+        assert!(
+            finished
+                .stderr
+                .contains(&format!("insecure {member}: {ELSEWHERE}")),
+            "{finished:?}"
+        );
         for path in ["/register", "/authorize", "/token"] {
             assert!(peer.requests(path).is_empty(), "{member} {path}");
         }
     }
     let aliases = json!({ "token_endpoint": ELSEWHERE });
-    assert_eq!(login(metadata_with("mtls_endpoint_aliases", aliases)).await.1.code, Some(1));
+    assert_eq!(
+        login(metadata_with("mtls_endpoint_aliases", aliases))
+            .await
+            .1
+            .code,
+        Some(1)
+    );
 
     // Pages for users are not endpoints.
-    assert_eq!(login(metadata_with("op_tos_uri", json!(ELSEWHERE))).await.1.code, Some(0));
+    assert_eq!(
+        login(metadata_with("op_tos_uri", json!(ELSEWHERE)))
+            .await
+            .1
+            .code,
+        Some(0)
+    );
 }
 
 /// H4: a registration with other redirect URIs is rejected before the browser opens.
 #[tokio::test]
 async fn a_registration_without_the_redirect_uri_is_rejected() {
-    for redirects in [json!([]), json!(["https://evil.example/callback"]), json!(["http://localhost/callback"])] {
+    for redirects in [
+        json!([]),
+        json!(["https://evil.example/callback"]),
+        json!(["http://localhost/callback"]),
+    ] {
         let response = json!({ "client_id": "me", "redirect_uris": redirects });
         let (peer, finished) =
-            login(move |request| (request.path == "/register").then(|| request.json(&response))).await;
+            login(move |request| (request.path == "/register").then(|| request.json(&response)))
+                .await;
         assert_eq!(finished.code, Some(1), "{finished:?}");
         assert_eq!(finished.stderr.lines().count(), 1, "{finished:?}");
-        assert!(finished.stderr.contains("did not register the redirect URI"), "{finished:?}");
+        assert!(
+            finished
+                .stderr
+                .contains("did not register the redirect URI"),
+            "{finished:?}"
+        );
         assert!(peer.requests("/authorize").is_empty(), "{redirects}");
         assert!(peer.requests("/token").is_empty(), "{redirects}");
     }
-    let (_, finished) =
-        login(|request| (request.path == "/register").then(|| request.json(r#"{"client_id":"me"}"#))).await;
-    assert_eq!(finished.code, Some(0), "a response without redirect URIs is accepted: {finished:?}");
+    let (_, finished) = login(|request| {
+        (request.path == "/register").then(|| request.json(r#"{"client_id":"me"}"#))
+    })
+    .await;
+    assert_eq!(
+        finished.code,
+        Some(0),
+        "a response without redirect URIs is accepted: {finished:?}"
+    );
 }
 
 /// H4, G9: `doctor` warns about a resource that is only a prefix, and reports insecure endpoints.
@@ -84,16 +125,30 @@ async fn a_registration_without_the_redirect_uri_is_rejected() {
 async fn doctor_reports_it() {
     let peer = Peer::start(|request| {
         let broad = request.resource_metadata(&request.base);
-        request.is_for_resource_metadata("/mcp").then(|| request.json(broad))
+        request
+            .is_for_resource_metadata("/mcp")
+            .then(|| request.json(broad))
     });
     let finished = Portcullis::run(&["doctor", &peer.await.url("/mcp")]).await;
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    assert!(finished.stdout.contains("also valid for the other paths"), "{finished:?}");
+    assert!(
+        finished.stdout.contains("also valid for the other paths"),
+        "{finished:?}"
+    );
 
-    let peer = Peer::start(metadata_with("introspection_endpoint", json!("http://auth.example.com/x"))).await;
+    let peer = Peer::start(metadata_with(
+        "introspection_endpoint",
+        json!("http://auth.example.com/x"),
+    ))
+    .await;
     let finished = Portcullis::run(&["doctor", &peer.url("/mcp")]).await;
     assert_eq!(finished.code, Some(1), "{finished:?}");
-    assert!(finished.stdout.contains("neither https nor http to loopback: introspection_endpoint"), "{finished:?}");
+    assert!(
+        finished
+            .stdout
+            .contains("neither https nor http to loopback: introspection_endpoint"),
+        "{finished:?}"
+    );
 }
 
 /// G9: metadata with more than 1,000 scopes or 32 authorization servers is rejected, and the error names the limit.
@@ -109,14 +164,24 @@ async fn crowded_metadata_is_rejected() {
         login(move |request| {
             let mut metadata = request.resource_metadata(&format!("{}/mcp", request.base));
             metadata[member] = value.clone();
-            request.is_for_resource_metadata("/mcp").then(|| request.json(metadata))
+            request
+                .is_for_resource_metadata("/mcp")
+                .then(|| request.json(metadata))
         })
     };
     let (_, finished) = resource_with("scopes_supported", json!(scopes)).await;
     assert!(finished.stderr.contains(limit), "{finished:?}");
-    assert_eq!(resource_with("scopes_supported", json!(scopes[..1_000])).await.1.code, Some(0));
+    assert_eq!(
+        resource_with("scopes_supported", json!(scopes[..1_000]))
+            .await
+            .1
+            .code,
+        Some(0)
+    );
 
-    let issuers: Vec<String> = (0..33).map(|number| format!("https://auth{number}.example")).collect();
+    let issuers: Vec<String> = (0..33)
+        .map(|number| format!("https://auth{number}.example"))
+        .collect();
     let (_, finished) = resource_with("authorization_servers", json!(issuers)).await;
     let limit = "authorization_servers in the metadata has 33 entries; at most 32 are accepted";
     assert!(finished.stderr.contains(limit), "{finished:?}");
@@ -124,12 +189,17 @@ async fn crowded_metadata_is_rejected() {
 
 /// Many different names of scopes.
 fn crowd(prefix: char, count: u32) -> Vec<String> {
-    (0..count).map(|number| format!("{prefix}{number:04x}")).collect()
+    (0..count)
+        .map(|number| format!("{prefix}{number:04x}"))
+        .collect()
 }
 
 fn challenge(scopes: &str) -> PeerResponse {
     let response = Response::builder().status(401);
-    response.header("www-authenticate", format!("Bearer scope=\"{scopes}\"")).body(String::new()).unwrap()
+    response
+        .header("www-authenticate", format!("Bearer scope=\"{scopes}\""))
+        .body(String::new())
+        .unwrap()
 }
 
 /// The time within which a command with crowded responses must end.
@@ -145,7 +215,9 @@ async fn crowded_responses_take_no_time() {
     let (peer, finished) = login(move |request| match request.path.as_str() {
         "/mcp" => Some(challenge(&challenged)),
         "/register" => Some(request.json(json!({ "client_id": "me", "scope": registered }))),
-        "/token" => Some(request.json(json!({ "access_token": "t", "token_type": "Bearer", "scope": granted }))),
+        "/token" => Some(
+            request.json(json!({ "access_token": "t", "token_type": "Bearer", "scope": granted })),
+        ),
         _ => None,
     })
     .await;
@@ -162,12 +234,18 @@ async fn doctor_compares_crowded_lists() {
     let peer = Peer::start(move |request| {
         let mut metadata = request.resource_metadata(&format!("{}/mcp", request.base));
         metadata["scopes_supported"] = required.clone();
-        let response = request.is_for_resource_metadata("/mcp").then(|| request.json(metadata));
+        let response = request
+            .is_for_resource_metadata("/mcp")
+            .then(|| request.json(metadata));
         response.or_else(|| metadata_with("scopes_supported", supported.clone())(request))
     })
     .await;
     let began = Instant::now();
     let finished = Portcullis::run(&["doctor", &peer.url("/mcp"), "--no-registration"]).await;
     assert!(began.elapsed() < LIMIT, "{:?}", began.elapsed());
-    assert!(finished.stdout.contains("the server does not list: a0000"), "{:.2000}", finished.stdout);
+    assert!(
+        finished.stdout.contains("the server does not list: a0000"),
+        "{:.2000}",
+        finished.stdout
+    );
 }

@@ -1,7 +1,9 @@
 //! Upstreams that announce a body which the response cannot have and send it after the next request. Another user must
 //! not receive it as a response.
 
-use portcullis_scenarios::{Connection, Deployment, RawRequest, RawUpstream, Request, modern_request};
+use portcullis_scenarios::{
+    Connection, Deployment, RawRequest, RawUpstream, Request, modern_request,
+};
 use serde_json::json;
 
 const LATE: &str = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 40\r\n\r\n{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":\"late\"}";
@@ -21,7 +23,10 @@ async fn upstream(first: &'static str) -> RawUpstream {
 }
 
 async fn start(upstream: &RawUpstream) -> Deployment {
-    Deployment::builder().upstream_setting(upstream.setting()).start().await
+    Deployment::builder()
+        .upstream_setting(upstream.setting())
+        .start()
+        .await
 }
 
 fn request(token: &str) -> Request {
@@ -33,13 +38,34 @@ fn request(token: &str) -> Request {
 #[tokio::test]
 async fn late_bytes_reach_no_other_client() {
     for (first, status) in [
-        ("HTTP/1.1 204 No Content\r\nContent-Length: 111\r\n\r\n", 204),
-        ("HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n", 204),
-        ("HTTP/1.1 304 Not Modified\r\nTransfer-Encoding: chunked\r\n\r\n", 304),
-        ("HTTP/1.1 103 Early Hints\r\nContent-Length: 111\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n", 204),
-        ("HTTP/1.1 103 Early Hints\r\nTransfer-Encoding: chunked\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n", 204),
-        ("HTTP/1.1 205 Reset Content\r\nContent-Length: 2\r\n\r\n{}", 205),
-        ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\n{}", 200),
+        (
+            "HTTP/1.1 204 No Content\r\nContent-Length: 111\r\n\r\n",
+            204,
+        ),
+        (
+            "HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n",
+            204,
+        ),
+        (
+            "HTTP/1.1 304 Not Modified\r\nTransfer-Encoding: chunked\r\n\r\n",
+            304,
+        ),
+        (
+            "HTTP/1.1 103 Early Hints\r\nContent-Length: 111\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n",
+            204,
+        ),
+        (
+            "HTTP/1.1 103 Early Hints\r\nTransfer-Encoding: chunked\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n",
+            204,
+        ),
+        (
+            "HTTP/1.1 205 Reset Content\r\nContent-Length: 2\r\n\r\n{}",
+            205,
+        ),
+        (
+            "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\n{}",
+            200,
+        ),
         ("HTTP/1.1 200 OK\nContent-Length: 2\n\n{}", 200),
     ] {
         let upstream = upstream(first).await;
@@ -63,7 +89,13 @@ async fn other_connections_are_reused() {
     let deployment = start(&upstream).await;
     let token = deployment.good_token();
     let mut client = Connection::open(deployment.portcullis.address()).await;
-    assert_eq!(client.send(&request(&token).header("X-First", "1")).await.status, 200);
+    assert_eq!(
+        client
+            .send(&request(&token).header("X-First", "1"))
+            .await
+            .status,
+        200
+    );
     assert_eq!(client.send(&request(&token)).await.json()["result"], "late");
 }
 
@@ -76,12 +108,17 @@ async fn lengths_are_plain_numbers() {
         "Content-Length: 002",
         "Content-Length: 2 ,02",
     ] {
-        let response = format!("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n{lines}\r\n\r\n{{}}");
+        let response =
+            format!("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n{lines}\r\n\r\n{{}}");
         let upstream = RawUpstream::scripted(move |_| Some(response.clone().into())).await;
         let deployment = start(&upstream).await;
         let response = deployment.send(request(&deployment.good_token())).await;
-        let lengths: Vec<_> =
-            response.headers.iter().filter(|(name, _)| name == "content-length").map(|(_, value)| value).collect();
+        let lengths: Vec<_> = response
+            .headers
+            .iter()
+            .filter(|(name, _)| name == "content-length")
+            .map(|(_, value)| value)
+            .collect();
         assert_eq!(lengths, ["2"], "{lines}: {response:?}");
         assert_eq!(response.text(), "{}");
     }

@@ -3,7 +3,9 @@
 use std::process::Stdio;
 
 use portcullis_metadata::authorization::PkceVerifier;
-use portcullis_scenarios::{Peer, Process, Request, TIMEOUT, portcullis_command, portcullis_program};
+use portcullis_scenarios::{
+    Peer, Process, Request, TIMEOUT, portcullis_command, portcullis_program,
+};
 use serde_json::json;
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader},
@@ -26,28 +28,51 @@ async fn a_page_cannot_cause_loopback_requests() {
     })
     .await;
     let mut command = portcullis_command(portcullis_program());
-    command.args(["idp", "--listen", "127.0.0.1:0"]).stdout(Stdio::piped()).stderr(Stdio::null());
+    command
+        .args(["idp", "--listen", "127.0.0.1:0"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
     let mut process = Process::start("idp", &mut command).unwrap();
     let stdout = ChildStdout::from_std(process.take_stdout().unwrap()).unwrap();
     let mut lines = BufReader::new(stdout).lines();
-    let line = timeout(TIMEOUT, lines.next_line()).await.unwrap().unwrap().unwrap();
-    let issuer = Url::parse(line.strip_prefix("development authorization server: ").unwrap()).unwrap();
+    let line = timeout(TIMEOUT, lines.next_line())
+        .await
+        .unwrap()
+        .unwrap()
+        .unwrap();
+    let issuer = Url::parse(
+        line.strip_prefix("development authorization server: ")
+            .unwrap(),
+    )
+    .unwrap();
 
     let mut page = issuer.join("/authorize").unwrap();
     page.query_pairs_mut()
         .append_pair("client_id", &documents.url("/client.json"))
         .append_pair("response_type", "code")
         .append_pair("redirect_uri", "http://127.0.0.1:4321/callback")
-        .append_pair("code_challenge", PkceVerifier::generate().unwrap().challenge().as_str())
+        .append_pair(
+            "code_challenge",
+            PkceVerifier::generate().unwrap().challenge().as_str(),
+        )
         .append_pair("code_challenge_method", "S256");
     let target = format!("{}?{}", page.path(), page.query().unwrap());
     let address = issuer.socket_addrs(|| None).unwrap()[0];
     let open = async |modes: &[&str]| {
-        let request =
-            modes.iter().fold(Request::new("GET", &target), |request, mode| request.header("Sec-Fetch-Mode", mode));
+        let request = modes
+            .iter()
+            .fold(Request::new("GET", &target), |request, mode| {
+                request.header("Sec-Fetch-Mode", mode)
+            });
         request.send(address).await.status
     };
-    for modes in [&["no-cors"][..], &["cors"], &["same-origin"], &["websocket"], &["navigate", "no-cors"]] {
+    for modes in [
+        &["no-cors"][..],
+        &["cors"],
+        &["same-origin"],
+        &["websocket"],
+        &["navigate", "no-cors"],
+    ] {
         assert_eq!(open(modes).await, 400, "{modes:?}");
         assert!(documents.requests("/client.json").is_empty(), "{modes:?}");
     }

@@ -1,5 +1,8 @@
 //! Attacks, one per file. The tests check the response, the log, and that no request reached the upstream.
-#![allow(clippy::unwrap_used, reason = "a scenario fails where something is missing")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "a scenario fails where something is missing"
+)]
 
 mod administration;
 mod administration_tls;

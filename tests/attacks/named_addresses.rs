@@ -28,7 +28,10 @@ async fn start(internal: SocketAddr, issuer_settings: &str) -> (Portcullis, Conn
     );
     let file = Scratch::file("portcullis.toml", &configuration);
     let arguments = ["--log-format", "json", "serve", "--config", file.as_str()];
-    (Portcullis::start_with(&arguments, &[("HTTPS_PROXY", &proxy.url())]).await, proxy)
+    (
+        Portcullis::start_with(&arguments, &[("HTTPS_PROXY", &proxy.url())]).await,
+        proxy,
+    )
 }
 
 /// Starts an internal service that records the paths of its requests.
@@ -49,12 +52,21 @@ async fn of_a_public_issuer_are_public() {
     let introspection = "validate = \"introspection\"\nclient_id = \"gateway\"";
     for (settings, code, member) in [
         ("", "issuer.jwks_uri", "jwks_uri"),
-        (introspection, "issuer.introspection_endpoint", "introspection_endpoint"),
+        (
+            introspection,
+            "issuer.introspection_endpoint",
+            "introspection_endpoint",
+        ),
     ] {
         let (internal, paths) = internal().await;
         let (portcullis, proxy) = start(internal.address(), settings).await;
-        let line = portcullis.logged(member, |line| line["issuer.failure"] == code).await;
-        assert!(line["message"].as_str().unwrap().contains("configure it"), "{line}");
+        let line = portcullis
+            .logged(member, |line| line["issuer.failure"] == code)
+            .await;
+        assert!(
+            line["message"].as_str().unwrap().contains("configure it"),
+            "{line}"
+        );
         assert_eq!(proxy.targets(), ["auth.corp.test:443"]);
         assert_eq!(*paths.lock(), [""; 0], "{member}");
     }

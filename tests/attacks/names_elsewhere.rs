@@ -43,11 +43,32 @@ async fn other_names_are_allowed() {
     let session = deployment.open_session(&token).await;
     let legacy = |method, params| legacy(&session, method, params);
     for (case, request) in [
-        ("listen", modern("subscriptions/listen", &listen_to(&["file:///public/x", "note:y"]))),
-        ("no subscriptions", modern("subscriptions/listen", &json!({ "notifications": {} }))),
-        ("a prompt", modern("completion/complete", &complete(json!({ "type": "ref/prompt", "name": "greet" })))),
+        (
+            "listen",
+            modern(
+                "subscriptions/listen",
+                &listen_to(&["file:///public/x", "note:y"]),
+            ),
+        ),
+        (
+            "no subscriptions",
+            modern("subscriptions/listen", &json!({ "notifications": {} })),
+        ),
+        (
+            "a prompt",
+            modern(
+                "completion/complete",
+                &complete(json!({ "type": "ref/prompt", "name": "greet" })),
+            ),
+        ),
         ("a task", legacy("tasks/get", &json!({ "taskId": "t-1" }))),
-        ("an argument", legacy("tools/call", &json!({ "name": "add", "arguments": { "name": "secret" } }))),
+        (
+            "an argument",
+            legacy(
+                "tools/call",
+                &json!({ "name": "add", "arguments": { "name": "secret" } }),
+            ),
+        ),
     ] {
         let response = deployment.send(request.bearer(&token)).await;
         assert_eq!(response.status, 200, "{case}: {response:?}");
@@ -64,32 +85,71 @@ async fn in_any_listed_member() {
     let prompt = json!({ "type": "ref/prompt", "name": "secret" });
     let template = json!({ "type": "ref/resource", "uri": "file:///secret/{x}" });
     let prompt_and_uri = json!({ "type": "ref/prompt", "uri": "file:///secret/x", "name": "a" });
-    let related =
-        json!({ "name": "add", "_meta": { "io.modelcontextprotocol/related-task": { "taskId": "secret-1" } } });
+    let related = json!({ "name": "add", "_meta": { "io.modelcontextprotocol/related-task": { "taskId": "secret-1" } } });
     let before = deployment.upstream.count();
     let mut denied = Vec::new();
     for (case, request) in [
-        ("the only subscription", modern("subscriptions/listen", &listen_to(&["file:///secret/x"]))),
+        (
+            "the only subscription",
+            modern("subscriptions/listen", &listen_to(&["file:///secret/x"])),
+        ),
         (
             "the last subscription",
-            modern("subscriptions/listen", &listen_to(&["note:a", "note:b", "file:///secret/x"])),
+            modern(
+                "subscriptions/listen",
+                &listen_to(&["note:a", "note:b", "file:///secret/x"]),
+            ),
         ),
-        ("an alias", modern("subscriptions/listen", &listen_to(&["note:a", "file:///%73ecret/x"]))),
+        (
+            "an alias",
+            modern(
+                "subscriptions/listen",
+                &listen_to(&["note:a", "file:///%73ecret/x"]),
+            ),
+        ),
         ("a prompt", modern("completion/complete", &complete(prompt))),
-        ("a template", legacy("completion/complete", &complete(template))),
-        ("a prompt and a URI", legacy("completion/complete", &complete(prompt_and_uri))),
-        ("a task", legacy("tasks/get", &json!({ "taskId": "secret-1" }))),
-        ("a task's result", legacy("tasks/result", &json!({ "taskId": "secret-1" }))),
-        ("a task's cancellation", modern("tasks/cancel", &json!({ "taskId": "secret-1" }))),
-        ("a task's input", modern("tasks/update", &json!({ "taskId": "secret-1", "inputResponses": {} }))),
+        (
+            "a template",
+            legacy("completion/complete", &complete(template)),
+        ),
+        (
+            "a prompt and a URI",
+            legacy("completion/complete", &complete(prompt_and_uri)),
+        ),
+        (
+            "a task",
+            legacy("tasks/get", &json!({ "taskId": "secret-1" })),
+        ),
+        (
+            "a task's result",
+            legacy("tasks/result", &json!({ "taskId": "secret-1" })),
+        ),
+        (
+            "a task's cancellation",
+            modern("tasks/cancel", &json!({ "taskId": "secret-1" })),
+        ),
+        (
+            "a task's input",
+            modern(
+                "tasks/update",
+                &json!({ "taskId": "secret-1", "inputResponses": {} }),
+            ),
+        ),
         ("a related task", legacy("tools/call", &related)),
-        ("a subscription of another revision", modern("resources/subscribe", &json!({ "uri": "file:///secret/x" }))),
+        (
+            "a subscription of another revision",
+            modern("resources/subscribe", &json!({ "uri": "file:///secret/x" })),
+        ),
     ] {
         let response = deployment.send(request.bearer(&token)).await;
         assert_eq!(response.status, 403, "{case}: {response:?}");
         denied.push((response, "scope.insufficient"));
     }
-    assert_eq!(deployment.upstream.count(), before, "a request reached the upstream");
+    assert_eq!(
+        deployment.upstream.count(),
+        before,
+        "a request reached the upstream"
+    );
     deployment.portcullis.assert_all_denied(&denied).await;
 }
 
@@ -99,12 +159,20 @@ async fn among_too_many_names() {
     let deployment = Deployment::builder().resource(RULES).start().await;
     let uris: Vec<String> = (0..=1000).map(|number| format!("note:{number}")).collect();
     let uris: Vec<&str> = uris.iter().map(String::as_str).collect();
-    let request = modern("subscriptions/listen", &listen_to(&uris)).bearer(&deployment.good_token());
+    let request =
+        modern("subscriptions/listen", &listen_to(&uris)).bearer(&deployment.good_token());
     let response = deployment.send(request).await;
     response.assert_rpc_error(400, -32602);
     assert_eq!(response.json()["id"], 1, "{response:?}");
-    assert_eq!(deployment.upstream.count(), 0, "the request reached the upstream");
-    deployment.portcullis.assert_all_denied(&[(response, "message.too_many_names")]).await;
+    assert_eq!(
+        deployment.upstream.count(),
+        0,
+        "the request reached the upstream"
+    );
+    deployment
+        .portcullis
+        .assert_all_denied(&[(response, "message.too_many_names")])
+        .await;
 }
 
 /// F12: a method or name of more than 8,192 bytes is rejected with the request's id, in every member and without rules.
@@ -112,35 +180,58 @@ async fn among_too_many_names() {
 async fn with_long_names() {
     const MAX_BYTES: usize = 8192;
     let without_rules = Deployment::start().await;
-    for deployment in [Deployment::builder().resource(RULES).start().await, without_rules] {
+    for deployment in [
+        Deployment::builder().resource(RULES).start().await,
+        without_rules,
+    ] {
         let token = deployment.good_token();
         let session = deployment.open_session(&token).await;
         let long = "a".repeat(MAX_BYTES + 1);
-        let accepted = legacy(&session, "tools/call", &json!({ "name": long[1..], "arguments": {} })).bearer(&token);
+        let accepted = legacy(
+            &session,
+            "tools/call",
+            &json!({ "name": long[1..], "arguments": {} }),
+        )
+        .bearer(&token);
         assert_eq!(deployment.send(accepted).await.status, 200);
         let before = deployment.upstream.count();
         let mut denied = Vec::new();
         for (method, params) in [
             ("tools/call", json!({ "name": long, "arguments": {} })),
-            ("tools/call", json!({ "name": "a".repeat(4_000_000), "arguments": {} })),
+            (
+                "tools/call",
+                json!({ "name": "a".repeat(4_000_000), "arguments": {} }),
+            ),
             ("prompts/get", json!({ "name": long })),
             ("resources/read", json!({ "uri": long })),
             ("tasks/get", json!({ "taskId": long })),
-            ("completion/complete", complete(json!({ "type": "ref/prompt", "name": long }))),
+            (
+                "completion/complete",
+                complete(json!({ "type": "ref/prompt", "name": long })),
+            ),
         ] {
-            let response = deployment.send(legacy(&session, method, &params).bearer(&token)).await;
+            let response = deployment
+                .send(legacy(&session, method, &params).bearer(&token))
+                .await;
             response.assert_rpc_error(400, -32602);
             assert_eq!(response.json()["id"], 7, "{response:?}");
             denied.push((response, "message.name_too_long"));
         }
-        let listen =
-            deployment.send(modern("subscriptions/listen", &listen_to(&["note:a", &long])).bearer(&token)).await;
+        let listen = deployment
+            .send(modern("subscriptions/listen", &listen_to(&["note:a", &long])).bearer(&token))
+            .await;
         listen.assert_rpc_error(400, -32602);
         denied.push((listen, "message.name_too_long"));
-        let method = deployment.send(legacy(&session, &long, &json!({})).bearer(&token)).await;
+        let method = deployment
+            .send(legacy(&session, &long, &json!({})).bearer(&token))
+            .await;
         method.assert_rpc_error(400, -32600);
         denied.push((method, "message.method_too_long"));
-        assert_eq!(deployment.upstream.count(), before, "a request reached the upstream");
+        assert_eq!(
+            deployment.upstream.count(),
+            before,
+            "a request reached the upstream"
+        );
         deployment.portcullis.assert_all_denied(&denied).await;
     }
 }
@@ -148,13 +239,28 @@ async fn with_long_names() {
 /// J4, F12: the audit trail has the names that were checked, without their queries.
 #[tokio::test]
 async fn in_the_audit_trail() {
-    let deployment = Deployment::builder().resource(RULES).tables("[audit]\ntarget = \"stdout\"").start().await;
+    let deployment = Deployment::builder()
+        .resource(RULES)
+        .tables("[audit]\ntarget = \"stdout\"")
+        .start()
+        .await;
     let token = deployment.good_token();
     let params = json!({ "notifications": { "resourceSubscriptions": ["note:a", "file:///secret/x?canary"] } });
-    assert_eq!(deployment.send(modern("subscriptions/listen", &params).bearer(&token)).await.status, 403);
+    assert_eq!(
+        deployment
+            .send(modern("subscriptions/listen", &params).bearer(&token))
+            .await
+            .status,
+        403
+    );
     let finished = deployment.portcullis.stop().await;
-    let mut records = finished.stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    let record = records.find(|record| record["mcp.method"] == "subscriptions/listen").unwrap();
+    let mut records = finished
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let record = records
+        .find(|record| record["mcp.method"] == "subscriptions/listen")
+        .unwrap();
     assert_eq!(record["decision"], "deny");
     assert_eq!(record["mcp.target"], "note:a");
     assert_eq!(record["mcp.further_targets"], json!(["file:///secret/x"]));

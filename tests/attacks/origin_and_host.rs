@@ -59,17 +59,41 @@ async fn hosts() {
     let mut denied = Vec::new();
     for host in FOREIGN {
         for (method, target) in targets() {
-            let response =
-                deployment.send(Request::without_host(method, target).header("Host", host).bearer(&good)).await;
-            assert_eq!(response.status, 403, "{method} {target}, {host}: {response:?}");
-            assert_eq!(response.count("www-authenticate"), 0, "{host}: {response:?}");
-            assert_eq!(response.count("access-control-allow-origin"), 0, "{host}: {response:?}");
+            let response = deployment
+                .send(
+                    Request::without_host(method, target)
+                        .header("Host", host)
+                        .bearer(&good),
+                )
+                .await;
+            assert_eq!(
+                response.status, 403,
+                "{method} {target}, {host}: {response:?}"
+            );
+            assert_eq!(
+                response.count("www-authenticate"),
+                0,
+                "{host}: {response:?}"
+            );
+            assert_eq!(
+                response.count("access-control-allow-origin"),
+                0,
+                "{host}: {response:?}"
+            );
             denied.push((response, "host.not_allowed"));
         }
     }
     for (case, request, code) in [
-        ("none", Request::without_host("POST", Deployment::ENDPOINT), "host.missing"),
-        ("two", Request::new("POST", Deployment::ENDPOINT).header("Host", "127.0.0.1"), "host.repeated"),
+        (
+            "none",
+            Request::without_host("POST", Deployment::ENDPOINT),
+            "host.missing",
+        ),
+        (
+            "two",
+            Request::new("POST", Deployment::ENDPOINT).header("Host", "127.0.0.1"),
+            "host.repeated",
+        ),
         (
             "a list",
             Request::without_host("POST", Deployment::ENDPOINT).header("Host", "127.0.0.1, x"),
@@ -80,19 +104,31 @@ async fn hosts() {
             Request::without_host("POST", Deployment::ENDPOINT).header("Host", "x@127.0.0.1"),
             "host.malformed",
         ),
-        ("a path", Request::without_host("POST", Deployment::ENDPOINT).header("Host", "127.0.0.1/x"), "host.malformed"),
+        (
+            "a path",
+            Request::without_host("POST", Deployment::ENDPOINT).header("Host", "127.0.0.1/x"),
+            "host.malformed",
+        ),
         (
             "an invalid port",
             Request::without_host("POST", Deployment::ENDPOINT).header("Host", "127.0.0.1:x"),
             "host.malformed",
         ),
-        ("empty", Request::without_host("POST", Deployment::ENDPOINT).header("Host", ""), "host.malformed"),
+        (
+            "empty",
+            Request::without_host("POST", Deployment::ENDPOINT).header("Host", ""),
+            "host.malformed",
+        ),
     ] {
         let response = deployment.send(request.bearer(&good)).await;
         assert_eq!(response.status, 400, "{case}: {response:?}");
         denied.push((response, code));
     }
-    assert_eq!(deployment.upstream.count(), before, "a request reached the upstream");
+    assert_eq!(
+        deployment.upstream.count(),
+        before,
+        "a request reached the upstream"
+    );
     deployment.portcullis.assert_all_denied(&denied).await;
 }
 
@@ -101,9 +137,18 @@ async fn hosts() {
 async fn origins() {
     let deployment = Deployment::start().await;
     let good = deployment.good_token();
-    for origin in ["http://127.0.0.1:3000", "http://localhost:5173", "https://localhost", "http://[::1]:9"] {
+    for origin in [
+        "http://127.0.0.1:3000",
+        "http://localhost:5173",
+        "https://localhost",
+        "http://[::1]:9",
+    ] {
         let response = deployment
-            .send(Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&good).header("Origin", origin))
+            .send(
+                Request::post(Deployment::ENDPOINT, INITIALIZE)
+                    .bearer(&good)
+                    .header("Origin", origin),
+            )
             .await;
         assert_eq!(response.status, 200, "{origin}: {response:?}");
         assert_eq!(response.header("access-control-allow-origin"), Some(origin));
@@ -133,8 +178,15 @@ async fn origins() {
                 .header("Access-Control-Request-Method", "POST")
                 .bearer(&good);
             let response = deployment.send(request).await;
-            assert_eq!(response.status, 403, "{method} {target}, {origin}: {response:?}");
-            assert_eq!(response.count("access-control-allow-origin"), 0, "{origin}: {response:?}");
+            assert_eq!(
+                response.status, 403,
+                "{method} {target}, {origin}: {response:?}"
+            );
+            assert_eq!(
+                response.count("access-control-allow-origin"),
+                0,
+                "{origin}: {response:?}"
+            );
             denied.push((response, "origin.not_allowed"));
         }
     }
@@ -146,14 +198,21 @@ async fn origins() {
     assert_eq!(response.status, 403, "{response:?}");
 
     denied.push((response, "origin.repeated"));
-    assert_eq!(deployment.upstream.count(), before, "a request reached the upstream");
+    assert_eq!(
+        deployment.upstream.count(),
+        before,
+        "a request reached the upstream"
+    );
     deployment.portcullis.assert_all_denied(&denied).await;
 }
 
 /// F3, F7: without authorization, the same hosts and origins are rejected.
 #[tokio::test]
 async fn without_authorization() {
-    let deployment = Deployment::builder().resource("auth = \"none\"").start().await;
+    let deployment = Deployment::builder()
+        .resource("auth = \"none\"")
+        .start()
+        .await;
     let post = |host: &str| {
         Request::without_host("POST", Deployment::ENDPOINT)
             .header("Host", host)
@@ -163,15 +222,32 @@ async fn without_authorization() {
     assert_eq!(deployment.send(post("127.0.0.1")).await.status, 200);
     let before = deployment.upstream.count();
     assert_eq!(deployment.send(post("attacker.example")).await.status, 403);
-    assert_eq!(deployment.send(post("localhost").header("Origin", "http://attacker.example")).await.status, 403);
-    assert_eq!(deployment.send(post("localhost").header("Origin", "null")).await.status, 403);
-    assert_eq!(deployment.upstream.count(), before, "a request reached the upstream");
+    assert_eq!(
+        deployment
+            .send(post("localhost").header("Origin", "http://attacker.example"))
+            .await
+            .status,
+        403
+    );
+    assert_eq!(
+        deployment
+            .send(post("localhost").header("Origin", "null"))
+            .await
+            .status,
+        403
+    );
+    assert_eq!(
+        deployment.upstream.count(),
+        before,
+        "a request reached the upstream"
+    );
 }
 
 /// F3: hosts and origins can be added.
 #[tokio::test]
 async fn added_hosts_and_origins() {
-    let settings = "allowed_hosts = [\"mcp.internal\"]\nallowed_origins = [\"https://app.example.com\"]";
+    let settings =
+        "allowed_hosts = [\"mcp.internal\"]\nallowed_origins = [\"https://app.example.com\"]";
     let deployment = Deployment::builder().resource(settings).start().await;
     let good = deployment.good_token();
     let post = |host: &str| {
@@ -182,10 +258,27 @@ async fn added_hosts_and_origins() {
             .body(INITIALIZE)
     };
     assert_eq!(deployment.send(post("mcp.internal:8080")).await.status, 200);
-    assert_eq!(deployment.send(post("127.0.0.1").header("Origin", "https://app.example.com")).await.status, 200);
+    assert_eq!(
+        deployment
+            .send(post("127.0.0.1").header("Origin", "https://app.example.com"))
+            .await
+            .status,
+        200
+    );
 
-    for origin in ["http://app.example.com", "https://app.example.com:8443", "https://x.app.example.com"] {
-        assert_eq!(deployment.send(post("127.0.0.1").header("Origin", origin)).await.status, 403, "{origin}");
+    for origin in [
+        "http://app.example.com",
+        "https://app.example.com:8443",
+        "https://x.app.example.com",
+    ] {
+        assert_eq!(
+            deployment
+                .send(post("127.0.0.1").header("Origin", origin))
+                .await
+                .status,
+            403,
+            "{origin}"
+        );
     }
     for host in ["x.mcp.internal", "mcp.internal.attacker.example"] {
         assert_eq!(deployment.send(post(host)).await.status, 403, "{host}");

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use portcullis_scenarios::{Administration, Connection, Deployment, Http2, INITIALIZE, Request, TIMEOUT, call_message};
+use portcullis_scenarios::{
+    Administration, Connection, Deployment, Http2, INITIALIZE, Request, TIMEOUT, call_message,
+};
 use serde_json::json;
 use tokio::time::{sleep, timeout};
 
@@ -14,7 +16,11 @@ fn token_of(deployment: &Deployment, length: usize) -> String {
     let signature = bare.sign().len() - bare.unsigned("RS256").len();
     // Three more characters in the payload make the token four characters longer. The header makes up the difference.
     for header in 0..4 {
-        let token = |payload: usize| bare.clone().header("x", "h".repeat(header)).claim("pad", "p".repeat(payload));
+        let token = |payload: usize| {
+            bare.clone()
+                .header("x", "h".repeat(header))
+                .claim("pad", "p".repeat(payload))
+        };
         let guess = (length - signature - token(0).unsigned("RS256").len()) * 3 / 4;
         for payload in guess - 3..guess + 3 {
             if token(payload).unsigned("RS256").len() + signature == length {
@@ -33,19 +39,34 @@ async fn tokens_around_the_limit() {
     let at_limit = token_of(&deployment, TOKEN_LIMIT);
     deployment.assert_accepted("HTTP/1.1", &at_limit).await;
 
-    let post = |token: &str| Http2::post(Deployment::ENDPOINT).header("authorization", format!("Bearer {token}"));
+    let post = |token: &str| {
+        Http2::post(Deployment::ENDPOINT).header("authorization", format!("Bearer {token}"))
+    };
     let response = http2.send(post(&at_limit), INITIALIZE).await.unwrap();
     assert_eq!(response.status, 200, "HTTP/2: {response:?}");
 
     let before = deployment.upstream.count();
     for length in [TOKEN_LIMIT + 1, TOKEN_LIMIT + 2, TOKEN_LIMIT + 8 * 1024] {
         let token = format!("{at_limit}{}", "A".repeat(length - TOKEN_LIMIT));
-        deployment.assert_rejected([("HTTP/1.1", token.clone(), "token.too_large")]).await;
+        deployment
+            .assert_rejected([("HTTP/1.1", token.clone(), "token.too_large")])
+            .await;
         let response = http2.send(post(&token), INITIALIZE).await.unwrap();
-        assert_eq!(response.assert_unauthorized(), Some("invalid_token"), "HTTP/2: {response:?}");
-        deployment.portcullis.assert_denied(&response, "token.too_large").await;
+        assert_eq!(
+            response.assert_unauthorized(),
+            Some("invalid_token"),
+            "HTTP/2: {response:?}"
+        );
+        deployment
+            .portcullis
+            .assert_denied(&response, "token.too_large")
+            .await;
     }
-    assert_eq!(deployment.upstream.count(), before, "a request reached the upstream");
+    assert_eq!(
+        deployment.upstream.count(),
+        before,
+        "a request reached the upstream"
+    );
 }
 
 /// J1, L9: an access line has a bounded part of a long method and path, so that long requests do not displace the lines of others.
@@ -56,11 +77,21 @@ async fn access_lines_of_long_requests() {
     let response = deployment.send(Request::new("GET", &long_path)).await;
     assert_eq!(response.status, 404, "{response:?}");
     let line = deployment.portcullis.access_line(&response).await;
-    assert_eq!(line["http.path"], format!("/{}…", "p".repeat(255)), "{line}");
+    assert_eq!(
+        line["http.path"],
+        format!("/{}…", "p".repeat(255)),
+        "{line}"
+    );
 
-    let response = deployment.send(Request::new(&"M".repeat(20 << 10), "/")).await;
+    let response = deployment
+        .send(Request::new(&"M".repeat(20 << 10), "/"))
+        .await;
     let line = deployment.portcullis.access_line(&response).await;
-    assert_eq!(line["http.method"], format!("{}…", "M".repeat(256)), "{line}");
+    assert_eq!(
+        line["http.method"],
+        format!("{}…", "M".repeat(256)),
+        "{line}"
+    );
 }
 
 /// C9, F4: the head can have other fields in addition to the largest token.
@@ -70,7 +101,11 @@ async fn other_fields_beside_the_largest_token() {
     let token = token_of(&deployment, TOKEN_LIMIT);
     let filling = "f".repeat(8 * 1024);
     let response = deployment
-        .send(Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&token).header("X-Filling", &filling))
+        .send(
+            Request::post(Deployment::ENDPOINT, INITIALIZE)
+                .bearer(&token)
+                .header("X-Filling", &filling),
+        )
         .await;
     assert_eq!(response.status, 200, "HTTP/1.1: {response:?}");
     let mut http2 = Http2::connect(deployment.portcullis.address()).await;
@@ -88,43 +123,67 @@ async fn header_bombs() {
     let good = deployment.good_token();
     let post = || Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&good);
     let one_large = post().header("X-Bomb", "b".repeat(40 * 1024));
-    let many = |count: usize| (0..count).fold(post(), |request, number| request.header(&format!("x-{number}"), "v"));
-    for (case, request) in
-        [("one large field", one_large), ("101 fields more", many(101)), ("1000 fields more", many(1000))]
-    {
+    let many = |count: usize| {
+        (0..count).fold(post(), |request, number| {
+            request.header(&format!("x-{number}"), "v")
+        })
+    };
+    for (case, request) in [
+        ("one large field", one_large),
+        ("101 fields more", many(101)),
+        ("1000 fields more", many(1000)),
+    ] {
         let response = deployment.send(request).await;
         assert_eq!(response.status, 431, "HTTP/1.1, {case}: {response:?}");
     }
-    let http2_post = || Http2::post(Deployment::ENDPOINT).header("authorization", format!("Bearer {good}"));
-    let many =
-        |count: usize| (0..count).fold(http2_post(), |request, number| request.header(format!("x-{number}"), "v"));
+    let http2_post =
+        || Http2::post(Deployment::ENDPOINT).header("authorization", format!("Bearer {good}"));
+    let many = |count: usize| {
+        (0..count).fold(http2_post(), |request, number| {
+            request.header(format!("x-{number}"), "v")
+        })
+    };
     let one_large = http2_post().header("x-bomb", "b".repeat(40 * 1024));
-    for (case, request) in
-        [("one large field", one_large), ("101 fields more", many(101)), ("1000 fields more", many(1000))]
-    {
+    for (case, request) in [
+        ("one large field", one_large),
+        ("101 fields more", many(101)),
+        ("1000 fields more", many(1000)),
+    ] {
         let mut http2 = Http2::connect(deployment.portcullis.address()).await;
         // Closing the connection immediately is also acceptable.
         if let Ok(response) = http2.send(request, INITIALIZE).await {
             assert_eq!(response.status, 431, "HTTP/2, {case}: {response:?}");
         }
     }
-    assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
+    assert!(
+        deployment.upstream.recorded().is_empty(),
+        "a request reached the upstream"
+    );
 
-    let few = (0..50).fold(post(), |request, number| request.header(&format!("x-{number}"), "v"));
+    let few = (0..50).fold(post(), |request, number| {
+        request.header(&format!("x-{number}"), "v")
+    });
     assert_eq!(deployment.send(few).await.status, 200);
     let mut http2 = Http2::connect(deployment.portcullis.address()).await;
-    let few = (0..50).fold(http2_post(), |request, number| request.header(format!("x-{number}"), "v"));
+    let few = (0..50).fold(http2_post(), |request, number| {
+        request.header(format!("x-{number}"), "v")
+    });
     assert_eq!(http2.send(few, INITIALIZE).await.unwrap().status, 200);
 }
 
 /// F4: the maximum number of header fields is configurable.
 #[tokio::test]
 async fn a_configured_number_of_fields() {
-    let deployment = Deployment::builder().tables("[limits]\nmax_headers = 20").start().await;
+    let deployment = Deployment::builder()
+        .tables("[limits]\nmax_headers = 20")
+        .start()
+        .await;
     let good = deployment.good_token();
     let many = |count: usize| {
         let post = Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&good);
-        (0..count).fold(post, |request, number| request.header(&format!("x-{number}"), "v"))
+        (0..count).fold(post, |request, number| {
+            request.header(&format!("x-{number}"), "v")
+        })
     };
 
     // Host, Content-Type, Accept, Authorization and Content-Length are five fields.
@@ -132,8 +191,11 @@ async fn a_configured_number_of_fields() {
     assert_eq!(deployment.send(many(16)).await.status, 431);
     let mut http2 = Http2::connect(deployment.portcullis.address()).await;
     let many = |count: usize| {
-        let post = Http2::post(Deployment::ENDPOINT).header("authorization", format!("Bearer {good}"));
-        (0..count).fold(post, |request, number| request.header(format!("x-{number}"), "v"))
+        let post =
+            Http2::post(Deployment::ENDPOINT).header("authorization", format!("Bearer {good}"));
+        (0..count).fold(post, |request, number| {
+            request.header(format!("x-{number}"), "v")
+        })
     };
     assert_eq!(http2.send(many(10), INITIALIZE).await.unwrap().status, 200);
     assert_eq!(http2.send(many(18), INITIALIZE).await.unwrap().status, 431);
@@ -142,24 +204,38 @@ async fn a_configured_number_of_fields() {
 /// F4: a body above the limit gets 413, with or without Content-Length, before any other check of the message.
 #[tokio::test]
 async fn bodies_around_the_limit() {
-    let deployment = Deployment::builder().tables("[limits]\nmax_body = 4096").start().await;
+    let deployment = Deployment::builder()
+        .tables("[limits]\nmax_body = 4096")
+        .start()
+        .await;
     let good = deployment.good_token();
     let session = deployment.open_session(&good).await;
     let message = |length: usize| {
         let bare = call_message(1, "tools/list", &json!({ "x": "" })).len();
         call_message(1, "tools/list", &json!({ "x": "y".repeat(length - bare) }))
     };
-    let post = |body: String| Request::post(Deployment::ENDPOINT, body).bearer(&good).session(&session);
-    assert_eq!(deployment.send(post(message(4096))).await.status, 200, "at the limit");
+    let post = |body: String| {
+        Request::post(Deployment::ENDPOINT, body)
+            .bearer(&good)
+            .session(&session)
+    };
+    assert_eq!(
+        deployment.send(post(message(4096))).await.status,
+        200,
+        "at the limit"
+    );
 
     let before = deployment.upstream.count();
     let chunked = |body: &str| {
-        let coded = body.as_bytes().chunks(1000).fold(Vec::new(), |mut coded, chunk| {
-            coded.extend_from_slice(format!("{:x}\r\n", chunk.len()).as_bytes());
-            coded.extend_from_slice(chunk);
-            coded.extend_from_slice(b"\r\n");
-            coded
-        });
+        let coded = body
+            .as_bytes()
+            .chunks(1000)
+            .fold(Vec::new(), |mut coded, chunk| {
+                coded.extend_from_slice(format!("{:x}\r\n", chunk.len()).as_bytes());
+                coded.extend_from_slice(chunk);
+                coded.extend_from_slice(b"\r\n");
+                coded
+            });
         Request::post(Deployment::ENDPOINT, [&coded[..], b"0\r\n\r\n"].concat())
             .header("Transfer-Encoding", "chunked")
             .bearer(&good)
@@ -168,24 +244,51 @@ async fn bodies_around_the_limit() {
         ("one byte too many", post(message(4097))),
         (
             "announced, not sent",
-            Request::post(Deployment::ENDPOINT, "").header("Content-Length", "999999999999").bearer(&good),
+            Request::post(Deployment::ENDPOINT, "")
+                .header("Content-Length", "999999999999")
+                .bearer(&good),
         ),
         ("chunked", chunked(&message(4097)).session(&session)),
-        ("without a session", Request::post(Deployment::ENDPOINT, message(5000)).bearer(&good)),
-        ("of another type", Request::new("POST", Deployment::ENDPOINT).bearer(&good).body(message(5000))),
+        (
+            "without a session",
+            Request::post(Deployment::ENDPOINT, message(5000)).bearer(&good),
+        ),
+        (
+            "of another type",
+            Request::new("POST", Deployment::ENDPOINT)
+                .bearer(&good)
+                .body(message(5000)),
+        ),
     ] {
         let response = deployment.send(request).await;
         assert_eq!(response.status, 413, "{case}: {response:?}");
-        deployment.portcullis.assert_denied(&response, "body.too_large").await;
+        deployment
+            .portcullis
+            .assert_denied(&response, "body.too_large")
+            .await;
     }
-    assert_eq!(deployment.upstream.count(), before, "a request reached the upstream");
+    assert_eq!(
+        deployment.upstream.count(),
+        before,
+        "a request reached the upstream"
+    );
 
     let mut http2 = Http2::connect(deployment.portcullis.address()).await;
-    let request = Http2::post(Deployment::ENDPOINT).header("authorization", format!("Bearer {good}"));
-    assert_eq!(http2.send(request, message(5000)).await.unwrap().status, 413);
+    let request =
+        Http2::post(Deployment::ENDPOINT).header("authorization", format!("Bearer {good}"));
+    assert_eq!(
+        http2.send(request, message(5000)).await.unwrap().status,
+        413
+    );
 
-    let response = deployment.send(Request::post(Deployment::ENDPOINT, message(5000))).await;
-    assert_eq!(response.assert_unauthorized(), None, "the bearer check comes first");
+    let response = deployment
+        .send(Request::post(Deployment::ENDPOINT, message(5000)))
+        .await;
+    assert_eq!(
+        response.assert_unauthorized(),
+        None,
+        "the bearer check comes first"
+    );
 }
 
 /// F4: the default limit is 4 MiB.
@@ -207,7 +310,10 @@ async fn the_default_limit() {
 async fn the_shared_budget() {
     let administration = Administration::default();
     let limits = "[limits]\nmax_body = 4096\nbody_budget = 4096";
-    let deployment = administration.of(Deployment::builder(), limits).start().await;
+    let deployment = administration
+        .of(Deployment::builder(), limits)
+        .start()
+        .await;
     let good = deployment.good_token();
     let large = call_message(1, "initialize", &json!({ "x": "y".repeat(3000) }));
     let post = || Request::post(Deployment::ENDPOINT, large.as_str()).bearer(&good);
@@ -219,20 +325,37 @@ async fn the_shared_budget() {
     first.write(start).await;
     let used = format!("portcullis_body_budget_used_bytes {}\n", large.len() - 1);
     let is_held = async {
-        while !administration.metrics(Administration::TOKEN).await.contains(&used) {
+        while !administration
+            .metrics(Administration::TOKEN)
+            .await
+            .contains(&used)
+        {
             sleep(Duration::from_millis(10)).await;
         }
     };
-    timeout(TIMEOUT, is_held).await.expect("the first body is held");
+    timeout(TIMEOUT, is_held)
+        .await
+        .expect("the first body is held");
 
     let response = deployment.send(post()).await;
     assert_eq!(response.status, 503, "{response:?}");
     assert!(response.header("retry-after").is_some(), "{response:?}");
-    deployment.portcullis.assert_denied(&response, "body.budget_spent").await;
-    assert_eq!(deployment.upstream.count(), 0, "a request reached the upstream");
+    deployment
+        .portcullis
+        .assert_denied(&response, "body.budget_spent")
+        .await;
+    assert_eq!(
+        deployment.upstream.count(),
+        0,
+        "a request reached the upstream"
+    );
     deployment.assert_accepted("a small body", &good).await;
 
     let response = first.exchange(rest).await;
     assert_eq!(response.status, 200, "{response:?}");
-    assert_eq!(deployment.send(post()).await.status, 200, "capacity is free again");
+    assert_eq!(
+        deployment.send(post()).await.status,
+        200,
+        "capacity is free again"
+    );
 }

@@ -56,16 +56,25 @@ async fn paths_that_are_not_the_endpoint() {
         "/healthz/",
         "/readyz/x",
     ] {
-        let response = deployment.send(Request::post(path, INITIALIZE).bearer(&good)).await;
+        let response = deployment
+            .send(Request::post(path, INITIALIZE).bearer(&good))
+            .await;
         // The HTTP parser rejects targets that are not paths.
         if response.status != 400 {
             assert_eq!(response.status, 404, "{path}: {response:?}");
             assert_eq!(response.text(), "not found\n", "{path}");
             denied.push((response, "path.unknown"));
         }
-        assert!(deployment.upstream.recorded().is_empty(), "{path} reached the upstream");
+        assert!(
+            deployment.upstream.recorded().is_empty(),
+            "{path} reached the upstream"
+        );
     }
-    assert!(denied.len() > 40, "the parser rejected too many: {}", denied.len());
+    assert!(
+        denied.len() > 40,
+        "the parser rejected too many: {}",
+        denied.len()
+    );
     deployment.portcullis.assert_all_denied(&denied).await;
 }
 
@@ -96,7 +105,11 @@ async fn absolute_targets() {
         let before = deployment.upstream.count();
         let response = deployment.send(post(target, host)).await;
         assert_eq!(response.status, status, "{target}, {host}: {response:?}");
-        assert_eq!(deployment.upstream.count() - before, usize::from(status == 200), "{target}, {host}");
+        assert_eq!(
+            deployment.upstream.count() - before,
+            usize::from(status == 200),
+            "{target}, {host}"
+        );
     }
 }
 
@@ -127,8 +140,14 @@ async fn other_targets() {
             INITIALIZE.len()
         );
         let response = send_bytes(deployment.portcullis.address(), head.as_bytes()).await;
-        assert!(matches!(response.status, 400 | 403 | 404 | 405), "{line}: {response:?}");
-        assert!(deployment.upstream.recorded().is_empty(), "{line} reached the upstream");
+        assert!(
+            matches!(response.status, 400 | 403 | 404 | 405),
+            "{line}: {response:?}"
+        );
+        assert!(
+            deployment.upstream.recorded().is_empty(),
+            "{line} reached the upstream"
+        );
     }
 }
 
@@ -137,22 +156,46 @@ async fn other_targets() {
 async fn other_methods() {
     let deployment = Deployment::start().await;
     let good = deployment.good_token();
-    for method in ["PUT", "PATCH", "HEAD", "OPTIONS", "TRACE", "PROPFIND", "post", "Get", "QUERY"] {
+    for method in [
+        "PUT", "PATCH", "HEAD", "OPTIONS", "TRACE", "PROPFIND", "post", "Get", "QUERY",
+    ] {
         let request = Request::new(method, Deployment::ENDPOINT);
         let response = deployment.send(request.clone()).await;
         assert_eq!(response.status, 401, "{method}: {response:?}");
         assert_eq!(response.count("www-authenticate"), 1, "{method}");
         let response = deployment.send(request.bearer(&good)).await;
         assert_eq!(response.status, 405, "{method}: {response:?}");
-        assert_eq!(response.header("allow"), Some("GET, POST, DELETE"), "{method}: {response:?}");
-        assert!(!response.text().contains(&good), "{method} echoes the token");
-        deployment.portcullis.assert_denied(&response, "endpoint.method").await;
+        assert_eq!(
+            response.header("allow"),
+            Some("GET, POST, DELETE"),
+            "{method}: {response:?}"
+        );
+        assert!(
+            !response.text().contains(&good),
+            "{method} echoes the token"
+        );
+        deployment
+            .portcullis
+            .assert_denied(&response, "endpoint.method")
+            .await;
     }
-    for name in ["X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override"] {
+    for name in [
+        "X-HTTP-Method-Override",
+        "X-HTTP-Method",
+        "X-Method-Override",
+    ] {
         let response = deployment
-            .send(Request::new("PUT", Deployment::ENDPOINT).header(name, "POST").bearer(&good).body(INITIALIZE))
+            .send(
+                Request::new("PUT", Deployment::ENDPOINT)
+                    .header(name, "POST")
+                    .bearer(&good)
+                    .body(INITIALIZE),
+            )
             .await;
         assert_eq!(response.status, 405, "{name}: {response:?}");
     }
-    assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
+    assert!(
+        deployment.upstream.recorded().is_empty(),
+        "a request reached the upstream"
+    );
 }

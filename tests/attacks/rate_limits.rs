@@ -14,16 +14,27 @@ fn ping() -> Request {
 
 fn assert_limited(response: &HttpResponse) {
     assert_eq!(response.status, 429, "{response:?}");
-    let wait: Option<u64> = response.header("retry-after").and_then(|value| value.parse().ok());
-    assert!(wait.is_some_and(|wait| (1..=24 * 60 * 60).contains(&wait)), "{response:?}");
-    assert!(response.header("www-authenticate").is_none(), "{response:?}");
+    let wait: Option<u64> = response
+        .header("retry-after")
+        .and_then(|value| value.parse().ok());
+    assert!(
+        wait.is_some_and(|wait| (1..=24 * 60 * 60).contains(&wait)),
+        "{response:?}"
+    );
+    assert!(
+        response.header("www-authenticate").is_none(),
+        "{response:?}"
+    );
     assert!(response.header("x-request-id").is_some(), "{response:?}");
 }
 
 /// J5: an address is limited regardless of the headers that it sends, with and without a token. Metadata requests are not limited.
 #[tokio::test]
 async fn forged_addresses_are_ignored() {
-    let deployment = Deployment::builder().tables(format!("[limits]\nper_address = {}", limit(3))).start().await;
+    let deployment = Deployment::builder()
+        .tables(format!("[limits]\nper_address = {}", limit(3)))
+        .start()
+        .await;
     let mut denied = Vec::new();
     for number in 0..6 {
         let request = ping()
@@ -46,7 +57,13 @@ async fn forged_addresses_are_ignored() {
     assert_limited(&without_token);
 
     denied.push((without_token, "limit.address"));
-    assert_eq!(deployment.send(Request::new("GET", Deployment::METADATA_PATH)).await.status, 200);
+    assert_eq!(
+        deployment
+            .send(Request::new("GET", Deployment::METADATA_PATH))
+            .await
+            .status,
+        200
+    );
     assert_eq!(deployment.upstream.count(), 3);
     deployment.portcullis.assert_all_denied(&denied).await;
 }
@@ -67,7 +84,9 @@ async fn clients_of_a_trusted_proxy_are_counted_separately() {
         ("2001:db8:0:1::3", 429),
         ("2001:db8:0:2::1", 200),
     ] {
-        let request = ping().bearer(&deployment.good_token()).header("X-Forwarded-For", chain);
+        let request = ping()
+            .bearer(&deployment.good_token())
+            .header("X-Forwarded-For", chain);
         assert_eq!(deployment.send(request).await.status, status, "{chain}");
     }
 }
@@ -75,10 +94,25 @@ async fn clients_of_a_trusted_proxy_are_counted_separately() {
 /// J5: the limit of a principal applies to all of its tokens together, and other principals have their own limits.
 #[tokio::test]
 async fn all_tokens_of_a_principal_share_a_limit() {
-    let deployment = Deployment::builder().tables(format!("[limits]\nper_principal = {}", limit(2))).start().await;
-    let token = |client: &str| deployment.test_issuer.token().scope("mcp:tools").claim("azp", client).sign();
+    let deployment = Deployment::builder()
+        .tables(format!("[limits]\nper_principal = {}", limit(2)))
+        .start()
+        .await;
+    let token = |client: &str| {
+        deployment
+            .test_issuer
+            .token()
+            .scope("mcp:tools")
+            .claim("azp", client)
+            .sign()
+    };
     let mut denied = Vec::new();
-    for (client, limited) in [("one", false), ("two", false), ("three", true), ("one", true)] {
+    for (client, limited) in [
+        ("one", false),
+        ("two", false),
+        ("three", true),
+        ("one", true),
+    ] {
         let response = deployment.send(ping().bearer(&token(client))).await;
         if limited {
             assert_limited(&response);
@@ -87,7 +121,12 @@ async fn all_tokens_of_a_principal_share_a_limit() {
             assert_eq!(response.status, 200, "{response:?}");
         }
     }
-    let bob = deployment.test_issuer.token().scope("mcp:tools").subject("bob").sign();
+    let bob = deployment
+        .test_issuer
+        .token()
+        .scope("mcp:tools")
+        .subject("bob")
+        .sign();
     assert_eq!(deployment.send(ping().bearer(&bob)).await.status, 200);
     assert_eq!(
         deployment.send(ping().bearer("invalid")).await.status,
@@ -100,12 +139,19 @@ async fn all_tokens_of_a_principal_share_a_limit() {
 /// J5: calls of a rule's tools are limited in every spelling of the tool's name, with a JSON-RPC error.
 #[tokio::test]
 async fn calls_of_a_tool_are_limited() {
-    let rule = format!("[[resource.rule]]\nmethod = \"tools/call\"\nname = \"slow_*\"\nlimit = {}", limit(1));
+    let rule = format!(
+        "[[resource.rule]]\nmethod = \"tools/call\"\nname = \"slow_*\"\nlimit = {}",
+        limit(1)
+    );
     let deployment = Deployment::builder().resource(rule).start().await;
     let call = |name: &str| {
-        modern_request(Deployment::ENDPOINT, "tools/call", &json!({ "name": name, "arguments": {} }))
-            .header("Mcp-Name", name)
-            .bearer(&deployment.good_token())
+        modern_request(
+            Deployment::ENDPOINT,
+            "tools/call",
+            &json!({ "name": name, "arguments": {} }),
+        )
+        .header("Mcp-Name", name)
+        .bearer(&deployment.good_token())
     };
     assert_eq!(deployment.send(call("slow_one")).await.status, 200);
 
@@ -117,7 +163,10 @@ async fn calls_of_a_tool_are_limited() {
         assert_eq!(response.json()["id"], 1, "{response:?}");
         let wait = response.header("retry-after").unwrap_or_default();
         assert!(
-            response.json()["error"]["message"].as_str().unwrap().ends_with(&format!("try again in {wait} s")),
+            response.json()["error"]["message"]
+                .as_str()
+                .unwrap()
+                .ends_with(&format!("try again in {wait} s")),
             "{response:?}"
         );
         denied.push((response, "limit.tool"));

@@ -18,7 +18,16 @@ const HEADER: &str = "key/val\"ue";
 /// The encodings of a secret.
 fn encodings(secret: &str) -> Vec<String> {
     let hexadecimal = |upper: bool| -> String {
-        secret.bytes().map(|byte| if upper { format!("%{byte:02X}") } else { format!("%{byte:02x}") }).collect()
+        secret
+            .bytes()
+            .map(|byte| {
+                if upper {
+                    format!("%{byte:02X}")
+                } else {
+                    format!("%{byte:02x}")
+                }
+            })
+            .collect()
     };
     let form: String = form_urlencoded::byte_serialize(secret.as_bytes()).collect();
     let json = json!(secret).to_string();
@@ -28,10 +37,20 @@ fn encodings(secret: &str) -> Vec<String> {
         hexadecimal(false),
         form.clone(),
         json.trim_matches('"').replace('/', "\\/"),
-        secret.encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect(),
+        secret
+            .encode_utf16()
+            .map(|unit| format!("\\u{unit:04x}"))
+            .collect(),
     ];
     for engine in [STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD] {
-        all.extend([secret.to_owned(), format!("me:{secret}"), format!("me:{form}")].map(|text| engine.encode(text)));
+        all.extend(
+            [
+                secret.to_owned(),
+                format!("me:{secret}"),
+                format!("me:{form}"),
+            ]
+            .map(|text| engine.encode(text)),
+        );
     }
     all.sort();
     all.dedup();
@@ -39,13 +58,16 @@ fn encodings(secret: &str) -> Vec<String> {
 }
 
 fn text(status: StatusCode, body: &str) -> PeerResponse {
-    let response = Response::builder().status(status).header(header::CONTENT_TYPE, "text/plain");
+    let response = Response::builder()
+        .status(status)
+        .header(header::CONTENT_TYPE, "text/plain");
     response.body(body.to_owned()).unwrap()
 }
 
 fn rpc_error(request: &PeerRequest, status: StatusCode, message: &str) -> PeerResponse {
     let error = json!({ "code": -32000, "message": message, "data": [{ "sent": message }] });
-    let mut response = request.json(json!({ "jsonrpc": "2.0", "id": request.message()["id"], "error": error }));
+    let mut response =
+        request.json(json!({ "jsonrpc": "2.0", "id": request.message()["id"], "error": error }));
     *response.status_mut() = status;
     response
 }
@@ -54,21 +76,30 @@ fn rpc_error(request: &PeerRequest, status: StatusCode, message: &str) -> PeerRe
 const RESPONSES: [fn(&PeerRequest, &str) -> PeerResponse; 7] = [
     |_, repeated| text(StatusCode::BAD_REQUEST, &format!("rejected: {repeated}.")),
     |_, repeated| text(StatusCode::OK, &format!("<html>{repeated}")),
-    |_, repeated| text(StatusCode::BAD_GATEWAY, &format!("{}{repeated}", "x ".repeat(95))),
+    |_, repeated| {
+        text(
+            StatusCode::BAD_GATEWAY,
+            &format!("{}{repeated}", "x ".repeat(95)),
+        )
+    },
     |request, repeated| rpc_error(request, StatusCode::OK, &format!("rejected: {repeated}.")),
     |request, repeated| rpc_error(request, StatusCode::BAD_REQUEST, repeated),
     |_, repeated| {
         let scope = repeated.replace([' ', '"', '\\'], "-");
         let mut response = text(StatusCode::FORBIDDEN, "");
         let challenge = format!("Bearer error=\"insufficient_scope\", scope=\"{scope}\"");
-        response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge.parse().unwrap());
+        response
+            .headers_mut()
+            .insert(header::WWW_AUTHENTICATE, challenge.parse().unwrap());
         response
     },
     |request, repeated| {
         let mut response = text(StatusCode::TEMPORARY_REDIRECT, "");
         let path: String = repeated.replace([' ', '"', '\\'], "-");
         let location = format!("{}/elsewhere/{path}", request.base);
-        response.headers_mut().insert(header::LOCATION, location.parse().unwrap());
+        response
+            .headers_mut()
+            .insert(header::LOCATION, location.parse().unwrap());
         response
     },
 ];
@@ -82,7 +113,10 @@ fn assert_silent(finished: &Finished, secret: &str, repeated: &str) {
         assert!(!output.contains(text), "{text} ({repeated}): {finished:?}");
         // JSON on standard output escapes the text once more.
         let escaped = json!(text).to_string();
-        assert!(!output.contains(escaped.trim_matches('"')), "{escaped} ({repeated}): {finished:?}");
+        assert!(
+            !output.contains(escaped.trim_matches('"')),
+            "{escaped} ({repeated}): {finished:?}"
+        );
     }
 }
 
@@ -97,7 +131,10 @@ async fn the_token_is_not_repeated() {
                 (is_sent && request.path == "/mcp").then(|| respond(request, &sent))
             });
             let url = peer.await.url("/mcp");
-            let environment = [("PORTCULLIS_TOKEN", TOKEN), ("PORTCULLIS_LOG", "portcullis=debug")];
+            let environment = [
+                ("PORTCULLIS_TOKEN", TOKEN),
+                ("PORTCULLIS_LOG", "portcullis=debug"),
+            ];
             let finished = Portcullis::run_with(&["call", &url, "tools/list"], &environment).await;
             assert_silent(&finished, TOKEN, &repeated);
         }
@@ -117,7 +154,11 @@ async fn a_shortened_message_has_no_part_of_the_token() {
         let notification = format!("{before}{filler}{TOKEN}{}\"]}}", "y".repeat(70_000));
         let result = json!({ "jsonrpc": "2.0", "id": request.message()["id"], "result": {} });
         let response = Response::builder().header(header::CONTENT_TYPE, "text/event-stream");
-        Some(response.body(format!("data: {notification}\n\ndata: {result}\n\n")).unwrap())
+        Some(
+            response
+                .body(format!("data: {notification}\n\ndata: {result}\n\n"))
+                .unwrap(),
+        )
     });
     let url = peer.await.url("/mcp");
     let arguments = ["call", &url, "tools/list", "--modern"];
@@ -134,15 +175,26 @@ async fn the_report_does_not_repeat_the_token() {
         for repeated in encodings(TOKEN) {
             let sent = repeated.clone();
             let peer = Peer::start(move |request| match request.path.as_str() {
-                "/token" => Some(request.json(json!({ "access_token": TOKEN, "token_type": "Bearer" }))),
+                "/token" => {
+                    Some(request.json(json!({ "access_token": TOKEN, "token_type": "Bearer" })))
+                }
                 "/mcp" if request.authorization.is_some() => Some(respond(request, &sent)),
                 _ => None,
             })
             .await;
             let (url, store) = (peer.url("/mcp"), Scratch::path_for("store"));
-            let options = ["--login", "--auto-consent", "--no-registration", "--store", store.as_str()];
+            let options = [
+                "--login",
+                "--auto-consent",
+                "--no-registration",
+                "--store",
+                store.as_str(),
+            ];
             let finished = Portcullis::run(&[&["doctor", &url][..], &options].concat()).await;
-            assert!(finished.stdout.contains("a client opens a session"), "{finished:?}");
+            assert!(
+                finished.stdout.contains("a client opens a session"),
+                "{finished:?}"
+            );
             assert_silent(&finished, TOKEN, &repeated);
         }
     }
@@ -152,15 +204,33 @@ async fn the_report_does_not_repeat_the_token() {
 #[tokio::test]
 async fn the_value_of_a_header_is_not_repeated() {
     let header = format!("X-Api-Key: {HEADER}");
-    for respond in RESPONSES.into_iter().enumerate().filter(|(index, _)| *index != 3).map(|(_, respond)| respond) {
+    for respond in RESPONSES
+        .into_iter()
+        .enumerate()
+        .filter(|(index, _)| *index != 3)
+        .map(|(_, respond)| respond)
+    {
         for repeated in encodings(HEADER) {
             let sent = repeated.clone();
             let peer = Peer::start(move |request| Some(respond(request, &sent))).await;
             let url = peer.url("/mcp");
-            let input = format!("{}\n", json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {} }));
+            let input = format!(
+                "{}\n",
+                json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {} })
+            );
             let store = Scratch::path_for("store");
-            let options = ["--header", &header, "--auto-consent", "--store", store.as_str(), "--transport", "http"];
-            let finished = Portcullis::run_with_input(&[&["connect", &url][..], &options].concat(), &input).await;
+            let options = [
+                "--header",
+                &header,
+                "--auto-consent",
+                "--store",
+                store.as_str(),
+                "--transport",
+                "http",
+            ];
+            let finished =
+                Portcullis::run_with_input(&[&["connect", &url][..], &options].concat(), &input)
+                    .await;
             assert_silent(&finished, HEADER, &repeated);
         }
     }
@@ -170,9 +240,11 @@ async fn the_value_of_a_header_is_not_repeated() {
 #[tokio::test]
 async fn the_client_secret_and_the_code_are_not_repeated() {
     let secret_file = Scratch::file("secret", CLIENT_SECRET);
-    for (secret, method) in
-        [(CLIENT_SECRET, "client_secret_post"), (CLIENT_SECRET, "client_secret_basic"), (CODE, "none")]
-    {
+    for (secret, method) in [
+        (CLIENT_SECRET, "client_secret_post"),
+        (CLIENT_SECRET, "client_secret_basic"),
+        (CODE, "none"),
+    ] {
         for repeated in encodings(secret) {
             for is_oauth_error in [true, false] {
                 let sent = repeated.clone();
@@ -194,10 +266,20 @@ async fn the_client_secret_and_the_code_are_not_repeated() {
                 })
                 .await;
                 let (url, store) = (peer.url("/mcp"), Scratch::path_for("store"));
-                let client = ["--client-id", "me", "--client-secret-file", secret_file.as_str()];
-                let client = if method == "none" { &client[..2] } else { &client };
+                let client = [
+                    "--client-id",
+                    "me",
+                    "--client-secret-file",
+                    secret_file.as_str(),
+                ];
+                let client = if method == "none" {
+                    &client[..2]
+                } else {
+                    &client
+                };
                 let options = ["--auto-consent", "--store", store.as_str()];
-                let finished = Portcullis::run(&[&["login", &url][..], &options, client].concat()).await;
+                let finished =
+                    Portcullis::run(&[&["login", &url][..], &options, client].concat()).await;
                 assert!(!peer.requests("/token").is_empty(), "{finished:?}");
                 assert_silent(&finished, secret, &repeated);
                 assert!(finished.stderr.contains("[removed]"), "{finished:?}");
@@ -210,8 +292,14 @@ async fn the_client_secret_and_the_code_are_not_repeated() {
 fn grant(request: &PeerRequest) -> PeerResponse {
     let mut target = Url::parse(&request.query["redirect_uri"]).unwrap();
     let state = &request.query["state"];
-    target.query_pairs_mut().append_pair("code", CODE).append_pair("state", state).append_pair("iss", &request.base);
+    target
+        .query_pairs_mut()
+        .append_pair("code", CODE)
+        .append_pair("state", state)
+        .append_pair("iss", &request.base);
     let mut response = text(StatusCode::FOUND, "");
-    response.headers_mut().insert(header::LOCATION, target.as_str().parse().unwrap());
+    response
+        .headers_mut()
+        .insert(header::LOCATION, target.as_str().parse().unwrap());
     response
 }

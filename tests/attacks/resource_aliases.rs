@@ -38,12 +38,20 @@ impl Attack {
         let token = deployment.good_token();
         let session = deployment.open_session(&token).await;
         let forwarded = deployment.upstream.count();
-        Self { deployment, token, session, denied: Vec::new(), forwarded }
+        Self {
+            deployment,
+            token,
+            session,
+            denied: Vec::new(),
+            forwarded,
+        }
     }
 
     /// Sends a message in the session.
     async fn post(&self, message: String) -> HttpResponse {
-        let request = Request::post(Deployment::ENDPOINT, message).bearer(&self.token).session(&self.session);
+        let request = Request::post(Deployment::ENDPOINT, message)
+            .bearer(&self.token)
+            .session(&self.session);
         self.deployment.send(request).await
     }
 
@@ -56,8 +64,15 @@ impl Attack {
 
     /// Asserts that no request has reached the upstream, and that the log has the reasons.
     async fn finish(self) {
-        assert_eq!(self.deployment.upstream.count(), self.forwarded, "a request reached the upstream");
-        self.deployment.portcullis.assert_all_denied(&self.denied).await;
+        assert_eq!(
+            self.deployment.upstream.count(),
+            self.forwarded,
+            "a request reached the upstream"
+        );
+        self.deployment
+            .portcullis
+            .assert_all_denied(&self.denied)
+            .await;
     }
 }
 
@@ -81,7 +96,11 @@ async fn of_a_protected_resource() {
     ] {
         let response = attack.post(read(alias)).await;
         assert_eq!(response.status, 403, "{alias}: {response:?}");
-        assert_eq!(response.challenge("error"), Some("insufficient_scope"), "{alias}: {response:?}");
+        assert_eq!(
+            response.challenge("error"),
+            Some("insufficient_scope"),
+            "{alias}: {response:?}"
+        );
         attack.denied.push((response, "scope.insufficient"));
     }
     attack.finish().await;
@@ -108,10 +127,16 @@ async fn of_other_resources() {
 #[tokio::test]
 async fn with_the_scope() {
     let deployment = Deployment::builder().resource(RULES).start().await;
-    let admin = deployment.test_issuer.token().scope("mcp:tools mcp:admin").sign();
+    let admin = deployment
+        .test_issuer
+        .token()
+        .scope("mcp:tools mcp:admin")
+        .sign();
     let session = deployment.open_session(&admin).await;
     let message = read("file://localhost//%73ecret/x");
-    let request = Request::post(Deployment::ENDPOINT, message.clone()).bearer(&admin).session(&session);
+    let request = Request::post(Deployment::ENDPOINT, message.clone())
+        .bearer(&admin)
+        .session(&session);
     let response = deployment.send(request).await;
     assert_eq!(response.status, 200, "{response:?}");
     assert_eq!(deployment.upstream.last().body, message);
@@ -133,10 +158,13 @@ async fn with_characters_that_parsers_remove() {
         attack.assert_ambiguous(response, 7, "message.uri_characters");
 
         let params = json!({ "notifications": { "resourceSubscriptions": ["note:a", uri] } });
-        let listen = Request::post(Deployment::ENDPOINT, modern_call_message(8, "subscriptions/listen", &params))
-            .header("MCP-Protocol-Version", "2026-07-28")
-            .header("Mcp-Method", "subscriptions/listen")
-            .bearer(&attack.token);
+        let listen = Request::post(
+            Deployment::ENDPOINT,
+            modern_call_message(8, "subscriptions/listen", &params),
+        )
+        .header("MCP-Protocol-Version", "2026-07-28")
+        .header("Mcp-Method", "subscriptions/listen")
+        .bearer(&attack.token);
         let response = attack.deployment.send(listen).await;
         attack.assert_ambiguous(response, 8, "message.uri_characters");
     }
@@ -174,13 +202,21 @@ async fn with_dot_segments() {
 /// F12: a rule for a scheme that RFC 3986 does not allow applies to repeated slashes, too.
 #[tokio::test]
 async fn of_an_invalid_scheme() {
-    let rule =
-        "[[resource.rule]]\nmethod = \"resources/*\"\nname = \"my_app://host/secret/*\"\nscopes = [\"mcp:admin\"]";
-    let deployment = Deployment::builder().resource(format!("required_scopes = [\"mcp:tools\"]\n{rule}")).start().await;
+    let rule = "[[resource.rule]]\nmethod = \"resources/*\"\nname = \"my_app://host/secret/*\"\nscopes = [\"mcp:admin\"]";
+    let deployment = Deployment::builder()
+        .resource(format!("required_scopes = [\"mcp:tools\"]\n{rule}"))
+        .start()
+        .await;
     let token = deployment.good_token();
     let session = deployment.open_session(&token).await;
-    for uri in ["my_app://host/secret/x", "my_app://host//secret/x", "my_app://host//secret//%78"] {
-        let request = Request::post(Deployment::ENDPOINT, read(uri)).bearer(&token).session(&session);
+    for uri in [
+        "my_app://host/secret/x",
+        "my_app://host//secret/x",
+        "my_app://host//secret//%78",
+    ] {
+        let request = Request::post(Deployment::ENDPOINT, read(uri))
+            .bearer(&token)
+            .session(&session);
         let response = deployment.send(request).await;
         assert_eq!(response.status, 403, "{uri}: {response:?}");
     }
@@ -191,17 +227,29 @@ async fn of_an_invalid_scheme() {
 #[tokio::test]
 async fn with_parts_that_do_not_select() {
     let rule = |name: &str| {
-        format!("[[resource.rule]]\nmethod = \"resources/*\"\nname = \"{name}\"\nscopes = [\"mcp:admin\"]")
+        format!(
+            "[[resource.rule]]\nmethod = \"resources/*\"\nname = \"{name}\"\nscopes = [\"mcp:admin\"]"
+        )
     };
-    let names =
-        ["note://vault/*", "https://host:8443/secret/*", "note://b\u{fc}cher/*", "https://xn--ksten-gra.example/*"];
+    let names = [
+        "note://vault/*",
+        "https://host:8443/secret/*",
+        "note://b\u{fc}cher/*",
+        "https://xn--ksten-gra.example/*",
+    ];
     let rules = names.map(rule).join("\n");
-    let deployment =
-        Deployment::builder().resource(format!("required_scopes = [\"mcp:tools\"]\n{rules}")).start().await;
+    let deployment = Deployment::builder()
+        .resource(format!("required_scopes = [\"mcp:tools\"]\n{rules}"))
+        .start()
+        .await;
     let token = deployment.good_token();
     let session = deployment.open_session(&token).await;
     let before = deployment.upstream.count();
-    let read = |uri: &str| Request::post(Deployment::ENDPOINT, read(uri)).bearer(&token).session(&session);
+    let read = |uri: &str| {
+        Request::post(Deployment::ENDPOINT, read(uri))
+            .bearer(&token)
+            .session(&session)
+    };
     let mut denied = Vec::new();
     for alias in [
         "note://vault:80/x",
@@ -222,8 +270,17 @@ async fn with_parts_that_do_not_select() {
         assert_eq!(response.status, 403, "{alias}: {response:?}");
         denied.push((response, "scope.insufficient"));
     }
-    assert_eq!(deployment.upstream.count(), before, "a request reached the upstream");
-    for other in ["note://vaults:80/x", "https://host./secrets;v/x", "note://b\u{fc}che/x", "note://public/a;v=1/b"] {
+    assert_eq!(
+        deployment.upstream.count(),
+        before,
+        "a request reached the upstream"
+    );
+    for other in [
+        "note://vaults:80/x",
+        "https://host./secrets;v/x",
+        "note://b\u{fc}che/x",
+        "note://public/a;v=1/b",
+    ] {
         assert_eq!(deployment.send(read(other)).await.status, 200, "{other}");
     }
     deployment.portcullis.assert_all_denied(&denied).await;
@@ -233,7 +290,9 @@ async fn with_parts_that_do_not_select() {
 #[tokio::test]
 async fn with_nested_escapes() {
     let mut attack = Attack::start().await;
-    let response = attack.post(read(&format!("file:///%{}2e", "25".repeat(150)))).await;
+    let response = attack
+        .post(read(&format!("file:///%{}2e", "25".repeat(150))))
+        .await;
     attack.assert_ambiguous(response, 7, "message.uri_spellings");
     attack.finish().await;
 }
@@ -242,13 +301,19 @@ async fn with_nested_escapes() {
 #[tokio::test]
 async fn only_uris_are_restricted() {
     let attack = Attack::start().await;
-    let tool = call_message(1, "tools/call", &json!({ "name": " a\\\t", "arguments": {} }));
+    let tool = call_message(
+        1,
+        "tools/call",
+        &json!({ "name": " a\\\t", "arguments": {} }),
+    );
     assert_eq!(attack.post(tool).await.status, 200);
 
     let deployment = Deployment::start().await;
     let token = deployment.good_token();
     let session = deployment.open_session(&token).await;
-    let request = Request::post(Deployment::ENDPOINT, read(" file:///a\\b")).bearer(&token).session(&session);
+    let request = Request::post(Deployment::ENDPOINT, read(" file:///a\\b"))
+        .bearer(&token)
+        .session(&session);
     let response = deployment.send(request).await;
     assert_eq!(response.status, 200);
     assert_eq!(response.json()["id"], 7);

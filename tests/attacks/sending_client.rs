@@ -58,13 +58,21 @@ print(response.status, response.getheader('www-authenticate'))
 async fn run(program: &str, script: &str, port: u16) -> String {
     let script = script.replace("PORT", &port.to_string());
     let flag = if program == "node" { "-e" } else { "-c" };
-    let output = Command::new(program).args([flag, &script]).stdin(Stdio::null()).kill_on_drop(true).output();
+    let output = Command::new(program)
+        .args([flag, &script])
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .output();
     let output = timeout(TIMEOUT, output)
         .await
         .unwrap_or_else(|_| panic!("{program} does not end:\n{script}"))
         .unwrap_or_else(|error| panic!("this scenario needs `{program}` on the PATH: {error}"));
     let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-    assert!(output.status.success(), "{program}: {text}\n{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{program}: {text}\n{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     text
 }
 
@@ -82,10 +90,16 @@ async fn clients_read_the_challenge() {
     ] {
         for _ in 0..2 {
             let output = run(program, script, port).await;
-            assert!(output.starts_with("401 Bearer realm=\"mcp\", resource_metadata="), "{output}\n{script}");
+            assert!(
+                output.starts_with("401 Bearer realm=\"mcp\", resource_metadata="),
+                "{output}\n{script}"
+            );
         }
     }
-    assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
+    assert!(
+        deployment.upstream.recorded().is_empty(),
+        "a request reached the upstream"
+    );
 }
 
 /// B8: clients that send the whole body before they read receive every early rejection.
@@ -96,20 +110,50 @@ async fn early_rejections_are_received() {
     let expired = deployment.token().expires_in(-60).sign();
     let body = vec![b' '; 1 << 20];
     for (case, request, status) in [
-        ("no token", Request::post(Deployment::ENDPOINT, body.clone()), 401),
-        ("a bad token", Request::post(Deployment::ENDPOINT, body.clone()).bearer(&expired), 401),
-        ("a token in the query", Request::post("/mcp?access_token=x", body.clone()), 401),
-        ("too large", Request::post(Deployment::ENDPOINT, vec![b' '; 6 << 20]).bearer(&good), 413),
-        ("an unknown path", Request::post("/other", body.clone()), 404),
+        (
+            "no token",
+            Request::post(Deployment::ENDPOINT, body.clone()),
+            401,
+        ),
+        (
+            "a bad token",
+            Request::post(Deployment::ENDPOINT, body.clone()).bearer(&expired),
+            401,
+        ),
+        (
+            "a token in the query",
+            Request::post("/mcp?access_token=x", body.clone()),
+            401,
+        ),
+        (
+            "too large",
+            Request::post(Deployment::ENDPOINT, vec![b' '; 6 << 20]).bearer(&good),
+            413,
+        ),
+        (
+            "an unknown path",
+            Request::post("/other", body.clone()),
+            404,
+        ),
         (
             "a foreign origin",
-            Request::post(Deployment::ENDPOINT, body.clone()).header("Origin", "http://attacker.example"),
+            Request::post(Deployment::ENDPOINT, body.clone())
+                .header("Origin", "http://attacker.example"),
             403,
         ),
-        ("another method", Request::new("PUT", Deployment::ENDPOINT).bearer(&good).body(body.clone()), 405),
+        (
+            "another method",
+            Request::new("PUT", Deployment::ENDPOINT)
+                .bearer(&good)
+                .body(body.clone()),
+            405,
+        ),
     ] {
         let response = send_bytes(deployment.portcullis.address(), &request.to_bytes()).await;
         assert_eq!(response.status, status, "{case}: {response:?}");
     }
-    assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
+    assert!(
+        deployment.upstream.recorded().is_empty(),
+        "a request reached the upstream"
+    );
 }

@@ -10,12 +10,20 @@ async fn a_chosen_identifier() {
     let token = deployment.good_token();
     let mut denied = Vec::new();
     for chosen in ["fixed-by-the-attacker", "backend-1", &"A".repeat(44), "x"] {
-        let response =
-            deployment.send(Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&token).session(chosen)).await;
+        let response = deployment
+            .send(
+                Request::post(Deployment::ENDPOINT, INITIALIZE)
+                    .bearer(&token)
+                    .session(chosen),
+            )
+            .await;
         response.assert_no_session();
         denied.push((response, "session.unknown"));
     }
-    assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
+    assert!(
+        deployment.upstream.recorded().is_empty(),
+        "a request reached the upstream"
+    );
     deployment.portcullis.assert_all_denied(&denied).await;
 }
 
@@ -29,7 +37,12 @@ async fn identifiers_are_generated_by_the_gateway() {
         let session = deployment.open_session(&token).await;
         assert!(session.len() >= 22, "{session}");
         assert!(session.len() <= 512, "{session}");
-        assert!(session.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_'), "{session}");
+        assert!(
+            session
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_'),
+            "{session}"
+        );
         assert!(!session.contains("backend"), "{session}");
         assert!(seen.insert(session), "an identifier was issued twice");
     }
@@ -37,9 +50,12 @@ async fn identifiers_are_generated_by_the_gateway() {
     // The upstream's own identifiers are unknown.
     let response = deployment
         .send(
-            Request::post(Deployment::ENDPOINT, call_message(1, "tools/list", &json!({})))
-                .bearer(&token)
-                .session("backend-1"),
+            Request::post(
+                Deployment::ENDPOINT,
+                call_message(1, "tools/list", &json!({})),
+            )
+            .bearer(&token)
+            .session("backend-1"),
         )
         .await;
     response.assert_no_session();
@@ -74,26 +90,43 @@ async fn modified_identifiers() {
     modified.push(vec![b'A'; 4096]);
     modified.push(Vec::new());
     for identifier in modified {
-        let header = |request: Request| request.bearer(&token).header("Mcp-Session-Id", &identifier);
+        let header =
+            |request: Request| request.bearer(&token).header("Mcp-Session-Id", &identifier);
         let shown = String::from_utf8_lossy(&identifier).into_owned();
         let response = deployment
-            .send(header(Request::post(Deployment::ENDPOINT, call_message(1, "tools/list", &json!({})))))
+            .send(header(Request::post(
+                Deployment::ENDPOINT,
+                call_message(1, "tools/list", &json!({})),
+            )))
             .await;
         assert_eq!(response.status, 400, "{shown}: {response:?}");
         response.assert_no_session();
         for method in ["GET", "DELETE"] {
-            let response = deployment.send(header(Request::new(method, Deployment::ENDPOINT))).await;
+            let response = deployment
+                .send(header(Request::new(method, Deployment::ENDPOINT)))
+                .await;
             assert_eq!(response.status, 400, "{shown}");
-            assert_eq!(response.text().as_str(), "Invalid or missing session ID", "{shown}");
+            assert_eq!(
+                response.text().as_str(),
+                "Invalid or missing session ID",
+                "{shown}"
+            );
         }
     }
-    assert_eq!(deployment.upstream.count(), before, "a request reached the upstream");
+    assert_eq!(
+        deployment.upstream.count(),
+        before,
+        "a request reached the upstream"
+    );
 
     let response = deployment
         .send(
-            Request::post(Deployment::ENDPOINT, call_message(1, "tools/list", &json!({})))
-                .bearer(&token)
-                .session(&session),
+            Request::post(
+                Deployment::ENDPOINT,
+                call_message(1, "tools/list", &json!({})),
+            )
+            .bearer(&token)
+            .session(&session),
         )
         .await;
     assert_eq!(response.status, 200, "{response:?}");
@@ -104,8 +137,15 @@ async fn modified_identifiers() {
 async fn no_session_without_success() {
     for status in [400, 403, 404, 500] {
         let upstream = Upstream::scripted(move |_| {
-            let headers = [("mcp-session-id", "backend-x"), ("content-type", "application/json")];
-            Some(Upstream::response(status, &headers, r#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"no"}}"#))
+            let headers = [
+                ("mcp-session-id", "backend-x"),
+                ("content-type", "application/json"),
+            ];
+            Some(Upstream::response(
+                status,
+                &headers,
+                r#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"no"}}"#,
+            ))
         })
         .await;
         let deployment = Deployment::builder().upstream(upstream).start().await;

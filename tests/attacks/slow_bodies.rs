@@ -15,8 +15,8 @@ use http::Method;
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use portcullis_scenarios::{
-    Administration, ChannelBody, Connection, Deployment, Http2, HttpResponse, ReloadableServer, Request, Upstream,
-    modern_request,
+    Administration, ChannelBody, Connection, Deployment, Http2, HttpResponse, ReloadableServer,
+    Request, Upstream, modern_request,
 };
 use serde_json::json;
 use tokio::{
@@ -43,7 +43,10 @@ impl Slow {
         let (sent, rest) = bytes.split_at(bytes.len() - 5);
         let mut connection = Connection::open(address).await;
         connection.write(sent).await;
-        Self { connection, rest: rest.to_vec() }
+        Self {
+            connection,
+            rest: rest.to_vec(),
+        }
     }
 
     /// Sends the end of the body and reads the response.
@@ -59,7 +62,10 @@ fn list_tools(token: &str) -> Request {
 /// N3: a token that expires while the body arrives does not admit the message.
 #[tokio::test]
 async fn a_token_expires_within_a_body() {
-    let deployment = Deployment::builder().issuer("leeway = \"0s\"").start().await;
+    let deployment = Deployment::builder()
+        .issuer("leeway = \"0s\"")
+        .start()
+        .await;
     let request = list_tools(&deployment.token().expires_in(2).sign());
     let slow = Slow::start(deployment.portcullis.address(), &request).await;
     sleep(Duration::from_millis(2_500)).await;
@@ -67,18 +73,28 @@ async fn a_token_expires_within_a_body() {
     assert_eq!(response.status, 401, "{response:?}");
     let challenge = response.header("www-authenticate").unwrap();
     assert!(challenge.contains("error=\"invalid_token\""), "{challenge}");
-    deployment.portcullis.assert_denied(&response, "token.expired").await;
+    deployment
+        .portcullis
+        .assert_denied(&response, "token.expired")
+        .await;
     assert_eq!(deployment.upstream.count(), 0);
 }
 
 /// N3: the same over HTTP/2.
 #[tokio::test]
 async fn a_token_expires_within_a_body_of_http2() {
-    let deployment = Deployment::builder().issuer("leeway = \"0s\"").start().await;
+    let deployment = Deployment::builder()
+        .issuer("leeway = \"0s\"")
+        .start()
+        .await;
     for (lifetime, status) in [(2, 401), (60, 200)] {
         let token = deployment.token().expires_in(lifetime).sign();
-        let stream = TcpStream::connect(deployment.portcullis.address()).await.unwrap();
-        let (mut sender, connection) = http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
+        let stream = TcpStream::connect(deployment.portcullis.address())
+            .await
+            .unwrap();
+        let (mut sender, connection) = http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
+            .await
+            .unwrap();
         tokio::spawn(connection);
         let (body, channel) = ChannelBody::new();
         let (first, rest) = LIST_TOOLS.split_at(20);
@@ -93,7 +109,11 @@ async fn a_token_expires_within_a_body_of_http2() {
         sleep(Duration::from_millis(2_500)).await;
         body.send(Bytes::copy_from_slice(rest.as_bytes())).unwrap();
         drop(body);
-        let response = timeout(Duration::from_secs(20), response).await.unwrap().unwrap().unwrap();
+        let response = timeout(Duration::from_secs(20), response)
+            .await
+            .unwrap()
+            .unwrap()
+            .unwrap();
         assert_eq!(response.status(), status, "{lifetime}");
     }
     assert_eq!(deployment.upstream.count(), 1);
@@ -103,12 +123,19 @@ async fn a_token_expires_within_a_body_of_http2() {
 #[tokio::test]
 async fn a_slow_message_is_forwarded_once() {
     let deployment = Deployment::start().await;
-    let slow = Slow::start(deployment.portcullis.address(), &list_tools(&deployment.good_token())).await;
+    let slow = Slow::start(
+        deployment.portcullis.address(),
+        &list_tools(&deployment.good_token()),
+    )
+    .await;
     sleep(SLOW).await;
     let response = slow.finish().await;
     assert_eq!(response.status, 200, "{response:?}");
     assert_eq!(deployment.upstream.count(), 1);
-    assert_eq!(deployment.upstream.last().header("x-portcullis-subject"), Some("alice"));
+    assert_eq!(
+        deployment.upstream.last().header("x-portcullis-subject"),
+        Some("alice")
+    );
 }
 
 /// Returns an issuer that introspects, and whether its tokens are active.
@@ -149,7 +176,10 @@ fn introspecting_table(issuer: &Upstream, cache: &str) -> String {
 #[tokio::test]
 async fn a_token_is_revoked_within_a_body() {
     let (issuer, is_active) = introspecting().await;
-    let deployment = Deployment::builder().tables(introspecting_table(&issuer, "1s")).start().await;
+    let deployment = Deployment::builder()
+        .tables(introspecting_table(&issuer, "1s"))
+        .start()
+        .await;
     for (active, status) in [(true, 200), (false, 401)] {
         let slow = Slow::start(deployment.portcullis.address(), &list_tools("opaque-token")).await;
         sleep(SLOW / 2).await;
@@ -158,7 +188,10 @@ async fn a_token_is_revoked_within_a_body() {
         let response = slow.finish().await;
         assert_eq!(response.status, status, "{response:?}");
         if !active {
-            deployment.portcullis.assert_denied(&response, "token.inactive").await;
+            deployment
+                .portcullis
+                .assert_denied(&response, "token.inactive")
+                .await;
         }
     }
     assert_eq!(deployment.upstream.count(), 1);
@@ -170,16 +203,31 @@ async fn tokens_are_dropped_within_a_body() {
     let (issuer, is_active) = introspecting().await;
     let administration = Administration::default();
     let tables = introspecting_table(&issuer, "30s");
-    let deployment = administration.of(Deployment::builder(), &tables).start().await;
+    let deployment = administration
+        .of(Deployment::builder(), &tables)
+        .start()
+        .await;
     let slow = Slow::start(deployment.portcullis.address(), &list_tools("opaque-token")).await;
     sleep(SLOW).await;
     is_active.store(false, Ordering::Relaxed);
-    let drop_tokens = Request::post("/v1/tokens/drop", json!({ "issuer": issuer.origin() }).to_string());
-    let (status, dropped) = administration.send(drop_tokens.bearer(Administration::TOKEN)).await;
-    assert_eq!((status, &dropped["tokens_dropped"]), (200, &json!(1)), "{dropped}");
+    let drop_tokens = Request::post(
+        "/v1/tokens/drop",
+        json!({ "issuer": issuer.origin() }).to_string(),
+    );
+    let (status, dropped) = administration
+        .send(drop_tokens.bearer(Administration::TOKEN))
+        .await;
+    assert_eq!(
+        (status, &dropped["tokens_dropped"]),
+        (200, &json!(1)),
+        "{dropped}"
+    );
     let response = slow.finish().await;
     assert_eq!(response.status, 401, "{response:?}");
-    deployment.portcullis.assert_denied(&response, "token.inactive").await;
+    deployment
+        .portcullis
+        .assert_denied(&response, "token.inactive")
+        .await;
     assert_eq!(deployment.upstream.count(), 0);
 }
 
@@ -192,11 +240,20 @@ async fn the_configuration_is_replaced_within_a_body() {
     let session = server.open_session("/other", &token).await;
     let request = || Request::echo("/other", &token, &session);
     let other = server.other_resource().to_owned();
-    let with = |line: &str| other.replacen("endpoint = \"/other\"\n", &format!("endpoint = \"/other\"\n{line}\n"), 1);
+    let with = |line: &str| {
+        other.replacen(
+            "endpoint = \"/other\"\n",
+            &format!("endpoint = \"/other\"\n{line}\n"),
+            1,
+        )
+    };
     for (changed, status) in [
         (with("realm = \"changed\""), 200),
         (with("required_scopes = [\"mcp:admin\"]"), 403),
-        (format!("{other}[[resource.rule]]\nmethod = \"echo\"\nscopes = [\"mcp:admin\"]\n"), 403),
+        (
+            format!("{other}[[resource.rule]]\nmethod = \"echo\"\nscopes = [\"mcp:admin\"]\n"),
+            403,
+        ),
         (String::new(), 404),
     ] {
         server.reload(&[]).await;
@@ -208,7 +265,11 @@ async fn the_configuration_is_replaced_within_a_body() {
         let response = slow.finish().await;
         assert_eq!(response.status, status, "{changed}: {response:?}");
         let expected = forwarded + usize::from(status == 200);
-        assert_eq!(server.upstream.count_of(&Method::POST), expected, "{changed}");
+        assert_eq!(
+            server.upstream.count_of(&Method::POST),
+            expected,
+            "{changed}"
+        );
     }
 }
 
@@ -217,11 +278,14 @@ async fn the_configuration_is_replaced_within_a_body() {
 async fn a_replaced_configuration_counts_a_message_once() {
     let limits = "[limits]\nin_flight_per_principal = 1";
     let server = ReloadableServer::start(Upstream::start().await, limits).await;
-    let request = modern_request("/other", "tools/list", &json!({})).bearer(&server.token(ReloadableServer::OTHER));
+    let request = modern_request("/other", "tools/list", &json!({}))
+        .bearer(&server.token(ReloadableServer::OTHER));
     let slow = Slow::start(server.portcullis.address(), &request).await;
     sleep(SLOW).await;
     let endpoint = "endpoint = \"/other\"\n";
-    let line = server.reload(&[(endpoint, &format!("{endpoint}realm = \"changed\"\n"))]).await;
+    let line = server
+        .reload(&[(endpoint, &format!("{endpoint}realm = \"changed\"\n"))])
+        .await;
     assert_eq!(line["message"], "the configuration was replaced", "{line}");
     let response = slow.finish().await;
     assert_eq!(response.status, 200, "{response:?}");

@@ -8,38 +8,98 @@ use portcullis_scenarios::{Connection, Deployment, INITIALIZE, Request, send_byt
 async fn malformed_framing() {
     let deployment = Deployment::start().await;
     let good = deployment.good_token();
-    let smuggled = Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&good).to_bytes();
+    let smuggled = Request::post(Deployment::ENDPOINT, INITIALIZE)
+        .bearer(&good)
+        .to_bytes();
     let post = |lines: &str, body: &str| {
-        let head = Request::post(Deployment::ENDPOINT, "").bearer(&good).without_length().raw_lines(lines).to_bytes();
+        let head = Request::post(Deployment::ENDPOINT, "")
+            .bearer(&good)
+            .without_length()
+            .raw_lines(lines)
+            .to_bytes();
         [&head[..], body.as_bytes(), &smuggled].concat()
     };
     for (case, bytes) in [
-        ("two lengths", post("Content-Length: 4\r\nContent-Length: 5\r\n", "abcd")),
-        ("a list of lengths", post("Content-Length: 4, 5\r\n", "abcd")),
+        (
+            "two lengths",
+            post("Content-Length: 4\r\nContent-Length: 5\r\n", "abcd"),
+        ),
+        (
+            "a list of lengths",
+            post("Content-Length: 4, 5\r\n", "abcd"),
+        ),
         ("a signed length", post("Content-Length: +4\r\n", "abcd")),
         ("a negative length", post("Content-Length: -4\r\n", "abcd")),
-        ("a hexadecimal length", post("Content-Length: 0x4\r\n", "abcd")),
+        (
+            "a hexadecimal length",
+            post("Content-Length: 0x4\r\n", "abcd"),
+        ),
         ("a fraction", post("Content-Length: 4.0\r\n", "abcd")),
-        ("an overflow", post("Content-Length: 18446744073709551617\r\n", "a")),
+        (
+            "an overflow",
+            post("Content-Length: 18446744073709551617\r\n", "a"),
+        ),
         ("an empty length", post("Content-Length: \r\n", "abcd")),
-        ("an unknown coding", post("Transfer-Encoding: xchunked\r\n", "0\r\n\r\n")),
+        (
+            "an unknown coding",
+            post("Transfer-Encoding: xchunked\r\n", "0\r\n\r\n"),
+        ),
         ("identity", post("Transfer-Encoding: identity\r\n", "abcd")),
-        ("chunked not last", post("Transfer-Encoding: chunked, gzip\r\n", "0\r\n\r\n")),
-        ("chunked, then identity", post("Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n", "0\r\n\r\n")),
-        ("a space before the colon", post("Transfer-Encoding : chunked\r\n", "0\r\n\r\n")),
-        ("a folded line", post("Transfer-Encoding:\r\n chunked\r\n", "0\r\n\r\n")),
-        ("a control byte", post("Transfer-Encoding: \x0bchunked\r\n", "0\r\n\r\n")),
-        ("an invalid chunk size", post("Transfer-Encoding: chunked\r\n", "zz\r\nabcd\r\n0\r\n\r\n")),
-        ("a signed chunk size", post("Transfer-Encoding: chunked\r\n", "+4\r\nabcd\r\n0\r\n\r\n")),
-        ("a prefixed chunk size", post("Transfer-Encoding: chunked\r\n", "0x4\r\nabcd\r\n0\r\n\r\n")),
-        ("an overflowing chunk size", post("Transfer-Encoding: chunked\r\n", "10000000000000004\r\nabcd\r\n0\r\n\r\n")),
-        ("a chunk without its end", post("Transfer-Encoding: chunked\r\n", "4\r\nabcdXX0\r\n\r\n")),
+        (
+            "chunked not last",
+            post("Transfer-Encoding: chunked, gzip\r\n", "0\r\n\r\n"),
+        ),
+        (
+            "chunked, then identity",
+            post(
+                "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n",
+                "0\r\n\r\n",
+            ),
+        ),
+        (
+            "a space before the colon",
+            post("Transfer-Encoding : chunked\r\n", "0\r\n\r\n"),
+        ),
+        (
+            "a folded line",
+            post("Transfer-Encoding:\r\n chunked\r\n", "0\r\n\r\n"),
+        ),
+        (
+            "a control byte",
+            post("Transfer-Encoding: \x0bchunked\r\n", "0\r\n\r\n"),
+        ),
+        (
+            "an invalid chunk size",
+            post("Transfer-Encoding: chunked\r\n", "zz\r\nabcd\r\n0\r\n\r\n"),
+        ),
+        (
+            "a signed chunk size",
+            post("Transfer-Encoding: chunked\r\n", "+4\r\nabcd\r\n0\r\n\r\n"),
+        ),
+        (
+            "a prefixed chunk size",
+            post("Transfer-Encoding: chunked\r\n", "0x4\r\nabcd\r\n0\r\n\r\n"),
+        ),
+        (
+            "an overflowing chunk size",
+            post(
+                "Transfer-Encoding: chunked\r\n",
+                "10000000000000004\r\nabcd\r\n0\r\n\r\n",
+            ),
+        ),
+        (
+            "a chunk without its end",
+            post("Transfer-Encoding: chunked\r\n", "4\r\nabcdXX0\r\n\r\n"),
+        ),
     ] {
         let mut connection = Connection::open(deployment.portcullis.address()).await;
         let response = connection.exchange(&bytes).await;
         assert_eq!(response.status, 400, "{case}: {response:?}");
         connection.assert_closed().await;
-        assert!(deployment.upstream.recorded().is_empty(), "{case}: a request reached the upstream");
+        assert!(
+            deployment.upstream.recorded().is_empty(),
+            "{case}: a request reached the upstream"
+        );
     }
 }
 
@@ -63,7 +123,9 @@ async fn a_length_and_the_chunked_coding() {
     let deployment = Deployment::start().await;
     let good = deployment.good_token();
     let chunked = format!("{:x}\r\n{INITIALIZE}\r\n0\r\n\r\n", INITIALIZE.len());
-    let smuggled = Request::post(Deployment::ENDPOINT, INITIALIZE).header("X-Smuggled", "1").to_bytes();
+    let smuggled = Request::post(Deployment::ENDPOINT, INITIALIZE)
+        .header("X-Smuggled", "1")
+        .to_bytes();
     for lines in [
         "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n",
         "Transfer-Encoding: chunked\r\nContent-Length: 4\r\n",
@@ -71,14 +133,27 @@ async fn a_length_and_the_chunked_coding() {
         "Transfer-Encoding: gzip, chunked\r\n",
         "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
     ] {
-        let head = Request::post(Deployment::ENDPOINT, "").bearer(&good).without_length().raw_lines(lines).to_bytes();
+        let head = Request::post(Deployment::ENDPOINT, "")
+            .bearer(&good)
+            .without_length()
+            .raw_lines(lines)
+            .to_bytes();
         let before = deployment.upstream.count();
         let mut connection = Connection::open(deployment.portcullis.address()).await;
-        let response = connection.exchange(&[&head[..], chunked.as_bytes(), &smuggled].concat()).await;
-        assert!(matches!(response.status, 200 | 400 | 415), "{lines}: {response:?}");
+        let response = connection
+            .exchange(&[&head[..], chunked.as_bytes(), &smuggled].concat())
+            .await;
+        assert!(
+            matches!(response.status, 200 | 400 | 415),
+            "{lines}: {response:?}"
+        );
         if response.status == 200 {
             let seen = deployment.upstream.last();
-            assert_eq!(seen.header("content-length"), Some(INITIALIZE.len().to_string().as_str()), "{lines}");
+            assert_eq!(
+                seen.header("content-length"),
+                Some(INITIALIZE.len().to_string().as_str()),
+                "{lines}"
+            );
             assert_eq!(seen.header("transfer-encoding"), None, "{lines}");
             assert_eq!(seen.body, INITIALIZE, "{lines}");
         }
@@ -90,7 +165,14 @@ async fn a_length_and_the_chunked_coding() {
             );
         }
         assert!(deployment.upstream.count() <= before + 1, "{lines}");
-        assert!(deployment.upstream.recorded().iter().all(|seen| !seen.headers.contains_key("x-smuggled")), "{lines}");
+        assert!(
+            deployment
+                .upstream
+                .recorded()
+                .iter()
+                .all(|seen| !seen.headers.contains_key("x-smuggled")),
+            "{lines}"
+        );
     }
 }
 
@@ -99,14 +181,26 @@ async fn a_length_and_the_chunked_coding() {
 async fn pipelined_requests() {
     let deployment = Deployment::start().await;
     let good = deployment.good_token();
-    let with = Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&good).to_bytes();
+    let with = Request::post(Deployment::ENDPOINT, INITIALIZE)
+        .bearer(&good)
+        .to_bytes();
     let without = Request::post(Deployment::ENDPOINT, INITIALIZE).to_bytes();
     let mut connection = Connection::open(deployment.portcullis.address()).await;
-    let first = connection.exchange(&[&with[..], &without[..], &with[..]].concat()).await;
+    let first = connection
+        .exchange(&[&with[..], &without[..], &with[..]].concat())
+        .await;
     assert_eq!(first.status, 200, "{first:?}");
     let second = connection.response().await.unwrap();
-    assert_eq!(second.assert_unauthorized(), None, "a connection is not authenticated: {second:?}");
-    assert_eq!(deployment.upstream.count(), 1, "the bytes after an unread body are not read");
+    assert_eq!(
+        second.assert_unauthorized(),
+        None,
+        "a connection is not authenticated: {second:?}"
+    );
+    assert_eq!(
+        deployment.upstream.count(),
+        1,
+        "the bytes after an unread body are not read"
+    );
 }
 
 /// L1: hop-by-hop headers and those that `Connection` names are not forwarded, and cannot remove the gateway's own
@@ -129,7 +223,15 @@ async fn hop_by_hop_headers() {
     assert_eq!(response.status, 200, "{response:?}");
 
     let seen = deployment.upstream.last();
-    for name in ["x-named", "keep-alive", "proxy-connection", "te", "trailer", "upgrade", "expect"] {
+    for name in [
+        "x-named",
+        "keep-alive",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "upgrade",
+        "expect",
+    ] {
         assert_eq!(seen.header(name), None, "{name}: {seen:?}");
     }
     assert_eq!(seen.header("x-portcullis-subject"), Some("alice"));

@@ -62,8 +62,12 @@ const ASSERTED: &[&str] = &[
 
 /// Returns a request with all of these headers and another one.
 fn spoofed(token: &str) -> Request {
-    let request = Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(token).header("X-Custom", "kept");
-    ASSERTED.iter().fold(request, |request, name| request.header(name, "203.0.113.66"))
+    let request = Request::post(Deployment::ENDPOINT, INITIALIZE)
+        .bearer(token)
+        .header("X-Custom", "kept");
+    ASSERTED.iter().fold(request, |request, name| {
+        request.header(name, "203.0.113.66")
+    })
 }
 
 async fn forwarded(deployment: &Deployment, request: Request) -> (HttpResponse, RecordedRequest) {
@@ -87,10 +91,18 @@ async fn asserted_headers_are_removed() {
 async fn protocol_and_trace_headers_are_forwarded() {
     let deployment = Deployment::start().await;
     let token = deployment.good_token();
-    let names = ["Mcp-Param-Region", "b3", "X-B3-TraceId", "X-Datadog-Trace-Id", "X-Amzn-Trace-Id", "uber-trace-id"];
-    let request = names.iter().fold(Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&token), |request, name| {
-        request.header(name, "of-the-client")
-    });
+    let names = [
+        "Mcp-Param-Region",
+        "b3",
+        "X-B3-TraceId",
+        "X-Datadog-Trace-Id",
+        "X-Amzn-Trace-Id",
+        "uber-trace-id",
+    ];
+    let request = names.iter().fold(
+        Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&token),
+        |request, name| request.header(name, "of-the-client"),
+    );
     let (_, seen) = forwarded(&deployment, request).await;
     for name in names {
         assert_eq!(seen.header(name), Some("of-the-client"), "{name}");
@@ -109,8 +121,12 @@ async fn configured_headers() {
         let values: Vec<_> = seen.headers.get_all(name).iter().collect();
         assert_eq!(values, ["alice"], "{name}");
     }
-    let forwarded: Vec<_> =
-        seen.headers.iter().filter(|(_, value)| *value == "203.0.113.66").map(|(name, _)| name).collect();
+    let forwarded: Vec<_> = seen
+        .headers
+        .iter()
+        .filter(|(_, value)| *value == "203.0.113.66")
+        .map(|(name, _)| name)
+        .collect();
     assert_eq!(forwarded.len(), 3, "{forwarded:?}");
 
     for name in ["x-real-ip", "cf-connecting-ip", "x-mcp-subject"] {
@@ -122,7 +138,10 @@ async fn configured_headers() {
 /// asserts.
 #[tokio::test]
 async fn the_address_behind_a_trusted_proxy() {
-    let deployment = Deployment::builder().top("trusted_proxies = [\"127.0.0.1\", \"10.0.0.0/8\"]").start().await;
+    let deployment = Deployment::builder()
+        .top("trusted_proxies = [\"127.0.0.1\", \"10.0.0.0/8\"]")
+        .start()
+        .await;
     for (value, expected) in [
         ("198.51.100.7", "198.51.100.7"),
         ("203.0.113.66, 198.51.100.7", "198.51.100.7"),
@@ -133,10 +152,20 @@ async fn the_address_behind_a_trusted_proxy() {
         let request = Request::post(Deployment::ENDPOINT, INITIALIZE)
             .bearer(&deployment.good_token())
             .header("X-Forwarded-For", value);
-        let (_, seen) = forwarded(&deployment, request.header("Forwarded", "for=203.0.113.66")).await;
+        let (_, seen) =
+            forwarded(&deployment, request.header("Forwarded", "for=203.0.113.66")).await;
         assert_eq!(seen.header("x-forwarded-for"), Some(expected), "{value}");
-        let node = if expected.contains(':') { format!("\"[{expected}]\"") } else { expected.to_owned() };
-        assert!(seen.header("forwarded").unwrap().starts_with(&format!("for={node};")), "{seen:?}");
+        let node = if expected.contains(':') {
+            format!("\"[{expected}]\"")
+        } else {
+            expected.to_owned()
+        };
+        assert!(
+            seen.header("forwarded")
+                .unwrap()
+                .starts_with(&format!("for={node};")),
+            "{seen:?}"
+        );
     }
 }
 

@@ -11,7 +11,9 @@ use std::{
 };
 
 use http::{Method, Response};
-use portcullis_scenarios::{Finished, Peer, Portcullis, Scratch, in_terminal, portcullis_command, portcullis_program};
+use portcullis_scenarios::{
+    Finished, Peer, Portcullis, Scratch, in_terminal, portcullis_command, portcullis_program,
+};
 use serde_json::{Value, json};
 
 const EVIL: &str = "/evil/mcp";
@@ -28,7 +30,9 @@ impl SharedHost {
         let issued = Arc::new(AtomicU32::new(0));
         let peer = Peer::start(move |request| {
             if request.is_for_resource_metadata(EVIL) {
-                return Some(request.json(request.resource_metadata(&format!("{}/", request.base))));
+                return Some(
+                    request.json(request.resource_metadata(&format!("{}/", request.base))),
+                );
             }
             (request.path == "/token").then(|| {
                 let number = issued.fetch_add(1, Ordering::Relaxed) + 1;
@@ -38,12 +42,19 @@ impl SharedHost {
                 }))
             })
         });
-        Self { peer: peer.await, store: Scratch::path_for("store") }
+        Self {
+            peer: peer.await,
+            store: Scratch::path_for("store"),
+        }
     }
 
     async fn run(&self, command: &str, path: &str, more: &[&str]) -> Finished {
         let url = self.peer.url(path);
-        let arguments = [&[command, url.as_str()][..], more, &["--auto-consent", "--store", self.store.as_str()]];
+        let arguments = [
+            &[command, url.as_str()][..],
+            more,
+            &["--auto-consent", "--store", self.store.as_str()],
+        ];
         Portcullis::run(&arguments.concat()).await
     }
 
@@ -53,13 +64,20 @@ impl SharedHost {
         if finished.code == Some(0) {
             return Some(finished.stdout.trim().to_owned());
         }
-        assert!(finished.stderr.contains("no stored token for"), "{finished:?}");
+        assert!(
+            finished.stderr.contains("no stored token for"),
+            "{finished:?}"
+        );
         None
     }
 
     /// Returns the `Authorization` headers that the attacker's path received.
     fn received_by_attacker(&self) -> Vec<String> {
-        self.peer.requests(EVIL).into_iter().filter_map(|request| request.authorization).collect()
+        self.peer
+            .requests(EVIL)
+            .into_iter()
+            .filter_map(|request| request.authorization)
+            .collect()
     }
 }
 
@@ -76,21 +94,47 @@ async fn another_path_gets_no_stored_token() {
         let rejected = host.run(command, EVIL, more).await;
         assert_eq!(rejected.code, Some(1), "{rejected:?}");
         assert_eq!(rejected.stderr.lines().count(), 1, "{rejected:?}");
-        assert!(rejected.stderr.contains("--accept-broader-resource"), "{rejected:?}");
-        assert!(rejected.stderr.contains(&host.peer.url(EVIL)), "{rejected:?}");
+        assert!(
+            rejected.stderr.contains("--accept-broader-resource"),
+            "{rejected:?}"
+        );
+        assert!(
+            rejected.stderr.contains(&host.peer.url(EVIL)),
+            "{rejected:?}"
+        );
     }
-    let input = format!("{}\n", json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {} }));
+    let input = format!(
+        "{}\n",
+        json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {} })
+    );
     let url = host.peer.url(EVIL);
-    let bridge = ["connect", &url, "--auto-consent", "--store", host.store.as_str()];
+    let bridge = [
+        "connect",
+        &url,
+        "--auto-consent",
+        "--store",
+        host.store.as_str(),
+    ];
     let bridged = Portcullis::run_with_input(&bridge, &input).await;
     let response: Value = serde_json::from_str(&bridged.stdout).unwrap();
-    assert_eq!(response["error"]["data"]["reason"], "client.broader_resource", "{bridged:?}");
-    assert!(bridged.stderr.contains("--accept-broader-resource"), "{bridged:?}");
+    assert_eq!(
+        response["error"]["data"]["reason"], "client.broader_resource",
+        "{bridged:?}"
+    );
+    assert!(
+        bridged.stderr.contains("--accept-broader-resource"),
+        "{bridged:?}"
+    );
 
     assert_eq!(host.received_by_attacker(), Vec::<String>::new());
     assert_eq!(host.peer.requests("/authorize").len(), 1);
     assert_eq!(host.peer.requests("/token").len(), 1);
-    assert!(host.run("logout", EVIL, &[]).await.stderr.contains("there was no token"));
+    assert!(
+        host.run("logout", EVIL, &[])
+            .await
+            .stderr
+            .contains("there was no token")
+    );
     assert_eq!(host.token("/").await.as_deref(), Some("token-1"));
 }
 
@@ -100,13 +144,21 @@ async fn another_path_gets_no_stored_token() {
 async fn an_accepted_path_has_its_own_token() {
     let host = SharedHost::start().await;
     host.run("login", "/", &[]).await;
-    let login = host.run("login", EVIL, &["--accept-broader-resource"]).await;
+    let login = host
+        .run("login", EVIL, &["--accept-broader-resource"])
+        .await;
     assert_eq!(login.code, Some(0), "{login:?}");
-    assert_eq!(host.peer.requests("/authorize")[1].query["resource"], host.peer.url("/"));
+    assert_eq!(
+        host.peer.requests("/authorize")[1].query["resource"],
+        host.peer.url("/")
+    );
     assert_eq!(host.run("call", EVIL, &["tools/list"]).await.code, Some(0));
     let received = host.received_by_attacker();
     assert!(!received.is_empty(), "the call has a token");
-    assert!(received.iter().all(|token| token == "Bearer token-2"), "{received:?}");
+    assert!(
+        received.iter().all(|token| token == "Bearer token-2"),
+        "{received:?}"
+    );
     assert_eq!(host.token(EVIL).await.as_deref(), Some("token-2"));
     assert_eq!(host.token("/").await.as_deref(), Some("token-1"));
     assert_eq!(host.token("/evil/mcp/below").await, None);
@@ -125,7 +177,9 @@ async fn a_token_of_the_previous_format_is_safe() {
     for entry in std::fs::read_dir(host.store.path()).unwrap() {
         let path = entry.unwrap().path();
         // The lock files are not JSON.
-        let Ok(mut record) = serde_json::from_slice::<Value>(&std::fs::read(&path).unwrap()) else { continue };
+        let Ok(mut record) = serde_json::from_slice::<Value>(&std::fs::read(&path).unwrap()) else {
+            continue;
+        };
         if record.get("access_token").is_some() {
             changed += usize::from(record.as_object_mut().unwrap().remove("start").is_some());
             std::fs::write(&path, record.to_string()).unwrap();
@@ -152,12 +206,29 @@ async fn a_terminal_asks_first() {
         };
         let shown = tokio::task::spawn_blocking(run).await.unwrap();
         let resource = host.peer.url("/");
-        for part in [&host.peer.url(EVIL), &format!("{resource}\r\n"), "its other paths", "[y/N]"] {
+        for part in [
+            &host.peer.url(EVIL),
+            &format!("{resource}\r\n"),
+            "its other paths",
+            "[y/N]",
+        ] {
             assert!(shown.contains(part), "{part} {shown}");
         }
-        assert_eq!(shown.contains("for your consent, visit"), accepted, "{shown}");
-        assert_eq!(shown.contains("--accept-broader-resource"), !accepted, "{shown}");
-        assert_eq!(host.peer.requests("/register").len(), usize::from(accepted), "{shown}");
+        assert_eq!(
+            shown.contains("for your consent, visit"),
+            accepted,
+            "{shown}"
+        );
+        assert_eq!(
+            shown.contains("--accept-broader-resource"),
+            !accepted,
+            "{shown}"
+        );
+        assert_eq!(
+            host.peer.requests("/register").len(),
+            usize::from(accepted),
+            "{shown}"
+        );
     }
 }
 
@@ -176,11 +247,19 @@ async fn the_query_of_a_resource_is_not_printed() {
     let options = ["--store", store.as_str()];
     let login = Portcullis::run(&[&["login", &url, "--auto-consent"][..], &options].concat()).await;
     assert_eq!(login.code, Some(0), "{login:?}");
-    for arguments in [&["status", &url][..], &["status", &url, "--json"], &["list"], &["list", "--json"]] {
+    for arguments in [
+        &["status", &url][..],
+        &["status", &url, "--json"],
+        &["list"],
+        &["list", "--json"],
+    ] {
         let shown = Portcullis::run(&[arguments, &options].concat()).await;
         assert_eq!(shown.code, Some(0), "{shown:?}");
         assert!(shown.stdout.contains(&peer.url("/mcp")), "{shown:?}");
-        assert!(!shown.stdout.contains("hush") && !shown.stderr.contains("hush"), "{shown:?}");
+        assert!(
+            !shown.stdout.contains("hush") && !shown.stderr.contains("hush"),
+            "{shown:?}"
+        );
     }
 }
 
@@ -193,10 +272,14 @@ async fn a_store_of_others_is_refused() {
     let store = Scratch::path_for("store");
     let url = peer.url("/mcp");
     let options = ["--store", store.as_str()];
-    let set_mode = |path: &Path, mode| fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    let set_mode =
+        |path: &Path, mode| fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
     let login = Portcullis::run(&[&["login", &url, "--auto-consent"][..], &options].concat()).await;
     assert_eq!(login.code, Some(0), "{login:?}");
-    assert_eq!(fs::metadata(store.path()).unwrap().permissions().mode() & 0o777, 0o700);
+    assert_eq!(
+        fs::metadata(store.path()).unwrap().permissions().mode() & 0o777,
+        0o700
+    );
 
     let commands = [
         &["login", &url, "--auto-consent"][..],
@@ -212,12 +295,22 @@ async fn a_store_of_others_is_refused() {
         for command in commands {
             let refused = Portcullis::run(&[command, &options].concat()).await;
             assert_eq!(refused.code, Some(1), "{command:?} {refused:?}");
-            for text in [format!("(mode {mode:04o})"), format!("`chmod 700 {}`", store.as_str())] {
+            for text in [
+                format!("(mode {mode:04o})"),
+                format!("`chmod 700 {}`", store.as_str()),
+            ] {
                 assert!(refused.stderr.contains(&text), "{command:?} {refused:?}");
             }
         }
-        assert_eq!(peer.requests("/token").len(), before, "nothing was requested");
-        assert_eq!(fs::metadata(store.path()).unwrap().permissions().mode() & 0o777, mode);
+        assert_eq!(
+            peer.requests("/token").len(),
+            before,
+            "nothing was requested"
+        );
+        assert_eq!(
+            fs::metadata(store.path()).unwrap().permissions().mode() & 0o777,
+            mode
+        );
     }
     set_mode(store.path(), 0o700);
     // Only root can give a folder away.
@@ -225,27 +318,38 @@ async fn a_store_of_others_is_refused() {
         for command in commands {
             let refused = Portcullis::run(&[command, &options].concat()).await;
             assert_eq!(refused.code, Some(1), "{command:?} {refused:?}");
-            assert!(refused.stderr.contains(&format!("belongs to user {OTHER}")), "{command:?} {refused:?}");
+            assert!(
+                refused.stderr.contains(&format!("belongs to user {OTHER}")),
+                "{command:?} {refused:?}"
+            );
         }
         chown(store.path(), Some(0), None).unwrap();
     }
     let token = Portcullis::run(&[&["token", &url][..], &options].concat()).await;
     assert_eq!(token.stdout.trim(), "the-token", "{token:?}");
 
-    let mut files = fs::read_dir(store.path()).unwrap().map(|entry| entry.unwrap().path());
+    let mut files = fs::read_dir(store.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
     let is_token = |name: &str| name.starts_with("token-") && name.ends_with(".json");
-    let file = files.find(|path| is_token(path.file_name().unwrap().to_str().unwrap())).unwrap();
+    let file = files
+        .find(|path| is_token(path.file_name().unwrap().to_str().unwrap()))
+        .unwrap();
     set_mode(&file, 0o640);
     let refused = Portcullis::run(&[&["token", &url][..], &options].concat()).await;
     let fix = format!("(mode 0640); run `chmod 600 {}`", file.display());
-    assert!(refused.code == Some(1) && refused.stderr.contains(&fix), "{refused:?}");
+    assert!(
+        refused.code == Some(1) && refused.stderr.contains(&fix),
+        "{refused:?}"
+    );
 }
 
 /// J2: `call` does not repeat parameters that are not valid.
 #[tokio::test]
 async fn invalid_parameters_are_not_printed() {
     for params in ["hush", "[\"hush\"]"] {
-        let called = Portcullis::run(&["call", "http://127.0.0.1:9/mcp", "tools/call", params]).await;
+        let called =
+            Portcullis::run(&["call", "http://127.0.0.1:9/mcp", "tools/call", params]).await;
         assert_eq!(called.code, Some(1), "{called:?}");
         assert!(called.stderr.contains("PARAMS is not"), "{called:?}");
         assert!(!called.stderr.contains("hush"), "{called:?}");
@@ -266,17 +370,38 @@ async fn a_message_url_of_another_folder_is_refused() {
         let peer = Peer::start(move |request| {
             let response = Response::builder().header("content-type", "text/event-stream");
             let is_stream = request.method == Method::GET;
-            is_stream.then(|| response.body(format!("event: endpoint\ndata: {path}\n\n")).unwrap())
+            is_stream.then(|| {
+                response
+                    .body(format!("event: endpoint\ndata: {path}\n\n"))
+                    .unwrap()
+            })
         })
         .await;
         let url = peer.url("/evil/sse");
-        let input = format!("{}\n", json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {} }));
-        let bridge = ["connect", &url, "--transport", "sse", "--header", "Authorization: Bearer hush"];
+        let input = format!(
+            "{}\n",
+            json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {} })
+        );
+        let bridge = [
+            "connect",
+            &url,
+            "--transport",
+            "sse",
+            "--header",
+            "Authorization: Bearer hush",
+        ];
         let bridged = Portcullis::run_with_input(&bridge, &input).await;
-        assert_eq!(!peer.requests(path).is_empty(), is_accepted, "{path} {bridged:?}");
+        assert_eq!(
+            !peer.requests(path).is_empty(),
+            is_accepted,
+            "{path} {bridged:?}"
+        );
         if !is_accepted {
             let response: Value = serde_json::from_str(&bridged.stdout).unwrap();
-            assert_eq!(response["error"]["data"]["reason"], "mcp.no_sse_endpoint", "{path} {bridged:?}");
+            assert_eq!(
+                response["error"]["data"]["reason"], "mcp.no_sse_endpoint",
+                "{path} {bridged:?}"
+            );
             assert!(peer.requests("/b/messages").is_empty(), "{path}");
         }
     }

@@ -21,21 +21,38 @@ async fn without_a_valid_bearer() {
     let expired = deployment.token().expires_in(-60).sign();
     let mut denied = Vec::new();
     for name in SPELLINGS {
-        for query in
-            [format!("{name}={good}"), format!("a=1&{name}={good}"), format!("a=1;{name}={good}"), (*name).to_owned()]
-        {
+        for query in [
+            format!("{name}={good}"),
+            format!("a=1&{name}={good}"),
+            format!("a=1;{name}={good}"),
+            (*name).to_owned(),
+        ] {
             let target = format!("{}?{query}", Deployment::ENDPOINT);
             let post = || Request::post(&target, INITIALIZE);
-            for request in [post(), post().bearer(&expired), post().header("Authorization", "Basic dTpw")] {
+            for request in [
+                post(),
+                post().bearer(&expired),
+                post().header("Authorization", "Basic dTpw"),
+            ] {
                 let response = deployment.send(request).await;
-                assert_eq!(response.assert_unauthorized(), Some("invalid_request"), "{target}: {response:?}");
+                assert_eq!(
+                    response.assert_unauthorized(),
+                    Some("invalid_request"),
+                    "{target}: {response:?}"
+                );
                 assert!(!format!("{response:?}").contains(&good));
                 denied.push((response, "bearer.in_query"));
             }
         }
     }
-    assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
-    assert!(!deployment.portcullis.log().contains(&good), "the token is in the log");
+    assert!(
+        deployment.upstream.recorded().is_empty(),
+        "a request reached the upstream"
+    );
+    assert!(
+        !deployment.portcullis.log().contains(&good),
+        "the token is in the log"
+    );
     deployment.portcullis.assert_all_denied(&denied).await;
 }
 
@@ -47,13 +64,21 @@ async fn beside_a_valid_bearer() {
     let mut denied = Vec::new();
     for name in SPELLINGS {
         let target = format!("{}?{name}={good}", Deployment::ENDPOINT);
-        let response = deployment.send(Request::post(&target, INITIALIZE).bearer(&good)).await;
+        let response = deployment
+            .send(Request::post(&target, INITIALIZE).bearer(&good))
+            .await;
         assert_eq!(response.status, 400, "{target}: {response:?}");
         assert_eq!(response.count("www-authenticate"), 0, "{response:?}");
         denied.push((response, "bearer.in_query"));
     }
-    assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
-    assert!(!deployment.portcullis.log().contains(&good), "the token is in the log");
+    assert!(
+        deployment.upstream.recorded().is_empty(),
+        "a request reached the upstream"
+    );
+    assert!(
+        !deployment.portcullis.log().contains(&good),
+        "the token is in the log"
+    );
     deployment.portcullis.assert_all_denied(&denied).await;
 }
 
@@ -64,8 +89,14 @@ async fn forwarded_queries() {
     let good = deployment.good_token();
     for query in ["a=1&b=%20", "my_access_token=1", "access_token_hint=1"] {
         let target = format!("{}?{query}", Deployment::ENDPOINT);
-        let response = deployment.send(Request::post(&target, INITIALIZE).bearer(&good)).await;
+        let response = deployment
+            .send(Request::post(&target, INITIALIZE).bearer(&good))
+            .await;
         assert_eq!(response.status, 200, "{query}: {response:?}");
-        assert_eq!(deployment.upstream.last().target, format!("/backend?{query}"), "{query}");
+        assert_eq!(
+            deployment.upstream.last().target,
+            format!("/backend?{query}"),
+            "{query}"
+        );
     }
 }

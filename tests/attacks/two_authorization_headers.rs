@@ -19,17 +19,31 @@ async fn several_headers() {
         [bearer(&good), String::new()],
     ] {
         let request = Request::post(Deployment::ENDPOINT, INITIALIZE);
-        let request = values.iter().fold(request, |request, value| request.header("Authorization", value));
+        let request = values.iter().fold(request, |request, value| {
+            request.header("Authorization", value)
+        });
         let response = deployment.send(request).await;
-        assert_eq!(response.assert_unauthorized(), Some("invalid_request"), "{response:?}");
+        assert_eq!(
+            response.assert_unauthorized(),
+            Some("invalid_request"),
+            "{response:?}"
+        );
         denied.push((response, "bearer.repeated"));
     }
     let mut http2 = Http2::connect(deployment.portcullis.address()).await;
-    let request =
-        Http2::post(Deployment::ENDPOINT).header("authorization", bearer(&good)).header("authorization", bearer(&good));
+    let request = Http2::post(Deployment::ENDPOINT)
+        .header("authorization", bearer(&good))
+        .header("authorization", bearer(&good));
     let response = http2.send(request, INITIALIZE).await.unwrap();
-    assert_eq!(response.assert_unauthorized(), Some("invalid_request"), "{response:?}");
-    assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
+    assert_eq!(
+        response.assert_unauthorized(),
+        Some("invalid_request"),
+        "{response:?}"
+    );
+    assert!(
+        deployment.upstream.recorded().is_empty(),
+        "a request reached the upstream"
+    );
     deployment.portcullis.assert_all_denied(&denied).await;
 }
 
@@ -53,13 +67,21 @@ async fn malformed_bearers() {
         format!("Bearer {good}\u{e9}"),
         format!("Bearer {}", good.replace('.', "%2E")),
     ] {
-        let response =
-            deployment.send(Request::post(Deployment::ENDPOINT, INITIALIZE).header("Authorization", &value)).await;
-        assert_eq!(response.assert_unauthorized(), Some("invalid_request"), "{value}: {response:?}");
+        let response = deployment
+            .send(Request::post(Deployment::ENDPOINT, INITIALIZE).header("Authorization", &value))
+            .await;
+        assert_eq!(
+            response.assert_unauthorized(),
+            Some("invalid_request"),
+            "{value}: {response:?}"
+        );
         assert!(!response.text().contains(&good));
         denied.push((response, "bearer.malformed"));
     }
-    assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
+    assert!(
+        deployment.upstream.recorded().is_empty(),
+        "a request reached the upstream"
+    );
     deployment.portcullis.assert_all_denied(&denied).await;
 }
 
@@ -67,25 +89,53 @@ async fn malformed_bearers() {
 #[tokio::test]
 async fn no_bearer() {
     let deployment = Deployment::start().await;
-    let response = deployment.send(Request::post(Deployment::ENDPOINT, INITIALIZE)).await;
+    let response = deployment
+        .send(Request::post(Deployment::ENDPOINT, INITIALIZE))
+        .await;
     assert_eq!(response.assert_unauthorized(), None, "{response:?}");
-    deployment.portcullis.assert_denied(&response, "bearer.missing").await;
+    deployment
+        .portcullis
+        .assert_denied(&response, "bearer.missing")
+        .await;
 
     let good = deployment.good_token();
-    for value in
-        ["Basic dTpw", "Digest x", "", "DPoP abc", &good, &format!("Bearerx {good}"), &format!("X-Bearer {good}")]
-    {
-        let response =
-            deployment.send(Request::post(Deployment::ENDPOINT, INITIALIZE).header("Authorization", value)).await;
-        assert_eq!(response.assert_unauthorized(), None, "{value}: {response:?}");
-        deployment.portcullis.assert_denied(&response, "bearer.other_scheme").await;
+    for value in [
+        "Basic dTpw",
+        "Digest x",
+        "",
+        "DPoP abc",
+        &good,
+        &format!("Bearerx {good}"),
+        &format!("X-Bearer {good}"),
+    ] {
+        let response = deployment
+            .send(Request::post(Deployment::ENDPOINT, INITIALIZE).header("Authorization", value))
+            .await;
+        assert_eq!(
+            response.assert_unauthorized(),
+            None,
+            "{value}: {response:?}"
+        );
+        deployment
+            .portcullis
+            .assert_denied(&response, "bearer.other_scheme")
+            .await;
     }
-    assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
+    assert!(
+        deployment.upstream.recorded().is_empty(),
+        "a request reached the upstream"
+    );
 
     let response = deployment
-        .send(Request::post(Deployment::ENDPOINT, INITIALIZE).header("Authorization", format!("bEARER   {good}")))
+        .send(
+            Request::post(Deployment::ENDPOINT, INITIALIZE)
+                .header("Authorization", format!("bEARER   {good}")),
+        )
         .await;
-    assert_eq!(response.status, 200, "the scheme is case-insensitive: {response:?}");
+    assert_eq!(
+        response.status, 200,
+        "the scheme is case-insensitive: {response:?}"
+    );
 }
 
 /// C9: a token in the body, in a cookie, or in another header is ignored.
@@ -111,6 +161,9 @@ async fn tokens_in_other_places() {
         assert_eq!(response.assert_unauthorized(), None, "{response:?}");
         denied.push((response, "bearer.missing"));
     }
-    assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
+    assert!(
+        deployment.upstream.recorded().is_empty(),
+        "a request reached the upstream"
+    );
     deployment.portcullis.assert_all_denied(&denied).await;
 }

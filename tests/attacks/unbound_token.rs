@@ -27,7 +27,14 @@ async fn server(scope: &'static str, changes: serde_json::Value) -> Peer {
 
 async fn login(peer: &Peer, store: &Scratch, more: &[&str]) -> Finished {
     let url = peer.url(PATH);
-    Portcullis::run(&[&["login", &url, "--auto-consent", "--store", store.as_str()][..], more].concat()).await
+    Portcullis::run(
+        &[
+            &["login", &url, "--auto-consent", "--store", store.as_str()][..],
+            more,
+        ]
+        .concat(),
+    )
+    .await
 }
 
 /// I1: a sign-in at the endpoints of Microsoft Entra ID or Google, with scopes of their APIs, is rejected. No client is
@@ -46,7 +53,12 @@ async fn scopes_of_other_apis() {
         let store = Scratch::path_for("store");
         let rejected = login(&peer, &store, &["--accept-unbound-token"]).await;
         assert_eq!(rejected.code, Some(1), "{scope}: {rejected:?}");
-        assert!(rejected.stderr.contains("could use the token there in your name"), "{scope}: {rejected:?}");
+        assert!(
+            rejected
+                .stderr
+                .contains("could use the token there in your name"),
+            "{scope}: {rejected:?}"
+        );
         assert!(peer.requests("/register").is_empty(), "{scope}");
         assert!(peer.requests("/token").is_empty(), "{scope}");
     }
@@ -68,7 +80,10 @@ async fn a_sign_in_without_resource() {
     let rejected = login(&own, &store, &["--no-resource"]).await;
     assert_eq!(rejected.code, Some(1), "{rejected:?}");
     assert_eq!(rejected.stderr.lines().count(), 1, "{rejected:?}");
-    assert!(rejected.stderr.contains("--accept-unbound-token"), "{rejected:?}");
+    assert!(
+        rejected.stderr.contains("--accept-unbound-token"),
+        "{rejected:?}"
+    );
     assert!(rejected.stderr.contains("mcp:tools"), "{rejected:?}");
     assert!(own.requests("/register").is_empty());
     assert!(own.requests("/token").is_empty());
@@ -83,17 +98,28 @@ async fn a_sign_in_without_resource() {
 #[tokio::test]
 async fn pkce_is_assumed_only_without_a_list() {
     let store = Scratch::path_for("store");
-    let plain = server("mcp:tools", json!({ "code_challenge_methods_supported": ["plain"] })).await;
+    let plain = server(
+        "mcp:tools",
+        json!({ "code_challenge_methods_supported": ["plain"] }),
+    )
+    .await;
     let rejected = login(&plain, &store, &["--assume-pkce"]).await;
     assert_eq!(rejected.code, Some(1), "{rejected:?}");
     assert!(rejected.stderr.contains("PKCE"), "{rejected:?}");
     assert!(plain.requests("/register").is_empty());
 
-    let unlisted = server("mcp:tools", json!({ "code_challenge_methods_supported": null })).await;
+    let unlisted = server(
+        "mcp:tools",
+        json!({ "code_challenge_methods_supported": null }),
+    )
+    .await;
     let rejected = login(&unlisted, &store, &[]).await;
     assert_eq!(rejected.code, Some(1), "{rejected:?}");
     assert!(rejected.stderr.contains("--assume-pkce"), "{rejected:?}");
-    assert_eq!(login(&unlisted, &store, &["--assume-pkce"]).await.code, Some(0));
+    assert_eq!(
+        login(&unlisted, &store, &["--assume-pkce"]).await.code,
+        Some(0)
+    );
 }
 
 /// I1, I2: parameters that determine who gets the code cannot be set.
@@ -101,14 +127,33 @@ async fn pkce_is_assumed_only_without_a_list() {
 async fn reserved_parameters() {
     let peer = server("mcp:tools", json!({})).await;
     let store = Scratch::path_for("store");
-    for parameter in
-        ["redirect_uri=https://evil.example/", "state=x", "RESOURCE=x", "code_challenge_method=plain", "scope=x"]
-    {
+    for parameter in [
+        "redirect_uri=https://evil.example/",
+        "state=x",
+        "RESOURCE=x",
+        "code_challenge_method=plain",
+        "scope=x",
+    ] {
         let rejected = login(&peer, &store, &["--authorize-param", parameter]).await;
         assert_eq!(rejected.code, Some(2), "{parameter}: {rejected:?}");
-        assert!(rejected.stderr.contains("is a parameter of the protocol"), "{parameter}: {rejected:?}");
+        assert!(
+            rejected.stderr.contains("is a parameter of the protocol"),
+            "{parameter}: {rejected:?}"
+        );
     }
     assert!(peer.requests(PATH).is_empty());
-    assert_eq!(login(&peer, &store, &["--authorize-param", "audience=https://api.example.com"]).await.code, Some(0));
-    assert_eq!(peer.requests("/authorize")[0].query["audience"], "https://api.example.com");
+    assert_eq!(
+        login(
+            &peer,
+            &store,
+            &["--authorize-param", "audience=https://api.example.com"]
+        )
+        .await
+        .code,
+        Some(0)
+    );
+    assert_eq!(
+        peer.requests("/authorize")[0].query["audience"],
+        "https://api.example.com"
+    );
 }

@@ -2,13 +2,22 @@
 
 use portcullis_scenarios::{Deployment, INITIALIZE, Request, Upstream};
 
-async fn deployment_with_response(status: u16, headers: &'static [(&'static str, &'static str)]) -> Deployment {
-    let upstream = Upstream::scripted(move |_| Some(Upstream::response(status, headers, "upstream's own text"))).await;
+async fn deployment_with_response(
+    status: u16,
+    headers: &'static [(&'static str, &'static str)],
+) -> Deployment {
+    let upstream = Upstream::scripted(move |_| {
+        Some(Upstream::response(status, headers, "upstream's own text"))
+    })
+    .await;
     Deployment::builder().upstream(upstream).start().await
 }
 
 const CHALLENGES: &[(&str, &str)] = &[
-    ("www-authenticate", "Bearer realm=\"evil\", resource_metadata=\"https://attacker.example/prm\""),
+    (
+        "www-authenticate",
+        "Bearer realm=\"evil\", resource_metadata=\"https://attacker.example/prm\"",
+    ),
     ("www-authenticate", "Basic realm=\"evil\""),
     ("proxy-authenticate", "Basic realm=\"evil\""),
     ("authentication-info", "nextnonce=\"x\""),
@@ -27,13 +36,23 @@ async fn rejections_of_the_upstream() {
         let deployment = deployment_with_response(upstream_status, CHALLENGES).await;
         let response = deployment.try_token(&deployment.good_token()).await;
         assert_eq!(response.status, status, "{upstream_status}: {response:?}");
-        for name in ["www-authenticate", "proxy-authenticate", "authentication-info"] {
+        for name in [
+            "www-authenticate",
+            "proxy-authenticate",
+            "authentication-info",
+        ] {
             assert_eq!(response.count(name), 0, "{upstream_status}: {response:?}");
         }
-        assert!(!format!("{response:?}").contains("evil"), "{upstream_status}: {response:?}");
+        assert!(
+            !format!("{response:?}").contains("evil"),
+            "{upstream_status}: {response:?}"
+        );
         match code {
             Some(code) => {
-                assert!(!response.text().contains("upstream's own text"), "{response:?}");
+                assert!(
+                    !response.text().contains("upstream's own text"),
+                    "{response:?}"
+                );
                 response.assert_rpc_error(502, -32603);
                 deployment.portcullis.assert_denied(&response, code).await;
             }
@@ -70,14 +89,30 @@ async fn headers_of_the_upstream() {
     assert_eq!(response.status, 200, "{response:?}");
     assert!(!format!("{response:?}").contains("evil"), "{response:?}");
 
-    for name in
-        ["set-cookie", "access-control-allow-credentials", "access-control-allow-headers", "x-internal", "keep-alive"]
-    {
+    for name in [
+        "set-cookie",
+        "access-control-allow-credentials",
+        "access-control-allow-headers",
+        "x-internal",
+        "keep-alive",
+    ] {
         assert_eq!(response.count(name), 0, "{name}: {response:?}");
     }
-    assert_eq!(response.header("access-control-allow-origin"), Some("http://localhost:1"));
+    assert_eq!(
+        response.header("access-control-allow-origin"),
+        Some("http://localhost:1")
+    );
     assert_eq!(response.count("access-control-allow-origin"), 1);
-    assert!(!response.header("access-control-expose-headers").unwrap().contains("x-secret"));
+    assert!(
+        !response
+            .header("access-control-expose-headers")
+            .unwrap()
+            .contains("x-secret")
+    );
     assert_eq!(response.count("x-request-id"), 1);
-    assert_eq!(response.count("mcp-session-id"), 1, "only the gateway's session identifier: {response:?}");
+    assert_eq!(
+        response.count("mcp-session-id"),
+        1,
+        "only the gateway's session identifier: {response:?}"
+    );
 }

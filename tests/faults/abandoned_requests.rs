@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use portcullis_scenarios::{
-    ChannelBody, Connection, Deployment, INITIALIZE, RecordedRequest, Request, TIMEOUT, Upstream, call_message,
+    ChannelBody, Connection, Deployment, INITIALIZE, RecordedRequest, Request, TIMEOUT, Upstream,
+    call_message,
 };
 use serde_json::json;
 use tokio::{
@@ -23,7 +24,10 @@ struct SilentUpstream {
 impl SilentUpstream {
     async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let setting = format!("{{ http = \"http://{}/\" }}", listener.local_addr().unwrap());
+        let setting = format!(
+            "{{ http = \"http://{}/\" }}",
+            listener.local_addr().unwrap()
+        );
         let (opened, open) = watch::channel(0);
         tokio::spawn(async move {
             while let Ok((mut stream, _)) = listener.accept().await {
@@ -31,7 +35,11 @@ impl SilentUpstream {
                 let opened = opened.clone();
                 tokio::spawn(async move {
                     let mut received = [0; 1024];
-                    while stream.read(&mut received).await.is_ok_and(|length| length > 0) {}
+                    while stream
+                        .read(&mut received)
+                        .await
+                        .is_ok_and(|length| length > 0)
+                    {}
                     opened.send_modify(|open| *open -= 1);
                 });
             }
@@ -40,7 +48,10 @@ impl SilentUpstream {
     }
 
     async fn has_open(&mut self, count: usize) {
-        timeout(TIMEOUT, self.open.wait_for(|open| *open == count)).await.unwrap().unwrap();
+        timeout(TIMEOUT, self.open.wait_for(|open| *open == count))
+            .await
+            .unwrap()
+            .unwrap();
     }
 }
 
@@ -75,7 +86,10 @@ async fn continued_requests_count() {
         }
         let rejected = deployment.send(request("mallory")).await;
         assert_eq!(rejected.status, 429, "{mode} {message}: {rejected:?}");
-        deployment.portcullis.assert_denied(&rejected, "limit.in_flight").await;
+        deployment
+            .portcullis
+            .assert_denied(&rejected, "limit.in_flight")
+            .await;
         assert_eq!(*upstream.open.borrow(), 3);
 
         let mut other = Connection::open(deployment.portcullis.address()).await;
@@ -89,17 +103,22 @@ async fn continued_requests_count() {
 #[tokio::test]
 async fn abandoned_responses_count() {
     const MAX: usize = 3;
-    for (mode, content_type) in [("off", "application/json"), ("off", "text/event-stream"), ("on", "text/event-stream")]
-    {
+    for (mode, content_type) in [
+        ("off", "application/json"),
+        ("off", "text/event-stream"),
+        ("on", "text/event-stream"),
+    ] {
         let senders = Arc::new(Mutex::new(Vec::new()));
         let open = Arc::clone(&senders);
         let script = move |request: &RecordedRequest| {
-            String::from_utf8_lossy(&request.body).contains("tools/call").then(|| {
-                let (sender, body) = ChannelBody::new();
-                sender.send(": \n\n".into()).unwrap();
-                open.lock().push(sender);
-                Upstream::streaming(200, &[("content-type", content_type)], body)
-            })
+            String::from_utf8_lossy(&request.body)
+                .contains("tools/call")
+                .then(|| {
+                    let (sender, body) = ChannelBody::new();
+                    sender.send(": \n\n".into()).unwrap();
+                    open.lock().push(sender);
+                    Upstream::streaming(200, &[("content-type", content_type)], body)
+                })
         };
         let deployment = Deployment::builder()
             .upstream(Upstream::scripted(script).await)
@@ -124,7 +143,9 @@ async fn abandoned_responses_count() {
                 sleep(Duration::from_millis(50)).await;
             }
         };
-        timeout(TIMEOUT, rejected).await.unwrap_or_else(|_| panic!("{mode} {content_type}: nothing is counted"));
+        timeout(TIMEOUT, rejected)
+            .await
+            .unwrap_or_else(|_| panic!("{mode} {content_type}: nothing is counted"));
         sleep(Duration::from_millis(500)).await;
         assert_eq!(abandon().await, 429, "{mode} {content_type}");
         assert!(senders.lock().len() <= 2 * MAX, "{mode} {content_type}");
@@ -135,6 +156,8 @@ async fn abandoned_responses_count() {
                 sleep(Duration::from_millis(50)).await;
             }
         };
-        timeout(TIMEOUT, accepted).await.unwrap_or_else(|_| panic!("{mode} {content_type}: nothing has ended"));
+        timeout(TIMEOUT, accepted)
+            .await
+            .unwrap_or_else(|_| panic!("{mode} {content_type}: nothing has ended"));
     }
 }

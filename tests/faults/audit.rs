@@ -13,7 +13,11 @@ use serde_json::Value;
 
 async fn deployment(file: &str) -> Deployment {
     let tables = format!("[audit]\ntarget = {{ file = \"{file}\" }}\nqueue = 65536");
-    Deployment::builder().top("shutdown_timeout = \"2s\"").tables(tables).start().await
+    Deployment::builder()
+        .top("shutdown_timeout = \"2s\"")
+        .tables(tables)
+        .start()
+        .await
 }
 
 fn unauthorized() -> Request {
@@ -21,7 +25,10 @@ fn unauthorized() -> Request {
 }
 
 fn events<'a>(records: &'a [Value], event: &str) -> Vec<&'a Value> {
-    records.iter().filter(|record| record["event"] == event).collect()
+    records
+        .iter()
+        .filter(|record| record["event"] == event)
+        .collect()
 }
 
 /// J4: a full named pipe without a reader delays no request. Records that do not fit in the queue are counted in the trail
@@ -30,27 +37,51 @@ fn events<'a>(records: &'a [Value], event: &str) -> Vec<&'a Value> {
 async fn a_pipe_without_a_reader() {
     const REQUESTS: usize = 400;
     let pipe = Scratch::path_for("audit.pipe");
-    assert!(Command::new("mkfifo").arg(pipe.as_str()).status().unwrap().success());
+    assert!(
+        Command::new("mkfifo")
+            .arg(pipe.as_str())
+            .status()
+            .unwrap()
+            .success()
+    );
     let deployment = deployment(pipe.as_str()).await;
-    deployment.portcullis.logged("waits for a reader", |line| line["level"] == "WARN").await;
+    deployment
+        .portcullis
+        .logged("waits for a reader", |line| line["level"] == "WARN")
+        .await;
     for _ in 0..REQUESTS {
         deployment.send(unauthorized()).await.assert_unauthorized();
     }
-    deployment.portcullis.logged("audit records are lost from now on", |line| line["level"] == "WARN").await;
+    deployment
+        .portcullis
+        .logged("audit records are lost from now on", |line| {
+            line["level"] == "WARN"
+        })
+        .await;
 
     let path = pipe.path().to_owned();
     let reading = tokio::task::spawn_blocking(move || {
         let lines = BufReader::new(File::open(path).unwrap()).lines();
-        lines.map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap()).collect::<Vec<_>>()
+        lines
+            .map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap())
+            .collect::<Vec<_>>()
     });
-    deployment.portcullis.logged("audit records were lost", |line| line["audit.lost"].is_u64()).await;
+    deployment
+        .portcullis
+        .logged("audit records were lost", |line| {
+            line["audit.lost"].is_u64()
+        })
+        .await;
     deployment.send(unauthorized()).await.assert_unauthorized();
 
     let finished = deployment.portcullis.stop().await;
     assert_eq!(finished.code, Some(0), "{finished:?}");
 
     let records = reading.await.unwrap();
-    let lost: u64 = events(&records, "audit.lost").iter().map(|marker| marker["audit.lost"].as_u64().unwrap()).sum();
+    let lost: u64 = events(&records, "audit.lost")
+        .iter()
+        .map(|marker| marker["audit.lost"].as_u64().unwrap())
+        .sum();
     let decisions = events(&records, "decision").len() as u64;
     assert!(lost > 0, "{lost} lost, {decisions} kept");
     assert!(decisions > 1, "{lost} lost, {decisions} kept");
@@ -61,9 +92,16 @@ async fn a_pipe_without_a_reader() {
     assert_eq!(last["audit.records"], decisions);
     assert_eq!(last["audit.lost"], lost);
 
-    let used: u64 = events(&records, "usage").iter().map(|row| row["usage.requests"].as_u64().unwrap()).sum();
+    let used: u64 = events(&records, "usage")
+        .iter()
+        .map(|row| row["usage.requests"].as_u64().unwrap())
+        .sum();
     assert_eq!(used, REQUESTS as u64 + 1, "lost records count as usage");
-    let line = finished.stderr.lines().find(|line| line.contains("the audit trail is complete")).expect("a log line");
+    let line = finished
+        .stderr
+        .lines()
+        .find(|line| line.contains("the audit trail is complete"))
+        .expect("a log line");
     assert!(line.contains(&format!("\"audit.lost\":{lost}")), "{line}");
 }
 
@@ -75,11 +113,20 @@ async fn a_full_disk() {
     for _ in 0..10 {
         deployment.send(unauthorized()).await.assert_unauthorized();
     }
-    deployment.portcullis.logged("audit records cannot be written", |line| line["level"] == "ERROR").await;
+    deployment
+        .portcullis
+        .logged("audit records cannot be written", |line| {
+            line["level"] == "ERROR"
+        })
+        .await;
     deployment.send(unauthorized()).await.assert_unauthorized();
     let finished = deployment.portcullis.stop().await;
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    let line = finished.stderr.lines().find(|line| line.contains("left unwritten")).expect("a log line");
+    let line = finished
+        .stderr
+        .lines()
+        .find(|line| line.contains("left unwritten"))
+        .expect("a log line");
     let line: Value = serde_json::from_str(line).unwrap();
     assert_eq!(line["level"], "ERROR", "{line}");
     assert_eq!(line["audit.unwritten"], 11, "{line}");
@@ -92,22 +139,36 @@ async fn rotation() {
     let file = Scratch::path_for("audit.jsonl");
     let rotated = Scratch::path_for("audit.jsonl.1");
     let first = deployment(file.as_str()).await;
-    let decisions = async |path: &Path| audit_records(path, |record| record["event"] == "decision").await;
+    let decisions =
+        async |path: &Path| audit_records(path, |record| record["event"] == "decision").await;
     first.send(unauthorized()).await;
     let before = decisions(file.path()).await;
     assert_eq!(events(&before, "audit.started").len(), 1);
-    assert_eq!(fs::metadata(file.path()).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(
+        fs::metadata(file.path()).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
 
     fs::rename(file.path(), rotated.path()).unwrap();
     first.portcullis.signal(Signal::HUP);
-    first.portcullis.logged("reopened", |line| line["level"] == "INFO").await;
+    first
+        .portcullis
+        .logged("reopened", |line| line["level"] == "INFO")
+        .await;
     first.send(unauthorized()).await;
     let after = decisions(file.path()).await;
     assert_eq!(events(&before, "decision").len(), 1);
     assert_eq!(events(&after, "decision").len(), 1);
-    assert_ne!(events(&before, "decision")[0]["request.id"], events(&after, "decision")[0]["request.id"]);
+    assert_ne!(
+        events(&before, "decision")[0]["request.id"],
+        events(&after, "decision")[0]["request.id"]
+    );
     assert_eq!(first.portcullis.stop().await.code, Some(0));
-    assert_eq!(fs::read_to_string(rotated.path()).unwrap().lines().count(), before.len(), "no further records");
+    assert_eq!(
+        fs::read_to_string(rotated.path()).unwrap().lines().count(),
+        before.len(),
+        "no further records"
+    );
 
     // An incomplete line is left by a crash.
     let mut torn = fs::read_to_string(file.path()).unwrap();
@@ -117,7 +178,11 @@ async fn rotation() {
     assert_eq!(second.portcullis.stop().await.code, Some(0));
 
     let text = fs::read_to_string(file.path()).unwrap();
-    let more: Vec<_> = text.strip_prefix(&torn).expect("the trail continues").lines().collect();
+    let more: Vec<_> = text
+        .strip_prefix(&torn)
+        .expect("the trail continues")
+        .lines()
+        .collect();
     assert!(more[0].is_empty(), "{more:?}");
     assert!(more[1].contains("audit.started"), "{more:?}");
     assert!(more[2].contains("audit.torn"), "{more:?}");
@@ -133,10 +198,21 @@ async fn a_removed_folder() {
     let open = File::open(file).unwrap();
     fs::remove_dir_all(folder.path()).unwrap();
     deployment.portcullis.signal(Signal::HUP);
-    deployment.portcullis.logged("cannot be reopened", |line| line["level"] == "ERROR").await;
+    deployment
+        .portcullis
+        .logged("cannot be reopened", |line| line["level"] == "ERROR")
+        .await;
     deployment.send(unauthorized()).await.assert_unauthorized();
     let finished = deployment.portcullis.stop().await;
-    assert!(finished.stderr.contains("the audit trail is complete"), "{}", finished.stderr);
+    assert!(
+        finished.stderr.contains("the audit trail is complete"),
+        "{}",
+        finished.stderr
+    );
     let records = read_to_string(open).unwrap();
-    assert_eq!(records.matches("\"event\":\"decision\"").count(), 1, "{records}");
+    assert_eq!(
+        records.matches("\"event\":\"decision\"").count(),
+        1,
+        "{records}"
+    );
 }

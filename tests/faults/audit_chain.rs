@@ -2,7 +2,9 @@
 
 use std::{fs, path::Path};
 
-use portcullis_scenarios::{Deployment, Finished, INITIALIZE, Portcullis, Request, Scratch, Signal, audit_records};
+use portcullis_scenarios::{
+    Deployment, Finished, INITIALIZE, Portcullis, Request, Scratch, Signal, audit_records,
+};
 use serde_json::{Value, json};
 
 const KEY: &str = "an-audit-key-of-more-than-32-characters";
@@ -15,7 +17,10 @@ struct Trail {
 
 impl Trail {
     fn new() -> Self {
-        Self { folder: Scratch::folder("audit"), key: Scratch::file("audit-key", KEY) }
+        Self {
+            folder: Scratch::folder("audit"),
+            key: Scratch::file("audit-key", KEY),
+        }
     }
 
     fn file(&self) -> String {
@@ -37,8 +42,12 @@ impl Trail {
 
     /// The files, the newest first.
     fn files(&self) -> Vec<String> {
-        let names = fs::read_dir(self.folder.path()).unwrap().map(|entry| entry.unwrap().path());
-        let mut names: Vec<_> = names.map(|name| name.to_str().unwrap().to_owned()).collect();
+        let names = fs::read_dir(self.folder.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().path());
+        let mut names: Vec<_> = names
+            .map(|name| name.to_str().unwrap().to_owned())
+            .collect();
         names.sort_unstable();
         names.reverse();
         names
@@ -49,14 +58,25 @@ impl Trail {
         let mut arguments = vec!["audit", "verify", "--json", "--key-file", self.key.as_str()];
         arguments.extend(files.iter().map(String::as_str));
         arguments.extend(more);
-        let Finished { code, stdout, stderr } = Portcullis::run(&arguments).await;
-        (code, serde_json::from_str(&stdout).unwrap_or_else(|error| panic!("{error}: {stdout}{stderr}")))
+        let Finished {
+            code,
+            stdout,
+            stderr,
+        } = Portcullis::run(&arguments).await;
+        (
+            code,
+            serde_json::from_str(&stdout)
+                .unwrap_or_else(|error| panic!("{error}: {stdout}{stderr}")),
+        )
     }
 }
 
 async fn send(deployment: &Deployment, requests: usize) {
     for _ in 0..requests {
-        deployment.send(Request::post(Deployment::ENDPOINT, INITIALIZE)).await.assert_unauthorized();
+        deployment
+            .send(Request::post(Deployment::ENDPOINT, INITIALIZE))
+            .await
+            .assert_unauthorized();
     }
 }
 
@@ -78,7 +98,10 @@ async fn continues() {
 
     let deployment = trail.deployment("").await;
     deployment.portcullis.signal(Signal::HUP);
-    deployment.portcullis.logged("the audit trail was reopened", |_| true).await;
+    deployment
+        .portcullis
+        .logged("the audit trail was reopened", |_| true)
+        .await;
     send(&deployment, 1).await;
     fs::rename(trail.file(), format!("{}.1", trail.file())).unwrap();
     deployment.portcullis.signal(Signal::HUP);
@@ -92,14 +115,25 @@ async fn continues() {
         .filter_map(|line| serde_json::from_str::<Value>(line).ok())
         .find(|line| line["audit.head"].is_string())
         .expect("the head in the log");
-    let (code, report) = trail.verify(&["--head", head["audit.head"].as_str().unwrap()]).await;
+    let (code, report) = trail
+        .verify(&["--head", head["audit.head"].as_str().unwrap()])
+        .await;
     assert_eq!(code, Some(0), "{report}");
     assert_eq!(report["ok"], true, "{report}");
     assert_eq!(report["torn"], 1, "{report}");
     assert_eq!(report["chains"], 1, "{report}");
     assert_eq!(report["is_stopped"], true, "{report}");
     assert_eq!(report["last"]["head"], head["audit.head"]);
-    assert!(trail.text().lines().next().unwrap().contains("audit.continued"), "{}", trail.text());
+    assert!(
+        trail
+            .text()
+            .lines()
+            .next()
+            .unwrap()
+            .contains("audit.continued"),
+        "{}",
+        trail.text()
+    );
 }
 
 /// J4: without the key, no record can be changed, inserted, removed or moved, and no file or end removed, unnoticed.
@@ -117,13 +151,29 @@ async fn shows_manipulation() {
 
     let changed = lines[2].replace("401", "200");
     for (code, line, changed) in [
-        ("altered", 3, [&lines[..2], &[&changed], &lines[3..]].concat()),
+        (
+            "altered",
+            3,
+            [&lines[..2], &[&changed], &lines[3..]].concat(),
+        ),
         ("missing", 3, [&lines[..2], &lines[3..]].concat()),
-        ("not_chained", 2, [&lines[..1], &["{\"event\":\"decision\"}\n"], &lines[1..]].concat()),
-        ("missing", 2, [&lines[..1], &lines[2..3], &lines[1..2], &lines[3..]].concat()),
+        (
+            "not_chained",
+            2,
+            [&lines[..1], &["{\"event\":\"decision\"}\n"], &lines[1..]].concat(),
+        ),
+        (
+            "missing",
+            2,
+            [&lines[..1], &lines[2..3], &lines[1..2], &lines[3..]].concat(),
+        ),
         ("order", 4, [&lines[..3], &lines[2..]].concat()),
         ("start_missing", 1, lines[1..].to_vec()),
-        ("truncated", lines.len() - 1, lines[..lines.len() - 1].to_vec()),
+        (
+            "truncated",
+            lines.len() - 1,
+            lines[..lines.len() - 1].to_vec(),
+        ),
     ] {
         fs::write(trail.file(), changed.concat()).unwrap();
         let (exit, report) = trail.verify(&["--head", &head]).await;
@@ -136,9 +186,21 @@ async fn shows_manipulation() {
     }
     fs::write(trail.file(), text).unwrap();
     let other = Scratch::file("audit-key", &"x".repeat(44));
-    let wrong = Portcullis::run(&["audit", "verify", &trail.file(), "--key-file", other.as_str()]).await;
+    let wrong = Portcullis::run(&[
+        "audit",
+        "verify",
+        &trail.file(),
+        "--key-file",
+        other.as_str(),
+    ])
+    .await;
     assert_eq!(wrong.code, Some(1));
-    assert!(wrong.stdout.contains("audit.jsonl:1: record 1 was altered, or was written with another key"), "{wrong:?}");
+    assert!(
+        wrong
+            .stdout
+            .contains("audit.jsonl:1: record 1 was altered, or was written with another key"),
+        "{wrong:?}"
+    );
 }
 
 /// J4: the file is rotated by size, the names sort by time, and only as many are kept as configured.
@@ -148,7 +210,11 @@ async fn rotates_by_size() {
     let deployment = trail.deployment("rotate_size = 65536\nkeep = 2").await;
     send(&deployment, 700).await;
     let finished = deployment.portcullis.stop().await;
-    assert!(finished.stderr.contains("an old audit file was removed"), "{}", finished.stderr);
+    assert!(
+        finished.stderr.contains("an old audit file was removed"),
+        "{}",
+        finished.stderr
+    );
 
     let files = trail.files();
     assert_eq!(files.len(), 3, "{files:?}");
@@ -159,7 +225,10 @@ async fn rotates_by_size() {
     let (code, report) = trail.verify(&[]).await;
     assert_eq!(code, Some(0), "{report}");
     assert_eq!(report["ok"], true, "{report}");
-    assert!(report["first"]["seq"].as_u64().unwrap() > 1, "the oldest file was removed: {report}");
+    assert!(
+        report["first"]["seq"].as_u64().unwrap() > 1,
+        "the oldest file was removed: {report}"
+    );
     assert_eq!(report["files"].as_array().unwrap().len(), 3);
 
     fs::remove_file(&files[0]).unwrap();
@@ -181,17 +250,41 @@ async fn the_key_is_generated() {
     deployment.portcullis.stop().await;
     let configuration = Scratch::file(
         "portcullis.toml",
-        &format!("base_url = \"http://127.0.0.1:1\"\n{top}\n[[resource]]\nendpoint = \"/mcp\"\nupstream = \"demo\"\n"),
+        &format!(
+            "base_url = \"http://127.0.0.1:1\"\n{top}\n[[resource]]\nendpoint = \"/mcp\"\nupstream = \"demo\"\n"
+        ),
     );
-    let verify = ["audit", "verify", &trail.file(), "--config", configuration.as_str()];
+    let verify = [
+        "audit",
+        "verify",
+        &trail.file(),
+        "--config",
+        configuration.as_str(),
+    ];
     let verified = Portcullis::run(&verify).await;
     assert_eq!(verified.code, Some(0), "{verified:?}");
-    assert!(verified.stdout.contains("the chain is intact"), "{verified:?}");
+    assert!(
+        verified.stdout.contains("the chain is intact"),
+        "{verified:?}"
+    );
     assert!(Path::new(state.as_str()).join("audit-key").is_file());
 
-    let deployment = Deployment::builder().top("state_dir = \"off\"").tables(&audit).start().await;
-    deployment.portcullis.logged("audit records are not chained", |line| line["level"] == "WARN").await;
+    let deployment = Deployment::builder()
+        .top("state_dir = \"off\"")
+        .tables(&audit)
+        .start()
+        .await;
+    deployment
+        .portcullis
+        .logged("audit records are not chained", |line| {
+            line["level"] == "WARN"
+        })
+        .await;
     deployment.portcullis.stop().await;
     let verified = Portcullis::run(&verify).await;
-    assert_eq!(verified.code, Some(1), "records without a chain: {verified:?}");
+    assert_eq!(
+        verified.code,
+        Some(1),
+        "records without a chain: {verified:?}"
+    );
 }

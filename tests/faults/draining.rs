@@ -3,18 +3,26 @@
 use std::time::Duration;
 
 use portcullis_scenarios::{
-    Connection, Deployment, EventStreams, Http2, Portcullis, Request, Signal, Upstream, call_message, modern_request,
+    Connection, Deployment, EventStreams, Http2, Portcullis, Request, Signal, Upstream,
+    call_message, modern_request,
 };
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 fn listen(token: &str) -> Request {
-    modern_request(Deployment::ENDPOINT, "subscriptions/listen", &json!({ "notifications": {} })).bearer(token)
+    modern_request(
+        Deployment::ENDPOINT,
+        "subscriptions/listen",
+        &json!({ "notifications": {} }),
+    )
+    .bearer(token)
 }
 
 fn slow_call(token: &str, session: &str) -> Request {
     let body = call_message(2, "tools/call", &json!({ "name": "slow" }));
-    Request::post(Deployment::ENDPOINT, body).bearer(token).session(session)
+    Request::post(Deployment::ENDPOINT, body)
+        .bearer(token)
+        .session(session)
 }
 
 async fn assert_ends_within(portcullis: Portcullis, limit: Duration) -> String {
@@ -44,10 +52,17 @@ async fn idle_streams_end_immediately() {
         deployment.portcullis.signal(Signal::TERM);
         let result = listener.connection.chunk().await.unwrap();
         let result = String::from_utf8(result).unwrap();
-        let data = result.strip_prefix("event: message\ndata: ").unwrap().strip_suffix("\n\n").unwrap();
+        let data = result
+            .strip_prefix("event: message\ndata: ")
+            .unwrap()
+            .strip_suffix("\n\n")
+            .unwrap();
         let data: Value = serde_json::from_str(data).unwrap();
         assert_eq!(data["result"]["resultType"], "complete", "{data}");
-        assert_eq!(data["result"]["_meta"]["io.modelcontextprotocol/subscriptionId"], data["id"], "{data}");
+        assert_eq!(
+            data["result"]["_meta"]["io.modelcontextprotocol/subscriptionId"], data["id"],
+            "{data}"
+        );
         listener.assert_ended().await;
         idle.assert_ended().await;
         for connection in [&mut idle.connection, &mut listener.connection] {
@@ -64,7 +79,10 @@ async fn idle_streams_end_immediately() {
 #[tokio::test]
 async fn busy_streams_are_completed() {
     let streams = EventStreams::default();
-    let deployment = Deployment::builder().upstream(streams.upstream().await).start().await;
+    let deployment = Deployment::builder()
+        .upstream(streams.upstream().await)
+        .start()
+        .await;
     let token = deployment.good_token();
     let session = deployment.open_session(&token).await;
     let mut incomplete = streams.listen(&deployment, &token, &session).await;
@@ -72,11 +90,19 @@ async fn busy_streams_are_completed() {
     incomplete.assert_forwarded("data: {\"begun\"").await;
 
     deployment.portcullis.signal(Signal::TERM);
-    deployment.portcullis.logged("shutting down", |_| true).await;
+    deployment
+        .portcullis
+        .logged("shutting down", |_| true)
+        .await;
     incomplete.send(":true}\n\n");
-    assert_eq!(incomplete.connection.chunk().await.as_deref(), Some(&b":true}\n\n"[..]));
+    assert_eq!(
+        incomplete.connection.chunk().await.as_deref(),
+        Some(&b":true}\n\n"[..])
+    );
     incomplete.assert_ended().await;
-    response.assert_forwarded("data: {\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{}}\n\n").await;
+    response
+        .assert_forwarded("data: {\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{}}\n\n")
+        .await;
 
     drop(response.events);
     assert_eq!(response.connection.chunk().await, None);
@@ -89,8 +115,11 @@ async fn busy_streams_are_completed() {
 #[tokio::test]
 async fn an_event_that_is_not_completed() {
     let streams = EventStreams::default();
-    let deployment =
-        Deployment::builder().upstream(streams.upstream().await).top("shutdown_timeout = \"1s\"").start().await;
+    let deployment = Deployment::builder()
+        .upstream(streams.upstream().await)
+        .top("shutdown_timeout = \"1s\"")
+        .start()
+        .await;
     let token = deployment.good_token();
     let session = deployment.open_session(&token).await;
     let mut incomplete = streams.listen(&deployment, &token, &session).await;
@@ -106,8 +135,11 @@ async fn an_event_that_is_not_completed() {
 #[tokio::test]
 async fn readiness() {
     let streams = EventStreams::default();
-    let deployment =
-        Deployment::builder().upstream(streams.upstream().await).top("shutdown_delay = \"2s\"").start().await;
+    let deployment = Deployment::builder()
+        .upstream(streams.upstream().await)
+        .top("shutdown_delay = \"2s\"")
+        .start()
+        .await;
     let token = deployment.good_token();
     let session = deployment.open_session(&token).await;
     let mut idle = streams.listen(&deployment, &token, &session).await;
@@ -117,14 +149,23 @@ async fn readiness() {
     assert_eq!(before.json()["draining"], false, "{before:?}");
 
     deployment.portcullis.signal(Signal::TERM);
-    deployment.portcullis.logged("shutdown begins after the delay", |_| true).await;
+    deployment
+        .portcullis
+        .logged("shutdown begins after the delay", |_| true)
+        .await;
     let draining = ready().await;
     assert_eq!(draining.status, 503, "{draining:?}");
 
     let report = draining.json();
     assert_eq!(report["ready"], false, "{report}");
     assert_eq!(report["draining"], true, "{report}");
-    assert_eq!(deployment.send(Request::new("GET", "/healthz")).await.status, 200);
+    assert_eq!(
+        deployment
+            .send(Request::new("GET", "/healthz"))
+            .await
+            .status,
+        200
+    );
 
     deployment.open_session(&token).await;
     idle.assert_open().await;
@@ -140,18 +181,38 @@ async fn connections_close() {
     let (sender, body) = portcullis_scenarios::ChannelBody::new();
     let body = parking_lot::Mutex::new(Some(body));
     let script = move |request: &portcullis_scenarios::RecordedRequest| {
-        (request.message_method().as_deref() == Some("tools/call"))
-            .then(|| Upstream::streaming(200, &[("content-type", "application/json")], body.lock().take().unwrap()))
+        (request.message_method().as_deref() == Some("tools/call")).then(|| {
+            Upstream::streaming(
+                200,
+                &[("content-type", "application/json")],
+                body.lock().take().unwrap(),
+            )
+        })
     };
-    let deployment = Deployment::builder().upstream(Upstream::scripted(script).await).start().await;
+    let deployment = Deployment::builder()
+        .upstream(Upstream::scripted(script).await)
+        .start()
+        .await;
     let token = deployment.good_token();
     let session = deployment.open_session(&token).await;
     let address = deployment.portcullis.address();
     let mut idle = Connection::open(address).await;
-    assert_eq!(idle.send(&Request::new("GET", "/healthz")).await.header("connection"), None);
+    assert_eq!(
+        idle.send(&Request::new("GET", "/healthz"))
+            .await
+            .header("connection"),
+        None
+    );
 
     let mut http2 = Http2::connect(address).await;
-    assert_eq!(http2.send(Http2::request("GET", "/healthz"), "").await.unwrap().status, 200);
+    assert_eq!(
+        http2
+            .send(Http2::request("GET", "/healthz"), "")
+            .await
+            .unwrap()
+            .status,
+        200
+    );
     let mut other = http2.clone();
     let http2_token = token.clone();
     let http2_session = session.clone();
@@ -159,12 +220,20 @@ async fn connections_close() {
         let request = Http2::post(Deployment::ENDPOINT)
             .header("authorization", format!("Bearer {http2_token}"))
             .header("mcp-session-id", http2_session);
-        other.send(request, call_message(2, "tools/call", &json!({ "name": "slow" }))).await
+        other
+            .send(
+                request,
+                call_message(2, "tools/call", &json!({ "name": "slow" })),
+            )
+            .await
     });
     deployment.upstream.wait_for_requests(2).await;
 
     deployment.portcullis.signal(Signal::TERM);
-    deployment.portcullis.logged("shutting down", |_| true).await;
+    deployment
+        .portcullis
+        .logged("shutting down", |_| true)
+        .await;
     let last = idle.send(&Request::new("GET", "/readyz")).await;
     assert_eq!(last.status, 503, "{last:?}");
     assert_eq!(last.header("connection"), Some("close"), "{last:?}");
@@ -172,7 +241,12 @@ async fn connections_close() {
 
     // After GOAWAY, no further HTTP/2 request is accepted.
     tokio::time::sleep(Duration::from_millis(300)).await;
-    assert!(http2.send(Http2::request("GET", "/healthz"), "").await.is_err());
+    assert!(
+        http2
+            .send(Http2::request("GET", "/healthz"), "")
+            .await
+            .is_err()
+    );
     sender.send("{}".into()).unwrap();
     drop(sender);
     let response = in_progress.await.unwrap().unwrap();

@@ -37,12 +37,25 @@ const CONFIGURATION: &str = r#"
 /// F4, J4: SIGTERM and SIGINT end the server in order as soon as the process runs, also before it listens. SIGHUP does not end it.
 #[tokio::test]
 async fn signals_during_the_start() {
-    for signals in [&[Signal::TERM][..], &[Signal::INT], &[Signal::HUP, Signal::TERM]] {
+    for signals in [
+        &[Signal::TERM][..],
+        &[Signal::INT],
+        &[Signal::HUP, Signal::TERM],
+    ] {
         let file = Scratch::path_for("portcullis.toml");
-        assert!(Command::new("mkfifo").arg(file.as_str()).status().unwrap().success());
+        assert!(
+            Command::new("mkfifo")
+                .arg(file.as_str())
+                .status()
+                .unwrap()
+                .success()
+        );
         let mut command = tokio::process::Command::from(portcullis_command(portcullis_program()));
         command.args(["--log-format", "json", "serve", "--config", file.as_str()]);
-        command.kill_on_drop(true).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .kill_on_drop(true)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         let child = command.spawn().unwrap();
 
         // The server waits for its configuration. A reload reads a file, which does not block.
@@ -56,16 +69,25 @@ async fn signals_during_the_start() {
         pipe.write_all(CONFIGURATION.as_bytes()).await.unwrap();
         drop(pipe);
 
-        let output = timeout(TIMEOUT, child.wait_with_output()).await.unwrap().unwrap();
+        let output = timeout(TIMEOUT, child.wait_with_output())
+            .await
+            .unwrap()
+            .unwrap();
         let log = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(0), "{signals:?}: {log}");
         let records = String::from_utf8_lossy(&output.stdout);
         assert!(
-            records.lines().next().is_some_and(|record| record.contains("audit.started")),
+            records
+                .lines()
+                .next()
+                .is_some_and(|record| record.contains("audit.started")),
             "{signals:?}: {records}"
         );
         assert!(
-            records.lines().last().is_some_and(|record| record.contains("audit.stopped")),
+            records
+                .lines()
+                .last()
+                .is_some_and(|record| record.contains("audit.stopped")),
             "{signals:?}: {records}"
         );
     }
@@ -75,16 +97,37 @@ async fn signals_during_the_start() {
 #[tokio::test]
 async fn a_signal_while_connect_is_blocked() {
     let file = Scratch::path_for("client-secret");
-    assert!(Command::new("mkfifo").arg(file.as_str()).status().unwrap().success());
+    assert!(
+        Command::new("mkfifo")
+            .arg(file.as_str())
+            .status()
+            .unwrap()
+            .success()
+    );
     let store = Scratch::path_for("store");
     let mut command = tokio::process::Command::from(portcullis_command(portcullis_program()));
-    command.args(["connect", "http://127.0.0.1:9/mcp", "--client-id", "me", "--client-secret-file", file.as_str()]);
+    command.args([
+        "connect",
+        "http://127.0.0.1:9/mcp",
+        "--client-id",
+        "me",
+        "--client-secret-file",
+        file.as_str(),
+    ]);
     command.args(["--auto-consent", "--store", store.as_str()]);
-    command.kill_on_drop(true).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .kill_on_drop(true)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
 
     let _pipe = timeout(TIMEOUT, open_when_read(file.path())).await.unwrap();
-    kill_process(Pid::from_raw(child.id().unwrap().cast_signed()).unwrap(), Signal::TERM).unwrap();
+    kill_process(
+        Pid::from_raw(child.id().unwrap().cast_signed()).unwrap(),
+        Signal::TERM,
+    )
+    .unwrap();
     let status = timeout(TIMEOUT, child.wait()).await.unwrap().unwrap();
     assert_eq!(status.code(), Some(143));
 }
@@ -93,7 +136,9 @@ async fn a_signal_while_connect_is_blocked() {
 async fn open_when_read(path: &Path) -> pipe::Sender {
     loop {
         match pipe::OpenOptions::new().open_sender(path) {
-            Err(error) if Errno::from_io_error(&error) == Some(Errno::NXIO) => sleep(Duration::from_millis(5)).await,
+            Err(error) if Errno::from_io_error(&error) == Some(Errno::NXIO) => {
+                sleep(Duration::from_millis(5)).await
+            }
             opened => return opened.unwrap(),
         }
     }

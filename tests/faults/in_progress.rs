@@ -6,8 +6,8 @@ use bytes::Bytes;
 use http::Response;
 use parking_lot::Mutex;
 use portcullis_scenarios::{
-    ChannelBody, Connection, Deployment, Http2, RecordedRequest, Request, ResponseBody, TIMEOUT, Upstream,
-    call_message, modern_call_message,
+    ChannelBody, Connection, Deployment, Http2, RecordedRequest, Request, ResponseBody, TIMEOUT,
+    Upstream, call_message, modern_call_message,
 };
 use serde_json::json;
 use tokio::{
@@ -32,7 +32,11 @@ async fn hanging() -> (BodySenders, Upstream) {
         };
         let (sender, body) = ChannelBody::new();
         senders.lock().push(sender);
-        Some(Upstream::streaming(200, &[("content-type", content_type)], body))
+        Some(Upstream::streaming(
+            200,
+            &[("content-type", content_type)],
+            body,
+        ))
     };
     (open, Upstream::scripted(script).await)
 }
@@ -54,7 +58,12 @@ async fn hanging_requests_of_one_principal() {
                 .header("authorization", format!("Bearer {alice}"))
                 .header("mcp-session-id", &session);
             let mut client = client.clone();
-            hanging.spawn(async move { client.send(request, call_message(number, "hang", &json!({}))).await.unwrap() });
+            hanging.spawn(async move {
+                client
+                    .send(request, call_message(number, "hang", &json!({})))
+                    .await
+                    .unwrap()
+            });
         }
     }
     let mut rejected = Vec::new();
@@ -67,15 +76,29 @@ async fn hanging_requests_of_one_principal() {
     deployment.upstream.wait_for_requests(1 + 100).await;
     deployment.portcullis.assert_all_denied(&rejected).await;
 
-    let echo = Request::post(Deployment::ENDPOINT, call_message(1, "echo", &json!({}))).session(&session);
-    let other_client = deployment.token().subject("alice").client_id("another").sign();
+    let echo =
+        Request::post(Deployment::ENDPOINT, call_message(1, "echo", &json!({}))).session(&session);
+    let other_client = deployment
+        .token()
+        .subject("alice")
+        .client_id("another")
+        .sign();
     for token in [&alice, &other_client] {
         let response = deployment.send(echo.clone().bearer(token)).await;
         assert_eq!(response.status, 429, "{response:?}");
     }
     deployment.open_session(&bob).await;
-    assert_eq!(deployment.send(Request::new("GET", "/healthz")).await.status, 200);
-    assert!(hanging.try_join_next().is_none(), "the others are in progress");
+    assert_eq!(
+        deployment
+            .send(Request::new("GET", "/healthz"))
+            .await
+            .status,
+        200
+    );
+    assert!(
+        hanging.try_join_next().is_none(),
+        "the others are in progress"
+    );
 
     open.lock().clear();
     while let Some(ended) = hanging.join_next().await {
@@ -106,7 +129,9 @@ async fn requests_without_a_response() {
     let bearer = format!("Bearer {}", deployment.good_token());
     let request = || {
         let request = Http2::post(Deployment::ENDPOINT).header("authorization", &bearer);
-        let request = request.header("mcp-protocol-version", "2026-07-28").header("mcp-method", "tools/list");
+        let request = request
+            .header("mcp-protocol-version", "2026-07-28")
+            .header("mcp-method", "tools/list");
         (request, modern_call_message(1, "tools/list", &json!({})))
     };
     for round in 1..=2 {
@@ -121,7 +146,10 @@ async fn requests_without_a_response() {
             assert_eq!(response.status, 429, "{response:?}");
             assert_eq!(response.header("retry-after"), Some("1"), "{response:?}");
         }
-        timeout(TIMEOUT, reached.wait_for(|count| *count == 3 * round)).await.unwrap().unwrap();
+        timeout(TIMEOUT, reached.wait_for(|count| *count == 3 * round))
+            .await
+            .unwrap()
+            .unwrap();
         assert!(hanging.try_join_next().is_none());
         hanging.shutdown().await;
         drop(client);
@@ -157,14 +185,19 @@ async fn streams_are_counted_separately() {
     let rejected = deployment.send(listen.clone()).await;
     assert_eq!(rejected.status, 429, "{rejected:?}");
     assert_eq!(rejected.header("retry-after"), Some("5"), "{rejected:?}");
-    deployment.portcullis.assert_denied(&rejected, "limit.streams").await;
+    deployment
+        .portcullis
+        .assert_denied(&rejected, "limit.streams")
+        .await;
 
-    let echo =
-        Request::post(Deployment::ENDPOINT, call_message(1, "echo", &json!({}))).bearer(&token).session(&session);
+    let echo = Request::post(Deployment::ENDPOINT, call_message(1, "echo", &json!({})))
+        .bearer(&token)
+        .session(&session);
     assert_eq!(deployment.send(echo.clone()).await.status, 200);
 
-    let hang =
-        Request::post(Deployment::ENDPOINT, call_message(2, "hang", &json!({}))).bearer(&token).session(&session);
+    let hang = Request::post(Deployment::ENDPOINT, call_message(2, "hang", &json!({})))
+        .bearer(&token)
+        .session(&session);
     let mut hanging = Connection::open(deployment.portcullis.address()).await;
     hanging.write(&hang.to_bytes()).await;
     assert_eq!(hanging.head().await.unwrap().status, 200);

@@ -11,7 +11,9 @@ use std::{
 
 use http::StatusCode;
 use parking_lot::Mutex;
-use portcullis_scenarios::{Finished, Peer, Portcullis, Scratch, TIMEOUT, portcullis_command, portcullis_program};
+use portcullis_scenarios::{
+    Finished, Peer, Portcullis, Scratch, TIMEOUT, portcullis_command, portcullis_program,
+};
 use rustix::{
     fs::{OFlags, fcntl_getfl, fcntl_setfl},
     process::{Pid, Signal, kill_process},
@@ -64,10 +66,21 @@ impl Setting {
         })
         .await;
         let store = Scratch::path_for("store");
-        let login = ["login", &peer.url("/mcp"), "--auto-consent", "--store", store.as_str()];
+        let login = [
+            "login",
+            &peer.url("/mcp"),
+            "--auto-consent",
+            "--store",
+            store.as_str(),
+        ];
         let login = Portcullis::run(&login).await;
         assert_eq!(login.code, Some(0), "{login:?}");
-        Self { peer, store, arrived, release }
+        Self {
+            peer,
+            store,
+            arrived,
+            release,
+        }
     }
 
     /// Starts a command and waits until its refresh request has arrived.
@@ -79,28 +92,61 @@ impl Setting {
     async fn start_with_log(&mut self, command: &[&str], input: &str, log: Stdio) -> Child {
         let (name, more) = command.split_first().unwrap();
         let mut command = tokio::process::Command::from(portcullis_command(portcullis_program()));
-        command.args([*name, &self.peer.url("/mcp")]).args(more).args(["--store", self.store.as_str()]);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log).kill_on_drop(true);
+        command
+            .args([*name, &self.peer.url("/mcp")])
+            .args(more)
+            .args(["--store", self.store.as_str()]);
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(log)
+            .kill_on_drop(true);
         let mut child = command.spawn().unwrap();
-        child.stdin.as_mut().unwrap().write_all(input.as_bytes()).await.unwrap();
-        timeout(TIMEOUT, self.arrived.recv()).await.unwrap().unwrap();
+        child
+            .stdin
+            .as_mut()
+            .unwrap()
+            .write_all(input.as_bytes())
+            .await
+            .unwrap();
+        timeout(TIMEOUT, self.arrived.recv())
+            .await
+            .unwrap()
+            .unwrap();
         child
     }
 
     /// Asserts that the new token was stored.
     async fn assert_signed_in(&self) {
-        let token = ["token", &self.peer.url("/mcp"), "--store", self.store.as_str()];
+        let token = [
+            "token",
+            &self.peer.url("/mcp"),
+            "--store",
+            self.store.as_str(),
+        ];
         let token = Portcullis::run(&token).await;
-        assert_eq!((token.code, token.stdout.trim()), (Some(0), "second"), "{token:?}");
+        assert_eq!(
+            (token.code, token.stdout.trim()),
+            (Some(0), "second"),
+            "{token:?}"
+        );
     }
 }
 
 fn signal(child: &Child, signal: Signal) {
-    kill_process(Pid::from_raw(child.id().unwrap().cast_signed()).unwrap(), signal).unwrap();
+    kill_process(
+        Pid::from_raw(child.id().unwrap().cast_signed()).unwrap(),
+        signal,
+    )
+    .unwrap();
 }
 
 async fn end(child: Child) -> Finished {
-    timeout(TIMEOUT, child.wait_with_output()).await.unwrap().unwrap().into()
+    timeout(TIMEOUT, child.wait_with_output())
+        .await
+        .unwrap()
+        .unwrap()
+        .into()
 }
 
 /// I5, I7: `token` and `call` store the refreshed token although a signal arrives before it, and end then.
@@ -117,7 +163,10 @@ async fn a_signal_loses_no_sign_in() {
         setting.release.send(()).unwrap();
         let ended = end(child).await;
         // The response can be faster than the signal.
-        assert!([Some(code), Some(0)].contains(&ended.code), "{command:?} {ended:?}");
+        assert!(
+            [Some(code), Some(0)].contains(&ended.code),
+            "{command:?} {ended:?}"
+        );
         setting.assert_signed_in().await;
     }
 }
@@ -128,15 +177,24 @@ async fn connect_ends_after_the_refresh() {
     let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {} });
     for sent in [Some(Signal::TERM), Some(Signal::INT), None] {
         let mut setting = Setting::signed_in().await;
-        let mut child = setting.start(&["connect", "--auto-consent"], &format!("{message}\n")).await;
+        let mut child = setting
+            .start(&["connect", "--auto-consent"], &format!("{message}\n"))
+            .await;
         match sent {
             Some(sent) => signal(&child, sent),
             None => drop(child.stdin.take()),
         }
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let line = timeout(TIMEOUT, lines.next_line()).await.unwrap().unwrap().unwrap();
+        let line = timeout(TIMEOUT, lines.next_line())
+            .await
+            .unwrap()
+            .unwrap()
+            .unwrap();
         let answer: Value = serde_json::from_str(&line).unwrap();
-        assert_eq!(answer["error"]["data"]["reason"], "bridge.ended", "{answer}");
+        assert_eq!(
+            answer["error"]["data"]["reason"], "bridge.ended",
+            "{answer}"
+        );
         // Nothing but the refresh keeps the process now.
         setting.release.send(()).unwrap();
         let ended = end(child).await;

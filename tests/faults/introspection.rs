@@ -10,8 +10,8 @@ use std::{
 
 use parking_lot::Mutex;
 use portcullis_scenarios::{
-    ChannelBody, Connection, Deployment, DeploymentBuilder, INITIALIZE, RecordedRequest, Request, Scratch, TIMEOUT,
-    Upstream,
+    ChannelBody, Connection, Deployment, DeploymentBuilder, INITIALIZE, RecordedRequest, Request,
+    Scratch, TIMEOUT, Upstream,
 };
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
@@ -30,10 +30,18 @@ impl Endpoint {
         let script = Arc::clone(&response);
         let server = Upstream::scripted(move |_| {
             let (status, response) = &*script.lock();
-            Some(Upstream::response(*status, &[("content-type", "application/json")], response.to_string()))
+            Some(Upstream::response(
+                *status,
+                &[("content-type", "application/json")],
+                response.to_string(),
+            ))
         })
         .await;
-        Self { server, response, secret: Scratch::file("secret", "hush") }
+        Self {
+            server,
+            response,
+            secret: Scratch::file("secret", "hush"),
+        }
     }
 
     fn set_response(&self, status: u16, response: Value) {
@@ -72,9 +80,12 @@ async fn readiness(deployment: &Deployment, status: u16) -> Value {
             sleep(Duration::from_millis(50)).await;
         }
     };
-    timeout(TIMEOUT, reached)
-        .await
-        .unwrap_or_else(|_| panic!("/readyz does not return {status}:\n{}", deployment.portcullis.log()))
+    timeout(TIMEOUT, reached).await.unwrap_or_else(|_| {
+        panic!(
+            "/readyz does not return {status}:\n{}",
+            deployment.portcullis.log()
+        )
+    })
 }
 
 /// D6: an endpoint that rejects this server's credentials is detected at startup, without a token: the issuer is not
@@ -89,9 +100,15 @@ async fn rejected_credentials() {
     assert_eq!(issuer["usable"], false, "{issuer}");
     assert_eq!(issuer["reason"], json!(code), "{issuer}");
 
-    let line = deployment.portcullis.logged(code, |line| line["introspection.failure"] == code).await;
+    let line = deployment
+        .portcullis
+        .logged(code, |line| line["introspection.failure"] == code)
+        .await;
     let message = line["message"].as_str().unwrap();
-    assert!(message.contains("`client_id`, `client_secret`"), "{message}");
+    assert!(
+        message.contains("`client_id`, `client_secret`"),
+        "{message}"
+    );
     assert!(message.contains("status 401"), "{message}");
     assert_eq!(deployment.portcullis.log().matches("hush").count(), 0);
 
@@ -110,7 +127,9 @@ async fn rejected_credentials() {
     assert_eq!(readiness(&deployment, 503).await["reason"], code);
 
     endpoint.set_response(200, active());
-    deployment.assert_accepted("accepted again", &deployment.good_token()).await;
+    deployment
+        .assert_accepted("accepted again", &deployment.good_token())
+        .await;
     readiness(&deployment, 200).await;
 }
 
@@ -132,7 +151,12 @@ async fn removed_scopes() {
         let got = deployment.try_token(&deployment.good_token()).await;
         assert_eq!(got.status, status, "{response}: {got:?}");
         if status == 403 {
-            assert!(got.header("www-authenticate").unwrap().contains("insufficient_scope"), "{got:?}");
+            assert!(
+                got.header("www-authenticate")
+                    .unwrap()
+                    .contains("insufficient_scope"),
+                "{got:?}"
+            );
         }
     }
 }
@@ -174,8 +198,10 @@ async fn waiting_requests() {
 
     let slow = deployment.token().subject("bob").sign();
     let before = deployment.portcullis.resident();
-    let request =
-        Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&slow).header("X-Long", "x".repeat(PADDING)).to_bytes();
+    let request = Request::post(Deployment::ENDPOINT, INITIALIZE)
+        .bearer(&slow)
+        .header("X-Long", "x".repeat(PADDING))
+        .to_bytes();
     let mut connections = Vec::new();
     for _ in 0..WAITING + REFUSED {
         let mut connection = Connection::open(deployment.portcullis.address()).await;
@@ -191,10 +217,16 @@ async fn waiting_requests() {
         let response = connection.response().await.expect("a response");
         assert_eq!(response.status, 401, "{response:?}");
         if response.header("retry-after") == Some("1") {
-            deployment.portcullis.assert_denied(&response, "issuer.introspection_busy").await;
+            deployment
+                .portcullis
+                .assert_denied(&response, "issuer.introspection_busy")
+                .await;
             refused += 1;
         } else {
-            deployment.portcullis.assert_denied(&response, "issuer.unavailable").await;
+            deployment
+                .portcullis
+                .assert_denied(&response, "issuer.unavailable")
+                .await;
         }
     }
     assert_eq!(refused, REFUSED);

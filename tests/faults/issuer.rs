@@ -6,11 +6,19 @@ use portcullis_scenarios::{AuthorizationServer, Deployment, Portcullis, Request}
 async fn deployment_with(issuer: &AuthorizationServer) -> Deployment {
     let name = issuer.test_issuer().issuer().as_str();
     let table = format!("[[issuer]]\nissuer = \"{name}\"\njwks = {{ cooldown = \"1s\" }}");
-    Deployment::builder().tables(table).resource(format!("issuers = [\"{name}\"]")).start().await
+    Deployment::builder()
+        .tables(table)
+        .resource(format!("issuers = [\"{name}\"]"))
+        .start()
+        .await
 }
 
 async fn keys_changed(portcullis: &Portcullis) {
-    portcullis.logged("issuer keys changed", |line| line["message"] == "issuer keys changed").await;
+    portcullis
+        .logged("issuer keys changed", |line| {
+            line["message"] == "issuer keys changed"
+        })
+        .await;
 }
 
 /// B2, C10: the server starts without the issuer and reports it. The issuer's tokens get 401 without `error` and with
@@ -33,19 +41,36 @@ async fn an_issuer_that_starts_later() {
     let response = deployment.try_token(&token).await;
     assert_eq!(response.assert_unauthorized(), None, "{response:?}");
     assert!(
-        response.header("retry-after").is_some_and(|value| value.parse::<u32>().is_ok_and(|seconds| seconds > 0)),
+        response
+            .header("retry-after")
+            .is_some_and(|value| value.parse::<u32>().is_ok_and(|seconds| seconds > 0)),
         "{response:?}"
     );
-    deployment.portcullis.assert_denied(&response, "issuer.unavailable").await;
+    deployment
+        .portcullis
+        .assert_denied(&response, "issuer.unavailable")
+        .await;
 
-    let forged = issuer.test_issuer().token().issuer("https://elsewhere.example").sign();
-    deployment.assert_rejected([("another issuer", forged, "token.issuer_unknown")]).await;
+    let forged = issuer
+        .test_issuer()
+        .token()
+        .issuer("https://elsewhere.example")
+        .sign();
+    deployment
+        .assert_rejected([("another issuer", forged, "token.issuer_unknown")])
+        .await;
     assert_eq!(
-        deployment.send(Request::new("GET", Deployment::METADATA_PATH)).await.status,
+        deployment
+            .send(Request::new("GET", Deployment::METADATA_PATH))
+            .await
+            .status,
         200,
         "clients can sign in"
     );
-    assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
+    assert!(
+        deployment.upstream.recorded().is_empty(),
+        "a request reached the upstream"
+    );
 
     issuer.open();
     keys_changed(&deployment.portcullis).await;
@@ -69,19 +94,34 @@ async fn rotated_keys() {
 
     issuer.test_issuer().rotate();
     deployment.assert_accepted("cached", &old).await;
-    deployment.assert_accepted("the new key", &issuer.test_issuer().token().sign()).await;
+    deployment
+        .assert_accepted("the new key", &issuer.test_issuer().token().sign())
+        .await;
     assert_eq!(issuer.key_requests(), 2);
-    deployment.assert_rejected([("the old key", old, "token.key_unknown")]).await;
+    deployment
+        .assert_rejected([("the old key", old, "token.key_unknown")])
+        .await;
 
     // Unknown keys cause at most one fetch per cooldown of 1 s.
     let unknown = (0..20).map(|number| {
-        (number.to_string(), issuer.test_issuer().token().kid(&format!("k{number}")).sign(), "token.key_unknown")
+        (
+            number.to_string(),
+            issuer
+                .test_issuer()
+                .token()
+                .kid(&format!("k{number}"))
+                .sign(),
+            "token.key_unknown",
+        )
     });
     let before = issuer.key_requests();
     deployment.assert_rejected(unknown).await;
 
     let fetched = issuer.key_requests() - before;
-    assert!(fetched <= 5, "{fetched} fetches for 20 tokens with unknown keys");
+    assert!(
+        fetched <= 5,
+        "{fetched} fetches for 20 tokens with unknown keys"
+    );
 }
 
 /// C10: keys are fetched from the URL in the issuer's metadata or from a configured URL.
@@ -91,7 +131,13 @@ async fn a_configured_jwks_uri() {
     let name = issuer.test_issuer().issuer();
     let keys = issuer.test_issuer().endpoint("jwks");
     let table = format!("[[issuer]]\nissuer = \"{name}\"\njwks_uri = \"{keys}\"");
-    let deployment = Deployment::builder().tables(table).resource(format!("issuers = [\"{name}\"]")).start().await;
+    let deployment = Deployment::builder()
+        .tables(table)
+        .resource(format!("issuers = [\"{name}\"]"))
+        .start()
+        .await;
     keys_changed(&deployment.portcullis).await;
-    deployment.assert_accepted("its token", &issuer.test_issuer().token().sign()).await;
+    deployment
+        .assert_accepted("its token", &issuer.test_issuer().token().sign())
+        .await;
 }

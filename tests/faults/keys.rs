@@ -58,7 +58,11 @@ impl FaultyIssuer {
         let script = move |request: &RecordedRequest| {
             let test_issuer = known.get()?;
             if request.target == test_issuer.metadata_url().path() {
-                return Some(Upstream::response(200, &[JSON], test_issuer.metadata_json()));
+                return Some(Upstream::response(
+                    200,
+                    &[JSON],
+                    test_issuer.metadata_json(),
+                ));
             }
             if request.target != test_issuer.endpoint("jwks").path() {
                 return Some(Upstream::response(
@@ -71,9 +75,15 @@ impl FaultyIssuer {
             Some(response(test_issuer, *published.lock(), &senders))
         };
         let server = Upstream::scripted(script).await;
-        let made = TestIssuer::new(&server.origin()).with_resource(Deployment::RESOURCE).with_clock(SystemClock::new());
+        let made = TestIssuer::new(&server.origin())
+            .with_resource(Deployment::RESOURCE)
+            .with_clock(SystemClock::new());
         let test_issuer = Arc::clone(test_issuer.get_or_init(|| Arc::new(made)));
-        Self { test_issuer, keys, hits }
+        Self {
+            test_issuer,
+            keys,
+            hits,
+        }
     }
 
     /// Publishes the keys in this way from now on.
@@ -87,8 +97,13 @@ impl FaultyIssuer {
 
     async fn deployment(&self, cooldown: &str) -> Deployment {
         let name = self.test_issuer.issuer().as_str();
-        let table = format!("[[issuer]]\nissuer = \"{name}\"\njwks = {{ cooldown = \"{cooldown}\" }}");
-        Deployment::builder().tables(table).resource(format!("issuers = [\"{name}\"]")).start().await
+        let table =
+            format!("[[issuer]]\nissuer = \"{name}\"\njwks = {{ cooldown = \"{cooldown}\" }}");
+        Deployment::builder()
+            .tables(table)
+            .resource(format!("issuers = [\"{name}\"]"))
+            .start()
+            .await
     }
 }
 
@@ -100,10 +115,20 @@ fn response(
 ) -> Response<ResponseBody> {
     match keys {
         Keys::Good => Upstream::response(200, &[JSON], test_issuer.jwks_json()),
-        Keys::AsText => Upstream::response(200, &[("content-type", "text/plain")], test_issuer.jwks_json()),
+        Keys::AsText => Upstream::response(
+            200,
+            &[("content-type", "text/plain")],
+            test_issuer.jwks_json(),
+        ),
         Keys::Unavailable => Upstream::response(503, &[JSON], test_issuer.jwks_json()),
-        Keys::Html => Upstream::response(200, &[("content-type", "text/html")], "<html>keys</html>"),
-        Keys::Redirected => Upstream::response(302, &[JSON, ("location", "/moved")], test_issuer.jwks_json()),
+        Keys::Html => {
+            Upstream::response(200, &[("content-type", "text/html")], "<html>keys</html>")
+        }
+        Keys::Redirected => Upstream::response(
+            302,
+            &[JSON, ("location", "/moved")],
+            test_issuer.jwks_json(),
+        ),
         Keys::Endless | Keys::Stalled => {
             let (sender, body) = ChannelBody::new();
             sender.send("{\"keys\":[".into()).unwrap();
@@ -116,20 +141,34 @@ fn response(
         Keys::TooMany => {
             let set: serde_json::Value = serde_json::from_str(&test_issuer.jwks_json()).unwrap();
             let one = set["keys"][0].to_string();
-            let all = (0..10_000).map(|number| one.replace("\"kid\":\"", &format!("\"kid\":\"{number}-")));
-            let all = [one.clone()].into_iter().chain(all).collect::<Vec<_>>().join(",");
+            let all = (0..10_000)
+                .map(|number| one.replace("\"kid\":\"", &format!("\"kid\":\"{number}-")));
+            let all = [one.clone()]
+                .into_iter()
+                .chain(all)
+                .collect::<Vec<_>>()
+                .join(",");
             Upstream::response(200, &[JSON], format!("{{\"keys\":[{all}]}}"))
         }
         Keys::TooManySmall => {
             let small = format!("{}]}}", ",{\"kty\":\"EC\"}".repeat(9_999));
-            let set = test_issuer.jwks_json().trim_end().trim_end_matches("]}").to_owned() + &small;
+            let set = test_issuer
+                .jwks_json()
+                .trim_end()
+                .trim_end_matches("]}")
+                .to_owned()
+                + &small;
             assert!(set.len() < 256 << 10);
             assert!(serde_json::from_str::<serde_json::Value>(&set).is_ok());
             Upstream::response(200, &[JSON], set)
         }
         Keys::OneBad => {
             let bad = r#"{"keys":[{"kty":"oct","k":"aHVzaA","kid":"shared"},"#;
-            Upstream::response(200, &[JSON], test_issuer.jwks_json().replacen("{\"keys\":[", bad, 1))
+            Upstream::response(
+                200,
+                &[JSON],
+                test_issuer.jwks_json().replacen("{\"keys\":[", bad, 1),
+            )
         }
         Keys::Empty => Upstream::response(200, &[JSON], "{}"),
     }
@@ -153,7 +192,9 @@ async fn until_accepted(deployment: &Deployment, token: &str, case: &str) {
             tokio::task::yield_now().await;
         }
     };
-    timeout(TIMEOUT, tried).await.unwrap_or_else(|_| panic!("{case}: the token is not accepted"));
+    timeout(TIMEOUT, tried)
+        .await
+        .unwrap_or_else(|_| panic!("{case}: the token is not accepted"));
 }
 
 /// Runs a scenario for each fault concurrently.
@@ -181,17 +222,40 @@ async fn at_startup() {
         let deployment = issuer.deployment("1s").await;
         let token = issuer.test_issuer.token().sign();
         let response = deployment.try_token(&token).await;
-        assert_eq!(response.assert_unauthorized(), None, "{fault:?}: {response:?}");
-        let seconds = response.header("retry-after").and_then(|value| value.parse::<u32>().ok());
-        assert!(seconds.is_some_and(|seconds| seconds > 0), "{fault:?}: {response:?}");
-        deployment.portcullis.assert_denied(&response, "issuer.unavailable").await;
-        let line = deployment.portcullis.logged("cannot fetch issuer keys", |line| line["level"] == "WARN").await;
+        assert_eq!(
+            response.assert_unauthorized(),
+            None,
+            "{fault:?}: {response:?}"
+        );
+        let seconds = response
+            .header("retry-after")
+            .and_then(|value| value.parse::<u32>().ok());
+        assert!(
+            seconds.is_some_and(|seconds| seconds > 0),
+            "{fault:?}: {response:?}"
+        );
+        deployment
+            .portcullis
+            .assert_denied(&response, "issuer.unavailable")
+            .await;
+        let line = deployment
+            .portcullis
+            .logged("cannot fetch issuer keys", |line| line["level"] == "WARN")
+            .await;
         assert!(line["issuer.failure"].is_string(), "{fault:?}: {line}");
-        assert_eq!(deployment.send(Request::new("GET", "/readyz")).await.status, 503, "{fault:?}");
+        assert_eq!(
+            deployment.send(Request::new("GET", "/readyz")).await.status,
+            503,
+            "{fault:?}"
+        );
 
         issuer.publish(Keys::Good);
         until_accepted(&deployment, &token, &format!("{fault:?}")).await;
-        assert_eq!(deployment.send(Request::new("GET", "/readyz")).await.status, 200, "{fault:?}");
+        assert_eq!(
+            deployment.send(Request::new("GET", "/readyz")).await.status,
+            200,
+            "{fault:?}"
+        );
     })
     .await;
 }
@@ -204,7 +268,12 @@ async fn after_startup() {
         let issuer = FaultyIssuer::start(Keys::Good).await;
         let deployment = issuer.deployment("1s").await;
         let old = issuer.test_issuer.key();
-        until_accepted(&deployment, &issuer.test_issuer.token().sign(), &format!("{fault:?}, at first")).await;
+        until_accepted(
+            &deployment,
+            &issuer.test_issuer.token().sign(),
+            &format!("{fault:?}, at first"),
+        )
+        .await;
 
         issuer.publish(fault);
         issuer.test_issuer.rotate();
@@ -212,15 +281,36 @@ async fn after_startup() {
         // The token is not accepted while the keys are fetched.
         let response = deployment.try_token(&new).await;
         assert_eq!(response.status, 401, "{fault:?}: {response:?}");
-        deployment.portcullis.logged("cannot fetch issuer keys", |line| line["level"] == "WARN").await;
+        deployment
+            .portcullis
+            .logged("cannot fetch issuer keys", |line| line["level"] == "WARN")
+            .await;
         for number in 0..3 {
-            let token = issuer.test_issuer.token().claim("number", number).signed_by(Arc::clone(&old)).sign();
-            deployment.assert_accepted(&format!("{fault:?}: the old key"), &token).await;
+            let token = issuer
+                .test_issuer
+                .token()
+                .claim("number", number)
+                .signed_by(Arc::clone(&old))
+                .sign();
+            deployment
+                .assert_accepted(&format!("{fault:?}: the old key"), &token)
+                .await;
         }
         issuer.publish(Keys::Good);
         until_accepted(&deployment, &new, &format!("{fault:?}, at last")).await;
-        let token = issuer.test_issuer.token().claim("number", 9).signed_by(old).sign();
-        deployment.assert_rejected([(format!("{fault:?}: the withdrawn key"), token, "token.key_unknown")]).await;
+        let token = issuer
+            .test_issuer
+            .token()
+            .claim("number", 9)
+            .signed_by(old)
+            .sign();
+        deployment
+            .assert_rejected([(
+                format!("{fault:?}: the withdrawn key"),
+                token,
+                "token.key_unknown",
+            )])
+            .await;
     })
     .await;
 }
@@ -228,12 +318,24 @@ async fn after_startup() {
 /// C10: a set of 10,000 keys is rejected, even if the token's key is the first of them. The log has the reason.
 #[tokio::test]
 async fn ten_thousand_keys() {
-    for (keys, failure) in [(Keys::TooMany, "fetch.too_large"), (Keys::TooManySmall, "keys.too_many")] {
+    for (keys, failure) in [
+        (Keys::TooMany, "fetch.too_large"),
+        (Keys::TooManySmall, "keys.too_many"),
+    ] {
         let issuer = FaultyIssuer::start(keys).await;
         let deployment = issuer.deployment("10m").await;
-        let response = deployment.try_token(&issuer.test_issuer.token().sign()).await;
-        assert_eq!(response.assert_unauthorized(), None, "{keys:?}: {response:?}");
-        let line = deployment.portcullis.logged("cannot fetch issuer keys", |line| line["level"] == "WARN").await;
+        let response = deployment
+            .try_token(&issuer.test_issuer.token().sign())
+            .await;
+        assert_eq!(
+            response.assert_unauthorized(),
+            None,
+            "{keys:?}: {response:?}"
+        );
+        let line = deployment
+            .portcullis
+            .logged("cannot fetch issuer keys", |line| line["level"] == "WARN")
+            .await;
         assert_eq!(line["issuer.failure"], failure, "{keys:?}: {line}");
         let ready = deployment.send(Request::new("GET", "/readyz")).await;
         assert_eq!(ready.status, 503, "{keys:?}: {ready:?}");
@@ -245,8 +347,18 @@ async fn ten_thousand_keys() {
 async fn one_invalid_key() {
     let issuer = FaultyIssuer::start(Keys::OneBad).await;
     let deployment = issuer.deployment("30s").await;
-    until_accepted(&deployment, &issuer.test_issuer.token().sign(), "beside a bad one").await;
-    let line = deployment.portcullis.logged("a published key is rejected", |line| line["level"] == "WARN").await;
+    until_accepted(
+        &deployment,
+        &issuer.test_issuer.token().sign(),
+        "beside a bad one",
+    )
+    .await;
+    let line = deployment
+        .portcullis
+        .logged("a published key is rejected", |line| {
+            line["level"] == "WARN"
+        })
+        .await;
     assert_eq!(line["key.id"], "shared", "{line}");
     assert_eq!(line["key.failure"], "jwk.symmetric", "{line}");
     assert!(!deployment.portcullis.log().contains("aHVzaA"));
@@ -273,12 +385,21 @@ async fn a_flood_of_unknown_keys() {
     let mut flood = JoinSet::new();
     for client in 0..20 {
         let tokens: Vec<_> = (0..10)
-            .map(|number| issuer.test_issuer.token().kid(&format!("unknown-{client}-{number}")).sign())
+            .map(|number| {
+                issuer
+                    .test_issuer
+                    .token()
+                    .kid(&format!("unknown-{client}-{number}"))
+                    .sign()
+            })
             .collect();
         let address = deployment.portcullis.address();
         flood.spawn(async move {
             for token in tokens {
-                let response = Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&token).send(address).await;
+                let response = Request::post(Deployment::ENDPOINT, INITIALIZE)
+                    .bearer(&token)
+                    .send(address)
+                    .await;
                 assert_eq!(response.status, 401, "{response:?}");
             }
         });
@@ -287,7 +408,12 @@ async fn a_flood_of_unknown_keys() {
         ended.unwrap();
     }
     assert_eq!(issuer.hits(), 2, "one fetch for 200 tokens of 20 clients");
-    deployment.assert_accepted("meanwhile", &issuer.test_issuer.token().claim("number", 1).sign()).await;
+    deployment
+        .assert_accepted(
+            "meanwhile",
+            &issuer.test_issuer.token().claim("number", 1).sign(),
+        )
+        .await;
 }
 
 /// C10: after the cooldown, the first token of a new key is accepted, regardless of previous unknown keys.
@@ -297,8 +423,21 @@ async fn a_new_key_after_a_flood() {
     let deployment = issuer.deployment("1s").await;
     until_accepted(&deployment, &issuer.test_issuer.token().sign(), "at first").await;
     for number in 0..20 {
-        deployment.try_token(&issuer.test_issuer.token().kid(&format!("unknown-{number}")).sign()).await;
+        deployment
+            .try_token(
+                &issuer
+                    .test_issuer
+                    .token()
+                    .kid(&format!("unknown-{number}"))
+                    .sign(),
+            )
+            .await;
     }
     issuer.test_issuer.rotate();
-    until_accepted(&deployment, &issuer.test_issuer.token().sign(), "the new key").await;
+    until_accepted(
+        &deployment,
+        &issuer.test_issuer.token().sign(),
+        "the new key",
+    )
+    .await;
 }

@@ -1,5 +1,8 @@
 //! Faults of issuers, upstreams, clients, configurations and the machine, one kind per file.
-#![allow(clippy::unwrap_used, reason = "a scenario fails where something is missing")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "a scenario fails where something is missing"
+)]
 
 mod abandoned_requests;
 mod audit;

@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use portcullis_scenarios::{
-    ChannelBody, Connection, Deployment, Http2, HttpResponse, INITIALIZE, RawRequest, RawUpstream, Request, Upstream,
-    modern_call_message, modern_request,
+    ChannelBody, Connection, Deployment, Http2, HttpResponse, INITIALIZE, RawRequest, RawUpstream,
+    Request, Upstream, modern_call_message, modern_request,
 };
 use serde_json::json;
 
@@ -12,8 +12,10 @@ use serde_json::json;
 async fn upstream() -> RawUpstream {
     RawUpstream::scripted(|request: &RawRequest| {
         let body = "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}";
-        let head =
-            format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n", body.len());
+        let head = format!(
+            "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+            body.len()
+        );
         (!request.head.contains("x-hang")).then(|| format!("{head}{body}").into())
     })
     .await
@@ -29,7 +31,10 @@ fn hanging(token: &str) -> Request {
 
 fn assert_timed_out(response: &HttpResponse) {
     response.assert_rpc_error(504, -32603);
-    assert!(response.text().contains("did not answer in time"), "{response:?}");
+    assert!(
+        response.text().contains("did not answer in time"),
+        "{response:?}"
+    );
 }
 
 /// L9: if the head of a response does not arrive in time, the client gets 504 and the upstream connection is closed, on
@@ -38,7 +43,11 @@ fn assert_timed_out(response: &HttpResponse) {
 async fn no_head_in_time() {
     let raw = upstream().await;
     let settings = format!("{}\nupstream_head_timeout = \"1s\"", Deployment::SCOPED);
-    let deployment = Deployment::builder().upstream_setting(raw.setting()).resource(settings).start().await;
+    let deployment = Deployment::builder()
+        .upstream_setting(raw.setting())
+        .resource(settings)
+        .start()
+        .await;
     let token = deployment.good_token();
     for _ in 0..2 {
         let mut client = Connection::open(deployment.portcullis.address()).await;
@@ -47,10 +56,21 @@ async fn no_head_in_time() {
         client.write(&hanging(&token).to_bytes()).await;
         assert_eq!(deployment.send(list(&token)).await.status, 200);
         let response = client.response().await.unwrap();
-        assert!(started.elapsed() >= Duration::from_secs(1), "{:?}", started.elapsed());
+        assert!(
+            started.elapsed() >= Duration::from_secs(1),
+            "{:?}",
+            started.elapsed()
+        );
         assert_timed_out(&response);
-        deployment.portcullis.assert_denied(&response, "upstream.head_timeout").await;
-        assert_eq!(client.send(&list(&token)).await.status, 200, "the client's connection stays open");
+        deployment
+            .portcullis
+            .assert_denied(&response, "upstream.head_timeout")
+            .await;
+        assert_eq!(
+            client.send(&list(&token)).await.status,
+            200,
+            "the client's connection stays open"
+        );
     }
     let mut client = Connection::open(deployment.portcullis.address()).await;
     let requests = raw.count();
@@ -68,19 +88,37 @@ async fn streams_can_pause() {
     let body = parking_lot::Mutex::new(Some(body));
     let script = move |request: &portcullis_scenarios::RecordedRequest| {
         let body = (request.method == http::Method::GET).then(|| body.lock().take())??;
-        Some(Upstream::streaming(200, &[("content-type", "text/event-stream")], body))
+        Some(Upstream::streaming(
+            200,
+            &[("content-type", "text/event-stream")],
+            body,
+        ))
     };
     let settings = format!("{}\nupstream_head_timeout = \"1s\"", Deployment::SCOPED);
-    let deployment = Deployment::builder().upstream(Upstream::scripted(script).await).resource(settings).start().await;
+    let deployment = Deployment::builder()
+        .upstream(Upstream::scripted(script).await)
+        .resource(settings)
+        .start()
+        .await;
     let token = deployment.good_token();
     let session = deployment.open_session(&token).await;
     let mut client = Connection::open(deployment.portcullis.address()).await;
-    client.write(&Request::new("GET", Deployment::ENDPOINT).bearer(&token).session(&session).to_bytes()).await;
+    client
+        .write(
+            &Request::new("GET", Deployment::ENDPOINT)
+                .bearer(&token)
+                .session(&session)
+                .to_bytes(),
+        )
+        .await;
     assert_eq!(client.head().await.unwrap().status, 200);
 
     tokio::time::sleep(Duration::from_secs(3)).await;
     events.send(": late\n\n".into()).unwrap();
-    assert_eq!(client.chunk().await.as_deref(), Some(b": late\n\n".as_slice()));
+    assert_eq!(
+        client.chunk().await.as_deref(),
+        Some(b": late\n\n".as_slice())
+    );
 }
 
 /// L9: the number of connections to an upstream is bounded over all workers. At the limit, requests get 503
@@ -107,8 +145,17 @@ async fn too_many_connections() {
     let response = deployment.send(list(&token)).await;
     response.assert_rpc_error(503, -32603);
     assert_eq!(response.header("retry-after"), Some("1"), "{response:?}");
-    deployment.portcullis.assert_denied(&response, "upstream.too_many_connections").await;
-    assert_eq!(deployment.send(Request::new("GET", "/healthz")).await.status, 200);
+    deployment
+        .portcullis
+        .assert_denied(&response, "upstream.too_many_connections")
+        .await;
+    assert_eq!(
+        deployment
+            .send(Request::new("GET", "/healthz"))
+            .await
+            .status,
+        200
+    );
 
     for client in &mut clients {
         assert_timed_out(&client.response().await.unwrap());
@@ -153,13 +200,29 @@ async fn more_requests_than_files() {
                 .header("mcp-protocol-version", "2026-07-28")
                 .header("mcp-method", "tools/list")
                 .header("x-hang", "1");
-            requests.spawn(async move { client.send(request, modern_call_message(1, "tools/list", &json!({}))).await });
+            requests.spawn(async move {
+                client
+                    .send(request, modern_call_message(1, "tools/list", &json!({})))
+                    .await
+            });
         }
     }
     for _ in 0..20 {
-        assert_eq!(deployment.send(Request::new("GET", "/healthz")).await.status, 200);
+        assert_eq!(
+            deployment
+                .send(Request::new("GET", "/healthz"))
+                .await
+                .status,
+            200
+        );
         assert_eq!(deployment.send(list(&alice)).await.status, 200);
-        assert_eq!(deployment.send(Request::post(Deployment::ENDPOINT, INITIALIZE)).await.assert_unauthorized(), None);
+        assert_eq!(
+            deployment
+                .send(Request::post(Deployment::ENDPOINT, INITIALIZE))
+                .await
+                .assert_unauthorized(),
+            None
+        );
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 
@@ -171,5 +234,11 @@ async fn more_requests_than_files() {
         rejected += 1;
     }
     assert!(rejected > 0, "the requests beyond the limit are rejected");
-    assert!(!deployment.portcullis.log().contains("a connection was not accepted"), "it never ran out of files");
+    assert!(
+        !deployment
+            .portcullis
+            .log()
+            .contains("a connection was not accepted"),
+        "it never ran out of files"
+    );
 }

@@ -7,7 +7,8 @@ use std::{
 };
 
 use portcullis_scenarios::{
-    Connection, Finished, Request, Scratch, TIMEOUT, listen_address, portcullis_command, portcullis_program,
+    Connection, Finished, Request, Scratch, TIMEOUT, listen_address, portcullis_command,
+    portcullis_program,
 };
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader, Lines},
@@ -26,13 +27,22 @@ fn configuration(listen: &str) -> Scratch {
 
 /// Returns a command for `serve` with inherited sockets from descriptor 3. `process` is the value of `LISTEN_PID`; `$$` is the
 /// process that becomes the server.
-fn activated(socket: impl Into<OwnedFd>, sockets: u8, process: &str, configuration: &Scratch) -> Command {
+fn activated(
+    socket: impl Into<OwnedFd>,
+    sockets: u8,
+    process: &str,
+    configuration: &Scratch,
+) -> Command {
     let script = format!(
         "exec 3<&0 4<&0 </dev/null; export LISTEN_FDS={sockets} LISTEN_PID={process}; \
          exec \"$0\" serve --config \"$1\" --log-format json"
     );
     let mut shell = portcullis_command("sh".as_ref());
-    shell.args(["-c", &script]).arg(portcullis_program()).arg(configuration.as_str()).stdin(Stdio::from(socket.into()));
+    shell
+        .args(["-c", &script])
+        .arg(portcullis_program())
+        .arg(configuration.as_str())
+        .stdin(Stdio::from(socket.into()));
     shell.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut shell = Command::from(shell);
     shell.kill_on_drop(true);
@@ -60,20 +70,43 @@ impl Server {
             }
         });
         let address = address.await.unwrap();
-        Self { child, address, _log: log }
+        Self {
+            child,
+            address,
+            _log: log,
+        }
     }
 
     async fn stop(mut self) {
         let id = self.child.id().unwrap().to_string();
-        assert!(Command::new("kill").arg(id).status().await.unwrap().success());
-        assert_eq!(timeout(TIMEOUT, self.child.wait()).await.unwrap().unwrap().code(), Some(0));
+        assert!(
+            Command::new("kill")
+                .arg(id)
+                .status()
+                .await
+                .unwrap()
+                .success()
+        );
+        assert_eq!(
+            timeout(TIMEOUT, self.child.wait())
+                .await
+                .unwrap()
+                .unwrap()
+                .code(),
+            Some(0)
+        );
     }
 }
 
 async fn error_of(mut command: Command) -> String {
     let finished = Finished::from(timeout(TIMEOUT, command.output()).await.unwrap().unwrap());
     assert_eq!(finished.code, Some(1), "{}", finished.stderr);
-    assert_eq!(finished.stderr.trim_end().lines().count(), 1, "{}", finished.stderr);
+    assert_eq!(
+        finished.stderr.trim_end().lines().count(),
+        1,
+        "{}",
+        finished.stderr
+    );
     finished.stderr
 }
 
@@ -87,15 +120,24 @@ fn listener() -> (TcpListener, SocketAddr) {
 #[tokio::test]
 async fn a_restart_refuses_no_connection() {
     let (socket, address) = listener();
-    for listen in [String::new(), format!("listen = \"{address}\""), "listen = \"127.0.0.1:0\"".to_owned()] {
+    for listen in [
+        String::new(),
+        format!("listen = \"{address}\""),
+        "listen = \"127.0.0.1:0\"".to_owned(),
+    ] {
         let configuration = configuration(&listen);
         let start = || activated(socket.try_clone().unwrap(), 1, "$$", &configuration);
         let first = Server::start(start()).await;
         assert_eq!(first.address, address);
-        assert_eq!(Request::new("GET", "/healthz").send(address).await.status, 200);
+        assert_eq!(
+            Request::new("GET", "/healthz").send(address).await.status,
+            200
+        );
         first.stop().await;
         let mut waiting = Connection::open(address).await;
-        waiting.write(&Request::new("GET", "/healthz").to_bytes()).await;
+        waiting
+            .write(&Request::new("GET", "/healthz").to_bytes())
+            .await;
         let second = Server::start(start()).await;
         assert_eq!(waiting.response().await.unwrap().status, 200, "{listen}");
         drop(waiting);
@@ -108,7 +150,13 @@ async fn a_restart_refuses_no_connection() {
 async fn sockets_of_other_processes_are_not_used() {
     for process in ["1", "", "not-a-number"] {
         let (socket, inherited) = listener();
-        let server = Server::start(activated(socket, 1, process, &configuration("listen = \"127.0.0.1:0\""))).await;
+        let server = Server::start(activated(
+            socket,
+            1,
+            process,
+            &configuration("listen = \"127.0.0.1:0\""),
+        ))
+        .await;
         assert_ne!(server.address, inherited, "LISTEN_PID={process}");
         server.stop().await;
     }
@@ -133,7 +181,13 @@ async fn unsuitable_sockets() {
     let error = error_of(activated(connected, 1, "$$", &omitted)).await;
     assert!(error.contains("Accept=yes"), "{error}");
     let path = Scratch::path_for("inherited.sock");
-    let error = error_of(activated(UnixListener::bind(path.path()).unwrap(), 1, "$$", &omitted)).await;
+    let error = error_of(activated(
+        UnixListener::bind(path.path()).unwrap(),
+        1,
+        "$$",
+        &omitted,
+    ))
+    .await;
     assert!(error.contains("TCP"), "{error}");
     assert!(error.contains("ListenStream=127.0.0.1:3000"), "{error}");
 }

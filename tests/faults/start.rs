@@ -4,22 +4,44 @@ use portcullis_scenarios::{Finished, Portcullis, Scratch};
 use tokio::net::TcpListener;
 
 const ISSUER: &str = "[[issuer]]\nissuer = \"https://auth.example.com\"\n";
-const RESOURCE: &str = "[[resource]]\nendpoint = \"/mcp\"\nupstream = { http = \"http://127.0.0.1:9/mcp\" }\n";
+const RESOURCE: &str =
+    "[[resource]]\nendpoint = \"/mcp\"\nupstream = { http = \"http://127.0.0.1:9/mcp\" }\n";
 
 fn with(top: &str, issuer: &str, resource: &str) -> String {
-    let listen = if top.contains("listen") { "" } else { "listen = \"127.0.0.1:0\"\n" };
-    let base_url = if top.contains("base_url") { "" } else { "base_url = \"http://127.0.0.1:3000\"\n" };
+    let listen = if top.contains("listen") {
+        ""
+    } else {
+        "listen = \"127.0.0.1:0\"\n"
+    };
+    let base_url = if top.contains("base_url") {
+        ""
+    } else {
+        "base_url = \"http://127.0.0.1:3000\"\n"
+    };
     format!("{listen}{base_url}{top}\n{ISSUER}{issuer}\n{RESOURCE}{resource}\n")
 }
 
 /// Asserts that a run failed with one line that has all these words and no other output.
 fn assert_rejected(case: &str, finished: &Finished, words: &[&str]) {
     assert_eq!(finished.code, Some(1), "{case}: {finished:?}");
-    assert_eq!(finished.stderr.trim_end().lines().count(), 1, "{case}: {}", finished.stderr);
-    assert!(finished.stderr.starts_with("error: "), "{case}: {}", finished.stderr);
+    assert_eq!(
+        finished.stderr.trim_end().lines().count(),
+        1,
+        "{case}: {}",
+        finished.stderr
+    );
+    assert!(
+        finished.stderr.starts_with("error: "),
+        "{case}: {}",
+        finished.stderr
+    );
     assert!(finished.stdout.is_empty(), "{case}: {finished:?}");
     for word in words {
-        assert!(finished.stderr.contains(word), "{case}: {word:?} is missing: {}", finished.stderr);
+        assert!(
+            finished.stderr.contains(word),
+            "{case}: {word:?} is missing: {}",
+            finished.stderr
+        );
     }
 }
 
@@ -28,7 +50,11 @@ async fn assert_neither_serves_nor_checks(case: &str, configuration: &str, words
     for command in ["serve", "check"] {
         let finished = Portcullis::run(&[command, "--config", file.as_str()]).await;
         assert_rejected(&format!("{command}, {case}"), &finished, words);
-        assert!(!finished.stderr.contains("hunter2"), "{case}: a secret is printed: {}", finished.stderr);
+        assert!(
+            !finished.stderr.contains("hunter2"),
+            "{case}: a secret is printed: {}",
+            finished.stderr
+        );
     }
 }
 
@@ -36,7 +62,8 @@ async fn assert_neither_serves_nor_checks(case: &str, configuration: &str, words
 #[tokio::test]
 async fn metadata() {
     let none = "base_url = \"http://127.0.0.1:3000\"\n[[resource]]\nendpoint = \"/mcp\"\nupstream = \"demo\"\n";
-    assert_neither_serves_nor_checks("no issuer", none, &["resource[0]", "/mcp", "issuer", "add"]).await;
+    assert_neither_serves_nor_checks("no issuer", none, &["resource[0]", "/mcp", "issuer", "add"])
+        .await;
     let offline = with("", "", "scopes_supported = [\"offline_access\"]");
     assert_neither_serves_nor_checks(
         "offline_access supported",
@@ -53,7 +80,11 @@ async fn metadata() {
     )
     .await;
 
-    let offline = with("", "", "[[resource.rule]]\nmethod = \"*\"\nscopes = [\"offline_access\"]");
+    let offline = with(
+        "",
+        "",
+        "[[resource.rule]]\nmethod = \"*\"\nscopes = [\"offline_access\"]",
+    );
     assert_neither_serves_nor_checks(
         "offline_access in a rule",
         &offline,
@@ -62,11 +93,22 @@ async fn metadata() {
     .await;
 
     for duplicate in ["/MCP", "/mcp/", "/Mcp/", "/mcp"] {
-        let configuration = with("", "", &RESOURCE.replace("/mcp\"\nu", &format!("{duplicate}\"\nu")));
-        assert_neither_serves_nor_checks(duplicate, &configuration, &["/mcp", duplicate, "rename"]).await;
+        let configuration = with(
+            "",
+            "",
+            &RESOURCE.replace("/mcp\"\nu", &format!("{duplicate}\"\nu")),
+        );
+        assert_neither_serves_nor_checks(duplicate, &configuration, &["/mcp", duplicate, "rename"])
+            .await;
     }
-    let defaults =
-        with("", "", &format!("default = true\n{}default = true", RESOURCE.replace("\"/mcp\"", "\"/other\"")));
+    let defaults = with(
+        "",
+        "",
+        &format!(
+            "default = true\n{}default = true",
+            RESOURCE.replace("\"/mcp\"", "\"/other\"")
+        ),
+    );
     assert_neither_serves_nor_checks("two defaults", &defaults, &["default = true"]).await;
 }
 
@@ -79,28 +121,63 @@ async fn issuers() {
             "validate = \"introspection\"",
             &["issuer[0].client_id", "introspection"][..],
         ),
-        ("both without a client", "validate = \"jwt+introspection\"", &["issuer[0].client_id", "introspection"]),
+        (
+            "both without a client",
+            "validate = \"jwt+introspection\"",
+            &["issuer[0].client_id", "introspection"],
+        ),
         (
             "an unknown validation",
             "validate = \"hope\"",
-            &["issuer[0].validate has an unknown value", "known are \"jwt\""],
+            &[
+                "issuer[0].validate has an unknown value",
+                "known are \"jwt\"",
+            ],
         ),
-        ("no algorithm", "algorithms = []", &["issuer[0].algorithms", "RS256"]),
-        ("an unknown algorithm", "algorithms = [\"RS255\"]", &["RS255", "RS256"]),
+        (
+            "no algorithm",
+            "algorithms = []",
+            &["issuer[0].algorithms", "RS256"],
+        ),
+        (
+            "an unknown algorithm",
+            "algorithms = [\"RS255\"]",
+            &["RS255", "RS256"],
+        ),
         ("none", "algorithms = [\"none\"]", &["none", "algorithms"]),
         ("HMAC", "algorithms = [\"HS256\"]", &["HS256", "algorithms"]),
         ("leeway", "leeway = \"61s\"", &["leeway", "60 s"]),
-        ("cooldown", "jwks = { cooldown = \"0s\" }", &["cooldown", "1 s"]),
-        ("keys over plain http", "jwks_uri = \"http://keys.example.com/\"", &["jwks_uri", "https"]),
-        ("a key file that is missing", "jwks_file = \"/nowhere/jwks.json\"", &["/nowhere/jwks.json", "jwks_file"]),
+        (
+            "cooldown",
+            "jwks = { cooldown = \"0s\" }",
+            &["cooldown", "1 s"],
+        ),
+        (
+            "keys over plain http",
+            "jwks_uri = \"http://keys.example.com/\"",
+            &["jwks_uri", "https"],
+        ),
+        (
+            "a key file that is missing",
+            "jwks_file = \"/nowhere/jwks.json\"",
+            &["/nowhere/jwks.json", "jwks_file"],
+        ),
         (
             "two sources of keys",
             "jwks_uri = \"https://k.example/\"\njwks_file = \"/x\"",
             &["jwks_uri", "jwks_file", "remove one"],
         ),
-        ("an audience that is not a URL", "audiences = [\"api\"]", &["audiences", "api", "absolute URL"]),
+        (
+            "an audience that is not a URL",
+            "audiences = [\"api\"]",
+            &["audiences", "api", "absolute URL"],
+        ),
         ("twice", ISSUER, &["https://auth.example.com", "twice"]),
-        ("plain http", "[[issuer]]\nissuer = \"http://auth.example.com\"", &["http://auth.example.com", "https"]),
+        (
+            "plain http",
+            "[[issuer]]\nissuer = \"http://auth.example.com\"",
+            &["http://auth.example.com", "https"],
+        ),
         ("not a URL", "[[issuer]]\nissuer = \"auth\"", &["auth"]),
     ] {
         assert_neither_serves_nor_checks(case, &with("", issuer, ""), words).await;
@@ -118,9 +195,18 @@ async fn issuers() {
 #[tokio::test]
 async fn auth_none_on_the_network() {
     let top = "listen = \"0.0.0.0:0\"";
-    let words = ["resource[0].auth = \"none\"", "0.0.0.0", "/mcp", "dangerous_allow_unauthenticated_network"];
+    let words = [
+        "resource[0].auth = \"none\"",
+        "0.0.0.0",
+        "/mcp",
+        "dangerous_allow_unauthenticated_network",
+    ];
     assert_neither_serves_nor_checks("open", &with(top, "", "auth = \"none\""), &words).await;
-    let explicit = with(&format!("{top}\ndangerous_allow_unauthenticated_network = true"), "", "auth = \"none\"");
+    let explicit = with(
+        &format!("{top}\ndangerous_allow_unauthenticated_network = true"),
+        "",
+        "auth = \"none\"",
+    );
     let file = Scratch::file("open.toml", &explicit);
     let checked = Portcullis::run(&["check", "--config", file.as_str()]).await;
     assert_eq!(checked.code, Some(0), "{checked:?}");
@@ -132,11 +218,26 @@ async fn auth_none_on_the_network() {
 #[tokio::test]
 async fn literal_secrets() {
     let literal = with("", "client_secret = \"hunter2\"", "");
-    assert_neither_serves_nor_checks("literal", &literal, &["client_secret", "{ env = \"NAME\" }", "{ file = "]).await;
+    assert_neither_serves_nor_checks(
+        "literal",
+        &literal,
+        &["client_secret", "{ env = \"NAME\" }", "{ file = "],
+    )
+    .await;
     let keys = with("", "", "[session]\nkeys = \"hunter2\"");
-    assert_neither_serves_nor_checks("in the place of a list", &keys, &["session.keys", "an array"]).await;
+    assert_neither_serves_nor_checks(
+        "in the place of a list",
+        &keys,
+        &["session.keys", "an array"],
+    )
+    .await;
     let elsewhere = with("", "client_secret = { value = \"hunter2\" }", "");
-    assert_neither_serves_nor_checks("in a table", &elsewhere, &["client_secret", "{ env = \"NAME\" }"]).await;
+    assert_neither_serves_nor_checks(
+        "in a table",
+        &elsewhere,
+        &["client_secret", "{ env = \"NAME\" }"],
+    )
+    .await;
     let broken = with("", "client_secret = \"hunter2", "");
     assert_neither_serves_nor_checks("in broken TOML", &broken, &["bad.toml"]).await;
 }
@@ -146,13 +247,36 @@ async fn literal_secrets() {
 async fn secrets_in_urls() {
     let base_url = "base_url = \"me:hunter2@https://mcp.example.com\"";
     let words = ["base_url = \"…@https://mcp.example.com\"", "write it as"];
-    assert_neither_serves_nor_checks("a user before the scheme", &with(base_url, "", ""), &words).await;
-    let jwks_uri = with("", "jwks_uri = \"as.example/keys?token=hunter2&next=https://x\"", "");
-    assert_neither_serves_nor_checks("a URL in a query", &jwks_uri, &["issuer[0].jwks_uri", "keys?…\""]).await;
-    let issuers = with("", "", "issuers = [\"https://me:hunter2@auth.example.com\"]");
-    assert_neither_serves_nor_checks("an unknown issuer", &issuers, &["issuers has", "https://…@auth"]).await;
+    assert_neither_serves_nor_checks("a user before the scheme", &with(base_url, "", ""), &words)
+        .await;
+    let jwks_uri = with(
+        "",
+        "jwks_uri = \"as.example/keys?token=hunter2&next=https://x\"",
+        "",
+    );
+    assert_neither_serves_nor_checks(
+        "a URL in a query",
+        &jwks_uri,
+        &["issuer[0].jwks_uri", "keys?…\""],
+    )
+    .await;
+    let issuers = with(
+        "",
+        "",
+        "issuers = [\"https://me:hunter2@auth.example.com\"]",
+    );
+    assert_neither_serves_nor_checks(
+        "an unknown issuer",
+        &issuers,
+        &["issuers has", "https://…@auth"],
+    )
+    .await;
     for key in ["allowed_origins", "allowed_hosts"] {
-        let listed = with("", "", &format!("{key} = [\"https://me:hunter2@a.example/x?hunter2\"]"));
+        let listed = with(
+            "",
+            "",
+            &format!("{key} = [\"https://me:hunter2@a.example/x?hunter2\"]"),
+        );
         assert_neither_serves_nor_checks(key, &listed, &[key, "`https://…@a.example/x?…`"]).await;
     }
 }
@@ -161,8 +285,13 @@ async fn secrets_in_urls() {
 #[tokio::test]
 async fn endless_ca_files() {
     let issuer = with("", "ca_file = \"/dev/zero\"", "");
-    assert_neither_serves_nor_checks("of an issuer", &issuer, &["issuer[0]", "ca_file", "4 MiB"]).await;
-    let traces = with("", "", "[traces]\nendpoint = \"http://127.0.0.1:1\"\nca_file = \"/dev/zero\"");
+    assert_neither_serves_nor_checks("of an issuer", &issuer, &["issuer[0]", "ca_file", "4 MiB"])
+        .await;
+    let traces = with(
+        "",
+        "",
+        "[traces]\nendpoint = \"http://127.0.0.1:1\"\nca_file = \"/dev/zero\"",
+    );
     assert_neither_serves_nor_checks("of traces", &traces, &["traces.ca_file", "4 MiB"]).await;
 }
 
@@ -170,7 +299,10 @@ async fn endless_ca_files() {
 #[tokio::test]
 async fn literal_secrets_in_the_environment() {
     let file = Scratch::file("good.toml", &with("", "", ""));
-    let environment = [("PORTCULLIS_ISSUER", "[{issuer=\"https://auth.example.com\",client_secret=\"hunter2\"}]")];
+    let environment = [(
+        "PORTCULLIS_ISSUER",
+        "[{issuer=\"https://auth.example.com\",client_secret=\"hunter2\"}]",
+    )];
     let finished = Portcullis::run_with(&["check", "--config", file.as_str()], &environment).await;
     assert_eq!(finished.code, Some(1), "{finished:?}");
     assert!(!finished.stderr.contains("hunter2"), "{finished:?}");
@@ -194,10 +326,21 @@ async fn unknown_keys() {
         (
             "in a resource",
             with("", "", "required_scope = [\"a\"]"),
-            &["resource[0].required_scope", "did you mean `required_scopes`?"],
+            &[
+                "resource[0].required_scope",
+                "did you mean `required_scopes`?",
+            ],
         ),
-        ("in limits", with("", "", "[limits]\nmax_bdy = 1"), &["limits.max_bdy", "did you mean `max_body`?"]),
-        ("in a session", with("", "", "[session]\nidle = \"1m\""), &["session.idle", "did you mean `idle_timeout`?"]),
+        (
+            "in limits",
+            with("", "", "[limits]\nmax_bdy = 1"),
+            &["limits.max_bdy", "did you mean `max_body`?"],
+        ),
+        (
+            "in a session",
+            with("", "", "[session]\nidle = \"1m\""),
+            &["session.idle", "did you mean `idle_timeout`?"],
+        ),
     ] {
         let words = [words, &["bad.toml"]].concat();
         assert_neither_serves_nor_checks(case, &configuration, &words).await;
@@ -213,32 +356,88 @@ async fn values_out_of_bounds() {
             with("base_url = \"http://mcp.example.com\"", "", ""),
             &["base_url", "http://mcp.example.com", "https"][..],
         ),
-        ("another scheme", with("base_url = \"ftp://127.0.0.1\"", "", ""), &["base_url", "ftp://127.0.0.1"]),
-        ("not a URL", with("base_url = \"mcp\"", "", ""), &["base_url", "not a URL"]),
-        ("a path", with("base_url = \"http://127.0.0.1/x\"", "", ""), &["base_url", "resource.endpoint"]),
-        ("an invalid address", with("listen = \"everywhere\"", "", ""), &["listen"]),
+        (
+            "another scheme",
+            with("base_url = \"ftp://127.0.0.1\"", "", ""),
+            &["base_url", "ftp://127.0.0.1"],
+        ),
+        (
+            "not a URL",
+            with("base_url = \"mcp\"", "", ""),
+            &["base_url", "not a URL"],
+        ),
+        (
+            "a path",
+            with("base_url = \"http://127.0.0.1/x\"", "", ""),
+            &["base_url", "resource.endpoint"],
+        ),
+        (
+            "an invalid address",
+            with("listen = \"everywhere\"", "", ""),
+            &["listen"],
+        ),
         ("no workers", with("workers = 0", "", ""), &["workers = 0"]),
         (
             "a time without a unit",
             with("", "", "[session]\nidle_timeout = \"30\""),
             &["session.idle_timeout", "\"30m\""],
         ),
-        ("no sessions", with("", "", "[session]\nmax_total = 0"), &["session.max_total"]),
-        ("too small a body", with("", "", "[limits]\nmax_body = 1"), &["limits.max_body"]),
-        ("a budget below one body", with("", "", "[limits]\nbody_budget = 1024"), &["limits.body_budget"]),
-        ("revisions", with("", "", "revisions = [\"2024-11-05\"]"), &["2024-11-05", "2025-06-18", "2026-07-28"]),
-        ("no revision", with("", "", "revisions = []"), &["revisions"]),
+        (
+            "no sessions",
+            with("", "", "[session]\nmax_total = 0"),
+            &["session.max_total"],
+        ),
+        (
+            "too small a body",
+            with("", "", "[limits]\nmax_body = 1"),
+            &["limits.max_body"],
+        ),
+        (
+            "a budget below one body",
+            with("", "", "[limits]\nbody_budget = 1024"),
+            &["limits.body_budget"],
+        ),
+        (
+            "revisions",
+            with("", "", "revisions = [\"2024-11-05\"]"),
+            &["2024-11-05", "2025-06-18", "2026-07-28"],
+        ),
+        (
+            "no revision",
+            with("", "", "revisions = []"),
+            &["revisions"],
+        ),
         ("proto", with("", "", "proto = \"a b\""), &["proto", "a b"]),
-        ("a host with a star", with("", "", "allowed_hosts = [\"*.example.com\"]"), &["*.example.com"]),
-        ("the null origin", with("", "", "allowed_origins = [\"null\"]"), &["null", "origin"]),
+        (
+            "a host with a star",
+            with("", "", "allowed_hosts = [\"*.example.com\"]"),
+            &["*.example.com"],
+        ),
+        (
+            "the null origin",
+            with("", "", "allowed_origins = [\"null\"]"),
+            &["null", "origin"],
+        ),
         (
             "an origin with a path",
             with("", "", "allowed_origins = [\"https://a.example/x\"]"),
             &["https://a.example/x"],
         ),
-        ("a reserved header", with("", "", "identity_headers = { Authorization = \"sub\" }"), &["authorization"]),
-        ("a reserved path", with("", "", "").replace("\"/mcp\"\nu", "\"/healthz\"\nu"), &["/healthz"]),
-        ("an endpoint without a slash", with("", "", "").replace("\"/mcp\"\nu", "\"mcp\"\nu"), &["endpoint", "slash"]),
+        (
+            "a reserved header",
+            with("", "", "identity_headers = { Authorization = \"sub\" }"),
+            &["authorization"],
+        ),
+        (
+            "a reserved path",
+            with("", "", "").replace("\"/mcp\"\nu", "\"/healthz\"\nu"),
+            &["/healthz"],
+        ),
+        (
+            "an endpoint without a slash",
+            with("", "", "").replace("\"/mcp\"\nu", "\"mcp\"\nu"),
+            &["endpoint", "slash"],
+        ),
         (
             "an endpoint with dots",
             with("", "", "").replace("\"/mcp\"\nu", "\"/a/../mcp\"\nu"),
@@ -258,21 +457,57 @@ async fn values_out_of_bounds() {
 #[tokio::test]
 async fn audit_trails() {
     for (case, audit, words) in [
-        ("no target", "queue = 65536", &["audit.target", "missing"][..]),
-        ("an unknown target", "target = \"stderr\"", &["audit.target has an unknown value", "did you mean `stdout`?"]),
+        (
+            "no target",
+            "queue = 65536",
+            &["audit.target", "missing"][..],
+        ),
+        (
+            "an unknown target",
+            "target = \"stderr\"",
+            &[
+                "audit.target has an unknown value",
+                "did you mean `stdout`?",
+            ],
+        ),
         (
             "a folder that is missing",
             "target = { file = \"/nowhere/audit.jsonl\" }",
             &["audit.target", "/nowhere/audit.jsonl", "folder that exists"],
         ),
-        ("no file", "target = { file = \"\" }", &["audit.target", "has an empty path"]),
-        ("a folder", "target = { file = \"/\" }", &["audit.target", "/ cannot be opened"]),
-        ("too small a queue", "target = \"stdout\"\nqueue = 1", &["audit.queue = 1", "65536"]),
-        ("no rows", "target = \"stdout\"\nusage_rows = 0", &["audit.usage_rows = 0"]),
-        ("an interval", "target = \"stdout\"\nusage_interval = \"48h\"", &["audit.usage_interval", "24h"]),
-        ("a key", "target = \"stdout\"\nfile = \"x\"", &["audit.file", "move it to [audit.target]"]),
+        (
+            "no file",
+            "target = { file = \"\" }",
+            &["audit.target", "has an empty path"],
+        ),
+        (
+            "a folder",
+            "target = { file = \"/\" }",
+            &["audit.target", "/ cannot be opened"],
+        ),
+        (
+            "too small a queue",
+            "target = \"stdout\"\nqueue = 1",
+            &["audit.queue = 1", "65536"],
+        ),
+        (
+            "no rows",
+            "target = \"stdout\"\nusage_rows = 0",
+            &["audit.usage_rows = 0"],
+        ),
+        (
+            "an interval",
+            "target = \"stdout\"\nusage_interval = \"48h\"",
+            &["audit.usage_interval", "24h"],
+        ),
+        (
+            "a key",
+            "target = \"stdout\"\nfile = \"x\"",
+            &["audit.file", "move it to [audit.target]"],
+        ),
     ] {
-        assert_neither_serves_nor_checks(case, &with("", "", &format!("[audit]\n{audit}")), words).await;
+        assert_neither_serves_nor_checks(case, &with("", "", &format!("[audit]\n{audit}")), words)
+            .await;
     }
 }
 
@@ -281,7 +516,11 @@ async fn audit_trails() {
 async fn files() {
     for command in ["serve", "check"] {
         let finished = Portcullis::run(&[command, "--config", "/nowhere/portcullis.toml"]).await;
-        assert_rejected("missing", &finished, &["/nowhere/portcullis.toml", "does not exist", "--config"]);
+        assert_rejected(
+            "missing",
+            &finished,
+            &["/nowhere/portcullis.toml", "does not exist", "--config"],
+        );
     }
     assert_neither_serves_nor_checks("not TOML", "listen = ", &["bad.toml:1: listen"]).await;
 
@@ -289,8 +528,8 @@ async fn files() {
     for command in ["serve", "check"] {
         let finished = Portcullis::run(&[command, "--config", empty.as_str()]).await;
         let lines: Vec<&str> = finished.stderr.lines().collect();
-        let starts =
-            ["base_url is missing", "resource is missing"].map(|text| format!("error: {}:1: {text}", empty.as_str()));
+        let starts = ["base_url is missing", "resource is missing"]
+            .map(|text| format!("error: {}:1: {text}", empty.as_str()));
         let has = |start: &String| lines.iter().any(|line| line.starts_with(start));
         assert_eq!(lines.len(), 2, "{lines:#?}");
         assert!(starts.iter().all(has), "{lines:#?}");
@@ -302,13 +541,24 @@ async fn files() {
 async fn a_busy_port() {
     let holder = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = holder.local_addr().unwrap().to_string();
-    let file =
-        Scratch::file("busy.toml", &with(&format!("listen = \"{address}\"\nbase_url = \"http://{address}\""), "", ""));
+    let file = Scratch::file(
+        "busy.toml",
+        &with(
+            &format!("listen = \"{address}\"\nbase_url = \"http://{address}\""),
+            "",
+            "",
+        ),
+    );
     let finished = Portcullis::run(&["serve", "--config", file.as_str()]).await;
-    assert_rejected("serve", &finished, &[&address, "stop the program", "--listen"]);
+    assert_rejected(
+        "serve",
+        &finished,
+        &[&address, "stop the program", "--listen"],
+    );
     let finished = Portcullis::run(&["demo", "--listen", &address]).await;
     assert_rejected("demo", &finished, &[&address, "--listen"]);
-    let finished = Portcullis::run(&["demo", "--listen", "127.0.0.1:0", "--idp-listen", &address]).await;
+    let finished =
+        Portcullis::run(&["demo", "--listen", "127.0.0.1:0", "--idp-listen", &address]).await;
     assert_rejected("demo, authorization server", &finished, &[&address]);
     let finished = Portcullis::run(&["idp", "--listen", &address]).await;
     assert_rejected("idp", &finished, &[&address]);
@@ -319,7 +569,14 @@ async fn a_busy_port() {
 async fn development_servers_stay_on_loopback() {
     let finished = Portcullis::run(&["demo", "--listen", "0.0.0.0:0"]).await;
     assert_rejected("demo", &finished, &["0.0.0.0:0", "loopback", "127.0.0.1"]);
-    let finished = Portcullis::run(&["demo", "--listen", "127.0.0.1:0", "--idp-listen", "0.0.0.0:0"]).await;
+    let finished = Portcullis::run(&[
+        "demo",
+        "--listen",
+        "127.0.0.1:0",
+        "--idp-listen",
+        "0.0.0.0:0",
+    ])
+    .await;
     assert_rejected("demo, authorization server", &finished, &["loopback"]);
     let finished = Portcullis::run(&["idp", "--listen", "0.0.0.0:0"]).await;
     assert_rejected("idp", &finished, &["loopback"]);

@@ -6,7 +6,9 @@ use std::{
     process::{Command, Stdio},
 };
 
-use portcullis_scenarios::{Portcullis, Scratch, Signal, TIMEOUT, portcullis_command, portcullis_program};
+use portcullis_scenarios::{
+    Portcullis, Scratch, Signal, TIMEOUT, portcullis_command, portcullis_program,
+};
 use rustix::process::{Pid, kill_process};
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader, Lines},
@@ -34,9 +36,18 @@ impl Starting {
         let mut command: Command = portcullis_command(portcullis_program());
         command.args(["--log-format", "json", "serve", "--config", file.as_str()]);
         let mut command = tokio::process::Command::from(command);
-        let mut child = command.kill_on_drop(true).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child = command
+            .kill_on_drop(true)
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
         let log = BufReader::new(child.stderr.take().unwrap()).lines();
-        Self { child, log, _configuration: file }
+        Self {
+            child,
+            log,
+            _configuration: file,
+        }
     }
 
     /// Reads the log until a line contains this text. Returns whether there is one.
@@ -55,8 +66,17 @@ impl Starting {
     async fn end(mut self) -> Option<i32> {
         let process = Pid::from_raw(self.child.id().unwrap().cast_signed()).unwrap();
         kill_process(process, Signal::TERM).unwrap();
-        while timeout(TIMEOUT, self.log.next_line()).await.unwrap().unwrap().is_some() {}
-        timeout(TIMEOUT, self.child.wait()).await.unwrap().unwrap().code()
+        while timeout(TIMEOUT, self.log.next_line())
+            .await
+            .unwrap()
+            .unwrap()
+            .is_some()
+        {}
+        timeout(TIMEOUT, self.child.wait())
+            .await
+            .unwrap()
+            .unwrap()
+            .code()
     }
 }
 
@@ -68,8 +88,14 @@ const WAITING: &str = "waiting for another process to release the state director
 async fn a_start_waits_for_the_former_process() {
     let state = Scratch::path_for("state");
     let audit = Scratch::path_for("audit.jsonl");
-    let top = format!("state_dir = \"{}\"\nshutdown_timeout = \"5m\"", state.as_str());
-    let configuration = configuration(&top, &format!("[audit]\ntarget = {{ file = \"{}\" }}", audit.as_str()));
+    let top = format!(
+        "state_dir = \"{}\"\nshutdown_timeout = \"5m\"",
+        state.as_str()
+    );
+    let configuration = configuration(
+        &top,
+        &format!("[audit]\ntarget = {{ file = \"{}\" }}", audit.as_str()),
+    );
     let former = Portcullis::serve(&configuration).await;
     let mut stopped = Starting::new(&configuration);
     assert!(stopped.logs(WAITING).await);
@@ -77,12 +103,24 @@ async fn a_start_waits_for_the_former_process() {
     assert!(next.logs(WAITING).await);
     assert_eq!(stopped.end().await, Some(0));
 
-    assert!(!fs::read_to_string(audit.path()).unwrap().contains("audit.stopped"));
+    assert!(
+        !fs::read_to_string(audit.path())
+            .unwrap()
+            .contains("audit.stopped")
+    );
     former.stop().await;
     assert!(next.logs("\"message\":\"listening\"").await);
     assert_eq!(next.end().await, Some(0));
     let key = format!("{}/audit-key", state.as_str());
-    let verified = Portcullis::run(&["audit", "verify", "--json", audit.as_str(), "--key-file", &key]).await;
+    let verified = Portcullis::run(&[
+        "audit",
+        "verify",
+        "--json",
+        audit.as_str(),
+        "--key-file",
+        &key,
+    ])
+    .await;
     assert_eq!(verified.code, Some(0), "{verified:?}");
     assert!(verified.stdout.contains("\"chains\": 1"), "{verified:?}");
 }
@@ -97,9 +135,16 @@ async fn assert_refused(case: &str, configuration: &str, words: &[&str], checks:
             continue;
         }
         assert_eq!(finished.code, Some(1), "{command}, {case}: {finished:?}");
-        assert!(!finished.stderr.contains("listening"), "{command}, {case}: {finished:?}");
+        assert!(
+            !finished.stderr.contains("listening"),
+            "{command}, {case}: {finished:?}"
+        );
         for word in words {
-            assert!(finished.stderr.contains(word), "{command}, {case}: {word:?} is missing: {}", finished.stderr);
+            assert!(
+                finished.stderr.contains(word),
+                "{command}, {case}: {word:?} is missing: {}",
+                finished.stderr
+            );
         }
     }
 }
@@ -110,31 +155,64 @@ async fn an_unusable_directory_prevents_the_start() {
     let state = Scratch::path_for("state");
     let file = Scratch::file("state", "");
     let with = |directory: &Scratch| {
-        configuration(&format!("state_dir = \"{}\"\nshutdown_timeout = \"1s\"", directory.as_str()), "")
+        configuration(
+            &format!(
+                "state_dir = \"{}\"\nshutdown_timeout = \"1s\"",
+                directory.as_str()
+            ),
+            "",
+        )
     };
     let fix = "session.without_state = \"reject_ends\"";
     let running = Portcullis::serve(&with(&state)).await;
-    let words = ["state_dir", state.as_str(), "in use by another process", fix, "state.in_use"];
+    let words = [
+        "state_dir",
+        state.as_str(),
+        "in use by another process",
+        fix,
+        "state.in_use",
+    ];
     assert_refused("in use", &with(&state), &words, false).await;
     running.stop().await;
-    assert_refused("a file", &with(&file), &["state_dir", file.as_str(), fix, "state.io"], true).await;
+    assert_refused(
+        "a file",
+        &with(&file),
+        &["state_dir", file.as_str(), fix, "state.io"],
+        true,
+    )
+    .await;
 
     let ends = state.path().join("session-ends");
     let intact = fs::read_to_string(&ends).unwrap();
     for (text, code) in [
         ("another format".to_owned(), "state.format"),
         (
-            format!("{intact}damaged\n{}\n", "AwAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"),
+            format!(
+                "{intact}damaged\n{}\n",
+                "AwAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
+            ),
             "state.damaged",
         ),
     ] {
         fs::write(&ends, text).unwrap();
-        assert_refused(code, &with(&state), &["session-ends", "move it away", fix, code], true).await;
+        assert_refused(
+            code,
+            &with(&state),
+            &["session-ends", "move it away", fix, code],
+            true,
+        )
+        .await;
     }
     fs::write(&ends, intact).unwrap();
     let keys = state.path().join("session-keys");
     fs::set_permissions(&keys, fs::Permissions::from_mode(0o644)).unwrap();
-    assert_refused("keys", &with(&state), &["session-keys", "chmod 600", fix, "state.exposed"], true).await;
+    assert_refused(
+        "keys",
+        &with(&state),
+        &["session-keys", "chmod 600", fix, "state.exposed"],
+        true,
+    )
+    .await;
 }
 
 /// J4, N4: records that cannot be chained prevent the start, unless the operator chose otherwise.
@@ -143,20 +221,41 @@ async fn an_unusable_chain_prevents_the_start() {
     let state = Scratch::folder("state");
     let audit = Scratch::file("audit.jsonl", "{\"event\":\"decision\"}\n");
     let top = format!("state_dir = \"{}\"", state.as_str());
-    let with =
-        |more: &str| configuration(&top, &format!("[audit]\ntarget = {{ file = \"{}\" }}\n{more}", audit.as_str()));
+    let with = |more: &str| {
+        configuration(
+            &top,
+            &format!(
+                "[audit]\ntarget = {{ file = \"{}\" }}\n{more}",
+                audit.as_str()
+            ),
+        )
+    };
     let fix = "audit.without_chain = \"write\"";
     let words = ["audit.target", audit.as_str(), "move the file away", fix];
     assert_refused("records without a chain", &with(""), &words, true).await;
     let permitted = Portcullis::serve(&with("without_chain = \"write\"")).await;
-    permitted.logged("a new chain of audit records begins", |line| line["level"] == "WARN").await;
+    permitted
+        .logged("a new chain of audit records begins", |line| {
+            line["level"] == "WARN"
+        })
+        .await;
     permitted.stop().await;
 
     fs::write(audit.path(), "").unwrap();
     let key = state.path().join("audit-key");
     fs::write(&key, "short").unwrap();
-    assert_refused("an unusable key", &with(""), &["audit.key", "audit-key", "fewer than 32", fix], true).await;
+    assert_refused(
+        "an unusable key",
+        &with(""),
+        &["audit.key", "audit-key", "fewer than 32", fix],
+        true,
+    )
+    .await;
     let permitted = Portcullis::serve(&with("without_chain = \"write\"")).await;
-    permitted.logged("audit records are not chained", |line| line["level"] == "WARN").await;
+    permitted
+        .logged("audit records are not chained", |line| {
+            line["level"] == "WARN"
+        })
+        .await;
     permitted.stop().await;
 }

@@ -31,7 +31,10 @@ async fn a_failed_tool_and_progress() {
         let called = Portcullis::run(&["call", &url, "tools/call", &params]).await;
         assert_eq!(called.code, Some(code), "{called:?}");
         assert_eq!(called.stderr, "progress 3/10: reading\n", "{called:?}");
-        assert_eq!(serde_json::from_str::<Value>(&called.stdout).unwrap()["isError"], code == 3);
+        assert_eq!(
+            serde_json::from_str::<Value>(&called.stdout).unwrap()["isError"],
+            code == 3
+        );
     }
 }
 
@@ -44,17 +47,22 @@ async fn a_server_of_2024_11_05() {
         match (request.method.as_str(), request.target.as_str()) {
             ("GET", "/sse") => {
                 let (sender, body) = ChannelBody::new();
-                sender.send("event: endpoint\ndata: /messages?session=1\n\n".into()).unwrap();
+                sender
+                    .send("event: endpoint\ndata: /messages?session=1\n\n".into())
+                    .unwrap();
                 *stream.lock() = Some(sender);
                 Some(Upstream::streaming(200, &[EVENTS], body))
             }
             ("POST", "/messages?session=1") => {
                 let result = match message["method"].as_str() {
-                    Some("initialize") => json!({ "protocolVersion": "2024-11-05", "capabilities": {} }),
+                    Some("initialize") => {
+                        json!({ "protocolVersion": "2024-11-05", "capabilities": {} })
+                    }
                     _ => json!({ "tools": [message["method"]] }),
                 };
                 if !message["id"].is_null() {
-                    let response = json!({ "jsonrpc": "2.0", "id": message["id"], "result": result });
+                    let response =
+                        json!({ "jsonrpc": "2.0", "id": message["id"], "result": result });
                     let event = format!("event: message\ndata: {response}\n\n");
                     stream.lock().as_ref().unwrap().send(event.into()).unwrap();
                 }
@@ -65,19 +73,36 @@ async fn a_server_of_2024_11_05() {
     })
     .await;
     let url = format!("{}/sse", upstream.origin());
-    let called = Portcullis::run_with(&["call", &url, "tools/list"], &[("PORTCULLIS_TOKEN", "hush")]).await;
+    let called = Portcullis::run_with(
+        &["call", &url, "tools/list"],
+        &[("PORTCULLIS_TOKEN", "hush")],
+    )
+    .await;
     assert_eq!(called.code, Some(0), "{called:?}");
-    assert_eq!(serde_json::from_str::<Value>(&called.stdout).unwrap()["tools"], json!(["tools/list"]));
+    assert_eq!(
+        serde_json::from_str::<Value>(&called.stdout).unwrap()["tools"],
+        json!(["tools/list"])
+    );
 
     for request in upstream.recorded() {
-        assert_eq!(request.header("authorization"), Some("Bearer hush"), "{request:?}");
+        assert_eq!(
+            request.header("authorization"),
+            Some("Bearer hush"),
+            "{request:?}"
+        );
     }
 }
 
 /// Two calls without a login register one client, and store no token.
 #[tokio::test]
 async fn calls_register_once() {
-    let listen = ["--listen", "127.0.0.1:0", "--idp-listen", "127.0.0.1:0", "--auto-consent"];
+    let listen = [
+        "--listen",
+        "127.0.0.1:0",
+        "--idp-listen",
+        "127.0.0.1:0",
+        "--auto-consent",
+    ];
     let demo = Portcullis::start(&[&["demo"][..], &listen].concat()).await;
     let url = format!("http://{}/mcp", demo.address());
     let store = Scratch::path_for("store");
@@ -94,7 +119,9 @@ async fn calls_register_once() {
         assert_eq!(names.len(), 1, "{names:?}");
         assert!(names[0].starts_with("client-"), "{names:?}");
         let client = std::fs::read(store.path().join(&names[0])).unwrap();
-        stored.push(serde_json::from_slice::<Value>(&client).unwrap()["registration"]["client_id"].clone());
+        stored.push(
+            serde_json::from_slice::<Value>(&client).unwrap()["registration"]["client_id"].clone(),
+        );
     }
     assert!(stored[0].is_string(), "{stored:?}");
     assert_eq!(stored[0], stored[1], "the second call uses the same client");
@@ -108,16 +135,29 @@ async fn a_challenge_beyond_the_scope_is_an_error() {
             return None;
         }
         let challenge = "Bearer error=\"insufficient_scope\", scope=\"admin\"";
-        let response = http::Response::builder().status(403).header("www-authenticate", challenge);
+        let response = http::Response::builder()
+            .status(403)
+            .header("www-authenticate", challenge);
         Some(response.body(String::new()).unwrap())
     })
     .await;
     let store = Scratch::path_for("store");
-    let options = ["--auto-consent", "--scope", "read", "--store", store.as_str()];
-    let called = Portcullis::run(&[&["call", &peer.url("/mcp"), "tools/list"][..], &options].concat()).await;
+    let options = [
+        "--auto-consent",
+        "--scope",
+        "read",
+        "--store",
+        store.as_str(),
+    ];
+    let called =
+        Portcullis::run(&[&["call", &peer.url("/mcp"), "tools/list"][..], &options].concat()).await;
     assert_eq!(called.code, Some(1), "{called:?}");
     assert!(called.stderr.contains("admin"), "{called:?}");
 
-    let scopes: Vec<_> = peer.requests("/authorize").iter().map(|request| request.query["scope"].clone()).collect();
+    let scopes: Vec<_> = peer
+        .requests("/authorize")
+        .iter()
+        .map(|request| request.query["scope"].clone())
+        .collect();
     assert_eq!(scopes, ["read"]);
 }

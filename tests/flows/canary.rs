@@ -7,8 +7,8 @@ use http::Response;
 use parking_lot::Mutex;
 use portcullis_metadata::authorization::PkceVerifier;
 use portcullis_scenarios::{
-    AuthorizationServer, Deployment, INITIALIZE, Portcullis, RecordedRequest, Request, ResponseBody, Scratch, Upstream,
-    call_message, modern_request,
+    AuthorizationServer, Deployment, INITIALIZE, Portcullis, RecordedRequest, Request,
+    ResponseBody, Scratch, Upstream, call_message, modern_request,
 };
 use portcullis_testkit::Canaries;
 use serde_json::{Value, json};
@@ -21,7 +21,11 @@ async fn guard_and_endpoint() {
     for format in ["json", "human"] {
         let audit = Scratch::path_for("audit.jsonl");
         let tables = format!("[audit]\ntarget = {{ file = \"{}\" }}", audit.as_str());
-        let deployment = Deployment::builder().tables(tables).log_format(format).start().await;
+        let deployment = Deployment::builder()
+            .tables(tables)
+            .log_format(format)
+            .start()
+            .await;
         let token = deployment.token().claim("jti", "canary-claim").sign();
         let unscoped = deployment.test_issuer.token().sign();
         let expired = deployment.token().expires_in(-60).sign();
@@ -36,38 +40,123 @@ async fn guard_and_endpoint() {
                 .header("Mcp-Param-Secret", "canary-parameter")
         };
         let post = |body: &str| decorated(Request::post(target, body));
-        let tool =
-            call_message(2, "tools/call", &json!({ "name": "x", "arguments": { "password": "canary-argument" } }));
+        let tool = call_message(
+            2,
+            "tools/call",
+            &json!({ "name": "x", "arguments": { "password": "canary-argument" } }),
+        );
         let modern = modern_request(target, "tools/list", &json!({ "cursor": "canary-cursor" }));
         let cases = [
             (post(&tool).bearer(&token).session(&session), 200, None),
             (decorated(modern).bearer(&token), 200, None),
-            (decorated(Request::new("GET", target)).bearer(&token).session(&session), 200, None),
+            (
+                decorated(Request::new("GET", target))
+                    .bearer(&token)
+                    .session(&session),
+                200,
+                None,
+            ),
             (post(&tool), 401, Some("bearer.missing")),
-            (post(&tool).header("Authorization", "Basic canary-basic"), 401, Some("bearer.other_scheme")),
-            (post(&tool).header("Authorization", "Bearer canary one two"), 401, Some("bearer.malformed")),
-            (post(&tool).bearer(&token).bearer(&token), 401, Some("bearer.repeated")),
-            (post(&tool).bearer("canary-bad-token"), 401, Some("token.malformed")),
-            (post(&tool).bearer(&format!("{token}AAAA")), 401, Some("token.signature")),
+            (
+                post(&tool).header("Authorization", "Basic canary-basic"),
+                401,
+                Some("bearer.other_scheme"),
+            ),
+            (
+                post(&tool).header("Authorization", "Bearer canary one two"),
+                401,
+                Some("bearer.malformed"),
+            ),
+            (
+                post(&tool).bearer(&token).bearer(&token),
+                401,
+                Some("bearer.repeated"),
+            ),
+            (
+                post(&tool).bearer("canary-bad-token"),
+                401,
+                Some("token.malformed"),
+            ),
+            (
+                post(&tool).bearer(&format!("{token}AAAA")),
+                401,
+                Some("token.signature"),
+            ),
             (post(&tool).bearer(&expired), 401, Some("token.expired")),
-            (post(&tool).bearer(&unknown_key), 401, Some("token.key_unknown")),
-            (Request::post("/mcp?access_token=canary-token", tool.as_str()), 401, Some("bearer.in_query")),
-            (Request::post("/mcp?access_token=canary-token", &*tool).bearer(&token), 400, Some("bearer.in_query")),
-            (post(INITIALIZE).bearer(&unscoped), 403, Some("scope.insufficient")),
-            (post(&tool).bearer(&token).session("canary-session"), 400, Some("session.unknown")),
-            (post("canary-body").bearer(&token).session(&session), 400, Some("message.")),
-            (post(&tool).bearer(&token).header("Origin", "http://canary-origin.example"), 403, Some("origin.")),
-            (decorated(Request::post("/elsewhere?key=canary-query", "canary-body")), 404, Some("path.unknown")),
-            (Request::new("GET", "/.well-known/oauth-protected-resource?key=canary-query"), 200, None),
-            (decorated(Request::new("DELETE", target)).bearer(&token).session(&session), 200, None),
+            (
+                post(&tool).bearer(&unknown_key),
+                401,
+                Some("token.key_unknown"),
+            ),
+            (
+                Request::post("/mcp?access_token=canary-token", tool.as_str()),
+                401,
+                Some("bearer.in_query"),
+            ),
+            (
+                Request::post("/mcp?access_token=canary-token", &*tool).bearer(&token),
+                400,
+                Some("bearer.in_query"),
+            ),
+            (
+                post(INITIALIZE).bearer(&unscoped),
+                403,
+                Some("scope.insufficient"),
+            ),
+            (
+                post(&tool).bearer(&token).session("canary-session"),
+                400,
+                Some("session.unknown"),
+            ),
+            (
+                post("canary-body").bearer(&token).session(&session),
+                400,
+                Some("message."),
+            ),
+            (
+                post(&tool)
+                    .bearer(&token)
+                    .header("Origin", "http://canary-origin.example"),
+                403,
+                Some("origin."),
+            ),
+            (
+                decorated(Request::post("/elsewhere?key=canary-query", "canary-body")),
+                404,
+                Some("path.unknown"),
+            ),
+            (
+                Request::new(
+                    "GET",
+                    "/.well-known/oauth-protected-resource?key=canary-query",
+                ),
+                200,
+                None,
+            ),
+            (
+                decorated(Request::new("DELETE", target))
+                    .bearer(&token)
+                    .session(&session),
+                200,
+                None,
+            ),
         ];
         for (position, (request, status, code)) in cases.into_iter().enumerate() {
             let response = deployment.send(request).await;
-            assert_eq!(response.status, status, "{format}, case {position}, {code:?}: {response:?}");
+            assert_eq!(
+                response.status, status,
+                "{format}, case {position}, {code:?}: {response:?}"
+            );
             let id = response.header("x-request-id").expect("an id");
-            let line = deployment.portcullis.logged_line(&["INFO", "request", id, &status.to_string()]).await;
+            let line = deployment
+                .portcullis
+                .logged_line(&["INFO", "request", id, &status.to_string()])
+                .await;
             assert_eq!(line.contains("deny.code"), code.is_some(), "{line}");
-            assert!(line.contains(code.unwrap_or("latency.us")), "{code:?}: {line}");
+            assert!(
+                line.contains(code.unwrap_or("latency.us")),
+                "{code:?}: {line}"
+            );
         }
         let finished = deployment.portcullis.stop().await;
         let secrets = [
@@ -77,16 +166,44 @@ async fn guard_and_endpoint() {
             ("a token of an unknown key", &*unknown_key),
             ("a session identifier", &*session),
         ];
-        let planted = ["query", "code", "cookie", "proof", "header", "parameter", "argument", "cursor", "basic"];
-        let planted: Vec<_> = planted.iter().map(|what| (*what, format!("canary-{what}"))).collect();
-        let planted = planted.iter().map(|(what, canary)| (*what, canary.as_str()));
-        let more =
-            ["canary one two", "canary-bad-token", "canary-token", "canary-session", "canary-body", "canary-claim"];
-        let canaries =
-            Canaries::from_iter(secrets.into_iter().chain(planted).chain(more.map(|canary| (canary, canary))));
+        let planted = [
+            "query",
+            "code",
+            "cookie",
+            "proof",
+            "header",
+            "parameter",
+            "argument",
+            "cursor",
+            "basic",
+        ];
+        let planted: Vec<_> = planted
+            .iter()
+            .map(|what| (*what, format!("canary-{what}")))
+            .collect();
+        let planted = planted
+            .iter()
+            .map(|(what, canary)| (*what, canary.as_str()));
+        let more = [
+            "canary one two",
+            "canary-bad-token",
+            "canary-token",
+            "canary-session",
+            "canary-body",
+            "canary-claim",
+        ];
+        let canaries = Canaries::from_iter(
+            secrets
+                .into_iter()
+                .chain(planted)
+                .chain(more.map(|canary| (canary, canary))),
+        );
         let trail = fs::read_to_string(audit.path()).unwrap();
         assert!(trail.lines().count() > 20, "there is something to search");
-        assert!(finished.stderr.lines().count() > 20, "there is something to search");
+        assert!(
+            finished.stderr.lines().count() > 20,
+            "there is something to search"
+        );
         canaries.assert_absent(&format!("the {format} log"), &finished.stderr);
         canaries.assert_absent("the audit trail", &trail);
         assert!(finished.stdout.is_empty(), "{}", finished.stdout);
@@ -114,13 +231,20 @@ async fn a_planted_leak_is_found() {
         ("base64", STANDARD_NO_PAD.encode(token)),
     ];
     for (_, leak) in &forms {
-        let response = deployment.send(Request::new("GET", &format!("/planted/{leak}"))).await;
+        let response = deployment
+            .send(Request::new("GET", &format!("/planted/{leak}")))
+            .await;
         assert_eq!(response.status, 404, "{response:?}");
     }
     let log = deployment.portcullis.stop().await.stderr;
     let leaks = Canaries::from_iter([("a token", token)]).leaks(&log);
     for (form, _) in &forms {
-        assert!(leaks.iter().any(|leak| leak.form == *form && leak.what == "a token"), "{form}: {leaks:?}");
+        assert!(
+            leaks
+                .iter()
+                .any(|leak| leak.form == *form && leak.what == "a token"),
+            "{form}: {leaks:?}"
+        );
     }
 }
 
@@ -134,7 +258,8 @@ async fn issuers() {
         json!({ "active": true, "aud": Deployment::RESOURCE, "sub": "alice", "scope": "mcp:tools" }),
     )));
     let script = Arc::clone(&response);
-    let introspecting = Upstream::scripted(move |request| Some(introspection(request, &script.lock()))).await;
+    let introspecting =
+        Upstream::scripted(move |request| Some(introspection(request, &script.lock()))).await;
     let keys = AuthorizationServer::start(Deployment::RESOURCE);
     let secret = Scratch::file("secret", SECRET);
     let introspecting_name = introspecting.origin();
@@ -146,24 +271,46 @@ async fn issuers() {
         secret.as_str()
     );
     let deployment = Deployment::builder().tables(tables).start().await;
-    deployment.portcullis.logged_line(&["issuer keys changed", &keys_name]).await;
+    deployment
+        .portcullis
+        .logged_line(&["issuer keys changed", &keys_name])
+        .await;
 
     let opaque = "canary-opaque-token";
     deployment.assert_accepted("active", opaque).await;
     *response.lock() = (200, json!({ "active": false, "note": "canary-response" }));
     let inactive = deployment.try_token(opaque).await;
-    deployment.portcullis.assert_denied(&inactive, "token.inactive").await;
+    deployment
+        .portcullis
+        .assert_denied(&inactive, "token.inactive")
+        .await;
 
     *response.lock() = (500, json!("canary-response"));
     assert_eq!(deployment.try_token(opaque).await.status, 401);
-    deployment.portcullis.logged_line(&["WARN", &introspecting_name]).await;
+    deployment
+        .portcullis
+        .logged_line(&["WARN", &introspecting_name])
+        .await;
 
     let signed = keys.test_issuer().token().scope("mcp:tools").sign();
     deployment.assert_accepted("signed", &signed).await;
-    let unknown = keys.test_issuer().token().kid("another-kid").scope("mcp:tools").sign();
-    deployment.portcullis.assert_denied(&deployment.try_token(&unknown).await, "token.key_unknown").await;
+    let unknown = keys
+        .test_issuer()
+        .token()
+        .kid("another-kid")
+        .scope("mcp:tools")
+        .sign();
+    deployment
+        .portcullis
+        .assert_denied(&deployment.try_token(&unknown).await, "token.key_unknown")
+        .await;
 
-    let basic = introspecting.last().header("authorization").expect("basic").trim_start_matches("Basic ").to_owned();
+    let basic = introspecting
+        .last()
+        .header("authorization")
+        .expect("basic")
+        .trim_start_matches("Basic ")
+        .to_owned();
     let canaries = Canaries::from_iter([
         ("an opaque token", opaque),
         ("a token", &signed),
@@ -176,7 +323,10 @@ async fn issuers() {
 }
 
 /// Responds as an issuer with introspection.
-fn introspection(request: &RecordedRequest, (status, response): &(u16, Value)) -> Response<ResponseBody> {
+fn introspection(
+    request: &RecordedRequest,
+    (status, response): &(u16, Value),
+) -> Response<ResponseBody> {
     let origin = format!("http://{}", request.header("host").unwrap());
     match request.target.as_str() {
         "/introspect" => Upstream::response(*status, &[JSON], response.to_string()),
@@ -194,7 +344,14 @@ async fn client() {
     let server = Upstream::scripted(|request| Some(well_behaved_server(request))).await;
     let endpoint = format!("{}/mcp?key=canary-of-the-query", server.origin());
     for format in ["json", "human"] {
-        let arguments = ["call", "--auto-consent", "--log-format", format, &endpoint, "tools/list"];
+        let arguments = [
+            "call",
+            "--auto-consent",
+            "--log-format",
+            format,
+            &endpoint,
+            "tools/list",
+        ];
         let finished = Portcullis::run_with(&arguments, &[("PORTCULLIS_LOG", "trace")]).await;
         assert_eq!(finished.code, Some(0), "{finished:?}");
         let mut canaries = Canaries::from_iter([
@@ -207,19 +364,40 @@ async fn client() {
         ]);
         let mut seen = Vec::new();
         for request in server.recorded() {
-            let form = format!("{}&{}", request.target, String::from_utf8_lossy(&request.body));
+            let form = format!(
+                "{}&{}",
+                request.target,
+                String::from_utf8_lossy(&request.body)
+            );
             for name in ["state", "code_verifier", "code_challenge"] {
-                if let Some(secret) = form.split(['?', '&']).find_map(|pair| pair.strip_prefix(&format!("{name}="))) {
+                if let Some(secret) = form
+                    .split(['?', '&'])
+                    .find_map(|pair| pair.strip_prefix(&format!("{name}=")))
+                {
                     canaries.add(name, secret);
                     seen.push(name);
                 }
             }
         }
-        assert!(["state", "code_verifier"].iter().all(|name| seen.contains(name)), "{seen:?}");
+        assert!(
+            ["state", "code_verifier"]
+                .iter()
+                .all(|name| seen.contains(name)),
+            "{seen:?}"
+        );
         let authorized = server.last();
-        assert_eq!(authorized.header("authorization"), Some("Bearer canary-of-the-access-token"));
-        assert!(finished.stderr.contains("/token"), "the requests are in the log: {finished:?}");
-        canaries.assert_absent("what the client writes", &format!("{}\n{}", finished.stderr, finished.stdout));
+        assert_eq!(
+            authorized.header("authorization"),
+            Some("Bearer canary-of-the-access-token")
+        );
+        assert!(
+            finished.stderr.contains("/token"),
+            "the requests are in the log: {finished:?}"
+        );
+        canaries.assert_absent(
+            "what the client writes",
+            &format!("{}\n{}", finished.stderr, finished.stdout),
+        );
     }
 }
 
@@ -251,7 +429,11 @@ fn well_behaved_server(request: &RecordedRequest) -> Response<ResponseBody> {
             Upstream::response(201, &[JSON], client.to_string())
         }
         "/authorize" => {
-            let state = request.target.split(['?', '&']).find_map(|pair| pair.strip_prefix("state=")).unwrap();
+            let state = request
+                .target
+                .split(['?', '&'])
+                .find_map(|pair| pair.strip_prefix("state="))
+                .unwrap();
             let back = format!("http://127.0.0.1/callback?code=canary-of-the-code&state={state}");
             Upstream::response(302, &[("location", &back)], "")
         }
@@ -267,10 +449,15 @@ fn well_behaved_server(request: &RecordedRequest) -> Response<ResponseBody> {
         }
         "/mcp" => {
             let message: Value = serde_json::from_slice(&request.body).unwrap_or_default();
-            let result = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "tools": [] });
+            let result =
+                json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "tools": [] });
             let response = json!({ "jsonrpc": "2.0", "id": message["id"], "result": result });
             let session = ("mcp-session-id", "canary-of-the-session");
-            let status = if message.get("id").is_some() { 200 } else { 202 };
+            let status = if message.get("id").is_some() {
+                200
+            } else {
+                202
+            };
             Upstream::response(status, &[JSON, session], response.to_string())
         }
         _ => Upstream::response(404, &[], ""),
@@ -280,17 +467,37 @@ fn well_behaved_server(request: &RecordedRequest) -> Response<ResponseBody> {
 /// J2: the development authorization server, from registration to a token that is used, rejected and revoked.
 #[tokio::test]
 async fn development_server() {
-    let arguments = ["demo", "--listen", "127.0.0.1:0", "--idp-listen", "127.0.0.1:0", "--auto-consent"];
+    let arguments = [
+        "demo",
+        "--listen",
+        "127.0.0.1:0",
+        "--idp-listen",
+        "127.0.0.1:0",
+        "--auto-consent",
+    ];
     let demo = Portcullis::start(&arguments).await;
-    let line = demo.logged("authorization server is listening", |line| line["issuer"].is_string()).await;
-    let idp: SocketAddr = line["issuer"].as_str().unwrap().trim_start_matches("http://").parse().unwrap();
+    let line = demo
+        .logged("authorization server is listening", |line| {
+            line["issuer"].is_string()
+        })
+        .await;
+    let idp: SocketAddr = line["issuer"]
+        .as_str()
+        .unwrap()
+        .trim_start_matches("http://")
+        .parse()
+        .unwrap();
     let redirect = "http%3A%2F%2F127.0.0.1%3A4321%2Fcallback";
     let resource = encoded_resource(&demo.address());
 
-    let metadata =
-        r#"{"redirect_uris":["http://127.0.0.1:4321/callback"],"token_endpoint_auth_method":"client_secret_post"}"#;
+    let metadata = r#"{"redirect_uris":["http://127.0.0.1:4321/callback"],"token_endpoint_auth_method":"client_secret_post"}"#;
     let registered = Request::post("/register", metadata).send(idp).await.json();
-    let text = |value: &Value, name: &str| value[name].as_str().unwrap_or_else(|| panic!("{name}: {value}")).to_owned();
+    let text = |value: &Value, name: &str| {
+        value[name]
+            .as_str()
+            .unwrap_or_else(|| panic!("{name}: {value}"))
+            .to_owned()
+    };
     let client = text(&registered, "client_id");
     let secret = text(&registered, "client_secret");
     let verifier = PkceVerifier::generate().unwrap();
@@ -300,10 +507,17 @@ async fn development_server() {
         verifier.challenge().as_str()
     );
     let granted = Request::new("GET", &target).send(idp).await;
-    let location = granted.header("location").unwrap_or_else(|| panic!("{granted:?}"));
-    let code = location.split(['?', '&']).find_map(|pair| pair.strip_prefix("code=")).unwrap().to_owned();
+    let location = granted
+        .header("location")
+        .unwrap_or_else(|| panic!("{granted:?}"));
+    let code = location
+        .split(['?', '&'])
+        .find_map(|pair| pair.strip_prefix("code="))
+        .unwrap()
+        .to_owned();
     let form = async |path: &str, body: String| {
-        let request = Request::new("POST", path).header("Content-Type", "application/x-www-form-urlencoded");
+        let request =
+            Request::new("POST", path).header("Content-Type", "application/x-www-form-urlencoded");
         request.body(body).send(idp).await
     };
     let client_form = format!("client_id={client}&client_secret={secret}");
@@ -315,19 +529,37 @@ async fn development_server() {
     assert_eq!(issued.status, 200, "{issued:?}");
 
     let token = text(&issued.json(), "access_token");
-    let endpoint = async |token: &str| Request::post("/mcp", INITIALIZE).bearer(token).send(demo.address()).await;
+    let endpoint = async |token: &str| {
+        Request::post("/mcp", INITIALIZE)
+            .bearer(token)
+            .send(demo.address())
+            .await
+    };
     let opened = endpoint(&token).await;
     assert_eq!(opened.status, 200, "{opened:?}");
 
     let session = opened.header("mcp-session-id").unwrap().to_owned();
     // Invalid values of each secret.
-    assert_eq!(form("/token", exchange.clone()).await.status, 400, "a code is used once");
+    assert_eq!(
+        form("/token", exchange.clone()).await.status,
+        400,
+        "a code is used once"
+    );
     let wrong = exchange.replace(&secret, "canary-of-a-wrong-secret");
     assert!(form("/token", wrong).await.status >= 400);
     assert_eq!(endpoint("canary-of-a-wrong-token").await.status, 401);
-    assert_eq!(form("/revoke", format!("token={token}&{client_form}")).await.status, 200);
+    assert_eq!(
+        form("/revoke", format!("token={token}&{client_form}"))
+            .await
+            .status,
+        200
+    );
 
-    for texts in [&["issued a code", &*client][..], &["issued an access token", &client], &["session opened"]] {
+    for texts in [
+        &["issued a code", &*client][..],
+        &["issued an access token", &client],
+        &["session opened"],
+    ] {
         demo.logged_line(texts).await;
     }
     let mut canaries = Canaries::from_iter([
@@ -351,5 +583,7 @@ async fn development_server() {
 
 /// Returns the demo's resource, percent-encoded.
 fn encoded_resource(address: &SocketAddr) -> String {
-    format!("http://{address}/mcp").replace(':', "%3A").replace('/', "%2F")
+    format!("http://{address}/mcp")
+        .replace(':', "%3A")
+        .replace('/', "%2F")
 }

@@ -10,8 +10,14 @@ struct Expiry {
     timestamp: &'static str,
 }
 
-const EXPIRED: Expiry = Expiry { year: 2021, timestamp: "1609459200" };
-const VALID: Expiry = Expiry { year: 2090, timestamp: "3786912000" };
+const EXPIRED: Expiry = Expiry {
+    year: 2021,
+    timestamp: "1609459200",
+};
+const VALID: Expiry = Expiry {
+    year: 2090,
+    timestamp: "3786912000",
+};
 
 /// The files of a certificate for localhost that is valid until the first day of a year.
 struct Certificate {
@@ -21,7 +27,10 @@ struct Certificate {
 
 impl Certificate {
     fn until(year: i32) -> Self {
-        let certificate = Self { certificates: Scratch::path_for("cert.pem"), key: Scratch::path_for("key.pem") };
+        let certificate = Self {
+            certificates: Scratch::path_for("cert.pem"),
+            key: Scratch::path_for("key.pem"),
+        };
         certificate.renew(year);
         certificate
     }
@@ -30,8 +39,13 @@ impl Certificate {
     fn renew(&self, year: i32) {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new(["localhost".to_owned()]).unwrap();
-        (params.not_before, params.not_after) = (date_time_ymd(2020, 1, 1), date_time_ymd(year, 1, 1));
-        std::fs::write(self.certificates.path(), params.self_signed(&key).unwrap().pem()).unwrap();
+        (params.not_before, params.not_after) =
+            (date_time_ymd(2020, 1, 1), date_time_ymd(year, 1, 1));
+        std::fs::write(
+            self.certificates.path(),
+            params.self_signed(&key).unwrap().pem(),
+        )
+        .unwrap();
         std::fs::write(self.key.path(), key.serialize_pem()).unwrap();
     }
 
@@ -55,7 +69,11 @@ async fn check_names_an_expired_certificate() {
         "tls.certificates = {} expired on 2021-01-01T00:00:00Z, so that clients reject it; renew it",
         certificate.certificates.as_str()
     );
-    let warning = finished.stdout.lines().find(|line| line.starts_with("warning:")).unwrap_or_default();
+    let warning = finished
+        .stdout
+        .lines()
+        .find(|line| line.starts_with("warning:"))
+        .unwrap_or_default();
     assert!(warning.contains(&expected), "{finished:?}");
     assert!(warning.contains("portcullis.toml:4: "), "{finished:?}");
 
@@ -68,7 +86,12 @@ async fn check_names_an_expired_certificate() {
     certificate.renew(VALID.year);
     let finished = Portcullis::run(&["check", "--online", "--config", file.as_str()]).await;
     assert_eq!(finished.code, Some(0), "{finished:?}");
-    assert!(finished.stdout.contains("it is valid until 2090-01-01T00:00:00Z"), "{finished:?}");
+    assert!(
+        finished
+            .stdout
+            .contains("it is valid until 2090-01-01T00:00:00Z"),
+        "{finished:?}"
+    );
     assert!(!finished.stdout.contains("expire"), "{finished:?}");
 }
 
@@ -93,20 +116,32 @@ async fn the_metrics_show_the_certificate_and_reloads() {
         for sample in samples.iter().chain([&successful]) {
             assert!(text.contains(&format!("\n{sample}\n")), "{sample}: {text}");
         }
-        let tasks = text.lines().find_map(|line| line.strip_prefix("portcullis_tasks ")?.parse::<u32>().ok());
+        let tasks = text
+            .lines()
+            .find_map(|line| line.strip_prefix("portcullis_tasks ")?.parse::<u32>().ok());
         assert!(tasks.is_some_and(|tasks| tasks > 3), "{text}");
     };
-    portcullis.logged("expired on 2021-01-01T00:00:00Z", |line| line["level"] == "WARN").await;
+    portcullis
+        .logged("expired on 2021-01-01T00:00:00Z", |line| {
+            line["level"] == "WARN"
+        })
+        .await;
     assert_samples(samples(EXPIRED.timestamp, 0, 0), true).await;
 
     std::fs::write(file.path(), configuration.replace("endpoint", "endpoints")).unwrap();
     certificate.renew(VALID.year);
     portcullis.signal(Signal::HUP);
-    portcullis.logged("config.reload", |line| line["config.reload"] == 1 && line.get("config.reasons").is_some()).await;
+    portcullis
+        .logged("config.reload", |line| {
+            line["config.reload"] == 1 && line.get("config.reasons").is_some()
+        })
+        .await;
     assert_samples(samples(VALID.timestamp, 0, 1), false).await;
 
     std::fs::write(file.path(), &configuration).unwrap();
     portcullis.signal(Signal::HUP);
-    portcullis.logged("config.reload", |line| line["config.reload"] == 2).await;
+    portcullis
+        .logged("config.reload", |line| line["config.reload"] == 2)
+        .await;
     assert_samples(samples(VALID.timestamp, 1, 1), true).await;
 }

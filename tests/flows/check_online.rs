@@ -5,14 +5,18 @@ mod issuers;
 mod upstreams;
 
 use http::{Response, header};
-use portcullis_scenarios::{Finished, Peer, PeerRequest, PeerResponse, Portcullis, ReservedPort, Scratch, Upstream};
+use portcullis_scenarios::{
+    Finished, Peer, PeerRequest, PeerResponse, Portcullis, ReservedPort, Scratch, Upstream,
+};
 use portcullis_testkit::TestIssuer;
 use rcgen::generate_simple_self_signed;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 /// An authorization server with keys and an introspection endpoint. `script` replaces responses.
-async fn issuer(script: impl Fn(&PeerRequest) -> Option<PeerResponse> + Send + Sync + 'static) -> Peer {
+async fn issuer(
+    script: impl Fn(&PeerRequest) -> Option<PeerResponse> + Send + Sync + 'static,
+) -> Peer {
     let keys = TestIssuer::new("https://keys.example").jwks_json();
     Peer::start(move |request| {
         script(request).or_else(|| match request.path.as_str() {
@@ -42,7 +46,11 @@ fn introspected(request: &PeerRequest) -> PeerResponse {
 }
 
 fn status(status: u16, body: impl Into<String>) -> PeerResponse {
-    Response::builder().status(status).header(header::CONTENT_TYPE, "application/json").body(body.into()).unwrap()
+    Response::builder()
+        .status(status)
+        .header(header::CONTENT_TYPE, "application/json")
+        .body(body.into())
+        .unwrap()
 }
 
 /// The metadata with another member, or without it (null).
@@ -68,7 +76,9 @@ impl Setup {
         Self {
             top: "listen = \"127.0.0.1:0\"\nbase_url = \"http://127.0.0.1:3000\"\n".to_owned(),
             issuer: format!("issuer = \"{issuer}\"\n"),
-            resource: format!("endpoint = \"/mcp\"\nrequired_scopes = [\"mcp:tools\"]\nupstream = {upstream}\n"),
+            resource: format!(
+                "endpoint = \"/mcp\"\nrequired_scopes = [\"mcp:tools\"]\nupstream = {upstream}\n"
+            ),
         }
     }
 
@@ -88,19 +98,28 @@ impl Setup {
     }
 
     fn text(&self) -> String {
-        let Self { top, issuer, resource } = self;
+        let Self {
+            top,
+            issuer,
+            resource,
+        } = self;
         format!("{top}\n[[issuer]]\n{issuer}\n[[resource]]\n{resource}")
     }
 
     async fn run(&self, more: &[&str]) -> Finished {
         let file = Scratch::file("online.toml", &self.text());
         let arguments = [&["check", "--online", "--config", file.as_str()][..], more].concat();
-        Portcullis::run_with(&arguments, &[("SECRET", "hunter2"), ("WRONG_SECRET", "wrong")]).await
+        Portcullis::run_with(
+            &arguments,
+            &[("SECRET", "hunter2"), ("WRONG_SECRET", "wrong")],
+        )
+        .await
     }
 
     async fn json(&self) -> (Finished, Value) {
         let finished = self.run(&["--json"]).await;
-        let report = serde_json::from_str(&finished.stdout).unwrap_or_else(|_| panic!("{finished:?}"));
+        let report =
+            serde_json::from_str(&finished.stdout).unwrap_or_else(|_| panic!("{finished:?}"));
         (finished, report)
     }
 
@@ -111,7 +130,11 @@ impl Setup {
         assert_eq!(summary["problems"], 0, "{case}: {:#}", report["online"]);
         assert_eq!(summary["warnings"], 0, "{case}: {:#}", report["online"]);
         assert_eq!(finished.code, Some(0), "{case}");
-        assert_eq!(report["warnings"].as_array().map(Vec::len), Some(0), "{case}");
+        assert_eq!(
+            report["warnings"].as_array().map(Vec::len),
+            Some(0),
+            "{case}"
+        );
     }
 
     /// The first cause has this rule, and its text and fix have these words.
@@ -119,15 +142,34 @@ impl Setup {
         let (finished, report) = self.json().await;
         let cause = &report["online"]["first_cause"];
         assert_eq!(finished.code, Some(1), "{case}: {:#}", report["online"]);
-        assert_eq!(cause["rule"]["id"], json!(rule), "{case}: {:#}", report["online"]);
-        let text = format!("{} {}", cause["text"].as_str().unwrap(), cause["fix"].as_str().unwrap());
-        assert!(words.iter().all(|word| text.contains(word)), "{case}: {words:?}: {text}");
-        assert!(!finished.stdout.contains("hunter2"), "{case}: a secret is printed");
-        assert!(!finished.stderr.contains("hunter2"), "{case}: a secret is printed");
+        assert_eq!(
+            cause["rule"]["id"],
+            json!(rule),
+            "{case}: {:#}",
+            report["online"]
+        );
+        let text = format!(
+            "{} {}",
+            cause["text"].as_str().unwrap(),
+            cause["fix"].as_str().unwrap()
+        );
+        assert!(
+            words.iter().all(|word| text.contains(word)),
+            "{case}: {words:?}: {text}"
+        );
+        assert!(
+            !finished.stdout.contains("hunter2"),
+            "{case}: a secret is printed"
+        );
+        assert!(
+            !finished.stderr.contains("hunter2"),
+            "{case}: a secret is printed"
+        );
     }
 }
 
-const INTROSPECTION: &str = "validate = \"introspection\"\nclient_id = \"me\"\nclient_secret = { env = \"SECRET\" }\n";
+const INTROSPECTION: &str =
+    "validate = \"introspection\"\nclient_id = \"me\"\nclient_secret = { env = \"SECRET\" }\n";
 
 /// J9: sound set-ups have no problem and no warning.
 #[tokio::test]
@@ -136,24 +178,45 @@ async fn sound_set_ups() {
     let upstream = Upstream::start().await;
     let sound = || Setup::new(&server.url(""), &upstream.setting());
     sound().assert_sound("signatures").await;
-    sound().issuer(INTROSPECTION).assert_sound("introspection").await;
+    sound()
+        .issuer(INTROSPECTION)
+        .assert_sound("introspection")
+        .await;
 
-    sound().issuer(&INTROSPECTION.replace("\"introspection\"", "\"jwt+introspection\"")).assert_sound("both").await;
-    sound().issuer(&format!("jwks_uri = \"{}\"\n", server.url("/jwks"))).assert_sound("keys of a URL").await;
-    sound().resource("allowed_origins = [\"https://app.example.com\"]\n").assert_sound("origins").await;
+    sound()
+        .issuer(&INTROSPECTION.replace("\"introspection\"", "\"jwt+introspection\""))
+        .assert_sound("both")
+        .await;
+    sound()
+        .issuer(&format!("jwks_uri = \"{}\"\n", server.url("/jwks")))
+        .assert_sound("keys of a URL")
+        .await;
+    sound()
+        .resource("allowed_origins = [\"https://app.example.com\"]\n")
+        .assert_sound("origins")
+        .await;
     let socket = Upstream::scripted_on_unix(|_| None);
-    Setup::new(&server.url(""), &socket.setting()).assert_sound("a socket").await;
+    Setup::new(&server.url(""), &socket.setting())
+        .assert_sound("a socket")
+        .await;
     let events = Upstream::scripted(|request| {
         let is_initialize = request.message_method().as_deref() == Some("initialize");
-        let body =
-            "event: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"protocolVersion\":\"2025-06-18\"}}\n\n";
-        is_initialize.then(|| Upstream::response(200, &[("content-type", "text/event-stream")], body))
+        let body = "event: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"protocolVersion\":\"2025-06-18\"}}\n\n";
+        is_initialize
+            .then(|| Upstream::response(200, &[("content-type", "text/event-stream")], body))
     });
-    let events = Setup::new(&server.url(""), &events.await.setting()).resource("sessions = \"off\"\n");
-    events.assert_sound("a stateless server with event streams").await;
+    let events =
+        Setup::new(&server.url(""), &events.await.setting()).resource("sessions = \"off\"\n");
+    events
+        .assert_sound("a stateless server with event streams")
+        .await;
 
     // Every session of the checks has ended.
-    let methods: Vec<_> = upstream.recorded().iter().map(|request| request.method.clone()).collect();
+    let methods: Vec<_> = upstream
+        .recorded()
+        .iter()
+        .map(|request| request.method.clone())
+        .collect();
     let count = |method: &http::Method| methods.iter().filter(|other| *other == method).count();
     assert_eq!(count(&http::Method::DELETE), 5, "{methods:?}");
 }
@@ -164,14 +227,25 @@ async fn a_stateless_upstream_is_recognized() {
     let server = issuer(|_| None).await;
     let stateless = Upstream::scripted(|request| {
         let is_initialize = request.message_method().as_deref() == Some("initialize");
-        let body = json!({ "jsonrpc": "2.0", "id": 1, "result": { "protocolVersion": "2025-11-25" } }).to_string();
-        is_initialize.then(|| Upstream::response(200, &[("content-type", "application/json")], body))
+        let body =
+            json!({ "jsonrpc": "2.0", "id": 1, "result": { "protocolVersion": "2025-11-25" } })
+                .to_string();
+        is_initialize
+            .then(|| Upstream::response(200, &[("content-type", "application/json")], body))
     });
     let setup = Setup::new(&server.url(""), &stateless.await.setting());
     setup.assert_sound("stateless").await;
     let finished = setup.run(&[]).await;
-    assert!(finished.stdout.contains("sessions = \"off\" in resource[0]"), "{finished:?}");
-    assert!(finished.stdout.ends_with("the configuration is valid\n"), "{finished:?}");
+    assert!(
+        finished
+            .stdout
+            .contains("sessions = \"off\" in resource[0]"),
+        "{finished:?}"
+    );
+    assert!(
+        finished.stdout.ends_with("the configuration is valid\n"),
+        "{finished:?}"
+    );
     assert!(finished.stderr.contains("checking issuer "), "{finished:?}");
 }
 
@@ -183,13 +257,27 @@ async fn the_port() {
     let port = ReservedPort::new();
     let address = port.address();
     let setup = |top: &str| Setup::new(&server.url(""), &upstream.setting()).top(top);
-    let running = setup(&format!("listen = \"{address}\"\nbase_url = \"http://{address}\"\n"));
+    let running = setup(&format!(
+        "listen = \"{address}\"\nbase_url = \"http://{address}\"\n"
+    ));
     let holder = TcpListener::bind(address).await.unwrap();
-    running.assert_cause("held", "listener.port", &["another program", "choose another port"]).await;
+    running
+        .assert_cause(
+            "held",
+            "listener.port",
+            &["another program", "choose another port"],
+        )
+        .await;
     drop(holder);
 
     let elsewhere = setup("listen = \"192.0.2.7:3000\"\nbase_url = \"https://mcp.example.com\"\n");
-    elsewhere.assert_cause("another machine", "listener.port", &["192.0.2.7", "address of this machine"]).await;
+    elsewhere
+        .assert_cause(
+            "another machine",
+            "listener.port",
+            &["192.0.2.7", "address of this machine"],
+        )
+        .await;
     let _server = Portcullis::serve(&running.text()).await;
     running.assert_sound("a running server").await;
 }
@@ -215,10 +303,17 @@ async fn a_running_server_with_tls() {
 
     // The configuration itself has warnings.
     assert_eq!(finished.code, Some(0), "{:#}", report["online"]);
-    assert_eq!(report["online"]["first_cause"], Value::Null, "{:#}", report["online"]);
+    assert_eq!(
+        report["online"]["first_cause"],
+        Value::Null,
+        "{:#}",
+        report["online"]
+    );
     setup.resource = setup.resource.replace("\"/\"", "\"/other\"");
     assert_other(&setup, "which serves /").await;
-    setup = setup.top(&format!("listen = \"{address}\"\nbase_url = \"https://other.example.com\"\n"));
+    setup = setup.top(&format!(
+        "listen = \"{address}\"\nbase_url = \"https://other.example.com\"\n"
+    ));
     assert_other(&setup, "which serves /").await;
 }
 
@@ -228,12 +323,17 @@ async fn a_running_server_with_another_configuration() {
     let (server, upstream) = (issuer(|_| None).await, Upstream::start().await);
     let port = ReservedPort::new();
     let address = port.address();
-    let mut setup = Setup::new(&server.url(""), &upstream.setting())
-        .top(&format!("listen = \"{address}\"\nbase_url = \"http://{address}\"\n"));
+    let mut setup = Setup::new(&server.url(""), &upstream.setting()).top(&format!(
+        "listen = \"{address}\"\nbase_url = \"http://{address}\"\n"
+    ));
     let _server = Portcullis::serve(&setup.text()).await;
-    setup.resource = setup.resource.replace("/mcp\"\nrequired", "/later\"\nrequired");
+    setup.resource = setup
+        .resource
+        .replace("/mcp\"\nrequired", "/later\"\nrequired");
     assert_other(&setup, "which serves /mcp").await;
-    setup = setup.top(&format!("listen = \"{address}\"\nbase_url = \"https://other.example.com\"\n"));
+    setup = setup.top(&format!(
+        "listen = \"{address}\"\nbase_url = \"https://other.example.com\"\n"
+    ));
     assert_other(&setup, "which serves another host than base_url").await;
 }
 
@@ -242,9 +342,21 @@ async fn assert_other(setup: &Setup, served: &str) {
     let (finished, report) = setup.json().await;
     assert_eq!(finished.code, Some(0), "{:#}", report["online"]);
     let findings = report["online"]["steps"][0]["findings"].as_array().unwrap();
-    let port = findings.iter().find(|finding| finding["rule"]["id"] == "listener.port").unwrap();
+    let port = findings
+        .iter()
+        .find(|finding| finding["rule"]["id"] == "listener.port")
+        .unwrap();
     assert_eq!(port["verdict"], "warning", "{port}");
     let text = port["text"].as_str().unwrap();
-    assert!(text.contains("Portcullis with another configuration") && text.ends_with(served), "{port}");
-    assert!(port["fix"].as_str().unwrap().contains("reload or restart it"), "{port}");
+    assert!(
+        text.contains("Portcullis with another configuration") && text.ends_with(served),
+        "{port}"
+    );
+    assert!(
+        port["fix"]
+            .as_str()
+            .unwrap()
+            .contains("reload or restart it"),
+        "{port}"
+    );
 }

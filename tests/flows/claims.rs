@@ -33,31 +33,89 @@ async fn claims_and_implied_scopes() {
         /// The reason of the denial; `None` if the call is allowed.
         code: Option<&'static str>,
     }
-    let case = |tool, scope, roles, groups, code| Case { tool, scope, roles, groups, code };
+    let case = |tool, scope, roles, groups, code| Case {
+        tool,
+        scope,
+        roles,
+        groups,
+        code,
+    };
 
     let deployment = Deployment::builder().resource(RULES).start().await;
     let user = || json!({ "roles": ["mcp-user"] });
     let other = json!({ "roles": ["other"] });
     let mut denied = Vec::new();
-    for Case { tool, scope, roles, groups, code } in [
+    for Case {
+        tool,
+        scope,
+        roles,
+        groups,
+        code,
+    } in [
         case("add", "mcp:tools", user(), json!([]), None),
         case("add", "mcp:admin", user(), json!([]), None),
-        case("add", "mcp:other", user(), json!([]), Some("scope.insufficient")),
+        case(
+            "add",
+            "mcp:other",
+            user(),
+            json!([]),
+            Some("scope.insufficient"),
+        ),
         case("add", "mcp:tools", other, json!([]), Some("claim.mismatch")),
-        case("add", "mcp:tools", json!({}), json!([]), Some("claim.missing")),
-        case("billing_pay", "mcp:tools", user(), json!(["staff", "finance"]), None),
-        case("billing_pay", "mcp:tools", user(), json!(["staff"]), Some("claim.mismatch")),
-        case("BILLING_pay", "mcp:admin", user(), json!("Finance"), Some("claim.mismatch")),
+        case(
+            "add",
+            "mcp:tools",
+            json!({}),
+            json!([]),
+            Some("claim.missing"),
+        ),
+        case(
+            "billing_pay",
+            "mcp:tools",
+            user(),
+            json!(["staff", "finance"]),
+            None,
+        ),
+        case(
+            "billing_pay",
+            "mcp:tools",
+            user(),
+            json!(["staff"]),
+            Some("claim.mismatch"),
+        ),
+        case(
+            "BILLING_pay",
+            "mcp:admin",
+            user(),
+            json!("Finance"),
+            Some("claim.mismatch"),
+        ),
     ] {
-        let token =
-            deployment.test_issuer.token().scope(scope).claim("realm_access", roles.clone()).claim("groups", groups);
-        let request = modern_request(Deployment::ENDPOINT, "tools/call", &json!({ "name": tool, "arguments": {} }))
-            .header("Mcp-Name", tool)
-            .bearer(&token.sign());
+        let token = deployment
+            .test_issuer
+            .token()
+            .scope(scope)
+            .claim("realm_access", roles.clone())
+            .claim("groups", groups);
+        let request = modern_request(
+            Deployment::ENDPOINT,
+            "tools/call",
+            &json!({ "name": tool, "arguments": {} }),
+        )
+        .header("Mcp-Name", tool)
+        .bearer(&token.sign());
         let response = deployment.send(request).await;
-        assert_eq!(response.status, if code.is_some() { 403 } else { 200 }, "{tool} {scope} {roles}: {response:?}");
+        assert_eq!(
+            response.status,
+            if code.is_some() { 403 } else { 200 },
+            "{tool} {scope} {roles}: {response:?}"
+        );
         if let Some(code) = code {
-            assert_eq!(response.header("www-authenticate").is_some(), code == "scope.insufficient", "{response:?}");
+            assert_eq!(
+                response.header("www-authenticate").is_some(),
+                code == "scope.insufficient",
+                "{response:?}"
+            );
             denied.push((response, code));
         }
     }

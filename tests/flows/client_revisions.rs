@@ -36,7 +36,11 @@ async fn every_command_supports_every_revision_with_sessions() {
             json!({ "jsonrpc": "2.0", "id": 2, "method": "ping" }),
         ];
         let input = messages.map(|message| format!("{message}\n")).concat();
-        let bridged = Portcullis::run_with_input(&[&["connect", &url][..], &options].concat(), &input).await;
-        assert!(bridged.stdout.contains(r#""id":2,"result""#), "{revision} {bridged:?}");
+        let bridged =
+            Portcullis::run_with_input(&[&["connect", &url][..], &options].concat(), &input).await;
+        assert!(
+            bridged.stdout.contains(r#""id":2,"result""#),
+            "{revision} {bridged:?}"
+        );
     }
 }

@@ -17,19 +17,29 @@ async fn a_redirect_a_cookie_and_a_compressed_response() {
     let upstream = Upstream::scripted(|request| {
         if request.target == "/mcp" {
             let cookie = ("set-cookie", "AWSALB=instance-1; Path=/; HttpOnly");
-            return Some(Upstream::response(307, &[("location", "/mcp/"), cookie], ""));
+            return Some(Upstream::response(
+                307,
+                &[("location", "/mcp/"), cookie],
+                "",
+            ));
         }
         if request.header("cookie") != Some("AWSALB=instance-1") {
             return Some(Upstream::response(400, &[], "another instance"));
         }
-        if request.message_method().as_deref() != Some("echo") || request.header("accept-encoding") != Some("gzip") {
+        if request.message_method().as_deref() != Some("echo")
+            || request.header("accept-encoding") != Some("gzip")
+        {
             return None;
         }
         let message: Value = serde_json::from_slice(&request.body).unwrap();
-        let response = json!({ "jsonrpc": "2.0", "id": message["id"], "result": message["params"] });
+        let response =
+            json!({ "jsonrpc": "2.0", "id": message["id"], "result": message["params"] });
         let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
         write!(encoder, "data: {response}\n\n").unwrap();
-        let headers = [("content-type", "text/event-stream"), ("content-encoding", "gzip")];
+        let headers = [
+            ("content-type", "text/event-stream"),
+            ("content-encoding", "gzip"),
+        ];
         Some(Upstream::response(200, &headers, encoder.finish().unwrap()))
     })
     .await;
@@ -42,9 +52,21 @@ async fn a_redirect_a_cookie_and_a_compressed_response() {
     assert_eq!(response["result"]["text"], text);
     assert_silent_success(&bridge.close().await);
 
-    let followed: Vec<_> = upstream.recorded().into_iter().filter(|request| request.target == "/mcp/").collect();
-    assert!(followed.iter().all(|request| request.header("authorization") == Some("Bearer hush")));
-    assert!(followed.iter().any(|request| request.method == http::Method::DELETE));
+    let followed: Vec<_> = upstream
+        .recorded()
+        .into_iter()
+        .filter(|request| request.target == "/mcp/")
+        .collect();
+    assert!(
+        followed
+            .iter()
+            .all(|request| request.header("authorization") == Some("Bearer hush"))
+    );
+    assert!(
+        followed
+            .iter()
+            .any(|request| request.method == http::Method::DELETE)
+    );
 }
 
 /// All of 300 concurrent calls get a response, although only 256 are sent concurrently.
@@ -54,7 +76,9 @@ async fn three_hundred_concurrent_calls() {
     let mut bridge = Bridge::start(&format!("{}/mcp", upstream.origin()), &[], &[]);
     bridge.initialize().await;
     for id in 1..=300 {
-        bridge.send(json!({ "jsonrpc": "2.0", "id": id, "method": "echo", "params": { "n": id } })).await;
+        bridge
+            .send(json!({ "jsonrpc": "2.0", "id": id, "method": "echo", "params": { "n": id } }))
+            .await;
     }
     let mut received = HashSet::new();
     while received.len() < 300 {
@@ -74,16 +98,29 @@ async fn large_messages() {
     bridge.initialize().await;
     let text = "x".repeat(20_000_000);
     let response = bridge.request(1, "echo", json!({ "text": text })).await;
-    assert_eq!(response["result"]["text"].as_str().unwrap().len(), text.len());
+    assert_eq!(
+        response["result"]["text"].as_str().unwrap().len(),
+        text.len()
+    );
     drop(bridge);
 
     let mut bridge = Bridge::start(&url, &["--max-message", "1"], &[]);
     bridge.initialize().await;
-    bridge.send_line(&format!(r#"{{"method":"echo","params":{{"text":"{text}"}},"jsonrpc":"2.0","id":"late"}}"#)).await;
+    bridge
+        .send_line(&format!(
+            r#"{{"method":"echo","params":{{"text":"{text}"}},"jsonrpc":"2.0","id":"late"}}"#
+        ))
+        .await;
     let response = bridge.receive().await;
     assert_eq!(response["id"], "late");
     assert_eq!(response["error"]["data"]["reason"], "bridge.too_large");
-    assert!(response["error"]["message"].as_str().unwrap().contains("--max-message"), "{response}");
+    assert!(
+        response["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("--max-message"),
+        "{response}"
+    );
     assert!(bridge.request(2, "echo", json!({})).await["result"].is_object());
 }
 
@@ -96,13 +133,22 @@ async fn other_redirects_are_not_followed() {
     for (status, target, shown) in [
         (307, elsewhere.clone(), format!("{}/mcp,", other.origin())),
         (308, elsewhere, format!("{}/mcp,", other.origin())),
-        (307, "/other".into(), "/other, which is not followed: the target is outside the resource".into()),
+        (
+            307,
+            "/other".into(),
+            "/other, which is not followed: the target is outside the resource".into(),
+        ),
         (307, "/mcp/..%2fother".into(), "outside the resource".into()),
-        (302, "/mcp/".into(), "/mcp/, which is not followed: only 307 and 308 are followed".into()),
+        (
+            302,
+            "/mcp/".into(),
+            "/mcp/, which is not followed: only 307 and 308 are followed".into(),
+        ),
     ] {
         let location = target.clone();
         let upstream = Upstream::scripted(move |request| {
-            (request.target == "/mcp").then(|| Upstream::response(status, &[("location", location.as_str()), JSON], ""))
+            (request.target == "/mcp")
+                .then(|| Upstream::response(status, &[("location", location.as_str()), JSON], ""))
         })
         .await;
         let url = format!("{}/mcp", upstream.origin());
@@ -112,10 +158,19 @@ async fn other_redirects_are_not_followed() {
         assert!(message.contains(&shown), "{target}: {message}");
         assert!(!message.contains("secret"), "{target}: {message}");
         assert_eq!(response["error"]["data"]["reason"], "mcp.redirected");
-        let call = Portcullis::run_with(&["call", &url, "tools/list"], &[("PORTCULLIS_TOKEN", "hush")]).await;
+        let call = Portcullis::run_with(
+            &["call", &url, "tools/list"],
+            &[("PORTCULLIS_TOKEN", "hush")],
+        )
+        .await;
         assert_eq!(call.code, Some(1), "{call:?}");
         assert!(call.stderr.contains(&shown), "{call:?}");
-        assert!(upstream.recorded().iter().all(|request| request.target == "/mcp"));
+        assert!(
+            upstream
+                .recorded()
+                .iter()
+                .all(|request| request.target == "/mcp")
+        );
     }
     assert_eq!(other.count(), 0);
 }

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use portcullis_scenarios::{
-    Connection, Deployment, EventStreams, RawRequest, RawUpstream, Request, call_message, modern_request,
+    Connection, Deployment, EventStreams, RawRequest, RawUpstream, Request, call_message,
+    modern_request,
 };
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
@@ -13,12 +14,18 @@ const DETECTION_TIME: Duration = Duration::from_millis(1500);
 
 fn legacy(token: &str, session: &str) -> Request {
     let body = call_message(2, "tools/call", &json!({ "name": "slow" }));
-    Request::post(Deployment::ENDPOINT, body).bearer(token).session(session)
+    Request::post(Deployment::ENDPOINT, body)
+        .bearer(token)
+        .session(session)
 }
 
 fn modern(token: &str, method: &str, params: &Value) -> Request {
     let request = modern_request(Deployment::ENDPOINT, method, params).bearer(token);
-    if method == "tools/call" { request.header("Mcp-Name", "slow") } else { request }
+    if method == "tools/call" {
+        request.header("Mcp-Name", "slow")
+    } else {
+        request
+    }
 }
 
 /// L4: if the client disconnects before the response, a modern request is cancelled at the upstream, and a legacy one
@@ -32,7 +39,10 @@ async fn before_the_response() {
         })
     })
     .await;
-    let deployment = Deployment::builder().upstream_setting(raw.setting()).start().await;
+    let deployment = Deployment::builder()
+        .upstream_setting(raw.setting())
+        .start()
+        .await;
     let token = deployment.good_token();
     let session = deployment.open_session(&token).await;
     let mut client = Connection::open(deployment.portcullis.address()).await;
@@ -46,39 +56,76 @@ async fn before_the_response() {
     assert_eq!(raw.open(), with_legacy, "the legacy request has ended");
 
     let mut client = Connection::open(deployment.portcullis.address()).await;
-    client.write(&modern(&token, "tools/call", &json!({ "name": "slow" })).to_bytes()).await;
+    client
+        .write(&modern(&token, "tools/call", &json!({ "name": "slow" })).to_bytes())
+        .await;
     raw.wait_for_requests(3).await;
     let with_modern = raw.open();
     drop(client);
     let disconnected = Instant::now();
     raw.wait_for_open(with_modern - 1).await;
-    assert!(disconnected.elapsed() < DETECTION_TIME, "{:?}", disconnected.elapsed());
+    assert!(
+        disconnected.elapsed() < DETECTION_TIME,
+        "{:?}",
+        disconnected.elapsed()
+    );
 }
 
 /// L4: the same applies during the response. In every revision, a stream of server messages ends with its client.
 #[tokio::test]
 async fn during_the_response() {
     let streams = EventStreams::default();
-    let deployment = Deployment::builder().upstream(streams.upstream().await).start().await;
+    let deployment = Deployment::builder()
+        .upstream(streams.upstream().await)
+        .start()
+        .await;
     let token = deployment.good_token();
     let session = deployment.open_session(&token).await;
     let continued = streams.open(&deployment, legacy(&token, &session)).await;
     let ending = [
-        streams.open(&deployment, modern(&token, "tools/call", &json!({ "name": "slow" }))).await,
-        streams.open(&deployment, modern(&token, "subscriptions/listen", &json!({ "notifications": {} }))).await,
+        streams
+            .open(
+                &deployment,
+                modern(&token, "tools/call", &json!({ "name": "slow" })),
+            )
+            .await,
+        streams
+            .open(
+                &deployment,
+                modern(
+                    &token,
+                    "subscriptions/listen",
+                    &json!({ "notifications": {} }),
+                ),
+            )
+            .await,
         streams.listen(&deployment, &token, &session).await,
     ];
     drop(continued.connection);
     for stream in ending {
         drop(stream.connection);
-        timeout(Duration::from_secs(5), stream.events.closed()).await.unwrap();
+        timeout(Duration::from_secs(5), stream.events.closed())
+            .await
+            .unwrap();
     }
     sleep(DETECTION_TIME).await;
-    assert!(!continued.events.is_closed(), "the legacy request has ended");
+    assert!(
+        !continued.events.is_closed(),
+        "the legacy request has ended"
+    );
 
     // The upstream completes its response.
-    continued.events.send("data: {\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{}}\n\n".into()).unwrap();
-    assert_eq!(deployment.send(Request::new("GET", "/healthz")).await.status, 200);
+    continued
+        .events
+        .send("data: {\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{}}\n\n".into())
+        .unwrap();
+    assert_eq!(
+        deployment
+            .send(Request::new("GET", "/healthz"))
+            .await
+            .status,
+        200
+    );
 }
 
 /// L4: a continued legacy request ends before a request that resumes its stream is forwarded, because a stream has one
@@ -86,7 +133,10 @@ async fn during_the_response() {
 #[tokio::test]
 async fn until_the_stream_is_resumed() {
     let streams = EventStreams::default();
-    let deployment = Deployment::builder().upstream(streams.upstream().await).start().await;
+    let deployment = Deployment::builder()
+        .upstream(streams.upstream().await)
+        .start()
+        .await;
     let token = deployment.good_token();
     let session = deployment.open_session(&token).await;
     let other = deployment.open_session(&token).await;
@@ -97,16 +147,26 @@ async fn until_the_stream_is_resumed() {
     drop((continued.connection, of_other.connection));
     sleep(DETECTION_TIME).await;
     let plain = streams.listen(&deployment, &token, &session).await;
-    assert!(!continued.events.is_closed(), "a GET without `Last-Event-ID` resumes no stream");
+    assert!(
+        !continued.events.is_closed(),
+        "a GET without `Last-Event-ID` resumes no stream"
+    );
 
     let _resumed = streams
-        .open(&deployment, Request::listen(Deployment::ENDPOINT, &token, &session).header("Last-Event-ID", "7"))
+        .open(
+            &deployment,
+            Request::listen(Deployment::ENDPOINT, &token, &session).header("Last-Event-ID", "7"),
+        )
         .await;
-    timeout(Duration::from_secs(1), continued.events.closed()).await.unwrap();
+    timeout(Duration::from_secs(1), continued.events.closed())
+        .await
+        .unwrap();
     assert!(!of_other.events.is_closed());
     assert!(!plain.events.is_closed());
 
     let delete = Request::delete(Deployment::ENDPOINT, &token, &other);
     assert_eq!(deployment.send(delete).await.status, 200);
-    timeout(Duration::from_secs(1), of_other.events.closed()).await.unwrap();
+    timeout(Duration::from_secs(1), of_other.events.closed())
+        .await
+        .unwrap();
 }

@@ -24,14 +24,32 @@ impl Network {
         })
         .await;
         let issuer = Peer::start_as(ISSUER, |_| None).await;
-        let hosts = [("mcp.corp.test", resource.address()), ("auth.corp.test", issuer.address())];
+        let hosts = [
+            ("mcp.corp.test", resource.address()),
+            ("auth.corp.test", issuer.address()),
+        ];
         let proxy = ConnectProxy::start(&hosts).await;
-        Self { resource, issuer, proxy, store: Scratch::path_for("store") }
+        Self {
+            resource,
+            issuer,
+            proxy,
+            store: Scratch::path_for("store"),
+        }
     }
 
     async fn login(&self, more: &[&str], environment: &[(&str, &str)]) -> Finished {
         let url = format!("{RESOURCE}/mcp");
-        let arguments = [&["login", &url, "--auto-consent", "--store", self.store.as_str()][..], more].concat();
+        let arguments = [
+            &[
+                "login",
+                &url,
+                "--auto-consent",
+                "--store",
+                self.store.as_str(),
+            ][..],
+            more,
+        ]
+        .concat();
         let proxy = self.proxy.url();
         let environment = [&[("HTTPS_PROXY", proxy.as_str())], environment].concat();
         Portcullis::run_with(&arguments, &environment).await
@@ -43,9 +61,14 @@ impl Network {
 #[tokio::test]
 async fn a_sign_in_through_a_proxy_without_dns() {
     let network = Network::start(ISSUER).await;
-    let login = network.login(&[], &[("SSL_CERT_FILE", network.proxy.authority())]).await;
+    let login = network
+        .login(&[], &[("SSL_CERT_FILE", network.proxy.authority())])
+        .await;
     assert_eq!(login.code, Some(0), "{login:?}");
-    assert_eq!(network.proxy.targets(), ["auth.corp.test:443", "mcp.corp.test:443"]);
+    assert_eq!(
+        network.proxy.targets(),
+        ["auth.corp.test:443", "mcp.corp.test:443"]
+    );
     assert_eq!(network.issuer.requests("/token").len(), 1);
 }
 
@@ -86,21 +109,42 @@ async fn a_peer_cannot_use_the_proxy_to_reach_the_network() {
         "https://printer.local",
     ] {
         let network = Network::start(internal).await;
-        let login = network.login(&["--ca-file", network.proxy.authority()], &[]).await;
+        let login = network
+            .login(&["--ca-file", network.proxy.authority()], &[])
+            .await;
         assert_eq!(login.code, Some(1), "{internal} {login:?}");
         assert_eq!(login.stderr.lines().count(), 1, "{internal} {login:?}");
-        assert!(login.stderr.contains("--allow-private"), "{internal} {login:?}");
+        assert!(
+            login.stderr.contains("--allow-private"),
+            "{internal} {login:?}"
+        );
         assert_eq!(network.proxy.targets(), ["mcp.corp.test:443"], "{internal}");
     }
 
     // The flag permits internal targets except the metadata services of clouds.
     let network = Network::start("https://auth.internal").await;
-    network.login(&["--allow-private", "--ca-file", network.proxy.authority()], &[]).await;
-    assert_eq!(network.proxy.targets(), ["auth.internal:443", "mcp.corp.test:443"]);
+    network
+        .login(
+            &["--allow-private", "--ca-file", network.proxy.authority()],
+            &[],
+        )
+        .await;
+    assert_eq!(
+        network.proxy.targets(),
+        ["auth.internal:443", "mcp.corp.test:443"]
+    );
 
-    for cloud in ["https://169.254.169.254", "https://metadata.google.internal"] {
+    for cloud in [
+        "https://169.254.169.254",
+        "https://metadata.google.internal",
+    ] {
         let network = Network::start(cloud).await;
-        network.login(&["--allow-private", "--ca-file", network.proxy.authority()], &[]).await;
+        network
+            .login(
+                &["--allow-private", "--ca-file", network.proxy.authority()],
+                &[],
+            )
+            .await;
         assert_eq!(network.proxy.targets(), ["mcp.corp.test:443"], "{cloud}");
     }
 }
@@ -113,16 +157,29 @@ async fn exceptions_and_failures_of_the_proxy() {
     assert_eq!(login.code, Some(1), "{login:?}");
     assert!(network.proxy.targets().is_empty());
 
-    let login = network.login(&[], &[("HTTPS_PROXY", "socks5://127.0.0.1:1")]).await;
+    let login = network
+        .login(&[], &[("HTTPS_PROXY", "socks5://127.0.0.1:1")])
+        .await;
     assert!(login.stderr.contains("HTTPS_PROXY is not"), "{login:?}");
-    let login = network.login(&[], &[("HTTPS_PROXY", "http://127.0.0.1:1")]).await;
+    let login = network
+        .login(&[], &[("HTTPS_PROXY", "http://127.0.0.1:1")])
+        .await;
     assert_eq!(login.stderr.lines().count(), 1, "{login:?}");
-    assert!(login.stderr.contains("the proxy cannot be reached"), "{login:?}");
+    assert!(
+        login.stderr.contains("the proxy cannot be reached"),
+        "{login:?}"
+    );
     assert!(login.stderr.contains("NO_PROXY"), "{login:?}");
 
     let peer = Peer::start(|_| None).await;
     let url = peer.url("/mcp");
-    let arguments = ["login", &url, "--auto-consent", "--store", network.store.as_str()];
+    let arguments = [
+        "login",
+        &url,
+        "--auto-consent",
+        "--store",
+        network.store.as_str(),
+    ];
     let login = Portcullis::run_with(&arguments, &[("HTTPS_PROXY", "http://127.0.0.1:1")]).await;
     assert_eq!(login.code, Some(0), "{login:?}");
 }

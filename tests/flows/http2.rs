@@ -8,12 +8,20 @@ use serde_json::json;
 async fn a_session() {
     let deployment = Deployment::start().await;
     let mut http2 = Http2::connect(deployment.portcullis.address()).await;
-    let response = http2.send(Http2::post(Deployment::ENDPOINT), INITIALIZE).await.unwrap();
+    let response = http2
+        .send(Http2::post(Deployment::ENDPOINT), INITIALIZE)
+        .await
+        .unwrap();
     assert_eq!(response.assert_unauthorized(), None);
 
     let bearer = format!("Bearer {}", deployment.good_token());
-    let response =
-        http2.send(Http2::post(Deployment::ENDPOINT).header("authorization", &bearer), INITIALIZE).await.unwrap();
+    let response = http2
+        .send(
+            Http2::post(Deployment::ENDPOINT).header("authorization", &bearer),
+            INITIALIZE,
+        )
+        .await
+        .unwrap();
     assert_eq!(response.status, 200, "{response:?}");
 
     let session = response.header("mcp-session-id").unwrap().to_owned();
@@ -23,16 +31,35 @@ async fn a_session() {
             .header("content-type", "application/json")
             .header("mcp-session-id", &session)
     };
-    let response = http2.send(in_session("POST"), call_message(2, "echo", &json!({ "x": 1 }))).await.unwrap();
+    let response = http2
+        .send(
+            in_session("POST"),
+            call_message(2, "echo", &json!({ "x": 1 })),
+        )
+        .await
+        .unwrap();
     assert_eq!(response.json()["result"], json!({ "x": 1 }), "{response:?}");
 
     let response = http2.send(in_session("GET"), "").await.unwrap();
     assert_eq!(response.status, 200, "{response:?}");
     assert_eq!(response.text().as_str(), ": open\n\n", "{response:?}");
-    assert_eq!(http2.send(in_session("DELETE"), "").await.unwrap().status, 200);
+    assert_eq!(
+        http2.send(in_session("DELETE"), "").await.unwrap().status,
+        200
+    );
 
-    http2.send(in_session("POST"), call_message(3, "echo", &json!({}))).await.unwrap().assert_no_session();
-    assert!(deployment.upstream.recorded().iter().all(|request| request.header("via") == Some("2.0 portcullis")));
+    http2
+        .send(in_session("POST"), call_message(3, "echo", &json!({})))
+        .await
+        .unwrap()
+        .assert_no_session();
+    assert!(
+        deployment
+            .upstream
+            .recorded()
+            .iter()
+            .all(|request| request.header("via") == Some("2.0 portcullis"))
+    );
 }
 
 /// F3: `Host` and `:authority` must agree, and both are checked.
@@ -56,11 +83,20 @@ async fn host_and_authority() {
             .uri(format!("http://{authority}{}", Deployment::ENDPOINT))
             .header("content-type", "application/json")
             .header("authorization", &bearer);
-        let request = host.iter().fold(request, |request, host| request.header("host", *host));
+        let request = host
+            .iter()
+            .fold(request, |request, host| request.header("host", *host));
         let before = deployment.upstream.count();
         let response = http2.send(request, INITIALIZE).await.unwrap();
-        assert_eq!(response.status, status, "{authority}, {host:?}: {response:?}");
-        assert_eq!(deployment.upstream.count() - before, usize::from(status == 200), "{authority}, {host:?}");
+        assert_eq!(
+            response.status, status,
+            "{authority}, {host:?}: {response:?}"
+        );
+        assert_eq!(
+            deployment.upstream.count() - before,
+            usize::from(status == 200),
+            "{authority}, {host:?}"
+        );
     }
 }
 
@@ -69,9 +105,19 @@ async fn host_and_authority() {
 async fn metadata() {
     let deployment = Deployment::start().await;
     let mut http2 = Http2::connect(deployment.portcullis.address()).await;
-    let response = http2.send(Http2::request("GET", Deployment::METADATA_PATH), "").await.unwrap();
-    assert_eq!(response.json()["resource"], Deployment::RESOURCE, "{response:?}");
-    let response = http2.send(Http2::request("HEAD", Deployment::METADATA_PATH), "").await.unwrap();
+    let response = http2
+        .send(Http2::request("GET", Deployment::METADATA_PATH), "")
+        .await
+        .unwrap();
+    assert_eq!(
+        response.json()["resource"],
+        Deployment::RESOURCE,
+        "{response:?}"
+    );
+    let response = http2
+        .send(Http2::request("HEAD", Deployment::METADATA_PATH), "")
+        .await
+        .unwrap();
     assert_eq!(response.status, 200, "{response:?}");
     assert_eq!(response.body.len(), 0, "{response:?}");
     let response = http2.send(Http2::request("GET", "/MCP"), "").await.unwrap();

@@ -6,7 +6,12 @@ use portcullis_scenarios::{Deployment, INITIALIZE, Request};
 #[tokio::test]
 async fn headers_at_the_upstream() {
     let deployment = Deployment::start().await;
-    let token = deployment.token().subject("alice").client_id("editor").scope("mcp:tools other").sign();
+    let token = deployment
+        .token()
+        .subject("alice")
+        .client_id("editor")
+        .scope("mcp:tools other")
+        .sign();
     let request = Request::post(&format!("{}?a=1", Deployment::ENDPOINT), INITIALIZE)
         .bearer(&token)
         .header("DPoP", "proof-canary")
@@ -22,7 +27,10 @@ async fn headers_at_the_upstream() {
         .header("X-Forwarded-User", "mallory")
         .header("X-Real-IP", "mallory")
         .header("X-Request-Id", "mallory")
-        .header("traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
+        .header(
+            "traceparent",
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+        )
         .header("Expect", "100-continue")
         .header("X-Custom", "kept");
     let response = deployment.send(request).await;
@@ -30,25 +38,54 @@ async fn headers_at_the_upstream() {
 
     let seen = deployment.upstream.last();
     let all = format!("{seen:?}");
-    for canary in [token.as_str(), token.rsplit('.').next().unwrap(), "canary", "mallory", "Bearer"] {
-        assert!(!all.contains(canary), "{canary} reached the upstream: {all}");
+    for canary in [
+        token.as_str(),
+        token.rsplit('.').next().unwrap(),
+        "canary",
+        "mallory",
+        "Bearer",
+    ] {
+        assert!(
+            !all.contains(canary),
+            "{canary} reached the upstream: {all}"
+        );
     }
-    for name in ["authorization", "dpop", "proxy-authorization", "cookie", "x-real-ip", "x-forwarded-user", "expect"] {
+    for name in [
+        "authorization",
+        "dpop",
+        "proxy-authorization",
+        "cookie",
+        "x-real-ip",
+        "x-forwarded-user",
+        "expect",
+    ] {
         assert_eq!(seen.header(name), None, "{name}");
     }
-    assert_eq!(seen.header("x-portcullis-issuer"), Some("https://issuer.example"));
+    assert_eq!(
+        seen.header("x-portcullis-issuer"),
+        Some("https://issuer.example")
+    );
     assert_eq!(seen.header("x-portcullis-subject"), Some("alice"));
     assert_eq!(seen.header("x-portcullis-client"), Some("editor"));
     assert_eq!(seen.header("x-portcullis-scope"), Some("mcp:tools other"));
-    assert_eq!(seen.header("forwarded"), Some("for=127.0.0.1;host=\"127.0.0.1:3000\";proto=http"));
+    assert_eq!(
+        seen.header("forwarded"),
+        Some("for=127.0.0.1;host=\"127.0.0.1:3000\";proto=http")
+    );
     assert_eq!(seen.header("x-forwarded-for"), Some("127.0.0.1"));
     assert_eq!(seen.header("x-forwarded-host"), Some("127.0.0.1:3000"));
     assert_eq!(seen.header("x-forwarded-proto"), Some("http"));
     assert_eq!(seen.header("x-request-id"), response.header("x-request-id"));
-    assert_eq!(seen.header("traceparent"), Some("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"));
+    assert_eq!(
+        seen.header("traceparent"),
+        Some("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
+    );
     assert_eq!(seen.header("x-custom"), Some("kept"));
     assert_eq!(seen.header("content-type"), Some("application/json"));
-    assert_eq!(seen.header("content-length"), Some(INITIALIZE.len().to_string().as_str()));
+    assert_eq!(
+        seen.header("content-length"),
+        Some(INITIALIZE.len().to_string().as_str())
+    );
     assert_eq!(seen.target, "/backend?a=1");
     assert_eq!(seen.body, INITIALIZE, "the exact bytes that were checked");
 }
@@ -67,7 +104,15 @@ async fn configured_headers() {
             .header("X-Portcullis-Subject", "root")
             .header("Cookie", "a=1")
     };
-    let response = deployment.send(request(&deployment.token().claim("tenant", "ours").claim("level", 3).sign())).await;
+    let response = deployment
+        .send(request(
+            &deployment
+                .token()
+                .claim("tenant", "ours")
+                .claim("level", 3)
+                .sign(),
+        ))
+        .await;
     assert_eq!(response.status, 200, "{response:?}");
 
     let seen = deployment.upstream.last();
@@ -88,9 +133,13 @@ async fn configured_headers() {
 /// L2, F7: without authorization no identity headers are sent, and inbound ones are still removed.
 #[tokio::test]
 async fn without_authorization() {
-    let deployment = Deployment::builder().resource("auth = \"none\"").start().await;
-    let request =
-        Request::post(Deployment::ENDPOINT, INITIALIZE).bearer("some.to.ken").header("X-Portcullis-Subject", "root");
+    let deployment = Deployment::builder()
+        .resource("auth = \"none\"")
+        .start()
+        .await;
+    let request = Request::post(Deployment::ENDPOINT, INITIALIZE)
+        .bearer("some.to.ken")
+        .header("X-Portcullis-Subject", "root");
     assert_eq!(deployment.send(request).await.status, 200);
     let seen = deployment.upstream.last();
     assert_eq!(seen.header("x-portcullis-subject"), None);

@@ -4,7 +4,8 @@ use std::process::Stdio;
 
 use portcullis_metadata::{authorization::PkceVerifier, authorization_server_urls};
 use portcullis_scenarios::{
-    HttpResponse, Portcullis, Process, Request, Scratch, TIMEOUT, portcullis_command, portcullis_program,
+    HttpResponse, Portcullis, Process, Request, Scratch, TIMEOUT, portcullis_command,
+    portcullis_program,
 };
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader},
@@ -24,13 +25,27 @@ impl Idp {
     /// Starts the authorization server and reads its address.
     pub(crate) async fn start(arguments: &[&str]) -> Self {
         let mut command = portcullis_command(portcullis_program());
-        command.args(["idp", "--listen", "127.0.0.1:0"]).args(arguments).stdout(Stdio::piped()).stderr(Stdio::null());
+        command
+            .args(["idp", "--listen", "127.0.0.1:0"])
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
         let mut process = Process::start("idp", &mut command).unwrap();
         let stdout = ChildStdout::from_std(process.take_stdout().unwrap()).unwrap();
         let mut lines = BufReader::new(stdout).lines();
-        let line = timeout(TIMEOUT, lines.next_line()).await.unwrap().unwrap().unwrap();
-        let issuer = line.strip_prefix("development authorization server: ").unwrap().to_owned();
-        Self { _process: process, issuer }
+        let line = timeout(TIMEOUT, lines.next_line())
+            .await
+            .unwrap()
+            .unwrap()
+            .unwrap();
+        let issuer = line
+            .strip_prefix("development authorization server: ")
+            .unwrap()
+            .to_owned();
+        Self {
+            _process: process,
+            issuer,
+        }
     }
 
     /// Returns the authority and the path of the issuer.
@@ -55,8 +70,8 @@ impl Idp {
 
     /// Sends a form to an endpoint below the issuer.
     pub(crate) async fn post(&self, name: &str, form: String) -> HttpResponse {
-        let request =
-            Request::new("POST", &self.path(name)).header("Content-Type", "application/x-www-form-urlencoded");
+        let request = Request::new("POST", &self.path(name))
+            .header("Content-Type", "application/x-www-form-urlencoded");
         self.send(request.body(form)).await
     }
 }
@@ -65,10 +80,17 @@ impl Idp {
 /// grant of a public client that requests neither scope nor resource.
 #[tokio::test]
 async fn metadata_and_code_grant_for_the_conformance_scenarios() {
-    let clients =
-        Scratch::file("clients.toml", "[[client]]\nid = \"c\"\nredirect_uris = [\"http://127.0.0.1/callback\"]\n");
-    let arguments =
-        ["--auto-consent", "--clients", clients.as_str(), "--default-resource", "http://127.0.0.1:3000/mcp"];
+    let clients = Scratch::file(
+        "clients.toml",
+        "[[client]]\nid = \"c\"\nredirect_uris = [\"http://127.0.0.1/callback\"]\n",
+    );
+    let arguments = [
+        "--auto-consent",
+        "--clients",
+        clients.as_str(),
+        "--default-resource",
+        "http://127.0.0.1:3000/mcp",
+    ];
     let idp = Idp::start(&arguments).await;
     let issuer = portcullis_metadata::Issuer::parse(&idp.issuer).unwrap();
     for url in authorization_server_urls(&issuer) {
@@ -89,14 +111,21 @@ async fn metadata_and_code_grant_for_the_conformance_scenarios() {
     let granted = idp.send(Request::new("GET", &target)).await;
     let location = granted.header("location").unwrap();
     let returned = |name: &str| {
-        let mut pairs = location.split(['?', '&']).filter_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
-        let value = pairs.next().unwrap_or_else(|| panic!("no {name} in {location}"));
+        let mut pairs = location
+            .split(['?', '&'])
+            .filter_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
+        let value = pairs
+            .next()
+            .unwrap_or_else(|| panic!("no {name} in {location}"));
         assert_eq!(pairs.next(), None, "{name} once");
         value
     };
     assert!(location.starts_with("http://127.0.0.1:4321/callback?"));
     assert_eq!(returned("state"), "s");
-    assert_eq!(returned("iss"), idp.issuer.replace(':', "%3A").replace('/', "%2F"));
+    assert_eq!(
+        returned("iss"),
+        idp.issuer.replace(':', "%3A").replace('/', "%2F")
+    );
 
     let form = format!(
         "grant_type=authorization_code&client_id=c&code={}&code_verifier={}&redirect_uri={REDIRECT}",
@@ -124,11 +153,19 @@ async fn clients_and_tokens_come_from_files() {
         secret.as_str()
     );
     let clients = Scratch::file("clients.toml", &clients);
-    let arguments = ["--clients", clients.as_str(), "--initial-access-token-file", initial.as_str(), "--admin"];
+    let arguments = [
+        "--clients",
+        clients.as_str(),
+        "--initial-access-token-file",
+        initial.as_str(),
+        "--admin",
+    ];
     let idp = Idp::start(&arguments).await;
-    let machine =
-        "grant_type=client_credentials&client_id=machine&client_secret=hush&resource=http%3A%2F%2F127.0.0.1%2Fmcp";
-    let token = idp.post("token", machine.to_owned()).await.json()["access_token"].as_str().unwrap().to_owned();
+    let machine = "grant_type=client_credentials&client_id=machine&client_secret=hush&resource=http%3A%2F%2F127.0.0.1%2Fmcp";
+    let token = idp.post("token", machine.to_owned()).await.json()["access_token"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     let introspect = async || {
         let form = format!("client_id=resource&client_secret=hush&token={token}");
         idp.post("introspect", form).await.json()["active"].clone()
@@ -136,11 +173,18 @@ async fn clients_and_tokens_come_from_files() {
     assert_eq!(introspect().await, true);
 
     let metadata = r#"{"redirect_uris":["http://127.0.0.1/callback"]}"#;
-    assert_eq!(idp.send(Request::post("/register", metadata)).await.status, 401);
-    let registered = idp.send(Request::post("/register", metadata).bearer("first")).await;
+    assert_eq!(
+        idp.send(Request::post("/register", metadata)).await.status,
+        401
+    );
+    let registered = idp
+        .send(Request::post("/register", metadata).bearer("first"))
+        .await;
     assert_eq!(registered.status, 201, "{registered:?}");
 
-    let rotated = idp.send(Request::post("/admin/rotate", r#"{"old_keys":"withdraw"}"#)).await;
+    let rotated = idp
+        .send(Request::post("/admin/rotate", r#"{"old_keys":"withdraw"}"#))
+        .await;
     assert_eq!(rotated.status, 204, "{rotated:?}");
     assert_eq!(introspect().await, false, "its key is withdrawn");
 }
@@ -149,23 +193,51 @@ async fn clients_and_tokens_come_from_files() {
 #[tokio::test]
 async fn an_invalid_file_causes_one_line() {
     for (text, parts) in [
-        ("[[client]]\nid = \"a\"\nsecret = \"hunter2\"\n", &["clients.toml:3: ", "{ env = \"NAME\" }"][..]),
-        ("[[client]]\nid = \"a\"\nintrospect = \"hunter2\"\n", &["clients.toml:3: ", "expected true or false"]),
-        ("[[client]]\nid = \"a\"\nsecert = \"hunter2\"\n", &["clients.toml:3: ", "did you mean `secret`?"]),
+        (
+            "[[client]]\nid = \"a\"\nsecret = \"hunter2\"\n",
+            &["clients.toml:3: ", "{ env = \"NAME\" }"][..],
+        ),
+        (
+            "[[client]]\nid = \"a\"\nintrospect = \"hunter2\"\n",
+            &["clients.toml:3: ", "expected true or false"],
+        ),
+        (
+            "[[client]]\nid = \"a\"\nsecert = \"hunter2\"\n",
+            &["clients.toml:3: ", "did you mean `secret`?"],
+        ),
         ("[[client]\n", &["clients.toml:1: "]),
-        ("[[client]]\nid = \"a\"\nintrospect = true\n", &["\"a\"", "give it a secret or keys"]),
+        (
+            "[[client]]\nid = \"a\"\nintrospect = true\n",
+            &["\"a\"", "give it a secret or keys"],
+        ),
         (
             "[[client]]\nid = \"a\"\nredirect_uris = [\"http://client.example/\"]\n",
             &["http://client.example/", "https"],
         ),
     ] {
         let file = Scratch::file("clients.toml", text);
-        let finished = Portcullis::run(&["idp", "--listen", "127.0.0.1:0", "--clients", file.as_str()]).await;
+        let finished =
+            Portcullis::run(&["idp", "--listen", "127.0.0.1:0", "--clients", file.as_str()]).await;
         assert_eq!(finished.code, Some(1), "{finished:?}");
         assert_eq!(finished.stderr.lines().count(), 1, "{finished:?}");
-        assert!(parts.iter().all(|part| finished.stderr.contains(part)), "{finished:?}");
+        assert!(
+            parts.iter().all(|part| finished.stderr.contains(part)),
+            "{finished:?}"
+        );
         assert!(!finished.stderr.contains("hunter2"));
     }
-    let finished = Portcullis::run(&["idp", "--listen", "127.0.0.1:0", "--clients", "/nowhere/clients.toml"]).await;
-    assert!(finished.stderr.contains("/nowhere/clients.toml cannot be read"), "{finished:?}");
+    let finished = Portcullis::run(&[
+        "idp",
+        "--listen",
+        "127.0.0.1:0",
+        "--clients",
+        "/nowhere/clients.toml",
+    ])
+    .await;
+    assert!(
+        finished
+            .stderr
+            .contains("/nowhere/clients.toml cannot be read"),
+        "{finished:?}"
+    );
 }

@@ -10,7 +10,9 @@ use crate::idp::{Idp, REDIRECT};
 /// Returns a parameter of the redirect of an authorization response.
 fn redirect_parameter(response: &HttpResponse, name: &str) -> Option<String> {
     let location = response.header("location")?;
-    let mut pairs = location.split(['?', '&']).filter_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
+    let mut pairs = location
+        .split(['?', '&'])
+        .filter_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
     pairs.next().map(str::to_owned)
 }
 
@@ -24,7 +26,12 @@ async fn authorize(idp: &Idp, verifier: &PkceVerifier, parameters: &str) -> Http
 }
 
 fn claims(token: &str) -> Value {
-    serde_json::from_slice(&URL_SAFE_NO_PAD.decode(token.split('.').nth(1).unwrap()).unwrap()).unwrap()
+    serde_json::from_slice(
+        &URL_SAFE_NO_PAD
+            .decode(token.split('.').nth(1).unwrap())
+            .unwrap(),
+    )
+    .unwrap()
 }
 
 /// Returns a file of clients, and the file of the client's secret.
@@ -55,15 +62,34 @@ async fn like_entra() {
         "team=core",
     ];
     let idp = Idp::start(&arguments).await;
-    let metadata = idp.send(Request::new("GET", &idp.path(".well-known/openid-configuration"))).await.json();
+    let metadata = idp
+        .send(Request::new(
+            "GET",
+            &idp.path(".well-known/openid-configuration"),
+        ))
+        .await
+        .json();
     assert!(metadata["code_challenge_methods_supported"].is_null());
     assert!(metadata["registration_endpoint"].is_null());
 
     let verifier = PkceVerifier::generate().unwrap();
-    let scope = "scope=api%3A%2F%2F00001111-aaaa-2222-bbbb-3333cccc4444%2Fmcp%3Atools&client_id=web";
-    let rejected = authorize(&idp, &verifier, &format!("{scope}&resource=http%3A%2F%2F127.0.0.1%3A3000%2Fmcp")).await;
-    assert_eq!(redirect_parameter(&rejected, "error").as_deref(), Some("invalid_target"));
-    assert!(redirect_parameter(&rejected, "error_description").unwrap().starts_with("AADSTS9010010"));
+    let scope =
+        "scope=api%3A%2F%2F00001111-aaaa-2222-bbbb-3333cccc4444%2Fmcp%3Atools&client_id=web";
+    let rejected = authorize(
+        &idp,
+        &verifier,
+        &format!("{scope}&resource=http%3A%2F%2F127.0.0.1%3A3000%2Fmcp"),
+    )
+    .await;
+    assert_eq!(
+        redirect_parameter(&rejected, "error").as_deref(),
+        Some("invalid_target")
+    );
+    assert!(
+        redirect_parameter(&rejected, "error_description")
+            .unwrap()
+            .starts_with("AADSTS9010010")
+    );
 
     let code = redirect_parameter(&authorize(&idp, &verifier, scope).await, "code").unwrap();
     let form = format!(
@@ -82,18 +108,42 @@ async fn like_entra() {
 #[tokio::test]
 async fn like_authentik() {
     const RESOURCE: &str = "http://127.0.0.1:3000/mcp";
-    for (options, audience) in [(&[][..], "web"), (&["--default-resource", RESOURCE][..], RESOURCE)] {
+    for (options, audience) in [
+        (&[][..], "web"),
+        (&["--default-resource", RESOURCE][..], RESOURCE),
+    ] {
         let (clients, _secret) = clients();
-        let common = ["--like", "authentik", "--auto-consent", "--clients", clients.as_str()];
+        let common = [
+            "--like",
+            "authentik",
+            "--auto-consent",
+            "--clients",
+            clients.as_str(),
+        ];
         let idp = Idp::start(&[&common[..], options].concat()).await;
-        assert!(idp.issuer.ends_with("/application/o/mcp/"), "{}", idp.issuer);
-        let metadata = idp.send(Request::new("GET", &idp.path(".well-known/openid-configuration"))).await.json();
+        assert!(
+            idp.issuer.ends_with("/application/o/mcp/"),
+            "{}",
+            idp.issuer
+        );
+        let metadata = idp
+            .send(Request::new(
+                "GET",
+                &idp.path(".well-known/openid-configuration"),
+            ))
+            .await
+            .json();
         assert_eq!(metadata["issuer"], *idp.issuer);
         assert!(metadata["registration_endpoint"].is_null());
 
         let verifier = PkceVerifier::generate().unwrap();
         let resource = "resource=http%3A%2F%2F127.0.0.1%3A3999%2Fother";
-        let response = authorize(&idp, &verifier, &format!("client_id=web&scope=mcp%3Atools&{resource}")).await;
+        let response = authorize(
+            &idp,
+            &verifier,
+            &format!("client_id=web&scope=mcp%3Atools&{resource}"),
+        )
+        .await;
         assert_eq!(redirect_parameter(&response, "iss"), None);
         let code = redirect_parameter(&response, "code").unwrap();
         let form = format!(
@@ -129,7 +179,12 @@ async fn every_provider_starts() {
     let unknown = Portcullis::run(&["idp", "--like", "azure"]).await;
     assert_eq!(unknown.code, Some(2), "{unknown:?}");
     let names = providers.map(|(provider, _)| provider).join(", ");
-    assert!(unknown.stderr.contains(&format!("[possible values: {names}]")), "{unknown:?}");
+    assert!(
+        unknown
+            .stderr
+            .contains(&format!("[possible values: {names}]")),
+        "{unknown:?}"
+    );
 }
 
 /// K1: the admin API approves the device flow.
@@ -138,7 +193,10 @@ async fn a_device_is_approved_by_the_admin_api() {
     let idp = Idp::start(&["--admin"]).await;
     let device = "urn:ietf:params:oauth:grant-type:device_code";
     let body = json!({ "token_endpoint_auth_method": "none", "grant_types": [device] }).to_string();
-    let client = idp.send(Request::post(&idp.path("register"), body)).await.json();
+    let client = idp
+        .send(Request::post(&idp.path("register"), body))
+        .await
+        .json();
     let id = client["client_id"].as_str().unwrap();
     let target = format!("client_id={id}&resource=http%3A%2F%2F127.0.0.1%3A3000%2Fmcp");
     let started = idp.post("device_authorization", target).await.json();
@@ -146,47 +204,103 @@ async fn a_device_is_approved_by_the_admin_api() {
         "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Adevice_code&client_id={id}&device_code={}",
         started["device_code"].as_str().unwrap()
     );
-    assert_eq!(idp.post("token", poll.clone()).await.json()["error"], "authorization_pending");
+    assert_eq!(
+        idp.post("token", poll.clone()).await.json()["error"],
+        "authorization_pending"
+    );
     assert_eq!(idp.post("token", poll).await.json()["error"], "slow_down");
 
-    let page = started["verification_uri_complete"].as_str().unwrap().strip_prefix(&*idp.issuer).unwrap();
+    let page = started["verification_uri_complete"]
+        .as_str()
+        .unwrap()
+        .strip_prefix(&*idp.issuer)
+        .unwrap();
     let page = idp.send(Request::new("GET", page)).await;
     assert_eq!(page.status, 200);
     assert!(page.text().contains(started["user_code"].as_str().unwrap()));
 
-    let decision = json!({ "user_code": started["user_code"], "decision": "allow", "user": "zoe" }).to_string();
-    assert_eq!(idp.send(Request::post("/admin/device", decision.as_str())).await.status, 204);
-    assert_eq!(idp.send(Request::post("/admin/device", decision.as_str())).await.status, 404);
+    let decision = json!({ "user_code": started["user_code"], "decision": "allow", "user": "zoe" })
+        .to_string();
+    assert_eq!(
+        idp.send(Request::post("/admin/device", decision.as_str()))
+            .await
+            .status,
+        204
+    );
+    assert_eq!(
+        idp.send(Request::post("/admin/device", decision.as_str()))
+            .await
+            .status,
+        404
+    );
 }
 
 /// K1: a client manages its registration, and a forgotten one gets an error page without a redirect.
 #[tokio::test]
 async fn a_forgotten_client_gets_an_error_page() {
-    let idp = Idp::start(&["--admin", "--auto-consent", "--default-resource", "http://127.0.0.1:3000/mcp"]).await;
-    let body = r#"{"redirect_uris":["http://127.0.0.1/callback"],"token_endpoint_auth_method":"none"}"#;
+    let idp = Idp::start(&[
+        "--admin",
+        "--auto-consent",
+        "--default-resource",
+        "http://127.0.0.1:3000/mcp",
+    ])
+    .await;
+    let body =
+        r#"{"redirect_uris":["http://127.0.0.1/callback"],"token_endpoint_auth_method":"none"}"#;
     let client = idp.send(Request::post("/register", body)).await.json();
     let id = client["client_id"].as_str().unwrap();
-    let uri = client["registration_client_uri"].as_str().unwrap().strip_prefix(&*idp.issuer).unwrap();
+    let uri = client["registration_client_uri"]
+        .as_str()
+        .unwrap()
+        .strip_prefix(&*idp.issuer)
+        .unwrap();
     let token = client["registration_access_token"].as_str().unwrap();
-    assert_eq!(idp.send(Request::new("GET", uri).bearer(token)).await.json(), client);
+    assert_eq!(
+        idp.send(Request::new("GET", uri).bearer(token))
+            .await
+            .json(),
+        client
+    );
 
     let verifier = PkceVerifier::generate().unwrap();
     let parameters = format!("client_id={id}");
     assert!(redirect_parameter(&authorize(&idp, &verifier, &parameters).await, "code").is_some());
 
-    assert_eq!(idp.send(Request::post("/admin/forget", json!({ "client_id": id }).to_string())).await.status, 204);
+    assert_eq!(
+        idp.send(Request::post(
+            "/admin/forget",
+            json!({ "client_id": id }).to_string()
+        ))
+        .await
+        .status,
+        204
+    );
     let page = authorize(&idp, &verifier, &parameters).await;
     assert_eq!(page.status, 400);
     assert_eq!(page.header("location"), None);
-    assert_eq!(idp.send(Request::new("GET", uri).bearer(token)).await.status, 401);
+    assert_eq!(
+        idp.send(Request::new("GET", uri).bearer(token))
+            .await
+            .status,
+        401
+    );
 }
 
 /// K1: `--client-auth python-sdk` lists and registers `client_secret_post`.
 #[tokio::test]
 async fn client_authentication_like_the_python_sdk() {
     let idp = Idp::start(&["--client-auth", "python-sdk"]).await;
-    let metadata = idp.send(Request::new("GET", "/.well-known/oauth-authorization-server")).await.json();
-    assert_eq!(metadata["token_endpoint_auth_methods_supported"], json!(["client_secret_post", "client_secret_basic"]));
+    let metadata = idp
+        .send(Request::new(
+            "GET",
+            "/.well-known/oauth-authorization-server",
+        ))
+        .await
+        .json();
+    assert_eq!(
+        metadata["token_endpoint_auth_methods_supported"],
+        json!(["client_secret_post", "client_secret_basic"])
+    );
     let body = r#"{"redirect_uris":["http://127.0.0.1/callback"],"token_endpoint_auth_method":"client_secret_basic"}"#;
     let client = idp.send(Request::post("/register", body)).await.json();
     assert_eq!(client["token_endpoint_auth_method"], "client_secret_post");

@@ -19,7 +19,11 @@ impl Home {
         let home = self.0.as_str();
         let configuration = format!("{home}/.config");
         let state = format!("{home}/state");
-        let variables = [("HOME", home), ("XDG_CONFIG_HOME", &configuration), ("XDG_STATE_HOME", &state)];
+        let variables = [
+            ("HOME", home),
+            ("XDG_CONFIG_HOME", &configuration),
+            ("XDG_STATE_HOME", &state),
+        ];
         Portcullis::run_with(arguments, &variables).await
     }
 
@@ -40,8 +44,16 @@ impl Home {
     /// The identifier under which mcp-remote stores the credentials for a URL: its MD5.
     fn session_id(&self, url: &str) -> String {
         self.write("url", url);
-        let output = Command::new("md5sum").arg(self.path("url")).output().unwrap();
-        String::from_utf8(output.stdout).unwrap().split(' ').next().unwrap().to_owned()
+        let output = Command::new("md5sum")
+            .arg(self.path("url"))
+            .output()
+            .unwrap();
+        String::from_utf8(output.stdout)
+            .unwrap()
+            .split(' ')
+            .next()
+            .unwrap()
+            .to_owned()
     }
 }
 
@@ -69,20 +81,29 @@ async fn all_clients_are_rewritten_once() {
              \"https://a.example/mcp\", \"--header\", \"X-Key: hush\"],\n    }},\n  }},\n}}\n"
         )
     };
-    CLIENTS.iter().for_each(|(path, list)| home.write(path, &text(list)));
+    CLIENTS
+        .iter()
+        .for_each(|(path, list)| home.write(path, &text(list)));
     let preview = home.run(&["import-mcp-remote"]).await;
     assert_eq!(preview.code, Some(0), "{preview:?}");
     assert_eq!(
-        preview.stdout.matches("+      \"args\": [\"connect\", \"https://a.example/mcp\", ").count(),
+        preview
+            .stdout
+            .matches("+      \"args\": [\"connect\", \"https://a.example/mcp\", ")
+            .count(),
         5,
         "{preview:?}"
     );
     assert!(!preview.stdout.contains("hush"), "{preview:?}");
     assert!(preview.stderr.contains("--write"), "{preview:?}");
 
-    CLIENTS.iter().for_each(|(path, list)| assert_eq!(home.read(path), text(list)));
+    CLIENTS
+        .iter()
+        .for_each(|(path, list)| assert_eq!(home.read(path), text(list)));
 
-    let written = home.run(&["import-mcp-remote", "--write", "--command", "portcullis"]).await;
+    let written = home
+        .run(&["import-mcp-remote", "--write", "--command", "portcullis"])
+        .await;
     assert_eq!(written.code, Some(0), "{written:?}");
     for (path, list) in CLIENTS {
         let result = home.read(path);
@@ -100,7 +121,10 @@ async fn all_clients_are_rewritten_once() {
     assert_eq!(again.code, Some(0), "{again:?}");
     assert!(again.stderr.contains("nothing to change"), "{again:?}");
     for (path, _) in CLIENTS {
-        assert!(!home.0.path().join(format!("{path}.backup-2")).exists(), "{path}");
+        assert!(
+            !home.0.path().join(format!("{path}.backup-2")).exists(),
+            "{path}"
+        );
     }
 }
 
@@ -110,14 +134,37 @@ async fn all_clients_are_rewritten_once() {
 async fn tokens_move_with_their_registration() {
     let ((_demo, url), home) = (demo().await, Home::new());
     let scopes = ["--scope", "mcp:tools offline_access"];
-    let signed_in =
-        home.run(&[&["login", &url, "--auto-consent", "--store", &home.path("first")][..], &scopes].concat()).await;
+    let signed_in = home
+        .run(
+            &[
+                &[
+                    "login",
+                    &url,
+                    "--auto-consent",
+                    "--store",
+                    &home.path("first"),
+                ][..],
+                &scopes,
+            ]
+            .concat(),
+        )
+        .await;
     assert_eq!(signed_in.code, Some(0), "{signed_in:?}");
 
     let entry = |prefix: &str| -> Value {
-        let entries = fs::read_dir(home.path("first")).unwrap().map(|entry| entry.unwrap().path());
+        let entries = fs::read_dir(home.path("first"))
+            .unwrap()
+            .map(|entry| entry.unwrap().path());
         let mut entries = entries.filter(|path| path.extension().is_some_and(|it| it == "json"));
-        let path = entries.find(|path| path.file_name().unwrap().to_str().unwrap().starts_with(prefix)).unwrap();
+        let path = entries
+            .find(|path| {
+                path.file_name()
+                    .unwrap()
+                    .to_str()
+                    .unwrap()
+                    .starts_with(prefix)
+            })
+            .unwrap();
         serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
     };
     let token = entry("token-");
@@ -126,7 +173,9 @@ async fn tokens_move_with_their_registration() {
 
     fs::remove_dir_all(home.path("first")).unwrap();
 
-    let configuration = json!({ "mcpServers": { "a": { "command": "npx", "args": ["mcp-remote", url] } } }).to_string();
+    let configuration =
+        json!({ "mcpServers": { "a": { "command": "npx", "args": ["mcp-remote", url] } } })
+            .to_string();
     home.write(".cursor/mcp.json", &configuration);
     let id = home.session_id(&url);
     let tokens = json!({
@@ -143,7 +192,10 @@ async fn tokens_move_with_their_registration() {
 
     let preview = home.run(&["import-mcp-remote"]).await;
     assert!(
-        preview.stdout.contains(&format!("the sign-in at {} moves", token["issuer"].as_str().unwrap())),
+        preview.stdout.contains(&format!(
+            "the sign-in at {} moves",
+            token["issuer"].as_str().unwrap()
+        )),
         "{preview:?}"
     );
     assert!(home.0.path().join(&tokens_file).exists());
@@ -157,5 +209,9 @@ async fn tokens_move_with_their_registration() {
 
     let renewed = home.run(&["token", &url]).await;
     assert_eq!(renewed.code, Some(0), "{renewed:?}");
-    assert_ne!(renewed.stdout.trim(), token["access_token"].as_str().unwrap(), "the expired token was refreshed");
+    assert_ne!(
+        renewed.stdout.trim(),
+        token["access_token"].as_str().unwrap(),
+        "the expired token was refreshed"
+    );
 }

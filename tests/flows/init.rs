@@ -4,8 +4,8 @@ use std::{fs, os::unix::fs::PermissionsExt as _, path::PathBuf};
 
 use http::{Response, header};
 use portcullis_scenarios::{
-    Finished, Peer, Portcullis, ReservedPort, Scratch, Terminal, Upstream, in_terminal, portcullis_command,
-    portcullis_program,
+    Finished, Peer, Portcullis, ReservedPort, Scratch, Terminal, Upstream, in_terminal,
+    portcullis_command, portcullis_program,
 };
 use serde_json::json;
 use tokio::net::TcpListener;
@@ -26,7 +26,13 @@ impl Setup {
         let idp = Idp::start(&["--issuer-path", "/realms/dev"]).await;
         let port = ReservedPort::new();
         let base_url = format!("http://{}", port.address());
-        Self { idp, upstream: Upstream::start().await, base_url, folder: Scratch::folder("init"), _port: port }
+        Self {
+            idp,
+            upstream: Upstream::start().await,
+            base_url,
+            folder: Scratch::folder("init"),
+            _port: port,
+        }
     }
 
     fn file(&self) -> PathBuf {
@@ -45,8 +51,17 @@ impl Setup {
     async fn run(&self, issuer: &str, more: &[&str]) -> Finished {
         let config = self.config();
         let upstream = format!("{}/mcp", self.upstream.origin());
-        let required =
-            ["init", "--config", &config, "--base-url", &self.base_url, "--upstream", &upstream, "--issuer", issuer];
+        let required = [
+            "init",
+            "--config",
+            &config,
+            "--base-url",
+            &self.base_url,
+            "--upstream",
+            &upstream,
+            "--issuer",
+            issuer,
+        ];
         Portcullis::run(&[&required[..], more].concat()).await
     }
 
@@ -60,30 +75,56 @@ impl Setup {
 #[tokio::test]
 async fn a_local_proxy_has_the_address_of_the_base_url() {
     let setup = Setup::start().await;
-    let _proxy = TcpListener::bind(setup.base_url.trim_start_matches("http://")).await.unwrap();
+    let _proxy = TcpListener::bind(setup.base_url.trim_start_matches("http://"))
+        .await
+        .unwrap();
     let without = setup.run(&setup.idp.issuer, &[]).await;
     assert_eq!(without.code, Some(1), "{without:?}");
-    assert!(without.stdout.contains("another program listens"), "{without:?}");
+    assert!(
+        without.stdout.contains("another program listens"),
+        "{without:?}"
+    );
 
     let port = ReservedPort::new();
     let listen = port.address().to_string();
     let finished = setup.run(&setup.idp.issuer, &["--listen", &listen]).await;
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert!(
-        setup.written().contains(&format!("listen = \"{listen}\"\n# The address of the proxy")),
+        setup.written().contains(&format!(
+            "listen = \"{listen}\"\n# The address of the proxy"
+        )),
         "{}",
         setup.written()
     );
     setup.assert_valid().await;
 
-    let proxy = ["--listen", &listen, "--trusted-proxy", "127.0.0.1", "--trusted-proxy", "10.0.0.0/8", "--force"];
+    let proxy = [
+        "--listen",
+        &listen,
+        "--trusted-proxy",
+        "127.0.0.1",
+        "--trusted-proxy",
+        "10.0.0.0/8",
+        "--force",
+    ];
     let finished = setup.run(&setup.idp.issuer, &proxy).await;
     assert_eq!(finished.code, Some(0), "{finished:?}");
     let written = setup.written();
-    assert!(written.contains("\ntrusted_proxies = [\"127.0.0.1\", \"10.0.0.0/8\"]\n"), "{written}");
+    assert!(
+        written.contains("\ntrusted_proxies = [\"127.0.0.1\", \"10.0.0.0/8\"]\n"),
+        "{written}"
+    );
     setup.assert_valid().await;
-    let wrong = setup.run(&setup.idp.issuer, &["--trusted-proxy", "proxy.internal", "--force"]).await;
-    assert!(wrong.code == Some(1) && wrong.stderr.contains("--trusted-proxy"), "{wrong:?}");
+    let wrong = setup
+        .run(
+            &setup.idp.issuer,
+            &["--trusted-proxy", "proxy.internal", "--force"],
+        )
+        .await;
+    assert!(
+        wrong.code == Some(1) && wrong.stderr.contains("--trusted-proxy"),
+        "{wrong:?}"
+    );
 }
 
 /// J9: options alone give a commented file, which `check --online` confirms and everyone can read.
@@ -95,20 +136,36 @@ async fn options_give_a_valid_configuration() {
     let written = setup.written();
     for line in [
         format!("base_url = \"{}\"", setup.base_url),
-        format!("listen = \"{}\"", setup.base_url.trim_start_matches("http://")),
+        format!(
+            "listen = \"{}\"",
+            setup.base_url.trim_start_matches("http://")
+        ),
         format!("issuer = \"{}\"", setup.idp.issuer),
         "endpoint = \"/mcp\"".to_owned(),
         "required_scopes = [\"mcp:tools\"]".to_owned(),
-        format!("upstream = {{ http = \"{}/mcp\" }}", setup.upstream.origin()),
+        format!(
+            "upstream = {{ http = \"{}/mcp\" }}",
+            setup.upstream.origin()
+        ),
     ] {
-        assert!(written.lines().any(|other| other == line), "{line}\n{written}");
+        assert!(
+            written.lines().any(|other| other == line),
+            "{line}\n{written}"
+        );
     }
     assert!(written.starts_with("# "), "{written}");
     assert!(!written.contains("sessions ="), "{written}");
-    assert_eq!(fs::metadata(setup.file()).unwrap().permissions().mode() & 0o777, 0o644);
+    assert_eq!(
+        fs::metadata(setup.file()).unwrap().permissions().mode() & 0o777,
+        0o644
+    );
 
-    for part in ["the port is free", "there are keys for RS256", "the upstream speaks MCP", "portcullis check --online"]
-    {
+    for part in [
+        "the port is free",
+        "there are keys for RS256",
+        "the upstream speaks MCP",
+        "portcullis check --online",
+    ] {
         assert!(finished.stdout.contains(part), "{part}: {finished:?}");
     }
     let doctor = format!("portcullis doctor {}/mcp", setup.base_url);
@@ -132,8 +189,19 @@ async fn the_exact_issuer_is_found() {
     ] {
         let finished = setup.run(&entered, &["--force"]).await;
         assert_eq!(finished.code, Some(0), "{entered}: {finished:?}");
-        assert!(finished.stderr.contains(&format!("the issuer is {issuer}\n")), "{entered}: {finished:?}");
-        assert!(setup.written().contains(&format!("issuer = \"{issuer}\"\n")), "{}", setup.written());
+        assert!(
+            finished
+                .stderr
+                .contains(&format!("the issuer is {issuer}\n")),
+            "{entered}: {finished:?}"
+        );
+        assert!(
+            setup
+                .written()
+                .contains(&format!("issuer = \"{issuer}\"\n")),
+            "{}",
+            setup.written()
+        );
     }
 }
 
@@ -145,7 +213,9 @@ async fn an_issuer_of_another_host_is_only_proposed() {
     let other = Peer::start(move |request| {
         let metadata = json!({ "issuer": real, "authorization_endpoint": format!("{real}/authorize"),
             "token_endpoint": format!("{real}/token"), "response_types_supported": ["code"] });
-        request.is_for_server_metadata().then(|| request.json(metadata))
+        request
+            .is_for_server_metadata()
+            .then(|| request.json(metadata))
     });
     let finished = setup.run(&other.await.url(""), &["--force"]).await;
     assert_eq!(finished.code, Some(1), "{finished:?}");
@@ -159,10 +229,14 @@ async fn an_issuer_of_another_host_is_only_proposed() {
 async fn missing_options_are_named_together() {
     let folder = Scratch::folder("init");
     let config = folder.path().join("a.toml");
-    let finished = Portcullis::run(&["init", "--config", config.to_str().unwrap(), "--scope", "a"]).await;
+    let finished =
+        Portcullis::run(&["init", "--config", config.to_str().unwrap(), "--scope", "a"]).await;
     assert_eq!(finished.code, Some(1), "{finished:?}");
     assert_eq!(finished.stderr.lines().count(), 1, "{finished:?}");
-    assert!(finished.stderr.contains("--base-url, --upstream, --issuer"), "{finished:?}");
+    assert!(
+        finished.stderr.contains("--base-url, --upstream, --issuer"),
+        "{finished:?}"
+    );
     assert!(!config.exists());
 }
 
@@ -191,8 +265,17 @@ async fn problems_need_force() {
     let closed = format!("http://{}/mcp", port.address());
     let config = setup.config();
     let issuer = setup.idp.issuer.clone();
-    let arguments =
-        ["init", "--config", &config, "--base-url", &setup.base_url, "--upstream", &closed, "--issuer", &issuer];
+    let arguments = [
+        "init",
+        "--config",
+        &config,
+        "--base-url",
+        &setup.base_url,
+        "--upstream",
+        &closed,
+        "--issuer",
+        &issuer,
+    ];
     let rejected = Portcullis::run(&arguments).await;
     assert_eq!(rejected.code, Some(1), "{rejected:?}");
     assert!(!setup.file().exists(), "{rejected:?}");
@@ -223,7 +306,12 @@ async fn offline_makes_no_requests() {
     assert_eq!(setup.upstream.count(), requests, "{written:?}");
     setup.assert_valid().await;
 
-    let well_known = setup.run(&format!("{nowhere}/.well-known/x"), &["--offline", "--force"]).await;
+    let well_known = setup
+        .run(
+            &format!("{nowhere}/.well-known/x"),
+            &["--offline", "--force"],
+        )
+        .await;
     assert_eq!(well_known.code, Some(1), "{well_known:?}");
     assert!(well_known.stderr.contains("--issuer"), "{well_known:?}");
 }
@@ -240,7 +328,12 @@ async fn the_file_fits_the_services() {
         is_initialize.then(|| Upstream::response(200, &[("content-type", "application/json")], body))
     })
     .await;
-    let finished = setup.run(&setup.idp.issuer, &["--endpoint", "/tools", "--scope", "a", "--scope", "b"]).await;
+    let finished = setup
+        .run(
+            &setup.idp.issuer,
+            &["--endpoint", "/tools", "--scope", "a", "--scope", "b"],
+        )
+        .await;
     assert_eq!(finished.code, Some(0), "{finished:?}");
 
     let written = setup.written();
@@ -263,7 +356,10 @@ async fn terminal(arguments: Vec<String>, answers: Vec<(&'static str, String)>) 
     let run = move || {
         let mut command = portcullis_command(portcullis_program());
         command.arg("init").args(arguments);
-        let answers: Vec<_> = answers.iter().map(|(question, answer)| (*question, answer.as_str())).collect();
+        let answers: Vec<_> = answers
+            .iter()
+            .map(|(question, answer)| (*question, answer.as_str()))
+            .collect();
         in_terminal(command, &answers, None)
     };
     tokio::task::spawn_blocking(run).await.unwrap()
@@ -294,22 +390,34 @@ async fn a_terminal_asks_for_what_is_missing() {
     let upstream = protected.url("/mcp");
     let arguments = vec!["--config".to_owned(), setup.config()];
     let answers = vec![
-        ("[http://127.0.0.1:3000]: ", "http://mcp.example.com\n".to_owned()),
+        (
+            "[http://127.0.0.1:3000]: ",
+            "http://mcp.example.com\n".to_owned(),
+        ),
         ("neither https nor http", String::new()),
         ("[http://127.0.0.1:3000]: ", format!("{}\n", setup.base_url)),
         ("[http://127.0.0.1:8000/mcp]: ", format!("{upstream}\n")),
         ("Keep this answer? [y/N] ", "y\n".to_owned()),
         ("[/mcp]: ", "\n".to_owned()),
         ("[mcp:tools]: ", "\n".to_owned()),
-        ("its issuer, or the URL of its metadata [http://127.0.0.1:", "\n".to_owned()),
+        (
+            "its issuer, or the URL of its metadata [http://127.0.0.1:",
+            "\n".to_owned(),
+        ),
     ];
     let Terminal { shown, code } = terminal(arguments, answers).await;
     assert_eq!(code, Some(0), "{shown}");
-    assert!(shown.contains(&format!("names as its authorization server: {issuer}")), "{shown}");
+    assert!(
+        shown.contains(&format!("names as its authorization server: {issuer}")),
+        "{shown}"
+    );
     assert!(!shown.contains("\u{1b}[2J"), "{shown:?}");
 
     let written = setup.written();
-    assert!(written.contains(&format!("issuer = \"{issuer}\"")), "{written}");
+    assert!(
+        written.contains(&format!("issuer = \"{issuer}\"")),
+        "{written}"
+    );
     assert!(written.contains(&upstream), "{written}");
     setup.assert_valid().await;
 }
@@ -319,8 +427,18 @@ async fn a_terminal_asks_for_what_is_missing() {
 async fn a_terminal_can_stop() {
     let folder = Scratch::folder("init");
     let config = folder.path().join("portcullis.toml");
-    let arguments = || vec!["--offline".to_owned(), "--config".to_owned(), config.to_str().unwrap().to_owned()];
-    let stopped = terminal(arguments(), vec![("[http://127.0.0.1:3000]: ", "\u{4}".to_owned())]).await;
+    let arguments = || {
+        vec![
+            "--offline".to_owned(),
+            "--config".to_owned(),
+            config.to_str().unwrap().to_owned(),
+        ]
+    };
+    let stopped = terminal(
+        arguments(),
+        vec![("[http://127.0.0.1:3000]: ", "\u{4}".to_owned())],
+    )
+    .await;
     assert_eq!(stopped.code, Some(1), "{stopped:?}");
     assert!(stopped.shown.contains("nothing is written"), "{stopped:?}");
     assert!(!config.exists());

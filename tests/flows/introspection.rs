@@ -5,7 +5,8 @@ use std::{collections::HashMap, sync::Arc};
 use http::Response;
 use parking_lot::Mutex;
 use portcullis_scenarios::{
-    Deployment, DeploymentBuilder, Portcullis, RecordedRequest, Request, ResponseBody, Scratch, Upstream,
+    Deployment, DeploymentBuilder, Portcullis, RecordedRequest, Request, ResponseBody, Scratch,
+    Upstream,
 };
 use serde_json::{Value, json};
 use url::form_urlencoded;
@@ -25,8 +26,13 @@ impl IntrospectionEndpoint {
     async fn start() -> Self {
         let response = Arc::new(Mutex::new((200, active())));
         let script = Arc::clone(&response);
-        let server = Upstream::scripted(move |request| Some(issuer_response(request, &script.lock()))).await;
-        Self { server, response, secret: Scratch::file("secret", &format!("{SECRET}\n")) }
+        let server =
+            Upstream::scripted(move |request| Some(issuer_response(request, &script.lock()))).await;
+        Self {
+            server,
+            response,
+            secret: Scratch::file("secret", &format!("{SECRET}\n")),
+        }
     }
 
     fn set_response(&self, status: u16, response: Value) {
@@ -35,8 +41,13 @@ impl IntrospectionEndpoint {
 
     /// Returns the forms of the introspection requests, without probes.
     fn calls(&self) -> Vec<HashMap<String, String>> {
-        let calls = self.server.recorded().into_iter().filter(|request| request.target == "/introspect");
-        let forms = calls.map(|request| form_urlencoded::parse(&request.body).into_owned().collect());
+        let calls = self
+            .server
+            .recorded()
+            .into_iter()
+            .filter(|request| request.target == "/introspect");
+        let forms =
+            calls.map(|request| form_urlencoded::parse(&request.body).into_owned().collect());
         forms.filter(|form| !is_probe(form)).collect()
     }
 
@@ -53,17 +64,26 @@ impl IntrospectionEndpoint {
     fn deployment(&self, more: &str) -> DeploymentBuilder {
         let name = self.server.origin();
         let settings = self.settings("introspection");
-        Deployment::builder().tables(format!("[[issuer]]\nissuer = \"{name}\"\n{settings}\n{more}"))
+        Deployment::builder().tables(format!(
+            "[[issuer]]\nissuer = \"{name}\"\n{settings}\n{more}"
+        ))
     }
 }
 
 /// Responds as an issuer, with this response to introspection.
-fn issuer_response(request: &RecordedRequest, (status, response): &(u16, Value)) -> Response<ResponseBody> {
+fn issuer_response(
+    request: &RecordedRequest,
+    (status, response): &(u16, Value),
+) -> Response<ResponseBody> {
     let origin = format!("http://{}", request.header("host").unwrap());
     match request.target.as_str() {
         "/introspect" => {
             let elsewhere = format!("{origin}/elsewhere");
-            Upstream::response(*status, &[JSON, ("location", &elsewhere)], response.to_string())
+            Upstream::response(
+                *status,
+                &[JSON, ("location", &elsewhere)],
+                response.to_string(),
+            )
         }
         "/.well-known/oauth-authorization-server" => {
             let metadata = json!({ "issuer": origin, "introspection_endpoint": format!("{origin}/introspect") });
@@ -113,14 +133,22 @@ async fn an_active_token() {
     let upstream = deployment.upstream.last();
     assert_eq!(upstream.header("x-portcullis-subject"), Some("alice"));
     assert_eq!(upstream.header("x-portcullis-client"), Some("editor"));
-    assert_eq!(upstream.header("x-portcullis-issuer"), Some(endpoint.server.origin().as_str()));
-    deployment.assert_accepted("the issuer with keys", &deployment.good_token()).await;
+    assert_eq!(
+        upstream.header("x-portcullis-issuer"),
+        Some(endpoint.server.origin().as_str())
+    );
+    deployment
+        .assert_accepted("the issuer with keys", &deployment.good_token())
+        .await;
 
     let sent = json!({ "token": TOKEN, "client_id": "portcullis", "client_secret": SECRET });
     assert_eq!(json!(endpoint.calls()), json!([sent]));
     let call = endpoint.server.last();
     assert_eq!(call.method, "POST");
-    assert_eq!(call.header("content-type"), Some("application/x-www-form-urlencoded"));
+    assert_eq!(
+        call.header("content-type"),
+        Some("application/x-www-form-urlencoded")
+    );
     assert_eq!(call.header("authorization"), None);
     assert_not_logged(&deployment.portcullis);
 }
@@ -129,11 +157,23 @@ async fn an_active_token() {
 #[tokio::test]
 async fn basic_authentication() {
     let endpoint = IntrospectionEndpoint::start().await;
-    let deployment = endpoint.deployment("introspection_auth = \"basic\"").start().await;
+    let deployment = endpoint
+        .deployment("introspection_auth = \"basic\"")
+        .start()
+        .await;
     deployment.assert_accepted("opaque", TOKEN).await;
-    assert_eq!(json!(endpoint.calls()), json!([{ "token": TOKEN, "client_id": "portcullis" }]));
-    let pair = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, "portcullis:a+secret%3A+100%25+hush");
-    assert_eq!(endpoint.server.last().header("authorization"), Some(format!("Basic {pair}").as_str()));
+    assert_eq!(
+        json!(endpoint.calls()),
+        json!([{ "token": TOKEN, "client_id": "portcullis" }])
+    );
+    let pair = base64::Engine::encode(
+        &base64::engine::general_purpose::STANDARD,
+        "portcullis:a+secret%3A+100%25+hush",
+    );
+    assert_eq!(
+        endpoint.server.last().header("authorization"),
+        Some(format!("Basic {pair}").as_str())
+    );
     assert_not_logged(&deployment.portcullis);
     assert!(!deployment.portcullis.log().contains(&pair));
 }
@@ -145,19 +185,53 @@ async fn rejected_tokens() {
     let deployment = endpoint.deployment("").start().await;
     let cases = [
         ("inactive", json!({ "active": false }), "token.inactive"),
-        ("inactive with further members", with("active", json!(false)), "token.inactive"),
-        ("no audience", with("aud", Value::Null), "token.audience_missing"),
-        ("another audience", with("aud", json!(["api", "http://127.0.0.1:3000/"])), "token.audience_mismatch"),
-        ("expired", with("exp", json!(1_700_000_000)), "token.expired"),
-        ("another issuer", with("iss", json!("https://issuer.example")), "token.issuer_mismatch"),
-        ("an ID token", with("token_type", json!("ID")), "token.not_an_access_token"),
-        ("a refresh token", with("token_type", json!("Refresh")), "token.not_an_access_token"),
-        ("bound to its sender", with("cnf", json!({ "jkt": "x" })), "token.sender_constrained"),
+        (
+            "inactive with further members",
+            with("active", json!(false)),
+            "token.inactive",
+        ),
+        (
+            "no audience",
+            with("aud", Value::Null),
+            "token.audience_missing",
+        ),
+        (
+            "another audience",
+            with("aud", json!(["api", "http://127.0.0.1:3000/"])),
+            "token.audience_mismatch",
+        ),
+        (
+            "expired",
+            with("exp", json!(1_700_000_000)),
+            "token.expired",
+        ),
+        (
+            "another issuer",
+            with("iss", json!("https://issuer.example")),
+            "token.issuer_mismatch",
+        ),
+        (
+            "an ID token",
+            with("token_type", json!("ID")),
+            "token.not_an_access_token",
+        ),
+        (
+            "a refresh token",
+            with("token_type", json!("Refresh")),
+            "token.not_an_access_token",
+        ),
+        (
+            "bound to its sender",
+            with("cnf", json!({ "jkt": "x" })),
+            "token.sender_constrained",
+        ),
     ];
     let count = cases.len();
     for (number, (case, response, code)) in cases.into_iter().enumerate() {
         endpoint.set_response(200, response);
-        deployment.assert_rejected([(case, format!("{TOKEN}-{number}"), code)]).await;
+        deployment
+            .assert_rejected([(case, format!("{TOKEN}-{number}"), code)])
+            .await;
     }
     assert_eq!(endpoint.calls().len(), count);
     assert_not_logged(&deployment.portcullis);
@@ -185,15 +259,43 @@ async fn invalid_responses_of_the_issuer() {
     for (status, response) in cases {
         endpoint.set_response(status, response);
         let response = deployment.try_token(TOKEN).await;
-        assert_eq!(response.assert_unauthorized(), None, "{status}: {response:?}");
-        assert_eq!(response.header("retry-after"), Some("5"), "{status}: {response:?}");
-        deployment.portcullis.assert_denied(&response, "issuer.unavailable").await;
+        assert_eq!(
+            response.assert_unauthorized(),
+            None,
+            "{status}: {response:?}"
+        );
+        assert_eq!(
+            response.header("retry-after"),
+            Some("5"),
+            "{status}: {response:?}"
+        );
+        deployment
+            .portcullis
+            .assert_denied(&response, "issuer.unavailable")
+            .await;
     }
-    for code in ["introspection.status", "introspection.document", "fetch.too_large"] {
-        deployment.portcullis.logged(code, |line| line["introspection.failure"] == code).await;
+    for code in [
+        "introspection.status",
+        "introspection.document",
+        "fetch.too_large",
+    ] {
+        deployment
+            .portcullis
+            .logged(code, |line| line["introspection.failure"] == code)
+            .await;
     }
-    assert!(endpoint.server.recorded().iter().all(|request| request.target != "/elsewhere"), "a redirect was followed");
-    assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
+    assert!(
+        endpoint
+            .server
+            .recorded()
+            .iter()
+            .all(|request| request.target != "/elsewhere"),
+        "a redirect was followed"
+    );
+    assert!(
+        deployment.upstream.recorded().is_empty(),
+        "a request reached the upstream"
+    );
     assert_not_logged(&deployment.portcullis);
 
     endpoint.set_response(200, active());
@@ -206,29 +308,58 @@ async fn invalid_responses_of_the_issuer() {
 async fn an_endpoint_that_is_not_found() {
     let bare = Upstream::scripted(|request| {
         let origin = format!("http://{}", request.header("host").unwrap());
-        Some(Upstream::response(200, &[JSON], json!({ "issuer": origin }).to_string()))
+        Some(Upstream::response(
+            200,
+            &[JSON],
+            json!({ "issuer": origin }).to_string(),
+        ))
     })
     .await;
     let wrong = Upstream::scripted(|request| {
         let origin = format!("http://{}", request.header("host").unwrap());
-        let metadata = json!({ "issuer": origin, "introspection_endpoint": "http://as.example/introspect" });
+        let metadata =
+            json!({ "issuer": origin, "introspection_endpoint": "http://as.example/introspect" });
         Some(Upstream::response(200, &[JSON], metadata.to_string()))
     })
     .await;
-    for (issuer, reason) in [(&bare, "issuer.no_introspection_endpoint"), (&wrong, "discovery.insecure_endpoint")] {
+    for (issuer, reason) in [
+        (&bare, "issuer.no_introspection_endpoint"),
+        (&wrong, "discovery.insecure_endpoint"),
+    ] {
         let name = issuer.origin();
-        let table =
-            format!("[[issuer]]\nissuer = \"{name}\"\nvalidate = \"introspection\"\nclient_id = \"portcullis\"");
-        let deployment = Deployment::builder().tables(table).resource(format!("issuers = [\"{name}\"]")).start().await;
+        let table = format!(
+            "[[issuer]]\nissuer = \"{name}\"\nvalidate = \"introspection\"\nclient_id = \"portcullis\""
+        );
+        let deployment = Deployment::builder()
+            .tables(table)
+            .resource(format!("issuers = [\"{name}\"]"))
+            .start()
+            .await;
         let response = deployment.try_token(TOKEN).await;
         assert_eq!(response.assert_unauthorized(), None, "{response:?}");
         assert!(response.header("retry-after").is_some(), "{response:?}");
-        deployment.portcullis.assert_denied(&response, "issuer.unavailable").await;
+        deployment
+            .portcullis
+            .assert_denied(&response, "issuer.unavailable")
+            .await;
         let ready = deployment.send(Request::new("GET", "/readyz")).await;
         assert_eq!(ready.status, 503, "{ready:?}");
-        assert_eq!(ready.json()["resources"][0]["issuers"][0]["reason"], reason, "{ready:?}");
-        deployment.portcullis.logged(reason, |line| line["issuer.failure"] == reason).await;
-        assert!(issuer.recorded().iter().all(|request| request.method == "GET"), "a token was sent to the issuer");
+        assert_eq!(
+            ready.json()["resources"][0]["issuers"][0]["reason"],
+            reason,
+            "{ready:?}"
+        );
+        deployment
+            .portcullis
+            .logged(reason, |line| line["issuer.failure"] == reason)
+            .await;
+        assert!(
+            issuer
+                .recorded()
+                .iter()
+                .all(|request| request.method == "GET"),
+            "a token was sent to the issuer"
+        );
     }
 }
 
@@ -243,7 +374,9 @@ async fn a_cached_token() {
     assert_eq!(endpoint.calls().len(), 1);
     endpoint.set_response(200, json!({ "active": false }));
     deployment.assert_accepted("cached", TOKEN).await;
-    deployment.assert_rejected([("another one", format!("{TOKEN}-2"), "token.inactive")]).await;
+    deployment
+        .assert_rejected([("another one", format!("{TOKEN}-2"), "token.inactive")])
+        .await;
     assert_eq!(endpoint.calls().len(), 2);
 }
 
@@ -262,8 +395,16 @@ async fn signature_and_introspection() {
         .await;
     deployment
         .assert_rejected([
-            ("a bad signature", portcullis_testkit::flip_signature(&deployment.good_token()), "token.signature"),
-            ("expired", deployment.token().expires_in(-60).sign(), "token.expired"),
+            (
+                "a bad signature",
+                portcullis_testkit::flip_signature(&deployment.good_token()),
+                "token.signature",
+            ),
+            (
+                "expired",
+                deployment.token().expires_in(-60).sign(),
+                "token.expired",
+            ),
             ("opaque", TOKEN.to_owned(), "token.malformed"),
         ])
         .await;
@@ -275,7 +416,9 @@ async fn signature_and_introspection() {
     assert_eq!(endpoint.calls().len(), 2);
 
     endpoint.set_response(200, json!({ "active": false }));
-    deployment.assert_rejected([("revoked", token.clone(), "token.inactive")]).await;
+    deployment
+        .assert_rejected([("revoked", token.clone(), "token.inactive")])
+        .await;
     endpoint.set_response(503, json!({}));
     let response = deployment.try_token(&token).await;
     assert_eq!(response.assert_unauthorized(), None, "{response:?}");
@@ -303,9 +446,18 @@ async fn invalid_settings_are_rejected() {
 
     for (issuer, named) in [
         (from_environment.as_str(), "INTROSPECTION_SECRET is not set"),
-        (&format!("{ON}\nclient_secret = {{ file = \"/nowhere/secret\" }}"), "/nowhere/secret"),
-        (&format!("{ON}\nclient_secret = \"{SECRET}\""), "a secret is not written into the configuration"),
-        (&format!("{ON}\nintrospection_endpoint = \"http://auth.example.com/introspect\""), "introspection_endpoint"),
+        (
+            &format!("{ON}\nclient_secret = {{ file = \"/nowhere/secret\" }}"),
+            "/nowhere/secret",
+        ),
+        (
+            &format!("{ON}\nclient_secret = \"{SECRET}\""),
+            "a secret is not written into the configuration",
+        ),
+        (
+            &format!("{ON}\nintrospection_endpoint = \"http://auth.example.com/introspect\""),
+            "introspection_endpoint",
+        ),
         ("validate = \"introspection\"", "client_id"),
     ] {
         let rejected = check(issuer, &[]).await;

@@ -7,17 +7,37 @@ use serde_json::{Value, json};
 #[tokio::test]
 async fn access_lines() {
     let deployment = Deployment::start().await;
-    let token = deployment.token().subject("alice").client_id("editor").sign();
+    let token = deployment
+        .token()
+        .subject("alice")
+        .client_id("editor")
+        .sign();
     for (request, status, subject) in [
-        (Request::post("/mcp?a=b", INITIALIZE).bearer(&token), 200, Some("alice")),
-        (Request::post("/mcp", "{").bearer(&token), 400, Some("alice")),
+        (
+            Request::post("/mcp?a=b", INITIALIZE).bearer(&token),
+            200,
+            Some("alice"),
+        ),
+        (
+            Request::post("/mcp", "{").bearer(&token),
+            400,
+            Some("alice"),
+        ),
         (Request::post("/mcp", INITIALIZE), 401, None),
-        (Request::post("/mcp", INITIALIZE).bearer(&deployment.test_issuer.token().sign()), 403, Some("alice")),
+        (
+            Request::post("/mcp", INITIALIZE).bearer(&deployment.test_issuer.token().sign()),
+            403,
+            Some("alice"),
+        ),
         (Request::new("GET", "/nowhere?a=b"), 404, None),
         (Request::new("GET", "/healthz"), 200, None),
         (Request::new("GET", "/readyz"), 200, None),
         (Request::new("GET", Deployment::METADATA_PATH), 200, None),
-        (Request::new("GET", "/mcp").header("Origin", "http://attacker.example"), 403, None),
+        (
+            Request::new("GET", "/mcp").header("Origin", "http://attacker.example"),
+            403,
+            None,
+        ),
     ] {
         let head = String::from_utf8(request.to_bytes()).unwrap();
         let [method, target] = [0, 1].map(|word| head.split(' ').nth(word).unwrap());
@@ -35,7 +55,10 @@ async fn access_lines() {
         assert!(line["timestamp"].is_string(), "{line}");
         let id = response.header("x-request-id").unwrap();
         let log = deployment.portcullis.log();
-        let lines = log.lines().filter(|line| line.contains(id) && line.contains("\"message\":\"request\"")).count();
+        let lines = log
+            .lines()
+            .filter(|line| line.contains(id) && line.contains("\"message\":\"request\""))
+            .count();
         assert_eq!(lines, 1, "one access line a request");
     }
 }
@@ -49,8 +72,15 @@ async fn session_lines_have_the_request_id() {
     let session = opened.header("mcp-session-id").unwrap();
     let deleted = deployment.delete_session(&token, session).await;
     for (message, response) in [("session opened", &opened), ("session ended", &deleted)] {
-        let line = deployment.portcullis.logged(message, |line| line["message"] == message).await;
-        assert_eq!(line["span"]["request.id"].as_str(), response.header("x-request-id"), "{line}");
+        let line = deployment
+            .portcullis
+            .logged(message, |line| line["message"] == message)
+            .await;
+        assert_eq!(
+            line["span"]["request.id"].as_str(),
+            response.header("x-request-id"),
+            "{line}"
+        );
     }
 }
 
@@ -61,17 +91,26 @@ async fn access_lines_have_details() {
     let token = deployment.good_token();
     let session = deployment.open_session(&token).await;
     let tool = call_message(2, "tools/call", &json!({ "name": "add", "arguments": {} }));
-    let called = deployment.send(Request::post(Deployment::ENDPOINT, tool).bearer(&token).session(&session)).await;
+    let called = deployment
+        .send(
+            Request::post(Deployment::ENDPOINT, tool)
+                .bearer(&token)
+                .session(&session),
+        )
+        .await;
     let line = deployment.portcullis.access_line(&called).await;
     assert_eq!(line["resource"], Deployment::RESOURCE);
     assert_eq!(line["client.address"], "127.0.0.1");
     assert_eq!(line["mcp.method"], "tools/call");
     assert_eq!(line["mcp.tool"], "add");
 
-    let [upstream, total] = ["upstream.us", "latency.us"].map(|name| line[name].as_u64().expect(name));
+    let [upstream, total] =
+        ["upstream.us", "latency.us"].map(|name| line[name].as_u64().expect(name));
     assert!(0 < upstream, "{line}");
     assert!(upstream <= total, "{line}");
-    let denied = deployment.send(Request::post(Deployment::ENDPOINT, INITIALIZE)).await;
+    let denied = deployment
+        .send(Request::post(Deployment::ENDPOINT, INITIALIZE))
+        .await;
     let line = deployment.portcullis.access_line(&denied).await;
     assert_eq!(line["resource"], Deployment::RESOURCE, "{line}");
     assert_eq!(line.get("upstream.us"), None, "{line}");
@@ -91,7 +130,10 @@ async fn rejections_are_explained() {
     let deployment = Deployment::start().await;
     let cases = [
         Case {
-            token: deployment.token().audience("https://other.example/mcp\u{202e}").sign(),
+            token: deployment
+                .token()
+                .audience("https://other.example/mcp\u{202e}")
+                .sign(),
             code: "token.audience_mismatch",
             actual: ("token.audience", "https://other.example/mcp\\u{202e}"),
             expected: ("audience.expected", Deployment::RESOURCE),
@@ -109,7 +151,13 @@ async fn rejections_are_explained() {
             expected: ("scope.required", "mcp:tools"),
         },
     ];
-    for Case { token, code, actual, expected } in cases {
+    for Case {
+        token,
+        code,
+        actual,
+        expected,
+    } in cases
+    {
         let response = deployment.try_token(&token).await;
         let id = response.header("x-request-id").unwrap();
         let is_explanation = |line: &Value| {
@@ -120,7 +168,10 @@ async fn rejections_are_explained() {
         for (member, value) in [actual, expected] {
             assert_eq!(line[member].as_str(), Some(value), "{line}");
         }
-        assert!(!deployment.portcullis.log().contains(&token), "the token is in the log");
+        assert!(
+            !deployment.portcullis.log().contains(&token),
+            "the token is in the log"
+        );
     }
 }
 
@@ -135,12 +186,19 @@ async fn failures_name_the_upstream() {
         .await;
     let failed = deployment.try_token(&deployment.good_token()).await;
     assert_eq!(failed.status, 502, "{failed:?}");
-    let is_warning =
-        |line: &Value| line["level"] == "WARN" && line["request.id"].as_str() == failed.header("x-request-id");
-    let line = deployment.portcullis.logged("upstream.unreachable", is_warning).await;
+    let is_warning = |line: &Value| {
+        line["level"] == "WARN" && line["request.id"].as_str() == failed.header("x-request-id")
+    };
+    let line = deployment
+        .portcullis
+        .logged("upstream.unreachable", is_warning)
+        .await;
     assert_eq!(line["resource"], Deployment::RESOURCE);
     assert_eq!(line["upstream.address"], address.to_string());
-    assert!(!deployment.portcullis.log().contains("canary"), "the query is in the log");
+    assert!(
+        !deployment.portcullis.log().contains("canary"),
+        "the query is in the log"
+    );
 }
 
 /// J5: the first forwarding header of a peer that is no trusted proxy causes one warning, which names the peer and the setting.
@@ -155,14 +213,31 @@ async fn a_proxy_that_is_not_named() {
         deployment.send(forwarded()).await;
     }
     let line = deployment.portcullis.logged(WARNING, |_| true).await;
-    assert_eq!((&line["level"], &line["header"]), (&json!("WARN"), &json!("x-forwarded-for")), "{line}");
-    assert!(line["message"].as_str().unwrap().contains("add it to trusted_proxies"), "{line}");
+    assert_eq!(
+        (&line["level"], &line["header"]),
+        (&json!("WARN"), &json!("x-forwarded-for")),
+        "{line}"
+    );
+    assert!(
+        line["message"]
+            .as_str()
+            .unwrap()
+            .contains("add it to trusted_proxies"),
+        "{line}"
+    );
     let last = deployment.send(Request::new("GET", "/nowhere")).await;
     deployment.portcullis.access_line(&last).await;
     assert_eq!(deployment.portcullis.log().matches(WARNING).count(), 1);
 
-    let deployment = Deployment::builder().top("trusted_proxies = [\"127.0.0.1\"]").start().await;
+    let deployment = Deployment::builder()
+        .top("trusted_proxies = [\"127.0.0.1\"]")
+        .start()
+        .await;
     let last = deployment.send(forwarded()).await;
     deployment.portcullis.access_line(&last).await;
-    assert!(!deployment.portcullis.log().contains("forwarded headers"), "{}", deployment.portcullis.log());
+    assert!(
+        !deployment.portcullis.log().contains("forwarded headers"),
+        "{}",
+        deployment.portcullis.log()
+    );
 }

@@ -1,5 +1,8 @@
 //! Flows of well-behaved clients and the exact responses.
-#![allow(clippy::unwrap_used, reason = "a scenario fails where something is missing")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "a scenario fails where something is missing"
+)]
 
 mod audit;
 mod call;

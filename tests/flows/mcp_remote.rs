@@ -13,24 +13,55 @@ async fn a_configuration_for_mcp_remote_works() {
     let login = Portcullis::run(&[&["login", &url, "--auto-consent"][..], &store].concat()).await;
     assert_eq!(login.code, Some(0), "{login:?}");
 
-    let token = Portcullis::run(&[&["token", &url][..], &store].concat()).await.stdout;
+    let token = Portcullis::run(&[&["token", &url][..], &store].concat())
+        .await
+        .stdout;
     let authorization = format!("Bearer {}", token.trim());
     let arguments = [
-        &[url.as_str(), "9696", "--header", "Authorization:${AUTH_HEADER}", "--transport", "http-only"][..],
-        &["--allow-http", "--keep-alive", "--headers-timeout", "30", "--host", "127.0.0.1", "--frobnicate"],
+        &[
+            url.as_str(),
+            "9696",
+            "--header",
+            "Authorization:${AUTH_HEADER}",
+            "--transport",
+            "http-only",
+        ][..],
+        &[
+            "--allow-http",
+            "--keep-alive",
+            "--headers-timeout",
+            "30",
+            "--host",
+            "127.0.0.1",
+            "--frobnicate",
+        ],
     ]
     .concat();
-    let mut bridge = Bridge::start_command("mcp-remote", &arguments, &[("AUTH_HEADER", &authorization)]);
-    assert_eq!(bridge.initialize().await["result"]["protocolVersion"], "2025-11-25");
+    let mut bridge =
+        Bridge::start_command("mcp-remote", &arguments, &[("AUTH_HEADER", &authorization)]);
+    assert_eq!(
+        bridge.initialize().await["result"]["protocolVersion"],
+        "2025-11-25"
+    );
 
-    let call = bridge.request(1, "tools/call", json!({ "name": "add", "arguments": { "a": 1, "b": 2 } })).await;
+    let call = bridge
+        .request(
+            1,
+            "tools/call",
+            json!({ "name": "add", "arguments": { "a": 1, "b": 2 } }),
+        )
+        .await;
     assert_eq!(call["result"]["content"][0]["text"], "3", "{call}");
     let finished = bridge.close().await;
     assert_eq!(finished.code, Some(0), "{finished:?}");
     assert_eq!(finished.stdout, "", "{finished:?}");
     let log = finished.stderr;
 
-    for option in ["--allow-http is ignored: ", "--keep-alive is ignored: ", "--frobnicate is ignored: "] {
+    for option in [
+        "--allow-http is ignored: ",
+        "--keep-alive is ignored: ",
+        "--frobnicate is ignored: ",
+    ] {
         assert_eq!(log.matches(option).count(), 1, "{log}");
     }
     assert!(!log.contains(token.trim()), "{log}");

@@ -23,7 +23,10 @@ impl Idp {
         let resource = ClientSettings::with_secret("portcullis", Secret::new(SECRET));
         let idp = DevIdp::bind(DevIdpSettings {
             auto_consent: true,
-            clients: vec![ClientSettings { may_introspect: true, ..resource }],
+            clients: vec![ClientSettings {
+                may_introspect: true,
+                ..resource
+            }],
             ..DevIdpSettings::default()
         })
         .await
@@ -36,8 +39,11 @@ impl Idp {
 
     /// Registers a client and returns it with a token that was issued to it.
     async fn issue(&self) -> (String, String) {
-        let metadata = format!(r#"{{"redirect_uris":["{REDIRECT}"],"token_endpoint_auth_method":"none"}}"#);
-        let registered = Request::post("/register", metadata).send(self.address).await;
+        let metadata =
+            format!(r#"{{"redirect_uris":["{REDIRECT}"],"token_endpoint_auth_method":"none"}}"#);
+        let registered = Request::post("/register", metadata)
+            .send(self.address)
+            .await;
         let client = registered.json()["client_id"].as_str().unwrap().to_owned();
 
         let verifier = PkceVerifier::generate().unwrap();
@@ -48,23 +54,32 @@ impl Idp {
         );
         let granted = Request::new("GET", &target).send(self.address).await;
         let location = granted.header("location").unwrap();
-        let code = location.split(['?', '&']).find_map(|pair| pair.strip_prefix("code=")).unwrap();
+        let code = location
+            .split(['?', '&'])
+            .find_map(|pair| pair.strip_prefix("code="))
+            .unwrap();
         let exchange = format!(
             "grant_type=authorization_code&client_id={client}&code={code}&code_verifier={}\
              &redirect_uri={ENCODED_REDIRECT}&resource={ENCODED_RESOURCE}",
             verifier.secret()
         );
-        let token = self.post("/token", exchange).await.json()["access_token"].as_str().unwrap().to_owned();
+        let token = self.post("/token", exchange).await.json()["access_token"]
+            .as_str()
+            .unwrap()
+            .to_owned();
         (client, token)
     }
 
     async fn revoke(&self, client: &str, token: &str) {
-        let response = self.post("/revoke", format!("client_id={client}&token={token}")).await;
+        let response = self
+            .post("/revoke", format!("client_id={client}&token={token}"))
+            .await;
         assert_eq!(response.status, 200, "{response:?}");
     }
 
     async fn post(&self, path: &str, form: String) -> HttpResponse {
-        let request = Request::new("POST", path).header("Content-Type", "application/x-www-form-urlencoded");
+        let request =
+            Request::new("POST", path).header("Content-Type", "application/x-www-form-urlencoded");
         request.body(form).send(self.address).await
     }
 
@@ -78,7 +93,9 @@ impl Idp {
         );
         Deployment::builder()
             .tables(table)
-            .resource(format!("issuers = [\"{name}\"]\nrequired_scopes = [\"mcp:tools\"]"))
+            .resource(format!(
+                "issuers = [\"{name}\"]\nrequired_scopes = [\"mcp:tools\"]"
+            ))
             .start()
             .await
     }
@@ -92,7 +109,10 @@ async fn a_revoked_token_is_rejected_immediately() {
     let secret = Scratch::file("secret", SECRET);
     for (validate, more) in [
         ("introspection", "introspection_cache = \"0s\""),
-        ("introspection", "introspection_cache = \"0s\"\nintrospection_auth = \"basic\""),
+        (
+            "introspection",
+            "introspection_cache = \"0s\"\nintrospection_auth = \"basic\"",
+        ),
         ("jwt+introspection", "introspection_cache = \"0s\""),
     ] {
         let deployment = idp.deployment(&secret, validate, more).await;
@@ -100,10 +120,15 @@ async fn a_revoked_token_is_rejected_immediately() {
         deployment.assert_accepted("active", &token).await;
         deployment.assert_accepted("still active", &token).await;
         idp.revoke(&client, &token).await;
-        deployment.assert_rejected([("revoked", token.clone(), "token.inactive")]).await;
+        deployment
+            .assert_rejected([("revoked", token.clone(), "token.inactive")])
+            .await;
         deployment.assert_accepted("another token", &other).await;
         for canary in [SECRET, token.as_str(), other.as_str()] {
-            assert!(!deployment.portcullis.log().contains(canary), "{canary} is in the log");
+            assert!(
+                !deployment.portcullis.log().contains(canary),
+                "{canary} is in the log"
+            );
         }
     }
 }
@@ -120,7 +145,9 @@ async fn a_revocation_has_no_effect_without_introspection() {
         .await;
     let (client, token) = idp.issue().await;
     idp.revoke(&client, &token).await;
-    deployment.assert_accepted("revoked, without introspection", &token).await;
+    deployment
+        .assert_accepted("revoked, without introspection", &token)
+        .await;
 }
 
 /// D3: with the defaults, a token that was revoked before its first use is rejected, and so is one of another server.
@@ -132,8 +159,13 @@ async fn the_defaults_reject_inactive_tokens() {
     let (client, token) = idp.issue().await;
     idp.revoke(&client, &token).await;
     deployment
-        .assert_rejected([("revoked", token, "token.inactive"), ("made up", "abc".to_owned(), "token.inactive")])
+        .assert_rejected([
+            ("revoked", token, "token.inactive"),
+            ("made up", "abc".to_owned(), "token.inactive"),
+        ])
         .await;
     let (_, foreign) = Idp::start().await.issue().await;
-    deployment.assert_rejected([("another server's", foreign, "token.issuer_unknown")]).await;
+    deployment
+        .assert_rejected([("another server's", foreign, "token.issuer_unknown")])
+        .await;
 }

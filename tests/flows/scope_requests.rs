@@ -26,13 +26,22 @@ async fn a_token_with_scopes() {
     .await;
     let url = peer.url("/mcp");
     let store = Scratch::path_for("store");
-    let login = ["login", &url, "--auto-consent", "--scope", "a b", "--store", store.as_str()];
+    let login = [
+        "login",
+        &url,
+        "--auto-consent",
+        "--scope",
+        "a b",
+        "--store",
+        store.as_str(),
+    ];
     let login = Portcullis::run(&login).await;
     assert_eq!(login.code, Some(0), "{login:?}");
     assert!(login.stderr.contains("not granted: b"), "{login:?}");
 
-    let token =
-        async |scope: &str| Portcullis::run(&["token", &url, "--scope", scope, "--store", store.as_str()]).await;
+    let token = async |scope: &str| {
+        Portcullis::run(&["token", &url, "--scope", scope, "--store", store.as_str()]).await
+    };
     assert_eq!(token("a").await.stdout.trim(), "first");
     let refused = token("a c").await;
     assert_eq!(refused.code, Some(1), "{refused:?}");
@@ -60,18 +69,38 @@ async fn a_token_with_the_long_form_of_a_scope() {
     .await;
     let url = peer.url("/mcp");
     let store = Scratch::path_for("store");
-    let login = ["login", &url, "--auto-consent", "--scope", "api://1/read", "--store", store.as_str()];
+    let login = [
+        "login",
+        &url,
+        "--auto-consent",
+        "--scope",
+        "api://1/read",
+        "--store",
+        store.as_str(),
+    ];
     let login = Portcullis::run(&login).await;
     assert_eq!(login.code, Some(0), "{login:?}");
 
     for scope in ["read", "api://1/read"] {
-        let token = Portcullis::run(&["token", &url, "--scope", scope, "--store", store.as_str()]).await;
+        let token =
+            Portcullis::run(&["token", &url, "--scope", scope, "--store", store.as_str()]).await;
         assert_eq!(token.code, Some(0), "{token:?}");
         assert_eq!(token.stdout.trim(), "first", "{token:?}");
     }
-    let refused = Portcullis::run(&["token", &url, "--scope", "read write", "--store", store.as_str()]).await;
+    let refused = Portcullis::run(&[
+        "token",
+        &url,
+        "--scope",
+        "read write",
+        "--store",
+        store.as_str(),
+    ])
+    .await;
     assert_eq!(refused.code, Some(1), "{refused:?}");
-    assert!(refused.stderr.contains("lacks the scopes write"), "{refused:?}");
+    assert!(
+        refused.stderr.contains("lacks the scopes write"),
+        "{refused:?}"
+    );
 }
 
 /// I6, H2: if a registration lacks the scopes of a step-up and cannot be updated, `connect` names the scopes and the command that
@@ -86,7 +115,13 @@ async fn a_step_up_that_needs_a_new_registration() {
     assert!(bridge.initialize().await["result"].is_object());
 
     for id in 1..=2 {
-        let refused = bridge.request(id, "tools/call", json!({ "name": "admin", "arguments": {} })).await;
+        let refused = bridge
+            .request(
+                id,
+                "tools/call",
+                json!({ "name": "admin", "arguments": {} }),
+            )
+            .await;
         let error = refused["error"].to_string();
         let command = format!("portcullis login --fresh --scope 'mcp:admin mcp:tools' {url}");
         assert!(error.contains("insufficient_scope"), "{error}");
@@ -94,9 +129,20 @@ async fn a_step_up_that_needs_a_new_registration() {
     }
     assert_eq!(peer.requests("/register").len(), 1);
 
-    let login = ["login", &url, "--fresh", "--device", "--scope", "mcp:admin mcp:tools", "--store", store.as_str()];
+    let login = [
+        "login",
+        &url,
+        "--fresh",
+        "--device",
+        "--scope",
+        "mcp:admin mcp:tools",
+        "--store",
+        store.as_str(),
+    ];
     assert_eq!(Portcullis::run(&login).await.code, Some(0));
-    let served = bridge.request(3, "tools/call", json!({ "name": "admin", "arguments": {} })).await;
+    let served = bridge
+        .request(3, "tools/call", json!({ "name": "admin", "arguments": {} }))
+        .await;
     assert!(served["result"].is_object(), "{served}");
     assert_eq!(peer.requests("/register").len(), 2);
 

@@ -43,7 +43,9 @@ async fn connect(
         .with_no_client_auth();
     config.alpn_protocols = vec![protocol.as_bytes().to_vec()];
     let stream = TcpStream::connect(address).await?;
-    TlsConnector::from(Arc::new(config)).connect(ServerName::try_from("localhost").unwrap(), stream).await
+    TlsConnector::from(Arc::new(config))
+        .connect(ServerName::try_from("localhost").unwrap(), stream)
+        .await
 }
 
 /// Requests `/healthz` with the negotiated protocol and returns the status.
@@ -52,7 +54,9 @@ async fn healthz(stream: TlsStream<TcpStream>) -> u16 {
     let request = request.body(Empty::<Bytes>::new()).unwrap();
     let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
     let response = if is_http2 {
-        let (mut sender, connection) = http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
+        let (mut sender, connection) = http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
+            .await
+            .unwrap();
         tokio::spawn(connection);
         sender.send_request(request).await.unwrap()
     } else {
@@ -92,7 +96,11 @@ impl Listener {
             certificates.as_str(),
             key.as_str()
         );
-        Self { portcullis: Portcullis::serve(&configuration).await, certificates, key }
+        Self {
+            portcullis: Portcullis::serve(&configuration).await,
+            certificates,
+            key,
+        }
     }
 
     fn address(&self) -> SocketAddr {
@@ -115,17 +123,31 @@ async fn both_versions_and_both_protocols() {
     let listener = Listener::start(&certified).await;
     for version in [&TLS12, &TLS13] {
         for protocol in ["h2", "http/1.1"] {
-            let stream = connect(listener.address(), certified.cert.der(), version, protocol).await.unwrap();
-            assert_eq!(stream.get_ref().1.alpn_protocol(), Some(protocol.as_bytes()));
+            let stream = connect(listener.address(), certified.cert.der(), version, protocol)
+                .await
+                .unwrap();
+            assert_eq!(
+                stream.get_ref().1.alpn_protocol(),
+                Some(protocol.as_bytes())
+            );
             assert_eq!(healthz(stream).await, 200, "{version:?} {protocol}");
         }
     }
     let mut plain = TcpStream::connect(listener.address()).await.unwrap();
-    plain.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
+    plain
+        .write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        .await
+        .unwrap();
     let mut response = Vec::new();
     // A reset ends the connection, too.
-    let _ = timeout(TIMEOUT, plain.read_to_end(&mut response)).await.expect("the connection is closed");
-    assert!(!response.starts_with(b"HTTP"), "{}", String::from_utf8_lossy(&response));
+    let _ = timeout(TIMEOUT, plain.read_to_end(&mut response))
+        .await
+        .expect("the connection is closed");
+    assert!(
+        !response.starts_with(b"HTTP"),
+        "{}",
+        String::from_utf8_lossy(&response)
+    );
 }
 
 /// F8: a replaced certificate is used for new connections without a restart. Mismatched files are ignored.
@@ -134,18 +156,34 @@ async fn certificates_follow_their_files() {
     let first = localhost();
     let second = localhost();
     let listener = Listener::start(&first).await;
-    let kept = connect(listener.address(), first.cert.der(), &TLS13, "http/1.1").await.unwrap();
+    let kept = connect(listener.address(), first.cert.der(), &TLS13, "http/1.1")
+        .await
+        .unwrap();
 
     listener.replace(&second.cert.pem(), &second.signing_key.serialize_pem());
-    listener.portcullis.logged("the certificate was replaced", |_| true).await;
-    assert!(connect(listener.address(), first.cert.der(), &TLS13, "h2").await.is_err());
-    let fresh = connect(listener.address(), second.cert.der(), &TLS13, "h2").await.unwrap();
+    listener
+        .portcullis
+        .logged("the certificate was replaced", |_| true)
+        .await;
+    assert!(
+        connect(listener.address(), first.cert.der(), &TLS13, "h2")
+            .await
+            .is_err()
+    );
+    let fresh = connect(listener.address(), second.cert.der(), &TLS13, "h2")
+        .await
+        .unwrap();
     assert_eq!(healthz(kept).await, 200);
     assert_eq!(healthz(fresh).await, 200);
 
     listener.replace(&second.cert.pem(), &first.signing_key.serialize_pem());
-    listener.portcullis.logged("the certificate is unchanged", |_| true).await;
-    let still = connect(listener.address(), second.cert.der(), &TLS13, "h2").await.unwrap();
+    listener
+        .portcullis
+        .logged("the certificate is unchanged", |_| true)
+        .await;
+    let still = connect(listener.address(), second.cert.der(), &TLS13, "h2")
+        .await
+        .unwrap();
     assert_eq!(healthz(still).await, 200);
 }
 
@@ -173,16 +211,24 @@ impl TlsFront {
         let port = listener.local_addr().unwrap().port();
         let handshakes = Arc::default();
         let origin = upstream.origin().trim_start_matches("http://").to_owned();
-        let front = Self { port, handshakes: Arc::clone(&handshakes) };
+        let front = Self {
+            port,
+            handshakes: Arc::clone(&handshakes),
+        };
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let acceptor = acceptor.clone();
                 let handshakes = Arc::clone(&handshakes);
                 let origin = origin.clone();
                 tokio::spawn(async move {
-                    let Ok(mut stream) = acceptor.accept(stream).await else { return };
+                    let Ok(mut stream) = acceptor.accept(stream).await else {
+                        return;
+                    };
                     let state = stream.get_ref().1;
-                    let entry = (state.server_name().map(str::to_owned), state.alpn_protocol().map(<[u8]>::to_vec));
+                    let entry = (
+                        state.server_name().map(str::to_owned),
+                        state.alpn_protocol().map(<[u8]>::to_vec),
+                    );
                     handshakes.lock().push(entry);
                     let mut plain = TcpStream::connect(origin).await.unwrap();
                     let _ = copy_bidirectional(&mut stream, &mut plain).await;
@@ -198,8 +244,17 @@ impl TlsFront {
 }
 
 async fn deployment(upstream: &Upstream, setting: String, ca: &Scratch) -> Deployment {
-    let resource = format!("{}\nupstream_ca_file = \"{}\"", Deployment::SCOPED, ca.as_str());
-    Deployment::builder().upstream(upstream.clone()).upstream_setting(setting).resource(resource).start().await
+    let resource = format!(
+        "{}\nupstream_ca_file = \"{}\"",
+        Deployment::SCOPED,
+        ca.as_str()
+    );
+    Deployment::builder()
+        .upstream(upstream.clone())
+        .upstream_setting(setting)
+        .resource(resource)
+        .start()
+        .await
 }
 
 /// L1: requests to an https upstream use TLS with its name, over persistent connections.
@@ -211,13 +266,24 @@ async fn an_upstream_in_tls() {
     let ca = Scratch::file("ca.pem", &certified.cert.pem());
     let deployment = deployment(&upstream, front.setting("localhost"), &ca).await;
     for round in 0..8 {
-        deployment.assert_accepted(&format!("round {round}"), &deployment.good_token()).await;
+        deployment
+            .assert_accepted(&format!("round {round}"), &deployment.good_token())
+            .await;
     }
-    assert_eq!(upstream.last().header("host").unwrap(), format!("localhost:{}", front.port));
+    assert_eq!(
+        upstream.last().header("host").unwrap(),
+        format!("localhost:{}", front.port)
+    );
     let handshakes = front.handshakes.lock().clone();
-    assert!(handshakes.len() <= 2, "one connection a worker: {handshakes:?}");
+    assert!(
+        handshakes.len() <= 2,
+        "one connection a worker: {handshakes:?}"
+    );
     let expected = (Some("localhost".to_owned()), Some(b"http/1.1".to_vec()));
-    assert!(handshakes.iter().all(|entry| *entry == expected), "{handshakes:?}");
+    assert!(
+        handshakes.iter().all(|entry| *entry == expected),
+        "{handshakes:?}"
+    );
 }
 
 /// L1: an upstream with an untrusted certificate, or one for another name, gets no request. The client gets 502, and
@@ -233,8 +299,14 @@ async fn an_upstream_with_a_wrong_certificate() {
         let deployment = deployment(&upstream, front.setting(host), &ca).await;
         let response = deployment.try_token(&deployment.good_token()).await;
         response.assert_rpc_error(502, -32603);
-        deployment.portcullis.assert_denied(&response, "upstream.tls").await;
-        let line = deployment.portcullis.logged("certificate", |line| line["deny.code"] == "upstream.tls").await;
+        deployment
+            .portcullis
+            .assert_denied(&response, "upstream.tls")
+            .await;
+        let line = deployment
+            .portcullis
+            .logged("certificate", |line| line["deny.code"] == "upstream.tls")
+            .await;
         assert_eq!(line["level"], "WARN", "{line}");
     }
     assert_eq!(upstream.count(), 0);
@@ -245,11 +317,22 @@ async fn an_upstream_with_a_wrong_certificate() {
 async fn ca_files_that_cannot_be_used() {
     let missing = Scratch::path_for("missing.pem");
     let empty = Scratch::file("empty.pem", "");
-    let broken = Scratch::file("ca.pem", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n");
+    let broken = Scratch::file(
+        "ca.pem",
+        "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
+    );
     for (url, file, reason) in [
         ("https://localhost/mcp", &missing, "cannot be read"),
-        ("https://localhost/mcp", &empty, "it contains no certificate"),
-        ("https://localhost/mcp", &broken, "contains an unusable certificate"),
+        (
+            "https://localhost/mcp",
+            &empty,
+            "it contains no certificate",
+        ),
+        (
+            "https://localhost/mcp",
+            &broken,
+            "contains an unusable certificate",
+        ),
         ("http://localhost/mcp", &empty, "the upstream is not https"),
     ] {
         let configuration = format!(
@@ -267,7 +350,11 @@ async fn ca_files_that_cannot_be_used() {
         let configuration = Scratch::file("portcullis.toml", &configuration);
         let finished = Portcullis::run(&["serve", "--config", configuration.as_str()]).await;
         assert_eq!(finished.code, Some(1), "{finished:?}");
-        assert!(finished.stderr.contains(file.as_str()), "{}", finished.stderr);
+        assert!(
+            finished.stderr.contains(file.as_str()),
+            "{}",
+            finished.stderr
+        );
         assert!(finished.stderr.contains(reason), "{}", finished.stderr);
     }
 }

@@ -29,7 +29,8 @@ async fn a_full_disk_does_not_use_the_refresh_token() {
     let server = server().await;
     let store = Scratch::path_for("store");
     let url = server.url("/mcp");
-    let login = Portcullis::run(&["login", &url, "--auto-consent", "--store", store.as_str()]).await;
+    let login =
+        Portcullis::run(&["login", &url, "--auto-consent", "--store", store.as_str()]).await;
     assert_eq!(login.code, Some(0), "{login:?}");
 
     tokio::time::sleep(std::time::Duration::from_millis(1_100)).await;
@@ -37,7 +38,10 @@ async fn a_full_disk_does_not_use_the_refresh_token() {
     let full = run_on_full_disk(&["token", &url, "--store", store.as_str()], "").await;
     assert_eq!(full.code, Some(1), "{full:?}");
     assert_eq!(full.stdout, "", "{full:?}");
-    assert!(full.stderr.contains("cannot write the credential file"), "{full:?}");
+    assert!(
+        full.stderr.contains("cannot write the credential file"),
+        "{full:?}"
+    );
     assert!(full.stderr.contains("--store"), "{full:?}");
     assert_eq!(server.requests("/token").len(), 1);
     assert_eq!(server.requests("/authorize").len(), 1);
@@ -59,12 +63,19 @@ async fn a_sign_in_without_a_writable_store() {
     // Even root cannot create a directory there.
     for (is_full, directory) in [(true, store.as_str()), (false, "/proc/portcullis/store")] {
         let arguments = ["login", &url, "--auto-consent", "--store", directory];
-        let login = if is_full { run_on_full_disk(&arguments, "").await } else { Portcullis::run(&arguments).await };
+        let login = if is_full {
+            run_on_full_disk(&arguments, "").await
+        } else {
+            Portcullis::run(&arguments).await
+        };
         assert_eq!(login.code, Some(1), "{login:?}");
         assert_eq!(server.requests("/authorize").len(), 0, "{login:?}");
         assert!(login.stderr.contains("--store"), "{login:?}");
     }
-    let input = format!("{}\n", json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {} }));
+    let input = format!(
+        "{}\n",
+        json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {} })
+    );
     let arguments = ["connect", &url, "--auto-consent", "--store", store.as_str()];
     let bridged = run_on_full_disk(&arguments, &input).await;
     assert_eq!(server.requests("/authorize").len(), 1, "{bridged:?}");

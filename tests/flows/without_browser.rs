@@ -2,13 +2,20 @@
 
 use std::time::{Duration, Instant};
 
-use portcullis_scenarios::{Peer, Portcullis, Scratch, in_terminal, portcullis_command, portcullis_program};
+use portcullis_scenarios::{
+    Peer, Portcullis, Scratch, in_terminal, portcullis_command, portcullis_program,
+};
 use serde_json::Value;
 
 use crate::connect::Bridge;
 
 /// An environment without display and chosen browser.
-const NO_DISPLAY: [(&str, &str); 4] = [("DISPLAY", ""), ("WAYLAND_DISPLAY", ""), ("BROWSER", ""), ("WSL_INTEROP", "")];
+const NO_DISPLAY: [(&str, &str); 4] = [
+    ("DISPLAY", ""),
+    ("WAYLAND_DISPLAY", ""),
+    ("BROWSER", ""),
+    ("WSL_INTEROP", ""),
+];
 /// Much less than the time limit of a sign-in.
 const SOON: Duration = Duration::from_secs(15);
 
@@ -19,10 +26,23 @@ async fn commands_fail_at_once() {
     let url = peer.url("/mcp");
     for arguments in [&["login", &url][..], &["call", &url, "tools/list"]] {
         let started = Instant::now();
-        let failed = Portcullis::run_with(&[arguments, &["--store", store.as_str()]].concat(), &NO_DISPLAY).await;
+        let failed = Portcullis::run_with(
+            &[arguments, &["--store", store.as_str()]].concat(),
+            &NO_DISPLAY,
+        )
+        .await;
         assert!(started.elapsed() < SOON, "{:?}", started.elapsed());
-        assert_eq!((failed.code, failed.stderr.lines().count()), (Some(1), 1), "{failed:?}");
-        for words in ["no browser can be opened", "--device", "--no-browser", "--auto-consent"] {
+        assert_eq!(
+            (failed.code, failed.stderr.lines().count()),
+            (Some(1), 1),
+            "{failed:?}"
+        );
+        for words in [
+            "no browser can be opened",
+            "--device",
+            "--no-browser",
+            "--auto-consent",
+        ] {
             assert!(failed.stderr.contains(words), "{words}: {failed:?}");
         }
     }
@@ -40,8 +60,18 @@ async fn connect_fails_at_once() {
         let response = bridge.initialize().await;
         assert!(started.elapsed() < SOON, "{:?}", started.elapsed());
         let error = &response["error"];
-        assert_eq!(error["data"]["reason"], Value::from("interaction.no_browser"), "{response}");
-        assert!(error["message"].as_str().unwrap().contains("portcullis login"), "{response}");
+        assert_eq!(
+            error["data"]["reason"],
+            Value::from("interaction.no_browser"),
+            "{response}"
+        );
+        assert!(
+            error["message"]
+                .as_str()
+                .unwrap()
+                .contains("portcullis login"),
+            "{response}"
+        );
         bridge.close().await;
     }
 }
@@ -53,13 +83,24 @@ async fn a_user_in_a_terminal_can_sign_in() {
     let url = peer.url("/mcp");
     let shown = tokio::task::spawn_blocking(move || {
         let mut login = portcullis_command(portcullis_program());
-        login.args(["login", &url, "--store", store.as_str()]).envs(NO_DISPLAY);
-        in_terminal(login, &[("paste the final URL", "nothing\n")], Some("paste the whole address"))
+        login
+            .args(["login", &url, "--store", store.as_str()])
+            .envs(NO_DISPLAY);
+        in_terminal(
+            login,
+            &[("paste the final URL", "nothing\n")],
+            Some("paste the whole address"),
+        )
     })
     .await
     .unwrap()
     .shown;
-    for words in ["no browser can be opened on this machine", "/authorize?", "ssh -L ", "login --device"] {
+    for words in [
+        "no browser can be opened on this machine",
+        "/authorize?",
+        "ssh -L ",
+        "login --device",
+    ] {
         assert!(shown.contains(words), "{words}: {shown}");
     }
 }

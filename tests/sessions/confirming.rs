@@ -16,8 +16,15 @@ async fn not_while_the_disk_is_full() {
             .await;
         let token = deployment.good_token();
         let recorded = deployment.open_session(&token).await;
-        assert_eq!(deployment.delete_session(&token, &recorded).await.status, 200);
-        assert_eq!(deployment.delete_session(&token, &recorded).await.status, ended_status, "its end is recorded");
+        assert_eq!(
+            deployment.delete_session(&token, &recorded).await.status,
+            200
+        );
+        assert_eq!(
+            deployment.delete_session(&token, &recorded).await.status,
+            ended_status,
+            "its end is recorded"
+        );
 
         // The file of ends grows to its limit.
         let mut count = 0;
@@ -33,10 +40,17 @@ async fn not_while_the_disk_is_full() {
         let one = deployment.delete_session(&token, &session);
         let other = deployment.delete_session(&token, &session);
         let (one, other) = tokio::join!(one, other);
-        for response in [one, other, deployment.delete_session(&token, &session).await] {
+        for response in [
+            one,
+            other,
+            deployment.delete_session(&token, &session).await,
+        ] {
             assert_eq!(response.status, 503, "{response:?}");
             assert_eq!(response.header("retry-after"), Some("1"), "{response:?}");
-            deployment.portcullis.assert_denied(&response, "session.end_not_recorded").await;
+            deployment
+                .portcullis
+                .assert_denied(&response, "session.end_not_recorded")
+                .await;
         }
         // In this process, it has ended.
         assert!([400, 404].contains(&deployment.echo(&token, &session).await.status));

@@ -6,7 +6,8 @@ use bytes::Bytes;
 use http::Method;
 use parking_lot::Mutex;
 use portcullis_scenarios::{
-    ChannelBody, Connection, Deployment, HttpResponse, INITIALIZE, RecordedRequest, Request, Scratch, Upstream,
+    ChannelBody, Connection, Deployment, HttpResponse, INITIALIZE, RecordedRequest, Request,
+    Scratch, Upstream,
 };
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -28,7 +29,9 @@ fn assert_full(response: &HttpResponse) {
 }
 
 /// Starts a deployment whose upstream keeps each GET stream open until its sender is dropped.
-async fn streaming_deployment(max_per_owner: usize) -> (Arc<Mutex<Vec<UnboundedSender<Bytes>>>>, Deployment) {
+async fn streaming_deployment(
+    max_per_owner: usize,
+) -> (Arc<Mutex<Vec<UnboundedSender<Bytes>>>>, Deployment) {
     let streams = Arc::new(Mutex::new(Vec::new()));
     let opened = Arc::clone(&streams);
     let script = move |request: &RecordedRequest| {
@@ -38,10 +41,21 @@ async fn streaming_deployment(max_per_owner: usize) -> (Arc<Mutex<Vec<UnboundedS
         let (sender, body) = ChannelBody::new();
         sender.send(": open\n\n".into()).unwrap();
         opened.lock().push(sender);
-        Some(Upstream::streaming(200, &[("content-type", "text/event-stream")], body))
+        Some(Upstream::streaming(
+            200,
+            &[("content-type", "text/event-stream")],
+            body,
+        ))
     };
     let upstream = Upstream::scripted(script).await;
-    (streams, Deployment::builder().upstream(upstream).tables(limited(max_per_owner)).start().await)
+    (
+        streams,
+        Deployment::builder()
+            .upstream(upstream)
+            .tables(limited(max_per_owner))
+            .start()
+            .await,
+    )
 }
 
 /// Opens a stream of a session, which lasts as long as the returned connection.
@@ -60,8 +74,16 @@ async fn a_session_for_each_task() {
     const TASKS: usize = 200;
     const MAX: usize = 5;
     let audit = Scratch::path_for("audit.jsonl");
-    let tables = format!("{}\n[audit]\ntarget = {{ file = \"{}\" }}", limited(MAX), audit.as_str());
-    let deployment = Deployment::builder().top("state_dir = \"off\"").tables(tables).start().await;
+    let tables = format!(
+        "{}\n[audit]\ntarget = {{ file = \"{}\" }}",
+        limited(MAX),
+        audit.as_str()
+    );
+    let deployment = Deployment::builder()
+        .top("state_dir = \"off\"")
+        .tables(tables)
+        .start()
+        .await;
     let token = deployment.good_token();
     let mut sessions = Vec::new();
     for _ in 0..TASKS {
@@ -74,16 +96,26 @@ async fn a_session_for_each_task() {
     for session in [&evicted[0], &evicted[evicted.len() - 1]] {
         let response = deployment.echo(&token, session).await;
         response.assert_no_session();
-        deployment.portcullis.assert_denied(&response, "session.ended").await;
+        deployment
+            .portcullis
+            .assert_denied(&response, "session.ended")
+            .await;
     }
 
     // Each `initialize`, the five uses, and a DELETE for each evicted session.
-    deployment.upstream.wait_for_requests(TASKS + MAX + evicted.len()).await;
+    deployment
+        .upstream
+        .wait_for_requests(TASKS + MAX + evicted.len())
+        .await;
     assert_eq!(deployment.upstream.count_of(&Method::DELETE), evicted.len());
     assert_eq!(deployment.portcullis.stop().await.code, Some(0));
 
     let records = fs::read_to_string(audit.path()).unwrap();
-    let ended = |reason: &str| records.matches(&format!("\"session.reason\":\"{reason}\"")).count();
+    let ended = |reason: &str| {
+        records
+            .matches(&format!("\"session.reason\":\"{reason}\""))
+            .count()
+    };
     assert_eq!(ended("evicted"), evicted.len());
     assert_eq!(ended("shutdown"), MAX);
 }
@@ -95,20 +127,37 @@ async fn sessions_in_use() {
     let (streams, deployment) = streaming_deployment(2).await;
     let alice = deployment.token().subject("alice").sign();
     let bob = deployment.token().subject("bob").sign();
-    let bobs = [deployment.open_session(&bob).await, deployment.open_session(&bob).await];
-    let sessions = [deployment.open_session(&alice).await, deployment.open_session(&alice).await];
+    let bobs = [
+        deployment.open_session(&bob).await,
+        deployment.open_session(&bob).await,
+    ];
+    let sessions = [
+        deployment.open_session(&alice).await,
+        deployment.open_session(&alice).await,
+    ];
     let _first = stream(&deployment, &alice, &sessions[0]).await;
     let third = deployment.open_session(&alice).await;
-    deployment.echo(&alice, &sessions[1]).await.assert_no_session();
+    deployment
+        .echo(&alice, &sessions[1])
+        .await
+        .assert_no_session();
     let _third = stream(&deployment, &alice, &third).await;
-    deployment.portcullis.logged("session ended", |line| line["session.reason"] == "evicted").await;
+    deployment
+        .portcullis
+        .logged("session ended", |line| line["session.reason"] == "evicted")
+        .await;
 
     let before = deployment.upstream.count();
     let response = deployment.try_token(&alice).await;
     assert_full(&response);
-    deployment.portcullis.assert_denied(&response, "session.owner_full").await;
+    deployment
+        .portcullis
+        .assert_denied(&response, "session.owner_full")
+        .await;
     assert!(
-        deployment.upstream.recorded()[before..].iter().all(|seen| seen.method == Method::DELETE),
+        deployment.upstream.recorded()[before..]
+            .iter()
+            .all(|seen| seen.method == Method::DELETE),
         "the `initialize` reached the upstream"
     );
 
@@ -131,7 +180,10 @@ async fn sessions_in_use() {
     }
     assert_eq!(response.status, 200, "{response:?}");
 
-    deployment.echo(&alice, &sessions[0]).await.assert_no_session();
+    deployment
+        .echo(&alice, &sessions[0])
+        .await
+        .assert_no_session();
     assert_eq!(deployment.echo(&alice, &third).await.status, 200);
     for session in &bobs {
         assert_eq!(deployment.echo(&bob, session).await.status, 200);
@@ -143,21 +195,42 @@ async fn sessions_in_use() {
 async fn a_failed_initialize() {
     let script = |request: &RecordedRequest| {
         let body = String::from_utf8_lossy(&request.body).into_owned();
-        body.contains("\"failing\"").then(|| Upstream::response(500, &[("mcp-session-id", "theirs")], ""))
+        body.contains("\"failing\"")
+            .then(|| Upstream::response(500, &[("mcp-session-id", "theirs")], ""))
     };
-    let deployment = Deployment::builder().upstream(Upstream::scripted(script).await).tables(limited(2)).start().await;
+    let deployment = Deployment::builder()
+        .upstream(Upstream::scripted(script).await)
+        .tables(limited(2))
+        .start()
+        .await;
     let token = deployment.good_token();
-    let sessions = [deployment.open_session(&token).await, deployment.open_session(&token).await];
+    let sessions = [
+        deployment.open_session(&token).await,
+        deployment.open_session(&token).await,
+    ];
     let failing = INITIALIZE.replace("\"scenario\"", "\"failing\"");
     for _ in 0..5 {
         assert_eq!(
-            deployment.send(Request::post(Deployment::ENDPOINT, failing.as_str()).bearer(&token)).await.status,
+            deployment
+                .send(Request::post(Deployment::ENDPOINT, failing.as_str()).bearer(&token))
+                .await
+                .status,
             500
         );
     }
     let batch = format!("[{INITIALIZE}]");
-    for body in [batch.as_str(), "{", "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\",\"params\":7}"] {
-        assert_ne!(deployment.send(Request::post(Deployment::ENDPOINT, body).bearer(&token)).await.status, 200);
+    for body in [
+        batch.as_str(),
+        "{",
+        "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\",\"params\":7}",
+    ] {
+        assert_ne!(
+            deployment
+                .send(Request::post(Deployment::ENDPOINT, body).bearer(&token))
+                .await
+                .status,
+            200
+        );
     }
     for session in &sessions {
         assert_eq!(deployment.echo(&token, session).await.status, 200);
@@ -170,7 +243,10 @@ async fn a_failed_initialize() {
 #[tokio::test]
 async fn concurrent_initializes() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let setting = format!("{{ http = \"http://{}/backend\" }}", listener.local_addr().unwrap());
+    let setting = format!(
+        "{{ http = \"http://{}/backend\" }}",
+        listener.local_addr().unwrap()
+    );
     let (opened, mut initializes) = mpsc::channel::<TcpStream>(8);
     let (deleted, mut deletions) = mpsc::channel::<String>(8);
 
@@ -182,18 +258,28 @@ async fn concurrent_initializes() {
             if head.starts_with("post") {
                 opened.send(stream).await.unwrap();
             } else if head.starts_with("get") {
-                let response =
-                    "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n: open\n\n";
+                let response = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n: open\n\n";
                 stream.write_all(response.as_bytes()).await.unwrap();
                 streams.push(stream);
             } else {
-                let line = head.lines().find(|line| line.starts_with("mcp-session-id")).expect("a session").to_owned();
-                stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").await.unwrap();
+                let line = head
+                    .lines()
+                    .find(|line| line.starts_with("mcp-session-id"))
+                    .expect("a session")
+                    .to_owned();
+                stream
+                    .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+                    .await
+                    .unwrap();
                 deleted.send(line).await.unwrap();
             }
         }
     });
-    let deployment = Deployment::builder().upstream_setting(setting).tables(limited(2)).start().await;
+    let deployment = Deployment::builder()
+        .upstream_setting(setting)
+        .tables(limited(2))
+        .start()
+        .await;
     let token = deployment.good_token();
     let initialize = Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&token);
     let start = async || {
@@ -206,7 +292,12 @@ async fn concurrent_initializes() {
         let mut client = start().await;
         open(next(&mut initializes).await, name).await;
         let response = client.response().await.unwrap();
-        sessions.push(response.header("mcp-session-id").expect("a session").to_owned());
+        sessions.push(
+            response
+                .header("mcp-session-id")
+                .expect("a session")
+                .to_owned(),
+        );
     }
 
     let mut waiting = Vec::new();
@@ -218,15 +309,24 @@ async fn concurrent_initializes() {
     assert_full(&response);
     assert!(deletions.try_recv().is_err(), "no session has ended yet");
 
-    let _streams = [stream(&deployment, &token, &sessions[0]).await, stream(&deployment, &token, &sessions[1]).await];
+    let _streams = [
+        stream(&deployment, &token, &sessions[0]).await,
+        stream(&deployment, &token, &sessions[1]).await,
+    ];
     for (number, (mut client, upstream)) in waiting.into_iter().enumerate() {
         let name = format!("late-{number}");
         open(upstream, &name).await;
         let response = client.response().await.unwrap();
         assert_full(&response);
         assert_eq!(response.json()["id"], 1, "{response:?}");
-        deployment.portcullis.assert_denied(&response, "session.owner_full").await;
-        assert_eq!(next(&mut deletions).await, format!("mcp-session-id: {name}"));
+        deployment
+            .portcullis
+            .assert_denied(&response, "session.owner_full")
+            .await;
+        assert_eq!(
+            next(&mut deletions).await,
+            format!("mcp-session-id: {name}")
+        );
     }
 }
 

@@ -14,16 +14,25 @@ async fn ends_in_the_future_end_nothing_later() {
     let administration = Administration::default();
     let deployment = Deployment::builder()
         .top(format!("state_dir = \"{}\"", state.as_str()))
-        .tables(format!("[session]\nended_status = 404\n{}", administration.table()))
+        .tables(format!(
+            "[session]\nended_status = 404\n{}",
+            administration.table()
+        ))
         .start()
         .await;
     let token = deployment.good_token();
     let ended = deployment.open_session(&token).await;
-    let mut file = OpenOptions::new().append(true).open(state.path().join("session-ends")).unwrap();
+    let mut file = OpenOptions::new()
+        .append(true)
+        .open(state.path().join("session-ends"))
+        .unwrap();
     writeln!(file, "{FLOOR}").unwrap();
 
     let deployment = deployment.restart(Signal::KILL).await;
-    deployment.echo(&token, &ended).await.assert_rpc_error(404, -32000);
+    deployment
+        .echo(&token, &ended)
+        .await
+        .assert_rpc_error(404, -32000);
     let session = deployment.open_session(&token).await;
     assert_eq!(deployment.echo(&token, &session).await.status, 200);
     let list = administration.sessions("").await;

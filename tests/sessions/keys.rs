@@ -10,7 +10,10 @@ async fn echo(deployment: &Deployment, session: &str) -> HttpResponse {
 }
 
 async fn with_keys(file: &Scratch) -> Deployment {
-    let tables = format!("[session]\nended_status = 404\nkeys = [{{ file = \"{}\" }}]", file.as_str());
+    let tables = format!(
+        "[session]\nended_status = 404\nkeys = [{{ file = \"{}\" }}]",
+        file.as_str()
+    );
     Deployment::builder().tables(tables).start().await
 }
 
@@ -29,22 +32,40 @@ async fn a_restart_with_the_same_keys() {
     let response = echo(&deployment, &session).await;
     response.assert_rpc_error(404, -32000);
     assert!(response.json()["id"].is_null(), "{response:?}");
-    deployment.portcullis.assert_denied(&response, "session.ended").await;
+    deployment
+        .portcullis
+        .assert_denied(&response, "session.ended")
+        .await;
 
     for method in ["GET", "DELETE"] {
-        let request = Request::new(method, Deployment::ENDPOINT).bearer(&deployment.good_token()).session(&session);
+        let request = Request::new(method, Deployment::ENDPOINT)
+            .bearer(&deployment.good_token())
+            .session(&session);
         let response = deployment.send(request).await;
         assert_eq!(response.status, 404, "{response:?}");
-        assert_eq!(response.text().as_str(), "Session not found", "{response:?}");
+        assert_eq!(
+            response.text().as_str(),
+            "Session not found",
+            "{response:?}"
+        );
     }
     let mallory = deployment.token().subject("mallory").sign();
-    deployment.echo(&mallory, &session).await.assert_no_session();
+    deployment
+        .echo(&mallory, &session)
+        .await
+        .assert_no_session();
     let (head, last) = session.split_at(session.len() - 1);
     let changed = format!("{head}{}", if last == "A" { "B" } else { "A" });
     echo(&deployment, &changed).await.assert_no_session();
-    let other = Deployment::builder().tables("[session]\nended_status = 404").start().await;
+    let other = Deployment::builder()
+        .tables("[session]\nended_status = 404")
+        .start()
+        .await;
     echo(&other, &session).await.assert_no_session();
-    assert!(deployment.upstream.recorded().is_empty(), "a request reached the upstream");
+    assert!(
+        deployment.upstream.recorded().is_empty(),
+        "a request reached the upstream"
+    );
 }
 
 /// E10: keys are reloaded from their file without a restart, and no session is lost. An invalid file is ignored.
@@ -65,11 +86,16 @@ async fn a_rotation() {
 
     rewrite(&format!("{NEW}\n{OLD}\n"), "the session keys were replaced").await;
     assert_eq!(echo(&deployment, &session).await.status, 200);
-    echo(&deployment, &ended).await.assert_rpc_error(404, -32000);
+    echo(&deployment, &ended)
+        .await
+        .assert_rpc_error(404, -32000);
     let newer = deployment.open_session(&deployment.good_token()).await;
 
     rewrite("too short\n", "the session keys are unchanged").await;
-    assert!(!deployment.portcullis.log().contains("too short"), "a secret is in the log");
+    assert!(
+        !deployment.portcullis.log().contains("too short"),
+        "a secret is in the log"
+    );
     for session in [&session, &newer] {
         assert_eq!(echo(&deployment, session).await.status, 200);
     }
@@ -77,7 +103,9 @@ async fn a_rotation() {
 
     std::fs::write(keys.path(), NEW).unwrap();
     let deployment = with_keys(&keys).await;
-    echo(&deployment, &newer).await.assert_rpc_error(404, -32000);
+    echo(&deployment, &newer)
+        .await
+        .assert_rpc_error(404, -32000);
     echo(&deployment, &session).await.assert_no_session();
 }
 
@@ -86,12 +114,27 @@ async fn a_rotation() {
 #[tokio::test]
 async fn unusable_keys() {
     for (setting, named) in [
-        (format!("keys = [\"{OLD}\"]"), "a secret is not written into the configuration"),
+        (
+            format!("keys = [\"{OLD}\"]"),
+            "a secret is not written into the configuration",
+        ),
         ("keys = []".to_owned(), "the list of session keys is empty"),
-        ("keys = [{ env = \"A_SHORT_KEY\" }]".to_owned(), "session.keys: the environment variable A_SHORT_KEY, line 1"),
-        ("keys = [{ env = \"A_KEY\" }, { env = \"A_KEY\" }]".to_owned(), "a session key is listed twice"),
-        ("keys = [{ file = \"/nowhere/keys\" }]".to_owned(), "session.keys: the file /nowhere/keys cannot be read"),
-        ("ended_status = 410".to_owned(), "session.ended_status = 410 is neither 400 nor 404"),
+        (
+            "keys = [{ env = \"A_SHORT_KEY\" }]".to_owned(),
+            "session.keys: the environment variable A_SHORT_KEY, line 1",
+        ),
+        (
+            "keys = [{ env = \"A_KEY\" }, { env = \"A_KEY\" }]".to_owned(),
+            "a session key is listed twice",
+        ),
+        (
+            "keys = [{ file = \"/nowhere/keys\" }]".to_owned(),
+            "session.keys: the file /nowhere/keys cannot be read",
+        ),
+        (
+            "ended_status = 410".to_owned(),
+            "session.ended_status = 410 is neither 400 nor 404",
+        ),
     ] {
         let configuration = format!(
             "base_url = \"http://127.0.0.1:3000\"\n[[resource]]\nendpoint = \"/mcp\"\nauth = \"none\"\nupstream = \"demo\"\n\

@@ -15,7 +15,10 @@ use tokio::{
 #[tokio::test]
 async fn before_the_response_begins() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let setting = format!("{{ http = \"http://{}/backend\" }}", listener.local_addr().unwrap());
+    let setting = format!(
+        "{{ http = \"http://{}/backend\" }}",
+        listener.local_addr().unwrap()
+    );
     let (respond, mut permitted) = mpsc::channel::<()>(1);
     let (record, mut recorded) = mpsc::channel::<String>(8);
 
@@ -36,17 +39,36 @@ async fn before_the_response_begins() {
             let _ = stream.read_to_end(&mut Vec::new()).await;
         }
     });
-    let deployment = Deployment::builder().upstream_setting(setting).tables("[session]\nmax_total = 1").start().await;
+    let deployment = Deployment::builder()
+        .upstream_setting(setting)
+        .tables("[session]\nmax_total = 1")
+        .start()
+        .await;
     let token = deployment.good_token();
     let mut leaving = Connection::open(deployment.portcullis.address()).await;
-    leaving.write(&Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&token).to_bytes()).await;
+    leaving
+        .write(
+            &Request::post(Deployment::ENDPOINT, INITIALIZE)
+                .bearer(&token)
+                .to_bytes(),
+        )
+        .await;
     assert!(next(&mut recorded).await.starts_with("post /backend "));
 
     drop(leaving);
-    deployment.portcullis.logged("a client disconnected before its session was opened", |_| true).await;
+    deployment
+        .portcullis
+        .logged(
+            "a client disconnected before its session was opened",
+            |_| true,
+        )
+        .await;
     let response = deployment.try_token(&token).await;
     response.assert_rpc_error(503, -32603);
-    deployment.portcullis.assert_denied(&response, "session.store_full").await;
+    deployment
+        .portcullis
+        .assert_denied(&response, "session.store_full")
+        .await;
 
     respond.send(()).await.unwrap();
     let ended = next(&mut recorded).await;
@@ -61,7 +83,10 @@ async fn before_the_response_begins() {
 #[tokio::test]
 async fn while_the_upstream_is_slow() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let setting = format!("{{ http = \"http://{}/backend\" }}", listener.local_addr().unwrap());
+    let setting = format!(
+        "{{ http = \"http://{}/backend\" }}",
+        listener.local_addr().unwrap()
+    );
     let (record, mut recorded) = mpsc::channel::<String>(16);
 
     // An upstream that fails the client's DELETE and does not respond to the repeated one.
@@ -74,32 +99,45 @@ async fn while_the_upstream_is_slow() {
                 opened += 1;
                 format!("200 OK\r\nmcp-session-id: theirs-{opened}")
             } else {
-                let line = head.lines().find(|line| line.starts_with("mcp-session-id")).expect("a session").to_owned();
+                let line = head
+                    .lines()
+                    .find(|line| line.starts_with("mcp-session-id"))
+                    .expect("a session")
+                    .to_owned();
                 record.send(line.clone()).await.unwrap();
                 if !deleted.insert(line) {
                     let record = record.clone();
                     tokio::spawn(async move {
                         let _ = stream.read_to_end(&mut Vec::new()).await;
-                        record.send("the gateway closed the connection".to_owned()).await
+                        record
+                            .send("the gateway closed the connection".to_owned())
+                            .await
                     });
                     continue;
                 }
                 "500 Internal Server Error".to_owned()
             };
-            let response = format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+            let response =
+                format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
             stream.write_all(response.as_bytes()).await.unwrap();
             stream.shutdown().await.unwrap();
             let _ = stream.read_to_end(&mut Vec::new()).await;
         }
     });
-    let deployment = Deployment::builder().upstream_setting(setting).start().await;
+    let deployment = Deployment::builder()
+        .upstream_setting(setting)
+        .start()
+        .await;
     let token = deployment.good_token();
     for number in 1..=3 {
         let session = deployment.open_session(&token).await;
         let delete = Request::delete(Deployment::ENDPOINT, &token, &session);
         assert_eq!(deployment.send(delete).await.status, 204);
         for _ in 0..2 {
-            assert_eq!(next(&mut recorded).await, format!("mcp-session-id: theirs-{number}"));
+            assert_eq!(
+                next(&mut recorded).await,
+                format!("mcp-session-id: theirs-{number}")
+            );
         }
     }
 }
@@ -108,7 +146,10 @@ async fn while_the_upstream_is_slow() {
 pub(crate) async fn head(stream: &mut TcpStream) -> String {
     let mut head = Vec::new();
     while !head.windows(4).any(|window| window == b"\r\n\r\n") {
-        assert!(stream.read_buf(&mut head).await.is_ok_and(|read| read > 0), "the connection ended");
+        assert!(
+            stream.read_buf(&mut head).await.is_ok_and(|read| read > 0),
+            "the connection ended"
+        );
     }
     String::from_utf8_lossy(&head).to_lowercase()
 }

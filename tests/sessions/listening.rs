@@ -7,20 +7,30 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 fn listen(token: &str) -> Request {
-    modern_request(Deployment::ENDPOINT, "subscriptions/listen", &json!({ "notifications": {} })).bearer(token)
+    modern_request(
+        Deployment::ENDPOINT,
+        "subscriptions/listen",
+        &json!({ "notifications": {} }),
+    )
+    .bearer(token)
 }
 
 /// E9: DELETE ends the streams of its session within a second, to the client and at the upstream. Other streams continue.
 #[tokio::test]
 async fn until_the_session_is_deleted() {
     let streams = EventStreams::default();
-    let deployment = Deployment::builder().upstream(streams.upstream().await).start().await;
+    let deployment = Deployment::builder()
+        .upstream(streams.upstream().await)
+        .start()
+        .await;
     let token = deployment.good_token();
     let session = deployment.open_session(&token).await;
     let other = deployment.open_session(&token).await;
     let mut listening = streams.listen(&deployment, &token, &session).await;
     let body = call_message(2, "tools/call", &json!({ "name": "slow" }));
-    let slow = Request::post(Deployment::ENDPOINT, body).bearer(&token).session(&session);
+    let slow = Request::post(Deployment::ENDPOINT, body)
+        .bearer(&token)
+        .session(&session);
     let mut responding = streams.open(&deployment, slow).await;
     let mut of_other = streams.listen(&deployment, &token, &other).await;
     let mut modern = streams.open(&deployment, listen(&token)).await;
@@ -30,9 +40,16 @@ async fn until_the_session_is_deleted() {
     let deleted = Instant::now();
     listening.assert_ended().await;
     responding.assert_ended().await;
-    assert!(deleted.elapsed() < Duration::from_secs(1), "{:?}", deleted.elapsed());
+    assert!(
+        deleted.elapsed() < Duration::from_secs(1),
+        "{:?}",
+        deleted.elapsed()
+    );
 
-    let line = deployment.portcullis.logged("stream.session_ended", |_| true).await;
+    let line = deployment
+        .portcullis
+        .logged("stream.session_ended", |_| true)
+        .await;
     assert_eq!(line["session"].as_str().map(str::len), Some(16), "{line}");
     of_other.assert_open().await;
     modern.assert_open().await;
@@ -42,13 +59,29 @@ async fn until_the_session_is_deleted() {
 #[tokio::test]
 async fn until_the_token_expires() {
     let streams = EventStreams::default();
-    let deployment = Deployment::builder().issuer("leeway = \"0s\"").upstream(streams.upstream().await).start().await;
-    let mut listener = streams.open(&deployment, listen(&deployment.token().expires_in(3).sign())).await;
+    let deployment = Deployment::builder()
+        .issuer("leeway = \"0s\"")
+        .upstream(streams.upstream().await)
+        .start()
+        .await;
+    let mut listener = streams
+        .open(
+            &deployment,
+            listen(&deployment.token().expires_in(3).sign()),
+        )
+        .await;
     let result = String::from_utf8(listener.connection.chunk().await.unwrap()).unwrap();
-    let data = result.strip_prefix("event: message\ndata: ").unwrap().strip_suffix("\n\n").unwrap();
+    let data = result
+        .strip_prefix("event: message\ndata: ")
+        .unwrap()
+        .strip_suffix("\n\n")
+        .unwrap();
     let data: Value = serde_json::from_str(data).unwrap();
     assert_eq!(data["result"]["resultType"], "complete", "{data}");
-    assert_eq!(data["result"]["_meta"]["io.modelcontextprotocol/subscriptionId"], data["id"], "{data}");
+    assert_eq!(
+        data["result"]["_meta"]["io.modelcontextprotocol/subscriptionId"], data["id"],
+        "{data}"
+    );
     assert!(!data["id"].is_null(), "{data}");
     listener.assert_ended().await;
 }
@@ -57,7 +90,10 @@ async fn until_the_token_expires() {
 #[tokio::test]
 async fn while_there_are_no_events() {
     let streams = EventStreams::default();
-    let deployment = Deployment::builder().upstream(streams.upstream().await).start().await;
+    let deployment = Deployment::builder()
+        .upstream(streams.upstream().await)
+        .start()
+        .await;
     let token = deployment.good_token();
     let session = deployment.open_session(&token).await;
     let mut incomplete = streams.listen(&deployment, &token, &session).await;
@@ -65,7 +101,10 @@ async fn while_there_are_no_events() {
 
     let mut silent = streams.listen(&deployment, &token, &session).await;
     let since = Instant::now();
-    assert_eq!(silent.connection.chunk().await.as_deref(), Some(&b":\n\n"[..]));
+    assert_eq!(
+        silent.connection.chunk().await.as_deref(),
+        Some(&b":\n\n"[..])
+    );
     let silence = since.elapsed();
     assert!(silence >= Duration::from_millis(14_900), "{silence:?}");
     assert!(silence < Duration::from_secs(18), "{silence:?}");

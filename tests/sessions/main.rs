@@ -1,5 +1,8 @@
 //! Sessions over sockets: opening, use, limits, eviction, streams and end.
-#![allow(clippy::unwrap_used, reason = "a scenario fails where something is missing")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "a scenario fails where something is missing"
+)]
 
 mod administration;
 mod confirming;

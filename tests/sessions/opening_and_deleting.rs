@@ -8,7 +8,9 @@ use std::{
     },
 };
 
-use portcullis_scenarios::{Connection, Deployment, INITIALIZE, Request, Scratch, Signal, is_full_run};
+use portcullis_scenarios::{
+    Connection, Deployment, INITIALIZE, Request, Scratch, Signal, is_full_run,
+};
 use tokio::task::JoinSet;
 
 const CLIENTS: usize = 8;
@@ -33,7 +35,11 @@ const GROWTH: u64 = 1 << 20;
 async fn in_a_loop() {
     let state = Scratch::path_for("state");
     let top = format!("state_dir = \"{}\"", state.as_str());
-    let deployment = Deployment::builder().top(top).tables("[session]\nended_status = 404").start().await;
+    let deployment = Deployment::builder()
+        .top(top)
+        .tables("[session]\nended_status = 404")
+        .start()
+        .await;
     let bob = deployment.token().subject("bob").sign();
     let kept = deployment.open_session(&bob).await;
     let address = deployment.portcullis.address();
@@ -45,8 +51,15 @@ async fn in_a_loop() {
         clients.spawn(async move {
             let mut connection = Connection::open(address).await;
             let mut last = String::new();
-            while left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok() {
-                let answer = connection.send(&Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&token)).await;
+            while left
+                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
+                    left.checked_sub(1)
+                })
+                .is_ok()
+            {
+                let answer = connection
+                    .send(&Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&token))
+                    .await;
                 assert_eq!(answer.status, 200, "{answer:?}");
                 last = answer.header("mcp-session-id").unwrap().to_owned();
                 let delete = Request::delete(Deployment::ENDPOINT, &token, &last);
@@ -60,15 +73,26 @@ async fn in_a_loop() {
         deleted.push(client.unwrap());
     }
     assert_eq!(deployment.echo(&bob, &kept).await.status, 200);
-    assert!(size(&state) <= 2 * LINE * sessions() as u64 + GROWTH / 16, "{}", size(&state));
+    assert!(
+        size(&state) <= 2 * LINE * sessions() as u64 + GROWTH / 16,
+        "{}",
+        size(&state)
+    );
     assert!(size(&state) <= 2 * GROWTH, "{}", size(&state));
 
     let deployment = deployment.restart(Signal::KILL).await;
     assert_eq!(deployment.echo(&bob, &kept).await.status, 200);
     for (token, session) in deleted.iter().filter(|(_, session)| !session.is_empty()) {
-        deployment.echo(token, session).await.assert_rpc_error(404, -32000);
+        deployment
+            .echo(token, session)
+            .await
+            .assert_rpc_error(404, -32000);
     }
-    assert!(size(&state) <= 2 * LINE * (REMEMBERED as u64 + 2), "{}", size(&state));
+    assert!(
+        size(&state) <= 2 * LINE * (REMEMBERED as u64 + 2),
+        "{}",
+        size(&state)
+    );
 }
 
 /// E9, E12: a subject that registers a client for each session ends its own oldest sessions, instead of filling the table of ends for
@@ -77,10 +101,20 @@ async fn in_a_loop() {
 async fn with_many_clients() {
     let state = Scratch::path_for("state");
     let top = format!("state_dir = \"{}\"", state.as_str());
-    let deployment = Deployment::builder().top(top).tables("[session]\nended_status = 404").start().await;
+    let deployment = Deployment::builder()
+        .top(top)
+        .tables("[session]\nended_status = 404")
+        .start()
+        .await;
     let bob = deployment.token().subject("bob").sign();
     let kept = deployment.open_session(&bob).await;
-    let mallory = |client: usize| deployment.token().subject("mallory").client_id(&format!("client-{client}")).sign();
+    let mallory = |client: usize| {
+        deployment
+            .token()
+            .subject("mallory")
+            .client_id(&format!("client-{client}"))
+            .sign()
+    };
     let oldest = deployment.open_session(&mallory(0)).await;
     let mut deleted = Vec::new();
     for client in 1..=CLIENTS_OF_SUBJECT + 1 {
@@ -90,18 +124,26 @@ async fn with_many_clients() {
         assert_eq!(deployment.send(delete).await.status, 200);
         deleted.push((token, session));
     }
-    deployment.echo(&mallory(0), &oldest).await.assert_rpc_error(404, -32000);
+    deployment
+        .echo(&mallory(0), &oldest)
+        .await
+        .assert_rpc_error(404, -32000);
     assert_eq!(deployment.echo(&bob, &kept).await.status, 200);
 
     let deployment = deployment.restart(Signal::KILL).await;
     assert_eq!(deployment.echo(&bob, &kept).await.status, 200);
     for (token, session) in deleted.iter().step_by(16) {
-        deployment.echo(token, session).await.assert_rpc_error(404, -32000);
+        deployment
+            .echo(token, session)
+            .await
+            .assert_rpc_error(404, -32000);
     }
 }
 
 /// Returns the size of all files, in bytes.
 fn size(state: &Scratch) -> u64 {
-    let files = fs::read_dir(state.path()).unwrap().map(|entry| entry.unwrap().metadata().unwrap().len());
+    let files = fs::read_dir(state.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().metadata().unwrap().len());
     files.sum()
 }

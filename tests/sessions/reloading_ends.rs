@@ -5,10 +5,12 @@ use std::sync::Arc;
 use http::Method;
 use parking_lot::Mutex;
 use portcullis_scenarios::{
-    AuthorizationServer, ChannelBody, INITIALIZE, RecordedRequest, ReloadableServer, Request, Signal, Upstream,
+    AuthorizationServer, ChannelBody, INITIALIZE, RecordedRequest, ReloadableServer, Request,
+    Signal, Upstream,
 };
 
-const ANSWER: &str = r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}"#;
+const ANSWER: &str =
+    r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}"#;
 
 /// J10, E9: a session that a late response opens at the former upstream is ended there, and the new upstream is sent nothing.
 #[tokio::test]
@@ -19,7 +21,10 @@ async fn a_late_session_of_a_former_upstream() {
         (request.message_method().as_deref() == Some("initialize")).then(|| {
             let (sender, body) = ChannelBody::new();
             *holding.lock() = Some(sender);
-            let headers = [("content-type", "application/json"), ("mcp-session-id", "late")];
+            let headers = [
+                ("content-type", "application/json"),
+                ("mcp-session-id", "late"),
+            ];
             Upstream::streaming(200, &headers, body)
         })
     })
@@ -47,7 +52,10 @@ async fn a_late_session_of_a_former_upstream() {
     assert_eq!(deleted.method, Method::DELETE);
     assert_eq!(deleted.header("mcp-session-id"), Some("late"));
 
-    reloading.call("/mcp", &token, session).await.assert_no_session();
+    reloading
+        .call("/mcp", &token, session)
+        .await
+        .assert_no_session();
     assert_eq!(new.count(), 0);
     assert_eq!(newest.count(), 0);
     assert_eq!(reloading.upstream.count(), 2);
@@ -58,25 +66,44 @@ async fn a_late_session_of_a_former_upstream() {
 #[tokio::test]
 async fn an_issuer_removed_from_one_resource() {
     let second = AuthorizationServer::start(ReloadableServer::MCP);
-    let table = format!("[[issuer]]\nissuer = \"{}\"", second.test_issuer().issuer().as_str());
+    let table = format!(
+        "[[issuer]]\nissuer = \"{}\"",
+        second.test_issuer().issuer().as_str()
+    );
     let reloading = ReloadableServer::start(Upstream::start().await, &table).await;
-    let token = |resource: &str| second.test_issuer().token().audience(resource).scope("mcp:tools").sign();
+    let token = |resource: &str| {
+        second
+            .test_issuer()
+            .token()
+            .audience(resource)
+            .scope("mcp:tools")
+            .sign()
+    };
     let mcp = token(ReloadableServer::MCP);
     let other = token(ReloadableServer::OTHER);
     let ended = reloading.open_session("/mcp", &mcp).await;
     let kept = reloading.open_session("/other", &other).await;
     let reloading = reloading.restart().await;
-    let first = format!("\"/mcp\"\nissuers = [\"{}\"]", reloading.issuer.test_issuer().issuer().as_str());
+    let first = format!(
+        "\"/mcp\"\nissuers = [\"{}\"]",
+        reloading.issuer.test_issuer().issuer().as_str()
+    );
     let line = reloading.reload(&[("\"/mcp\"", &first)]).await;
     assert_eq!(line["level"], "INFO", "{line}");
     assert_eq!(line["sessions.ended"], 0, "{line}");
     assert_eq!(reloading.call("/mcp", &mcp, &ended).await.status, 401);
 
     reloading.reload(&[]).await;
-    reloading.call("/mcp", &mcp, &ended).await.assert_no_session();
+    reloading
+        .call("/mcp", &mcp, &ended)
+        .await
+        .assert_no_session();
     assert_eq!(reloading.call("/other", &other, &kept).await.status, 200);
     let reloading = reloading.restart().await;
-    reloading.call("/mcp", &mcp, &ended).await.assert_no_session();
+    reloading
+        .call("/mcp", &mcp, &ended)
+        .await
+        .assert_no_session();
     let reopened = reloading.open_session("/mcp", &mcp).await;
     assert_eq!(reloading.call("/mcp", &mcp, &reopened).await.status, 200);
 }
@@ -85,29 +112,45 @@ async fn an_issuer_removed_from_one_resource() {
 /// resource's end is not recorded. In this process, the end still applies.
 #[tokio::test]
 async fn an_end_that_cannot_be_recorded() {
-    let reloading =
-        ReloadableServer::start_limited(Upstream::start().await, "[audit]\ntarget = \"stdout\"", Some("-f 1")).await;
+    let reloading = ReloadableServer::start_limited(
+        Upstream::start().await,
+        "[audit]\ntarget = \"stdout\"",
+        Some("-f 1"),
+    )
+    .await;
     let token = reloading.token(ReloadableServer::OTHER);
     let kept = reloading.open_session("/other", &token).await;
     let mut statuses = Vec::new();
     while statuses.last() != Some(&503) {
         assert!(statuses.len() < 100, "{statuses:?}");
         let session = reloading.open_session("/other", &token).await;
-        let delete = Request::new("DELETE", "/other").bearer(&token).session(&session);
+        let delete = Request::new("DELETE", "/other")
+            .bearer(&token)
+            .session(&session);
         statuses.push(reloading.send(delete).await.status);
     }
     assert_eq!(statuses[0], 200, "{statuses:?}");
 
     let line = reloading.reload(&[(reloading.other_resource(), "")]).await;
     assert_eq!(line["level"], "INFO", "{line}");
-    let warning =
-        reloading.portcullis.logged("session.end_not_recorded", |line| line["ends.unrecorded"].is_number()).await;
+    let warning = reloading
+        .portcullis
+        .logged("session.end_not_recorded", |line| {
+            line["ends.unrecorded"].is_number()
+        })
+        .await;
     assert_eq!(warning["level"], "WARN", "{warning}");
     assert_eq!(warning["ends.unrecorded"], 1, "{warning}");
 
     reloading.reload(&[]).await;
-    reloading.call("/other", &token, &kept).await.assert_no_session();
+    reloading
+        .call("/other", &token, &kept)
+        .await
+        .assert_no_session();
     reloading.portcullis.signal(Signal::TERM);
     let audit = reloading.portcullis.wait().await.stdout;
-    assert!(audit.contains("\"event\":\"session.end_not_recorded\",\"ends.unrecorded\":1"), "{audit}");
+    assert!(
+        audit.contains("\"event\":\"session.end_not_recorded\",\"ends.unrecorded\":1"),
+        "{audit}"
+    );
 }

@@ -18,7 +18,10 @@ const RELOADS: usize = 50;
 const CLIENTS: usize = 8;
 
 /// The endpoints and their resources.
-const RESOURCES: [(&str, &str); 2] = [("/mcp", ReloadableServer::MCP), ("/other", ReloadableServer::OTHER)];
+const RESOURCES: [(&str, &str); 2] = [
+    ("/mcp", ReloadableServer::MCP),
+    ("/other", ReloadableServer::OTHER),
+];
 
 /// How long the clients of an endpoint may be without a response.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
@@ -31,11 +34,21 @@ struct Load {
 }
 
 impl Load {
-    const SMALL: Self = Self { requests: 2_000, streams: 20 };
-    const FULL: Self = Self { requests: 20_000, streams: 200 };
+    const SMALL: Self = Self {
+        requests: 2_000,
+        streams: 20,
+    };
+    const FULL: Self = Self {
+        requests: 20_000,
+        streams: 200,
+    };
 
     fn chosen() -> Self {
-        if is_full_run() { Self::FULL } else { Self::SMALL }
+        if is_full_run() {
+            Self::FULL
+        } else {
+            Self::SMALL
+        }
     }
 }
 
@@ -60,7 +73,11 @@ async fn many_reloads_under_load() {
     for (number, stream) in streams.iter_mut().enumerate() {
         events.send(number);
         let event = ReloadableServer::next_event(stream).await;
-        assert_eq!(event.as_deref(), Some(EventStreams::EVENT.as_bytes()), "stream {number}");
+        assert_eq!(
+            event.as_deref(),
+            Some(EventStreams::EVENT.as_bytes()),
+            "stream {number}"
+        );
     }
     // The issuer does not change, so that all configurations use its keys.
     assert_eq!(server.issuer.key_requests(), 1);
@@ -70,8 +87,15 @@ async fn many_reloads_under_load() {
 async fn open_streams(server: &ReloadableServer, count: usize) -> Vec<Connection> {
     let mut streams = Vec::new();
     for number in 0..count {
-        let token = server.issuer.test_issuer().token().audience(ReloadableServer::MCP);
-        let token = token.subject(&format!("listener-{number}")).scope("mcp:tools").sign();
+        let token = server
+            .issuer
+            .test_issuer()
+            .token()
+            .audience(ReloadableServer::MCP);
+        let token = token
+            .subject(&format!("listener-{number}"))
+            .scope("mcp:tools")
+            .sign();
         let session = server.open_session("/mcp", &token).await;
         streams.push(server.open_stream("/mcp", &token, &session).await);
     }
@@ -80,9 +104,14 @@ async fn open_streams(server: &ReloadableServer, count: usize) -> Vec<Connection
 
 /// Reloads a configuration whose limits and second resource are new each time. No session and no stream ends.
 async fn reload_valid(server: &ReloadableServer, number: usize) {
-    let other = format!("\"/other\"\nrealm = \"realm {number}\"\nupstream_head_timeout = \"{}s\"", 60 + number);
+    let other = format!(
+        "\"/other\"\nrealm = \"realm {number}\"\nupstream_head_timeout = \"{}s\"",
+        60 + number
+    );
     let limits = format!("[limits]\nmax_body = {}\n[[issuer]]", 100_000 + number);
-    let line = server.reload(&[("\"/other\"", &other), ("[[issuer]]", &limits)]).await;
+    let line = server
+        .reload(&[("\"/other\"", &other), ("[[issuer]]", &limits)])
+        .await;
     assert_eq!(line["level"], "INFO", "{number}: {line}");
     assert_eq!(line["sessions.ended"], 0, "{line}");
     assert_eq!(line["streams.ended"], 0, "{line}");
@@ -90,7 +119,9 @@ async fn reload_valid(server: &ReloadableServer, number: usize) {
 
 /// Reloads a configuration with an unknown key.
 async fn reload_invalid(server: &ReloadableServer) {
-    let line = server.reload(&[("\"/other\"", "\"/other\"\nrealms = \"x\"")]).await;
+    let line = server
+        .reload(&[("\"/other\"", "\"/other\"\nrealms = \"x\"")])
+        .await;
     assert_eq!(line["level"], "ERROR", "{line}");
 }
 
@@ -132,20 +163,32 @@ impl Clients {
             tasks.spawn(async move {
                 let mut connection = Connection::open(address).await;
                 while !may_finish.load(Ordering::Relaxed) || responses.total() < requests {
-                    let response = connection.send(&Request::echo(endpoint, &token, &session)).await;
+                    let response = connection
+                        .send(&Request::echo(endpoint, &token, &session))
+                        .await;
                     assert_eq!(response.status, 200, "{response:?}");
                     responses.0[position].fetch_add(1, Ordering::Relaxed);
                 }
             });
         }
-        Self { tasks, may_finish, responses }
+        Self {
+            tasks,
+            may_finish,
+            responses,
+        }
     }
 
     /// Waits until the clients of each endpoint have received another response. A client that failed receives none.
     async fn receive_more_responses(&self, reload: usize) {
         let before = self.responses.counts();
         let all_grow = async {
-            while self.responses.counts().iter().zip(before).any(|(count, before)| *count <= before) {
+            while self
+                .responses
+                .counts()
+                .iter()
+                .zip(before)
+                .any(|(count, before)| *count <= before)
+            {
                 sleep(Duration::from_millis(1)).await;
             }
         };

@@ -7,10 +7,17 @@ use portcullis_scenarios::{Deployment, HttpResponse, Request};
 #[tokio::test]
 async fn for_other_scopes() {
     let deployment = Deployment::start().await;
-    let [narrow, wide] = ["mcp:tools", "mcp:tools mcp:admin"].map(|scope| deployment.token().scope(scope).sign());
+    let [narrow, wide] =
+        ["mcp:tools", "mcp:tools mcp:admin"].map(|scope| deployment.token().scope(scope).sign());
     let first = deployment.open_session(&narrow).await;
-    let upstream_session =
-        |deployment: &Deployment| deployment.upstream.last().header("mcp-session-id").unwrap().to_owned();
+    let upstream_session = |deployment: &Deployment| {
+        deployment
+            .upstream
+            .last()
+            .header("mcp-session-id")
+            .unwrap()
+            .to_owned()
+    };
     let response = deployment.echo(&narrow, &first).await;
     assert_eq!(response.status, 200, "{response:?}");
     assert_eq!(response.count("mcp-session-id"), 0, "{response:?}");
@@ -26,13 +33,22 @@ async fn for_other_scopes() {
     assert!(second.len() <= 512, "{second}");
 
     let responses = concurrent_echoes(&deployment, &wide, &first).await;
-    assert!(responses.iter().all(|response| response.header("mcp-session-id") == Some(&second)), "{responses:?}");
+    assert!(
+        responses
+            .iter()
+            .all(|response| response.header("mcp-session-id") == Some(&second)),
+        "{responses:?}"
+    );
     for session in [&first, &second] {
         assert_eq!(deployment.echo(&wide, session).await.status, 200);
         assert_eq!(upstream_session(&deployment), theirs);
     }
     let get = Request::listen(Deployment::ENDPOINT, &wide, &first);
-    assert_eq!(deployment.send(get).await.header("mcp-session-id"), Some(&*second), "the head of a stream has it, too");
+    assert_eq!(
+        deployment.send(get).await.header("mcp-session-id"),
+        Some(&*second),
+        "the head of a stream has it, too"
+    );
 
     let log = deployment.portcullis.log();
     assert!(!log.contains(&first), "an identifier is in the log");
@@ -46,9 +62,17 @@ async fn for_other_scopes() {
 }
 
 /// Sends three requests concurrently.
-async fn concurrent_echoes(deployment: &Deployment, token: &str, session: &str) -> [HttpResponse; 3] {
-    tokio::join!(deployment.echo(token, session), deployment.echo(token, session), deployment.echo(token, session))
-        .into()
+async fn concurrent_echoes(
+    deployment: &Deployment,
+    token: &str,
+    session: &str,
+) -> [HttpResponse; 3] {
+    tokio::join!(
+        deployment.echo(token, session),
+        deployment.echo(token, session),
+        deployment.echo(token, session)
+    )
+    .into()
 }
 
 /// E7, E8: the new identifier is unknown to other owners, like the old one.
@@ -57,14 +81,36 @@ async fn for_the_owner_only() {
     let deployment = Deployment::start().await;
     let wide = deployment.token().scope("mcp:tools mcp:admin").sign();
     let first = deployment.open_session(&deployment.good_token()).await;
-    let second = deployment.echo(&wide, &first).await.header("mcp-session-id").unwrap().to_owned();
-    for stranger in [deployment.token().subject("mallory"), deployment.token().client_id("other")] {
+    let second = deployment
+        .echo(&wide, &first)
+        .await
+        .header("mcp-session-id")
+        .unwrap()
+        .to_owned();
+    for stranger in [
+        deployment.token().subject("mallory"),
+        deployment.token().client_id("other"),
+    ] {
         for session in [&first, &second] {
-            let response = deployment.echo(&stranger.clone().scope("mcp:tools mcp:admin").sign(), session).await;
+            let response = deployment
+                .echo(
+                    &stranger.clone().scope("mcp:tools mcp:admin").sign(),
+                    session,
+                )
+                .await;
             response.assert_no_session();
             assert_eq!(response.count("mcp-session-id"), 0, "{response:?}");
-            deployment.portcullis.assert_denied(&response, "session.unknown").await;
+            deployment
+                .portcullis
+                .assert_denied(&response, "session.unknown")
+                .await;
         }
     }
-    assert_eq!(deployment.echo(&wide, &first).await.header("mcp-session-id"), Some(&*second));
+    assert_eq!(
+        deployment
+            .echo(&wide, &first)
+            .await
+            .header("mcp-session-id"),
+        Some(&*second)
+    );
 }

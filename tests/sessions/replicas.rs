@@ -16,7 +16,9 @@ use self::deployment::{Redis, Replicas};
 /// in their tables.
 #[tokio::test]
 async fn sessions_continue_and_end_on_all() {
-    let Some(redis) = Redis::start().await else { return };
+    let Some(redis) = Redis::start().await else {
+        return;
+    };
     let replicas = Replicas::start(&redis, 2, "").await;
     for (here, there) in [(0, 1), (1, 0)] {
         for is_used_there in [false, true] {
@@ -27,7 +29,10 @@ async fn sessions_continue_and_end_on_all() {
                     assert_eq!(replicas.echo(there, &session).await.status, 200);
                 }
                 assert_eq!(replicas.delete(here, &session).await.status, 200);
-                replicas.echo(there, &session).await.assert_rpc_error(404, -32000);
+                replicas
+                    .echo(there, &session)
+                    .await
+                    .assert_rpc_error(404, -32000);
                 assert_eq!(replicas.delete(there, &session).await.status, 404);
             }
         }
@@ -37,7 +42,9 @@ async fn sessions_continue_and_end_on_all() {
 /// E13: a replica that was killed delays the confirmation of an end until its lease of 2 s expires, but does not prevent it.
 #[tokio::test]
 async fn killed_replicas() {
-    let Some(redis) = Redis::start().await else { return };
+    let Some(redis) = Redis::start().await else {
+        return;
+    };
     let replicas = Replicas::start(&redis, 2, "").await;
     let session = replicas.open(0).await;
     assert_eq!(replicas.echo(1, &session).await.status, 200);
@@ -47,6 +54,13 @@ async fn killed_replicas() {
     assert_eq!(replicas.echo(0, &session).await.status, 200);
     assert_eq!(replicas.delete(0, &session).await.status, 200);
     // The lease began with the last beat before the kill.
-    assert!(killed.elapsed() > Duration::from_secs(1), "{:?}", killed.elapsed());
-    replicas.echo(0, &session).await.assert_rpc_error(404, -32000);
+    assert!(
+        killed.elapsed() > Duration::from_secs(1),
+        "{:?}",
+        killed.elapsed()
+    );
+    replicas
+        .echo(0, &session)
+        .await
+        .assert_rpc_error(404, -32000);
 }

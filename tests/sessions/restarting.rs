@@ -9,7 +9,9 @@ async fn echo(deployment: &Deployment, session: &str) -> HttpResponse {
 }
 
 async fn delete(deployment: &Deployment, session: &str) -> HttpResponse {
-    deployment.delete_session(&deployment.good_token(), session).await
+    deployment
+        .delete_session(&deployment.good_token(), session)
+        .await
 }
 
 async fn open(deployment: &Deployment) -> String {
@@ -25,14 +27,25 @@ fn with_state(directory: &Scratch) -> String {
 #[tokio::test]
 async fn sessions_continue() {
     let state = Scratch::path_for("state");
-    let mut deployment =
-        Deployment::builder().top(with_state(&state)).tables("[session]\nended_status = 404").start().await;
-    assert_eq!(fs::metadata(state.path()).unwrap().permissions().mode() & 0o777, 0o700);
+    let mut deployment = Deployment::builder()
+        .top(with_state(&state))
+        .tables("[session]\nended_status = 404")
+        .start()
+        .await;
+    assert_eq!(
+        fs::metadata(state.path()).unwrap().permissions().mode() & 0o777,
+        0o700
+    );
 
     let kept = open(&deployment).await;
     let deleted = open(&deployment).await;
     assert_eq!(echo(&deployment, &kept).await.status, 200);
-    let backend = deployment.upstream.last().header("mcp-session-id").unwrap().to_owned();
+    let backend = deployment
+        .upstream
+        .last()
+        .header("mcp-session-id")
+        .unwrap()
+        .to_owned();
     assert_eq!(delete(&deployment, &deleted).await.status, 200);
 
     for signal in [Signal::KILL, Signal::TERM] {
@@ -40,9 +53,19 @@ async fn sessions_continue() {
         deployment = deployment.restart(signal).await;
         assert_eq!(echo(&deployment, &kept).await.status, 200);
         let seen = deployment.upstream.last();
-        assert_eq!(seen.header("mcp-session-id"), Some(backend.as_str()), "the upstream's own session continues");
-        echo(&deployment, &deleted).await.assert_rpc_error(404, -32000);
-        assert_eq!(deployment.upstream.count(), before + 1, "only the call reached the upstream");
+        assert_eq!(
+            seen.header("mcp-session-id"),
+            Some(backend.as_str()),
+            "the upstream's own session continues"
+        );
+        echo(&deployment, &deleted)
+            .await
+            .assert_rpc_error(404, -32000);
+        assert_eq!(
+            deployment.upstream.count(),
+            before + 1,
+            "only the call reached the upstream"
+        );
         let mallory = deployment.token().subject("mallory").sign();
         deployment.echo(&mallory, &kept).await.assert_no_session();
     }
@@ -55,11 +78,18 @@ async fn sessions_continue() {
 /// E12: without a state directory, sessions are kept in memory. They end with the process, also at the upstream.
 #[tokio::test]
 async fn without_a_directory() {
-    let deployment = Deployment::builder().top("state_dir = \"off\"").start().await;
+    let deployment = Deployment::builder()
+        .top("state_dir = \"off\"")
+        .start()
+        .await;
     let session = open(&deployment).await;
     let ended = deployment.upstream.count();
     let deployment = deployment.restart(Signal::TERM).await;
     let seen = deployment.upstream.recorded()[ended].method.clone();
-    assert_eq!(seen, http::Method::DELETE, "the session is ended at the upstream");
+    assert_eq!(
+        seen,
+        http::Method::DELETE,
+        "the session is ended at the upstream"
+    );
     echo(&deployment, &session).await.assert_no_session();
 }

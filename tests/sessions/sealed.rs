@@ -14,7 +14,10 @@ struct Replicas {
 
 impl Replicas {
     fn new(session_settings: &str) -> Self {
-        Self { keys: Scratch::file("session-keys", KEY), session_settings: session_settings.to_owned() }
+        Self {
+            keys: Scratch::file("session-keys", KEY),
+            session_settings: session_settings.to_owned(),
+        }
     }
 
     fn tables(&self) -> String {
@@ -26,16 +29,29 @@ impl Replicas {
     }
 
     async fn first(&self, upstream: Upstream) -> Deployment {
-        Deployment::builder().upstream(upstream).tables(self.tables()).start().await
+        Deployment::builder()
+            .upstream(upstream)
+            .tables(self.tables())
+            .start()
+            .await
     }
 
     async fn next(&self, first: &Deployment) -> Deployment {
-        Deployment::builder().upstream_setting(first.upstream.setting()).tables(self.tables()).start().await
+        Deployment::builder()
+            .upstream_setting(first.upstream.setting())
+            .tables(self.tables())
+            .start()
+            .await
     }
 }
 
 fn upstream_session(deployment: &Deployment) -> String {
-    deployment.upstream.last().header("mcp-session-id").unwrap().to_owned()
+    deployment
+        .upstream
+        .last()
+        .header("mcp-session-id")
+        .unwrap()
+        .to_owned()
 }
 
 /// E12: a replica with the same keys continues a session that another one opened: with the same upstream session and
@@ -52,23 +68,42 @@ async fn at_another_replica() {
     let theirs = upstream_session(&first);
 
     let before = first.upstream.count();
-    for stranger in [second.token().subject("mallory").sign(), second.token().client_id("other").sign()] {
+    for stranger in [
+        second.token().subject("mallory").sign(),
+        second.token().client_id("other").sign(),
+    ] {
         second.echo(&stranger, &session).await.assert_no_session();
     }
-    assert_eq!(first.upstream.count(), before, "a request reached the upstream");
+    assert_eq!(
+        first.upstream.count(),
+        before,
+        "a request reached the upstream"
+    );
 
     let token = second.good_token();
     assert_eq!(second.echo(&token, &session).await.status, 200);
     assert_eq!(upstream_session(&first), theirs);
-    second.portcullis.logged("session continued", |_| true).await;
-    let get = Request::new("GET", Deployment::ENDPOINT).header("Accept", "text/event-stream").bearer(&token);
+    second
+        .portcullis
+        .logged("session continued", |_| true)
+        .await;
+    let get = Request::new("GET", Deployment::ENDPOINT)
+        .header("Accept", "text/event-stream")
+        .bearer(&token);
     assert_eq!(second.send(get.session(&session)).await.status, 200);
-    assert_eq!(first.echo(&first.good_token(), &session).await.status, 200, "the first replica continues, too");
+    assert_eq!(
+        first.echo(&first.good_token(), &session).await.status,
+        200,
+        "the first replica continues, too"
+    );
 
     let delete = Request::delete(Deployment::ENDPOINT, &token, &session);
     assert_eq!(second.send(delete).await.status, 200);
     assert_eq!(upstream_session(&first), theirs);
-    second.echo(&token, &session).await.assert_rpc_error(404, -32000);
+    second
+        .echo(&token, &session)
+        .await
+        .assert_rpc_error(404, -32000);
     let log = second.portcullis.log();
     assert!(!log.contains(&session), "an identifier is in the log");
     assert!(!log.contains(&theirs), "an identifier is in the log");
@@ -82,8 +117,16 @@ async fn after_a_restart() {
         let replicas = Replicas::new("");
         let upstream = Upstream::start().await;
         let setting = upstream.setting();
-        let tables = if is_shared { replicas.tables() } else { String::new() };
-        let builder = || Deployment::builder().top("state_dir = \"off\"").tables(tables.clone());
+        let tables = if is_shared {
+            replicas.tables()
+        } else {
+            String::new()
+        };
+        let builder = || {
+            Deployment::builder()
+                .top("state_dir = \"off\"")
+                .tables(tables.clone())
+        };
         let start = || builder().upstream_setting(setting.clone()).start();
         let deployment = start().await;
         let session = deployment.open_session(&deployment.good_token()).await;
@@ -95,7 +138,12 @@ async fn after_a_restart() {
         let response = deployment.echo(&deployment.good_token(), &session).await;
         if is_shared {
             assert_eq!(response.status, 200, "{response:?}");
-            assert!(upstream.last().header("mcp-session-id").is_some_and(|theirs| theirs.starts_with("backend-")));
+            assert!(
+                upstream
+                    .last()
+                    .header("mcp-session-id")
+                    .is_some_and(|theirs| theirs.starts_with("backend-"))
+            );
         } else {
             response.assert_no_session();
         }
@@ -120,7 +168,10 @@ async fn with_one_successor() {
 
     for deployment in [&first, &second] {
         for identifier in [&session, &successor] {
-            assert_eq!(deployment.echo(&wide(deployment), identifier).await.status, 200);
+            assert_eq!(
+                deployment.echo(&wide(deployment), identifier).await.status,
+                200
+            );
         }
     }
 }
@@ -132,7 +183,10 @@ async fn within_the_limits() {
     let replicas = Replicas::new("max_per_owner = 2\nmax_total = 3");
     let first = replicas.first(Upstream::start().await).await;
     let alice = first.good_token();
-    let sessions = [first.open_session(&alice).await, first.open_session(&alice).await];
+    let sessions = [
+        first.open_session(&alice).await,
+        first.open_session(&alice).await,
+    ];
     let second = replicas.next(&first).await;
     let alice = second.good_token();
     let bob = second.token().subject("bob").sign();
@@ -140,7 +194,10 @@ async fn within_the_limits() {
         assert_eq!(second.echo(&alice, session).await.status, 200);
     }
     let newer = second.open_session(&alice).await;
-    second.echo(&alice, &sessions[0]).await.assert_rpc_error(404, -32000);
+    second
+        .echo(&alice, &sessions[0])
+        .await
+        .assert_rpc_error(404, -32000);
     for session in [&sessions[1], &newer] {
         assert_eq!(second.echo(&alice, session).await.status, 200);
     }
@@ -155,7 +212,10 @@ async fn within_the_limits() {
     let response = third.echo(&alice, &newer).await;
     response.assert_rpc_error(503, -32603);
     assert_eq!(response.header("retry-after"), Some("30"), "{response:?}");
-    third.portcullis.assert_denied(&response, "session.store_full").await;
+    third
+        .portcullis
+        .assert_denied(&response, "session.store_full")
+        .await;
 
     let delete = Request::delete(Deployment::ENDPOINT, &bob_of(&third), &bobs);
     assert_eq!(third.send(delete).await.status, 200);
@@ -175,7 +235,10 @@ async fn not_with_a_long_upstream_identifier() {
     let script = {
         let long = long.clone();
         move |request: &RecordedRequest| {
-            let headers = [("content-type", "application/json"), ("mcp-session-id", long.as_str())];
+            let headers = [
+                ("content-type", "application/json"),
+                ("mcp-session-id", long.as_str()),
+            ];
             let result = r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25"}}"#;
             (request.message_method().as_deref() == Some("initialize"))
                 .then(|| Upstream::response(200, &headers, result))
@@ -184,18 +247,40 @@ async fn not_with_a_long_upstream_identifier() {
     let replicas = Replicas::new("");
     let first = replicas.first(Upstream::scripted(script).await).await;
     let token = first.good_token();
-    let sessions = [first.open_session(&token).await, first.open_session(&token).await];
+    let sessions = [
+        first.open_session(&token).await,
+        first.open_session(&token).await,
+    ];
     for session in &sessions {
         assert_eq!(first.echo(&token, session).await.status, 200);
         assert_eq!(upstream_session(&first), long);
     }
-    first.portcullis.logged("its sessions end with this process", |line| line["level"] == "WARN").await;
-    assert_eq!(first.portcullis.log().matches("its sessions end with this process").count(), 1);
+    first
+        .portcullis
+        .logged("its sessions end with this process", |line| {
+            line["level"] == "WARN"
+        })
+        .await;
+    assert_eq!(
+        first
+            .portcullis
+            .log()
+            .matches("its sessions end with this process")
+            .count(),
+        1
+    );
 
     let second = replicas.next(&first).await;
     let before = first.upstream.count();
-    second.echo(&second.good_token(), &sessions[0]).await.assert_rpc_error(404, -32000);
-    assert_eq!(first.upstream.count(), before, "a request reached the upstream");
+    second
+        .echo(&second.good_token(), &sessions[0])
+        .await
+        .assert_rpc_error(404, -32000);
+    assert_eq!(
+        first.upstream.count(),
+        before,
+        "a request reached the upstream"
+    );
 }
 
 /// E9, E12: the upstream's 404 ends a session at a replica that has not opened it.
@@ -210,10 +295,17 @@ async fn until_the_upstream_has_forgotten_it() {
     let second = replicas.next(&first).await;
     let session = first.open_session(&first.good_token()).await;
     let token = second.good_token();
-    let post =
-        Request::post(Deployment::ENDPOINT, call_message(2, "forgotten", &json!({}))).bearer(&token).session(&session);
+    let post = Request::post(
+        Deployment::ENDPOINT,
+        call_message(2, "forgotten", &json!({})),
+    )
+    .bearer(&token)
+    .session(&session);
     assert_eq!(second.send(post).await.status, 404);
-    second.echo(&token, &session).await.assert_rpc_error(404, -32000);
+    second
+        .echo(&token, &session)
+        .await
+        .assert_rpc_error(404, -32000);
 }
 
 /// E12: a session does not continue with another key or another upstream.
@@ -222,12 +314,28 @@ async fn not_with_another_key_or_upstream() {
     let replicas = Replicas::new("");
     let first = replicas.first(Upstream::start().await).await;
     let session = first.open_session(&first.good_token()).await;
-    let moved = Deployment::builder().tables(replicas.tables()).start().await;
-    moved.echo(&moved.good_token(), &session).await.assert_rpc_error(404, -32000);
-    assert!(moved.upstream.recorded().is_empty(), "a request reached the other upstream");
+    let moved = Deployment::builder()
+        .tables(replicas.tables())
+        .start()
+        .await;
+    moved
+        .echo(&moved.good_token(), &session)
+        .await
+        .assert_rpc_error(404, -32000);
+    assert!(
+        moved.upstream.recorded().is_empty(),
+        "a request reached the other upstream"
+    );
     std::fs::write(replicas.keys.path(), OTHER_KEY).unwrap();
     let other = replicas.next(&first).await;
     let before = first.upstream.count();
-    other.echo(&other.good_token(), &session).await.assert_no_session();
-    assert_eq!(first.upstream.count(), before, "a request reached the upstream");
+    other
+        .echo(&other.good_token(), &session)
+        .await
+        .assert_no_session();
+    assert_eq!(
+        first.upstream.count(),
+        before,
+        "a request reached the upstream"
+    );
 }

@@ -4,7 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use portcullis_scenarios::{
-    Deployment, DeploymentBuilder, EventStreams, Request, Scratch, Upstream, audit_records, modern_request,
+    Deployment, DeploymentBuilder, EventStreams, Request, Scratch, Upstream, audit_records,
+    modern_request,
 };
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
@@ -12,7 +13,10 @@ use tokio::time::{Instant, sleep};
 const EXACT: &str = "leeway = \"0s\"";
 
 async fn ended_as(deployment: &Deployment, code: &str) -> Value {
-    deployment.portcullis.logged(code, |line| line["stream.code"] == code).await
+    deployment
+        .portcullis
+        .logged(code, |line| line["stream.code"] == code)
+        .await
 }
 
 /// L3: a stream ends when its token expires, after the current event. The client's next request gets 401. Log and audit
@@ -24,7 +28,10 @@ async fn with_an_expiring_token() {
     let deployment = Deployment::builder()
         .issuer(EXACT)
         .upstream(streams.upstream().await)
-        .tables(format!("[audit]\ntarget = {{ file = \"{}\" }}", trail.as_str()))
+        .tables(format!(
+            "[audit]\ntarget = {{ file = \"{}\" }}",
+            trail.as_str()
+        ))
         .start()
         .await;
     let token = deployment.token().expires_in(5).sign();
@@ -39,15 +46,29 @@ async fn with_an_expiring_token() {
     assert_eq!(line["session"].as_str().unwrap().len(), 16, "{line}");
 
     busy.assert_forwarded(":true}\r\n").await;
-    busy.events.send("\r\ndata: {\"next\":1}\r\n\r\n".into()).unwrap();
-    assert_eq!(busy.connection.chunk().await.as_deref(), Some(&b"\r\n"[..]), "only the end of the event");
+    busy.events
+        .send("\r\ndata: {\"next\":1}\r\n\r\n".into())
+        .unwrap();
+    assert_eq!(
+        busy.connection.chunk().await.as_deref(),
+        Some(&b"\r\n"[..]),
+        "only the end of the event"
+    );
     busy.assert_ended().await;
 
-    let again =
-        deployment.send(Request::listen(Deployment::ENDPOINT, &token, &session).header("Last-Event-ID", "7")).await;
-    assert_eq!(again.assert_unauthorized(), Some("invalid_token"), "{again:?}");
+    let again = deployment
+        .send(Request::listen(Deployment::ENDPOINT, &token, &session).header("Last-Event-ID", "7"))
+        .await;
+    assert_eq!(
+        again.assert_unauthorized(),
+        Some("invalid_token"),
+        "{again:?}"
+    );
     let records = audit_records(trail.path(), |record| record["event"] == "stream.ended").await;
-    let record = records.iter().find(|record| record["event"] == "stream.ended").unwrap();
+    let record = records
+        .iter()
+        .find(|record| record["event"] == "stream.ended")
+        .unwrap();
     assert_eq!(record["stream.code"], "stream.token_expired", "{record}");
     assert_eq!(record["resource"], json!(Deployment::RESOURCE));
     assert_eq!(record["principal.subject"], "alice");
@@ -61,7 +82,11 @@ async fn with_an_expiring_token() {
 #[tokio::test]
 async fn with_newer_tokens() {
     let streams = EventStreams::default();
-    let deployment = Deployment::builder().issuer(EXACT).upstream(streams.upstream().await).start().await;
+    let deployment = Deployment::builder()
+        .issuer(EXACT)
+        .upstream(streams.upstream().await)
+        .start()
+        .await;
     let short = |scope: &str| deployment.token().scope(scope).expires_in(6).sign();
     let narrow = short("mcp:tools");
     let wide = short("mcp:tools mcp:admin");
@@ -71,7 +96,13 @@ async fn with_newer_tokens() {
     let theirs = deployment.open_session(&narrow).await;
     let mut not_used = streams.listen(&deployment, &narrow, &theirs).await;
 
-    assert_eq!(deployment.echo(&deployment.token().expires_in(60).sign(), &session).await.status, 200);
+    assert_eq!(
+        deployment
+            .echo(&deployment.token().expires_in(60).sign(), &session)
+            .await
+            .status,
+        200
+    );
     let mallory = deployment.token().subject("mallory").expires_in(60).sign();
     assert_eq!(deployment.echo(&mallory, &theirs).await.status, 400);
     too_wide.assert_ended().await;
@@ -86,11 +117,31 @@ async fn with_newer_tokens() {
 #[tokio::test]
 async fn without_a_session() {
     let streams = EventStreams::default();
-    let deployment = Deployment::builder().issuer(EXACT).upstream(streams.upstream().await).start().await;
-    let request =
-        || modern_request(Deployment::ENDPOINT, "tools/call", &json!({ "name": "slow" })).header("Mcp-Name", "slow");
-    let mut short = streams.open(&deployment, request().bearer(&deployment.token().expires_in(5).sign())).await;
-    let mut long = streams.open(&deployment, request().bearer(&deployment.token().expires_in(60).sign())).await;
+    let deployment = Deployment::builder()
+        .issuer(EXACT)
+        .upstream(streams.upstream().await)
+        .start()
+        .await;
+    let request = || {
+        modern_request(
+            Deployment::ENDPOINT,
+            "tools/call",
+            &json!({ "name": "slow" }),
+        )
+        .header("Mcp-Name", "slow")
+    };
+    let mut short = streams
+        .open(
+            &deployment,
+            request().bearer(&deployment.token().expires_in(5).sign()),
+        )
+        .await;
+    let mut long = streams
+        .open(
+            &deployment,
+            request().bearer(&deployment.token().expires_in(60).sign()),
+        )
+        .await;
     short.assert_ended().await;
     let line = ended_as(&deployment, "stream.token_expired").await;
     assert_eq!(line.get("session"), None, "{line}");
@@ -110,7 +161,11 @@ impl IntrospectionEndpoint {
         let script = Arc::clone(&response);
         let server = Upstream::scripted(move |_| {
             let (status, response) = &*script.lock();
-            Some(Upstream::response(*status, &[("content-type", "application/json")], response.to_string()))
+            Some(Upstream::response(
+                *status,
+                &[("content-type", "application/json")],
+                response.to_string(),
+            ))
         })
         .await;
         Self { server, response }
@@ -144,7 +199,11 @@ fn active() -> Value {
 async fn with_a_revoked_token() {
     let endpoint = IntrospectionEndpoint::start().await;
     let streams = EventStreams::default();
-    let deployment = endpoint.deployment(1).upstream(streams.upstream().await).start().await;
+    let deployment = endpoint
+        .deployment(1)
+        .upstream(streams.upstream().await)
+        .start()
+        .await;
     let token = deployment.good_token();
     let session = deployment.open_session(&token).await;
     let mut open = Vec::new();
@@ -160,22 +219,42 @@ async fn with_a_revoked_token() {
     let calls = endpoint.server.count() - before;
     let seconds = started.elapsed().as_secs();
     assert!(calls >= 2, "{calls} calls in {seconds} s");
-    assert!(calls as u64 <= seconds * 5 / 4 + 1, "{calls} calls in {seconds} s");
+    assert!(
+        calls as u64 <= seconds * 5 / 4 + 1,
+        "{calls} calls in {seconds} s"
+    );
 
     endpoint.set_response(200, json!({ "active": false }));
     let revoked = Instant::now();
     for open in &mut open {
         open.assert_ended().await;
     }
-    assert!(revoked.elapsed() < Duration::from_secs(5), "{:?}", revoked.elapsed());
+    assert!(
+        revoked.elapsed() < Duration::from_secs(5),
+        "{:?}",
+        revoked.elapsed()
+    );
 
     ended_as(&deployment, "stream.token_inactive").await;
-    let again = deployment.send(Request::listen(Deployment::ENDPOINT, &token, &session)).await;
-    assert_eq!(again.assert_unauthorized(), Some("invalid_token"), "{again:?}");
+    let again = deployment
+        .send(Request::listen(Deployment::ENDPOINT, &token, &session))
+        .await;
+    assert_eq!(
+        again.assert_unauthorized(),
+        Some("invalid_token"),
+        "{again:?}"
+    );
     let calls = endpoint.server.count();
     sleep(Duration::from_secs(2)).await;
-    assert_eq!(endpoint.server.count(), calls, "a token without streams is not checked");
-    assert!(!deployment.portcullis.log().contains(&token), "the token is in the log");
+    assert_eq!(
+        endpoint.server.count(),
+        calls,
+        "a token without streams is not checked"
+    );
+    assert!(
+        !deployment.portcullis.log().contains(&token),
+        "the token is in the log"
+    );
 }
 
 /// L3: the streams of an opaque token without `exp` end when the token becomes inactive, gets another audience, or loses a
@@ -185,7 +264,10 @@ async fn with_an_opaque_token() {
     const TOKEN: &str = "opaque-canary";
     for (change, code) in [
         (json!({ "active": false }), "stream.token_inactive"),
-        (json!({ "active": true, "aud": "https://other.example/mcp" }), "stream.token_inactive"),
+        (
+            json!({ "active": true, "aud": "https://other.example/mcp" }),
+            "stream.token_inactive",
+        ),
         (
             json!({ "active": true, "aud": Deployment::RESOURCE, "client_id": "editor", "sub": "alice", "scope": "mcp:tools" }),
             "stream.scopes_reduced",
@@ -196,9 +278,16 @@ async fn with_an_opaque_token() {
         let mut wide = active();
         wide["scope"] = json!("mcp:tools mcp:admin");
         endpoint.set_response(200, wide);
-        let table =
-            format!("[[issuer]]\nissuer = \"{}\"\n{}", endpoint.server.origin(), endpoint.settings("introspection", 1));
-        let deployment = Deployment::builder().tables(table).upstream(streams.upstream().await).start().await;
+        let table = format!(
+            "[[issuer]]\nissuer = \"{}\"\n{}",
+            endpoint.server.origin(),
+            endpoint.settings("introspection", 1)
+        );
+        let deployment = Deployment::builder()
+            .tables(table)
+            .upstream(streams.upstream().await)
+            .start()
+            .await;
         let session = deployment.open_session(TOKEN).await;
         let mut open = streams.listen(&deployment, TOKEN, &session).await;
         sleep(Duration::from_millis(2500)).await;
@@ -206,7 +295,10 @@ async fn with_an_opaque_token() {
         endpoint.set_response(200, change);
         open.assert_ended().await;
         ended_as(&deployment, code).await;
-        assert!(!deployment.portcullis.log().contains("canary"), "the token is in the log");
+        assert!(
+            !deployment.portcullis.log().contains("canary"),
+            "the token is in the log"
+        );
     }
 }
 
@@ -215,7 +307,11 @@ async fn with_an_opaque_token() {
 async fn with_an_issuer_that_fails() {
     let endpoint = IntrospectionEndpoint::start().await;
     let streams = EventStreams::default();
-    let deployment = endpoint.deployment(3).upstream(streams.upstream().await).start().await;
+    let deployment = endpoint
+        .deployment(3)
+        .upstream(streams.upstream().await)
+        .start()
+        .await;
     let token = deployment.good_token();
     let opened = Instant::now();
     let session = deployment.open_session(&token).await;
@@ -223,7 +319,9 @@ async fn with_an_issuer_that_fails() {
     endpoint.set_response(503, json!({}));
     deployment
         .portcullis
-        .logged("introspection.status", |line| line["introspection.failure"] == "introspection.status")
+        .logged("introspection.status", |line| {
+            line["introspection.failure"] == "introspection.status"
+        })
         .await;
     sleep(Duration::from_secs(1)).await;
     open.assert_open().await;
@@ -242,7 +340,11 @@ async fn with_an_issuer_that_fails_once() {
     let endpoint = IntrospectionEndpoint::start().await;
     let streams = EventStreams::default();
     let settings = format!("{}\n{EXACT}", endpoint.settings("jwt+introspection", 2));
-    let deployment = Deployment::builder().issuer(settings).upstream(streams.upstream().await).start().await;
+    let deployment = Deployment::builder()
+        .issuer(settings)
+        .upstream(streams.upstream().await)
+        .start()
+        .await;
     let short = deployment.token().expires_in(8).sign();
     let long = deployment.token().expires_in(60).sign();
     let session = deployment.open_session(&short).await;
@@ -252,7 +354,9 @@ async fn with_an_issuer_that_fails_once() {
     endpoint.set_response(503, json!({}));
     deployment
         .portcullis
-        .logged("introspection.status", |line| line["introspection.failure"] == "introspection.status")
+        .logged("introspection.status", |line| {
+            line["introspection.failure"] == "introspection.status"
+        })
         .await;
     endpoint.set_response(200, active());
     expiring.assert_ended().await;

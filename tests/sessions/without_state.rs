@@ -2,7 +2,9 @@
 
 use std::fs;
 
-use portcullis_scenarios::{Administration, Deployment, DeploymentBuilder, HttpResponse, Request, Scratch, Signal};
+use portcullis_scenarios::{
+    Administration, Deployment, DeploymentBuilder, HttpResponse, Request, Scratch, Signal,
+};
 use serde_json::json;
 
 const KEY: &str = "a-session-key-0123456789abcdef0123456789";
@@ -12,7 +14,9 @@ async fn echo(deployment: &Deployment, session: &str) -> HttpResponse {
 }
 
 async fn delete(deployment: &Deployment, session: &str) -> HttpResponse {
-    deployment.delete_session(&deployment.good_token(), session).await
+    deployment
+        .delete_session(&deployment.good_token(), session)
+        .await
 }
 
 async fn open(deployment: &Deployment) -> String {
@@ -20,11 +24,16 @@ async fn open(deployment: &Deployment) -> String {
 }
 
 fn session_table(keys: &Scratch, more: &str) -> String {
-    format!("[session]\nended_status = 404\nkeys = [{{ file = \"{}\" }}]\n{more}\n", keys.as_str())
+    format!(
+        "[session]\nended_status = 404\nkeys = [{{ file = \"{}\" }}]\n{more}\n",
+        keys.as_str()
+    )
 }
 
 fn with_keys(state: &str, keys: &Scratch) -> DeploymentBuilder {
-    Deployment::builder().top(format!("state_dir = \"{state}\"")).tables(session_table(keys, ""))
+    Deployment::builder()
+        .top(format!("state_dir = \"{state}\""))
+        .tables(session_table(keys, ""))
 }
 
 /// Opens two sessions, and deletes the second one.
@@ -42,9 +51,16 @@ async fn assert_ended(deployment: &Deployment, sessions: &[String]) {
     for session in sessions {
         let response = echo(deployment, session).await;
         response.assert_rpc_error(404, -32000);
-        deployment.portcullis.assert_denied(&response, "session.ended").await;
+        deployment
+            .portcullis
+            .assert_denied(&response, "session.ended")
+            .await;
     }
-    assert_eq!(deployment.upstream.count(), before, "a request reached the upstream");
+    assert_eq!(
+        deployment.upstream.count(),
+        before,
+        "a request reached the upstream"
+    );
 }
 
 /// E12, N4: where the operator chose it, a server with a damaged state directory starts, accepts no identifier of an earlier process, and
@@ -61,19 +77,34 @@ async fn ends_are_rejected() {
     fs::write(state.path().join("session-ends"), "damaged").unwrap();
 
     let deployment = deployment.restart(Signal::TERM).await;
-    deployment.portcullis.logged("DELETE requests get 503", |line| line["error.code"] == "state.format").await;
+    deployment
+        .portcullis
+        .logged("DELETE requests get 503", |line| {
+            line["error.code"] == "state.format"
+        })
+        .await;
     assert_ended(&deployment, &earlier).await;
     let session = open(&deployment).await;
     assert_eq!(echo(&deployment, &session).await.status, 200);
     for _ in 0..2 {
         let response = delete(&deployment, &session).await;
         assert_eq!(response.status, 503, "{response:?}");
-        deployment.portcullis.assert_denied(&response, "session.end_not_recorded").await;
+        deployment
+            .portcullis
+            .assert_denied(&response, "session.end_not_recorded")
+            .await;
     }
     open(&deployment).await;
-    let end = Request::post("/v1/sessions/end", json!({ "client": "client" }).to_string());
+    let end = Request::post(
+        "/v1/sessions/end",
+        json!({ "client": "client" }).to_string(),
+    );
     let (status, body) = administration.send(end.bearer(Administration::TOKEN)).await;
-    assert_eq!((status, &body["error"]["code"]), (503, &json!("session.end_not_recorded")), "{body}");
+    assert_eq!(
+        (status, &body["error"]["code"]),
+        (503, &json!("session.end_not_recorded")),
+        "{body}"
+    );
 }
 
 /// E12, N4: a state directory whose file of ends was removed does not know which sessions have ended. None of an earlier process continues,
@@ -86,7 +117,12 @@ async fn the_record_is_lost() {
     let earlier = open_and_delete(&deployment).await;
     fs::remove_file(state.path().join("session-ends")).unwrap();
     let deployment = deployment.restart(Signal::KILL).await;
-    deployment.portcullis.logged("has no record of ended sessions", |line| line["level"] == "WARN").await;
+    deployment
+        .portcullis
+        .logged("has no record of ended sessions", |line| {
+            line["level"] == "WARN"
+        })
+        .await;
     assert_ended(&deployment, &earlier).await;
     let later = open(&deployment).await;
     assert_eq!(echo(&deployment, &later).await.status, 200);

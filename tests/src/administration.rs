@@ -20,8 +20,12 @@ pub struct Administration {
 impl Default for Administration {
     fn default() -> Self {
         let token = Scratch::file("admin-token", Self::TOKEN);
-        fs::set_permissions(token.path(), fs::Permissions::from_mode(0o600)).expect("the file is mine");
-        Self { socket: Scratch::path_for("admin.sock"), token }
+        fs::set_permissions(token.path(), fs::Permissions::from_mode(0o600))
+            .expect("the file is mine");
+        Self {
+            socket: Scratch::path_for("admin.sock"),
+            token,
+        }
     }
 }
 
@@ -37,7 +41,11 @@ impl Administration {
 
     /// Returns the configuration table.
     pub fn table(&self) -> String {
-        format!("[admin]\nlisten = \"unix:{}\"\ntoken = {{ file = \"{}\" }}", self.socket.as_str(), self.token.as_str())
+        format!(
+            "[admin]\nlisten = \"unix:{}\"\ntoken = {{ file = \"{}\" }}",
+            self.socket.as_str(),
+            self.token.as_str()
+        )
     }
 
     /// Returns the path of the socket.
@@ -50,9 +58,14 @@ impl Administration {
     /// # Panics
     /// Panics if the request is rejected.
     pub async fn metrics(&self, token: &str) -> String {
-        let (status, head, body) = self.respond(Request::new("GET", "/metrics").bearer(token)).await;
+        let (status, head, body) = self
+            .respond(Request::new("GET", "/metrics").bearer(token))
+            .await;
         assert_eq!(status, 200, "{head}");
-        assert!(head.contains("content-type: text/plain; version=0.0.4"), "{head}");
+        assert!(
+            head.contains("content-type: text/plain; version=0.0.4"),
+            "{head}"
+        );
         body
     }
 
@@ -64,7 +77,10 @@ impl Administration {
         let (status, head, body) = self.respond(request).await;
         assert!(head.contains("content-type: application/json"), "{head}");
         assert!(!head.contains("access-control"), "{head}");
-        (status, serde_json::from_str(&body).unwrap_or_else(|error| panic!("{error}: {body}")))
+        (
+            status,
+            serde_json::from_str(&body).unwrap_or_else(|error| panic!("{error}: {body}")),
+        )
     }
 
     /// Sends a request and returns the status, the head in lower case, and the body of the response.
@@ -73,17 +89,30 @@ impl Administration {
     /// Panics if there is no response in time.
     pub async fn respond(&self, request: Request) -> (u16, String, String) {
         let exchange = async {
-            let mut stream = UnixStream::connect(self.socket()).await.expect("the listener");
-            stream.write_all(&request.header("Connection", "close").to_bytes()).await.expect("it reads");
+            let mut stream = UnixStream::connect(self.socket())
+                .await
+                .expect("the listener");
+            stream
+                .write_all(&request.header("Connection", "close").to_bytes())
+                .await
+                .expect("it reads");
             let mut answer = Vec::new();
             stream.read_to_end(&mut answer).await.expect("it answers");
             answer
         };
-        let answer = timeout(TIMEOUT, exchange).await.expect("it answers in time");
+        let answer = timeout(TIMEOUT, exchange)
+            .await
+            .expect("it answers in time");
         let answer = String::from_utf8(answer).expect("text");
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no response: {answer:?}"));
+        let (head, body) = answer
+            .split_once("\r\n\r\n")
+            .unwrap_or_else(|| panic!("no response: {answer:?}"));
         let head = head.to_ascii_lowercase();
-        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
+        let status = head
+            .split(' ')
+            .nth(1)
+            .and_then(|status| status.parse().ok())
+            .expect("a status");
         (status, head, body.to_owned())
     }
 
@@ -100,7 +129,12 @@ impl Administration {
 
     /// Runs `portcullis admin` with the socket and the token.
     pub async fn run(&self, arguments: &[&str]) -> Finished {
-        let server = ["--socket", self.socket.as_str(), "--token-file", self.token.as_str()];
+        let server = [
+            "--socket",
+            self.socket.as_str(),
+            "--token-file",
+            self.token.as_str(),
+        ];
         Portcullis::run(&[&["admin"], arguments, &server].concat()).await
     }
 }

@@ -20,7 +20,11 @@ pub async fn audit_records(path: impl AsRef<Path>, wanted: impl Fn(&Value) -> bo
         if records.iter().any(&wanted) {
             return records;
         }
-        assert!(Instant::now() < deadline, "no such record in {}: {records:?}", path.display());
+        assert!(
+            Instant::now() < deadline,
+            "no such record in {}: {records:?}",
+            path.display()
+        );
         sleep(Duration::from_millis(10)).await;
     }
 }
@@ -32,5 +36,8 @@ fn read(path: &Path) -> Vec<Value> {
         Err(error) => panic!("{}: {error}", path.display()),
     };
     let whole = &text[..text.rfind('\n').map_or(0, |end| end + 1)];
-    whole.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect()
+    whole
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
+        .collect()
 }

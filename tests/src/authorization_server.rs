@@ -55,7 +55,12 @@ impl AuthorizationServer {
     /// # Panics
     /// Panics if it is already open.
     pub fn open(&mut self) {
-        let listener = self.socket.take().expect("it is closed").listen(64).expect("it can listen");
+        let listener = self
+            .socket
+            .take()
+            .expect("it is closed")
+            .listen(64)
+            .expect("it can listen");
         let test_issuer = Arc::clone(&self.test_issuer);
         let hits = Arc::clone(&self.hits);
         tokio::spawn(async move {
@@ -84,12 +89,19 @@ impl AuthorizationServer {
     /// Binds a free port without listening, for an issuer that signs with this algorithm.
     fn with_algorithm(resource: &str, algorithm: Algorithm) -> Self {
         let socket = TcpSocket::new_v4().expect("a socket");
-        socket.bind(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a free port");
+        socket
+            .bind(SocketAddr::from(([127, 0, 0, 1], 0)))
+            .expect("a free port");
         let address = socket.local_addr().expect("an address");
-        let test_issuer =
-            TestIssuer::new(&format!("http://{address}")).with_resource(resource).with_clock(SystemClock::new());
+        let test_issuer = TestIssuer::new(&format!("http://{address}"))
+            .with_resource(resource)
+            .with_clock(SystemClock::new());
         let test_issuer = test_issuer.with_algorithm(algorithm);
-        Self { test_issuer: Arc::new(test_issuer), socket: Some(socket), hits: Arc::default() }
+        Self {
+            test_issuer: Arc::new(test_issuer),
+            socket: Some(socket),
+            hits: Arc::default(),
+        }
     }
 }
 
@@ -106,6 +118,9 @@ fn response(test_issuer: &TestIssuer, hits: &AtomicUsize, path: &str) -> Respons
         return response;
     };
     let mut response = Response::new(Full::from(body));
-    response.headers_mut().insert(CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
+    response.headers_mut().insert(
+        CONTENT_TYPE,
+        http::HeaderValue::from_static("application/json"),
+    );
     response
 }

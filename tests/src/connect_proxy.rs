@@ -28,8 +28,10 @@ impl ConnectProxy {
     /// Panics if there is no free port or a host is not a name.
     pub async fn start(hosts: &[(&str, SocketAddr)]) -> Self {
         let authority = PrivateAuthority::new();
-        let hosts: HashMap<_, _> =
-            hosts.iter().map(|(host, address)| ((*host).to_owned(), (acceptor(host, &authority), *address))).collect();
+        let hosts: HashMap<_, _> = hosts
+            .iter()
+            .map(|(host, address)| ((*host).to_owned(), (acceptor(host, &authority), *address)))
+            .collect();
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("an address");
         let hosts = Arc::new(hosts);
@@ -40,7 +42,11 @@ impl ConnectProxy {
                 tokio::spawn(serve(stream, Arc::clone(&hosts), Arc::clone(&recorded)));
             }
         });
-        Self { address, targets, authority }
+        Self {
+            address,
+            targets,
+            authority,
+        }
     }
 
     /// Returns the URL of the proxy.
@@ -74,13 +80,21 @@ fn acceptor(host: &str, authority: &PrivateAuthority) -> TlsAcceptor {
     let key = PrivateKeyDer::try_from(key.serialize_der()).expect("a private key");
     let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
-        .and_then(|builder| builder.with_no_client_auth().with_single_cert(vec![certificate.into()], key))
+        .and_then(|builder| {
+            builder
+                .with_no_client_auth()
+                .with_single_cert(vec![certificate.into()], key)
+        })
         .expect("a configuration");
     TlsAcceptor::from(Arc::new(config))
 }
 
 /// Serves one `CONNECT` request.
-async fn serve(mut stream: TcpStream, hosts: Arc<Hosts>, targets: Arc<Mutex<Vec<String>>>) -> std::io::Result<()> {
+async fn serve(
+    mut stream: TcpStream,
+    hosts: Arc<Hosts>,
+    targets: Arc<Mutex<Vec<String>>>,
+) -> std::io::Result<()> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         head.push(stream.read_u8().await?);
@@ -88,12 +102,20 @@ async fn serve(mut stream: TcpStream, hosts: Arc<Hosts>, targets: Arc<Mutex<Vec<
     let head = String::from_utf8_lossy(&head).into_owned();
     let target = head.split(' ').nth(1).unwrap_or_default().to_owned();
     targets.lock().push(target.clone());
-    let host = target.strip_suffix(":443").filter(|_| head.starts_with("CONNECT "));
+    let host = target
+        .strip_suffix(":443")
+        .filter(|_| head.starts_with("CONNECT "));
     let Some((acceptor, address)) = host.and_then(|host| hosts.get(host)) else {
-        return stream.write_all(b"HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\n\r\n").await;
+        return stream
+            .write_all(b"HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\n\r\n")
+            .await;
     };
-    stream.write_all(b"HTTP/1.1 200 Connection Established\r\n\r\n").await?;
+    stream
+        .write_all(b"HTTP/1.1 200 Connection Established\r\n\r\n")
+        .await?;
     let mut tunnel = acceptor.accept(stream).await?;
     let mut upstream = TcpStream::connect(address).await?;
-    copy_bidirectional(&mut tunnel, &mut upstream).await.map(|_| ())
+    copy_bidirectional(&mut tunnel, &mut upstream)
+        .await
+        .map(|_| ())
 }

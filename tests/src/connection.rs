@@ -26,8 +26,14 @@ impl Connection {
     /// # Panics
     /// Panics if the server does not accept.
     pub async fn open(address: SocketAddr) -> Self {
-        let stream = TcpStream::connect(address).await.expect("the server accepts");
-        Self { stream, received: Vec::new(), head_only: false }
+        let stream = TcpStream::connect(address)
+            .await
+            .expect("the server accepts");
+        Self {
+            stream,
+            received: Vec::new(),
+            head_only: false,
+        }
     }
 
     /// Sends bytes. It is not an error if the server closes the connection before it has read everything.
@@ -63,7 +69,10 @@ impl Connection {
         if let Some(length) = response.header("content-length") {
             let length = length.parse().expect("a length");
             while self.received.len() < length {
-                assert!(self.more().await, "the connection ended in a body: {response:?}");
+                assert!(
+                    self.more().await,
+                    "the connection ended in a body: {response:?}"
+                );
             }
             response.body = self.received.drain(..length).collect();
         } else if response.header("transfer-encoding").is_some() {
@@ -125,8 +134,16 @@ impl Connection {
     /// Panics otherwise.
     pub async fn assert_closed(&mut self) {
         let more = self.more().await;
-        assert!(!more, "received {}", String::from_utf8_lossy(&self.received));
-        assert!(self.received.is_empty(), "received {}", String::from_utf8_lossy(&self.received));
+        assert!(
+            !more,
+            "received {}",
+            String::from_utf8_lossy(&self.received)
+        );
+        assert!(
+            self.received.is_empty(),
+            "received {}",
+            String::from_utf8_lossy(&self.received)
+        );
     }
 
     /// Reads more data. Returns `false` at the end or after a reset.
@@ -140,22 +157,44 @@ impl Connection {
 fn parse_head(bytes: &[u8]) -> Option<(HttpResponse, usize)> {
     let mut fields = [httparse::EMPTY_HEADER; 100];
     let mut response = httparse::Response::new(&mut fields);
-    let httparse::Status::Complete(length) = response.parse(bytes).expect("an HTTP response") else { return None };
+    let httparse::Status::Complete(length) = response.parse(bytes).expect("an HTTP response")
+    else {
+        return None;
+    };
     let status = response.code.expect("a status");
     let headers = response
         .headers
         .iter()
-        .map(|field| (field.name.to_ascii_lowercase(), String::from_utf8_lossy(field.value).into_owned()))
+        .map(|field| {
+            (
+                field.name.to_ascii_lowercase(),
+                String::from_utf8_lossy(field.value).into_owned(),
+            )
+        })
         .collect();
-    Some((HttpResponse { status, headers, body: Vec::new() }, length))
+    Some((
+        HttpResponse {
+            status,
+            headers,
+            body: Vec::new(),
+        },
+        length,
+    ))
 }
 
 /// Returns a complete chunk and its length on the wire; the last chunk is empty.
 fn parse_chunk(bytes: &[u8]) -> Option<(Vec<u8>, usize)> {
     let line_end = bytes.windows(2).position(|window| window == b"\r\n")?;
-    let size = std::str::from_utf8(&bytes[..line_end]).expect("a chunk size").split(';').next().unwrap_or_default();
+    let size = std::str::from_utf8(&bytes[..line_end])
+        .expect("a chunk size")
+        .split(';')
+        .next()
+        .unwrap_or_default();
     let size = usize::from_str_radix(size.trim(), 16).expect("a chunk size");
     let end = line_end + 2 + size;
-    let chunk = bytes.get(line_end + 2..end + 2)?.strip_suffix(b"\r\n").expect("the end of a chunk");
+    let chunk = bytes
+        .get(line_end + 2..end + 2)?
+        .strip_suffix(b"\r\n")
+        .expect("the end of a chunk");
     Some((chunk.to_vec(), end + 2))
 }

@@ -101,7 +101,9 @@ impl DeploymentBuilder {
             Some(upstream) => upstream,
             None => Upstream::start().await,
         };
-        let test_issuer = TestIssuer::new(ISSUER).with_resource(Deployment::RESOURCE).with_clock(SystemClock::new());
+        let test_issuer = TestIssuer::new(ISSUER)
+            .with_resource(Deployment::RESOURCE)
+            .with_clock(SystemClock::new());
         let keys = Scratch::file("jwks.json", &test_issuer.jwks_json());
         let configuration = format!(
             r#"
@@ -130,8 +132,19 @@ impl DeploymentBuilder {
             resource = self.resource.as_deref().unwrap_or(Deployment::SCOPED),
             tables = self.tables,
         );
-        let portcullis = Portcullis::serve_logging(&configuration, self.log_format.unwrap_or("json"), self.files).await;
-        Deployment { portcullis, test_issuer, upstream, configuration, _keys: keys }
+        let portcullis = Portcullis::serve_logging(
+            &configuration,
+            self.log_format.unwrap_or("json"),
+            self.files,
+        )
+        .await;
+        Deployment {
+            portcullis,
+            test_issuer,
+            upstream,
+            configuration,
+            _keys: keys,
+        }
     }
 }
 
@@ -141,7 +154,8 @@ impl Deployment {
     /// The endpoint's URL as clients know it.
     pub const RESOURCE: &'static str = "http://127.0.0.1:3000/mcp";
     /// The URL of the metadata as clients know it.
-    pub const METADATA_URL: &'static str = "http://127.0.0.1:3000/.well-known/oauth-protected-resource/mcp";
+    pub const METADATA_URL: &'static str =
+        "http://127.0.0.1:3000/.well-known/oauth-protected-resource/mcp";
     /// The path of the metadata.
     pub const METADATA_PATH: &'static str = "/.well-known/oauth-protected-resource/mcp";
     /// The default settings of the resource.
@@ -192,7 +206,8 @@ impl Deployment {
 
     /// Sends an `initialize` request with a token, to test whether the token is accepted.
     pub async fn try_token(&self, token: &str) -> HttpResponse {
-        self.send(Request::post(Self::ENDPOINT, INITIALIZE).bearer(token)).await
+        self.send(Request::post(Self::ENDPOINT, INITIALIZE).bearer(token))
+            .await
     }
 
     /// Opens a session and returns its identifier.
@@ -202,17 +217,22 @@ impl Deployment {
     pub async fn open_session(&self, token: &str) -> String {
         let response = self.try_token(token).await;
         assert_eq!(response.status, 200, "{response:?}");
-        response.header("mcp-session-id").expect("a session identifier").to_owned()
+        response
+            .header("mcp-session-id")
+            .expect("a session identifier")
+            .to_owned()
     }
 
     /// Calls the method `echo` in a session.
     pub async fn echo(&self, token: &str, session: &str) -> HttpResponse {
-        self.send(Request::echo(Self::ENDPOINT, token, session)).await
+        self.send(Request::echo(Self::ENDPOINT, token, session))
+            .await
     }
 
     /// Deletes a session.
     pub async fn delete_session(&self, token: &str, session: &str) -> HttpResponse {
-        self.send(Request::delete(Self::ENDPOINT, token, session)).await
+        self.send(Request::delete(Self::ENDPOINT, token, session))
+            .await
     }
 
     /// Asserts that a token is accepted and its request reaches the upstream.
@@ -231,24 +251,38 @@ impl Deployment {
     ///
     /// # Panics
     /// Panics otherwise.
-    pub async fn assert_rejected<N: AsRef<str>>(&self, cases: impl IntoIterator<Item = (N, String, &str)>) {
+    pub async fn assert_rejected<N: AsRef<str>>(
+        &self,
+        cases: impl IntoIterator<Item = (N, String, &str)>,
+    ) {
         let before = self.upstream.count();
         let mut rejected = Vec::new();
         for (case, token, code) in cases {
             let case = case.as_ref().to_owned();
             let response = self.try_token(&token).await;
             assert_eq!(response.status, 401, "{case}: {response:?}");
-            assert_eq!(response.assert_unauthorized(), Some("invalid_token"), "{case}: {response:?}");
+            assert_eq!(
+                response.assert_unauthorized(),
+                Some("invalid_token"),
+                "{case}: {response:?}"
+            );
             assert!(!response.text().contains(&token), "{case}: {response:?}");
             rejected.push((case, response, code));
         }
-        assert_eq!(self.upstream.count(), before, "a request reached the upstream");
+        assert_eq!(
+            self.upstream.count(),
+            before,
+            "a request reached the upstream"
+        );
         assert!(!rejected.is_empty(), "there is no case");
 
         for (case, response, code) in rejected {
             let line = self.portcullis.access_line(&response).await;
             assert_eq!(line["deny.code"], code, "{case}");
-            assert!(!format!("{response:?}").contains(code), "{case}: the response contains the reason: {response:?}");
+            assert!(
+                !format!("{response:?}").contains(code),
+                "{case}: the response contains the reason: {response:?}"
+            );
         }
     }
 }

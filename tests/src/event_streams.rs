@@ -29,18 +29,26 @@ impl EventStreams {
     pub async fn upstream(&self) -> Upstream {
         self.upstream_for(|request| {
             let method = request.message_method();
-            request.method == Method::GET || matches!(method.as_deref(), Some("tools/call" | "subscriptions/listen"))
+            request.method == Method::GET
+                || matches!(
+                    method.as_deref(),
+                    Some("tools/call" | "subscriptions/listen")
+                )
         })
         .await
     }
 
     /// Starts an upstream that responds to GET with an event stream, and to calls with their results.
     pub async fn listening_upstream(&self) -> Upstream {
-        self.upstream_for(|request| request.method == Method::GET).await
+        self.upstream_for(|request| request.method == Method::GET)
+            .await
     }
 
     /// Starts an upstream that answers these requests with a stream.
-    async fn upstream_for(&self, is_streamed: impl Fn(&RecordedRequest) -> bool + Send + Sync + 'static) -> Upstream {
+    async fn upstream_for(
+        &self,
+        is_streamed: impl Fn(&RecordedRequest) -> bool + Send + Sync + 'static,
+    ) -> Upstream {
         let streams = self.clone();
         Upstream::scripted(move |request: &RecordedRequest| {
             if !is_streamed(request) {
@@ -48,7 +56,11 @@ impl EventStreams {
             }
             let (sender, body) = ChannelBody::new();
             streams.0.lock().push(sender);
-            Some(Upstream::streaming(200, &[("content-type", "text/event-stream")], body))
+            Some(Upstream::streaming(
+                200,
+                &[("content-type", "text/event-stream")],
+                body,
+            ))
         })
         .await
     }
@@ -59,7 +71,9 @@ impl EventStreams {
     /// Panics if the stream has ended.
     pub fn send(&self, stream: usize) {
         let streams = self.0.lock();
-        streams[stream].send(Self::EVENT.into()).expect("the stream is open");
+        streams[stream]
+            .send(Self::EVENT.into())
+            .expect("the stream is open");
     }
 
     /// Takes the sender of the newest stream.
@@ -67,7 +81,10 @@ impl EventStreams {
     /// # Panics
     /// Panics if there is no stream.
     pub fn take(&self) -> UnboundedSender<Bytes> {
-        self.0.lock().pop().expect("the request reached the upstream")
+        self.0
+            .lock()
+            .pop()
+            .expect("the request reached the upstream")
     }
 
     /// Opens the event stream of a session and asserts that it forwards events.
@@ -75,7 +92,11 @@ impl EventStreams {
     /// # Panics
     /// Panics if the response is not an event stream.
     pub async fn listen(&self, deployment: &Deployment, token: &str, session: &str) -> EventStream {
-        self.open(deployment, Request::listen(Deployment::ENDPOINT, token, session)).await
+        self.open(
+            deployment,
+            Request::listen(Deployment::ENDPOINT, token, session),
+        )
+        .await
     }
 
     /// Sends a request, reads the head of its response, and asserts that it forwards events.
@@ -87,9 +108,16 @@ impl EventStreams {
         connection.write(&request.to_bytes()).await;
         let head = connection.head().await.expect("a response");
         assert_eq!(head.status, 200, "{head:?}");
-        assert_eq!(head.header("content-type"), Some("text/event-stream"), "{head:?}");
+        assert_eq!(
+            head.header("content-type"),
+            Some("text/event-stream"),
+            "{head:?}"
+        );
         assert_eq!(head.header("x-accel-buffering"), Some("no"), "{head:?}");
-        let mut open = EventStream { connection, events: self.take() };
+        let mut open = EventStream {
+            connection,
+            events: self.take(),
+        };
         open.assert_open().await;
         open
     }
@@ -102,7 +130,10 @@ impl EventStream {
     /// Panics otherwise.
     pub async fn assert_forwarded(&mut self, chunk: &'static str) {
         self.send(chunk);
-        assert_eq!(self.connection.chunk().await.as_deref(), Some(chunk.as_bytes()));
+        assert_eq!(
+            self.connection.chunk().await.as_deref(),
+            Some(chunk.as_bytes())
+        );
     }
 
     /// Sends a chunk from the upstream.
@@ -110,7 +141,9 @@ impl EventStream {
     /// # Panics
     /// Panics if the upstream's stream is closed.
     pub fn send(&self, chunk: &'static str) {
-        self.events.send(chunk.into()).expect("the upstream's stream is open");
+        self.events
+            .send(chunk.into())
+            .expect("the upstream's stream is open");
     }
 
     /// Asserts that the stream forwards events.
@@ -135,6 +168,8 @@ impl EventStream {
     /// # Panics
     /// Panics otherwise.
     pub async fn assert_upstream_ended(&self, limit: Duration) {
-        timeout(limit, self.events.closed()).await.expect("the upstream's stream ends");
+        timeout(limit, self.events.closed())
+            .await
+            .expect("the upstream's stream ends");
     }
 }

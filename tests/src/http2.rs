@@ -22,10 +22,13 @@ impl Http2 {
     /// # Panics
     /// Panics if the server does not accept.
     pub async fn connect(address: SocketAddr) -> Self {
-        let stream = TcpStream::connect(address).await.expect("the server accepts");
+        let stream = TcpStream::connect(address)
+            .await
+            .expect("the server accepts");
         stream.set_nodelay(true).expect("a TCP option");
-        let (sender, connection) =
-            http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.expect("the preface is sent");
+        let (sender, connection) = http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
+            .await
+            .expect("the preface is sent");
         tokio::spawn(connection);
         Self { sender }
     }
@@ -35,7 +38,9 @@ impl Http2 {
     /// # Panics
     /// Panics if the target is not valid in a URI.
     pub fn request(method: &str, target: &str) -> http::request::Builder {
-        http::Request::builder().method(method).uri(format!("http://127.0.0.1{target}"))
+        http::Request::builder()
+            .method(method)
+            .uri(format!("http://127.0.0.1{target}"))
     }
 
     /// Returns a POST with the headers of an MCP client, without a token.
@@ -61,10 +66,19 @@ impl Http2 {
         timeout(TIMEOUT, async {
             self.sender.ready().await?;
             let (head, body) = self.sender.send_request(request).await?.into_parts();
-            let text = |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
-            let headers = head.headers.iter().map(|(name, value)| (name.to_string(), text(value))).collect();
+            let text =
+                |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+            let headers = head
+                .headers
+                .iter()
+                .map(|(name, value)| (name.to_string(), text(value)))
+                .collect();
             let body = body.collect().await?.to_bytes().to_vec();
-            Ok(HttpResponse { status: head.status.as_u16(), headers, body })
+            Ok(HttpResponse {
+                status: head.status.as_u16(),
+                headers,
+                body,
+            })
         })
         .await
         .expect("a response in time")

@@ -18,12 +18,18 @@ pub struct HttpResponse {
 impl HttpResponse {
     /// Returns the first field of a name.
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(field, _)| field == name).map(|(_, value)| value.as_str())
+        self.headers
+            .iter()
+            .find(|(field, _)| field == name)
+            .map(|(_, value)| value.as_str())
     }
 
     /// Returns the number of fields of a name.
     pub fn count(&self, name: &str) -> usize {
-        self.headers.iter().filter(|(field, _)| field == name).count()
+        self.headers
+            .iter()
+            .filter(|(field, _)| field == name)
+            .count()
     }
 
     /// Returns the body as a string.
@@ -36,7 +42,8 @@ impl HttpResponse {
     /// # Panics
     /// Panics if the body is not JSON.
     pub fn json(&self) -> serde_json::Value {
-        serde_json::from_slice(&self.body).unwrap_or_else(|_| panic!("the body is not JSON: {self:?}"))
+        serde_json::from_slice(&self.body)
+            .unwrap_or_else(|_| panic!("the body is not JSON: {self:?}"))
     }
 
     /// Returns a parameter of the challenge.
@@ -53,11 +60,27 @@ impl HttpResponse {
     pub fn assert_unauthorized(&self) -> Option<&str> {
         assert_eq!(self.status, 401, "{self:?}");
         assert_eq!(self.count("www-authenticate"), 1, "{self:?}");
-        assert!(self.header("www-authenticate").is_some_and(|value| value.starts_with("Bearer ")), "{self:?}");
+        assert!(
+            self.header("www-authenticate")
+                .is_some_and(|value| value.starts_with("Bearer ")),
+            "{self:?}"
+        );
         assert!(self.challenge("realm").is_some(), "{self:?}");
-        assert_eq!(self.challenge("resource_metadata"), Some(Deployment::METADATA_URL), "{self:?}");
-        assert_eq!(self.header("x-request-id").map(str::len), Some(36), "{self:?}");
-        assert_eq!(self.header("content-type"), Some("application/json"), "{self:?}");
+        assert_eq!(
+            self.challenge("resource_metadata"),
+            Some(Deployment::METADATA_URL),
+            "{self:?}"
+        );
+        assert_eq!(
+            self.header("x-request-id").map(str::len),
+            Some(36),
+            "{self:?}"
+        );
+        assert_eq!(
+            self.header("content-type"),
+            Some("application/json"),
+            "{self:?}"
+        );
         assert_eq!(self.header("cache-control"), Some("no-store"), "{self:?}");
         assert_eq!(
             self.text(),
@@ -72,7 +95,11 @@ impl HttpResponse {
     /// Panics otherwise.
     pub fn assert_rpc_error(&self, status: u16, code: i64) {
         assert_eq!(self.status, status, "{self:?}");
-        assert_eq!(self.header("content-type"), Some("application/json"), "{self:?}");
+        assert_eq!(
+            self.header("content-type"),
+            Some("application/json"),
+            "{self:?}"
+        );
         let body = self.json();
         assert_eq!(body["jsonrpc"], "2.0", "{self:?}");
         assert_eq!(body["error"]["code"], code, "{self:?}");
@@ -87,7 +114,10 @@ impl HttpResponse {
     pub fn assert_no_session(&self) {
         self.assert_rpc_error(400, -32000);
         assert_eq!(self.json()["id"], serde_json::Value::Null, "{self:?}");
-        assert!(self.json().as_object().unwrap().contains_key("id"), "{self:?}");
+        assert!(
+            self.json().as_object().unwrap().contains_key("id"),
+            "{self:?}"
+        );
         assert_eq!(self.count("mcp-session-id"), 0, "{self:?}");
     }
 }

@@ -2,7 +2,11 @@
 //! processes, ports and files.
 //!
 //! All functions that do not return a `Result` panic on misuse.
-#![allow(clippy::expect_used, clippy::unwrap_used, reason = "test tools fail the test")]
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    reason = "test tools fail the test"
+)]
 
 mod administration;
 mod audit;

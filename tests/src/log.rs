@@ -37,7 +37,9 @@ impl Log {
     /// without it.
     pub(crate) async fn wait(&self, text: &str, wanted: impl Fn(&Value) -> bool) -> Option<Value> {
         self.find(|line| {
-            let line = line.contains(text).then(|| serde_json::from_str(line).ok())??;
+            let line = line
+                .contains(text)
+                .then(|| serde_json::from_str(line).ok())??;
             wanted(&line).then_some(line)
         })
         .await

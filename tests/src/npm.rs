@@ -37,15 +37,26 @@ pub async fn npm_install(folder: &Path, source: &Path) -> anyhow::Result<()> {
     if fs::read_to_string(&installed).is_ok_and(|found| found == wanted) {
         return Ok(());
     }
-    fs::create_dir_all(folder).with_context(|| format!("{} cannot be created", folder.display()))?;
+    fs::create_dir_all(folder)
+        .with_context(|| format!("{} cannot be created", folder.display()))?;
     fs::write(folder.join(MANIFEST), manifest)?;
     fs::write(folder.join(LOCK), lock)?;
     announce(folder);
     let mut npm = Command::new("npm");
-    npm.args(["ci", "--no-audit", "--no-fund", "--loglevel=error", "--prefix"]).arg(folder);
+    npm.args([
+        "ci",
+        "--no-audit",
+        "--no-fund",
+        "--loglevel=error",
+        "--prefix",
+    ])
+    .arg(folder);
     npm.stdin(Stdio::null()).stdout(Stdio::null());
-    let mut npm = Process::start("npm", &mut npm).context("npm is missing; install Node.js 20 or newer")?;
-    let status = timeout(TIMEOUT, npm.wait()).await.context("npm did not end in 10 minutes")??;
+    let mut npm =
+        Process::start("npm", &mut npm).context("npm is missing; install Node.js 20 or newer")?;
+    let status = timeout(TIMEOUT, npm.wait())
+        .await
+        .context("npm did not end in 10 minutes")??;
     ensure!(status.success(), "npm ended with {status}");
     fs::write(installed, wanted)?;
     Ok(())

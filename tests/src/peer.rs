@@ -49,7 +49,9 @@ impl Peer {
     ///
     /// # Panics
     /// Panics if there is no free port.
-    pub async fn start(script: impl Fn(&PeerRequest) -> Option<PeerResponse> + Send + Sync + 'static) -> Self {
+    pub async fn start(
+        script: impl Fn(&PeerRequest) -> Option<PeerResponse> + Send + Sync + 'static,
+    ) -> Self {
         Self::serve(None, script).await
     }
 
@@ -72,7 +74,11 @@ impl Peer {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("an address");
         let base = origin.unwrap_or_else(|| format!("http://{address}"));
-        let peer = Self { base: base.clone(), address, requests: Arc::default() };
+        let peer = Self {
+            base: base.clone(),
+            address,
+            requests: Arc::default(),
+        };
         let requests = Arc::clone(&peer.requests);
         let script = Arc::new(script);
         tokio::spawn(async move {
@@ -87,7 +93,8 @@ impl Peer {
                     async move {
                         let request = PeerRequest::read(request, base).await;
                         requests.lock().push(request.clone());
-                        let response = script(&request).unwrap_or_else(|| request.default_response());
+                        let response =
+                            script(&request).unwrap_or_else(|| request.default_response());
                         Ok::<_, Infallible>(response.map(|body| Full::new(Bytes::from(body))))
                     }
                 });
@@ -112,7 +119,12 @@ impl Peer {
     /// # Panics
     /// Panics if the peer has panicked.
     pub fn requests(&self, path: &str) -> Vec<PeerRequest> {
-        self.requests.lock().iter().filter(|request| request.path == path).cloned().collect()
+        self.requests
+            .lock()
+            .iter()
+            .filter(|request| request.path == path)
+            .cloned()
+            .collect()
     }
 }
 
@@ -120,13 +132,22 @@ impl PeerRequest {
     /// Reads a request with its whole body.
     async fn read(request: Request<Incoming>, base: String) -> Self {
         let (head, body) = request.into_parts();
-        let authorization = head.headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+        let authorization = head
+            .headers
+            .get(header::AUTHORIZATION)
+            .and_then(|value| value.to_str().ok());
         Self {
             method: head.method,
             path: head.uri.path().to_owned(),
-            query: form_urlencoded::parse(head.uri.query().unwrap_or_default().as_bytes()).into_owned().collect(),
+            query: form_urlencoded::parse(head.uri.query().unwrap_or_default().as_bytes())
+                .into_owned()
+                .collect(),
             authorization: authorization.map(str::to_owned),
-            body: body.collect().await.map(|body| body.to_bytes().to_vec()).unwrap_or_default(),
+            body: body
+                .collect()
+                .await
+                .map(|body| body.to_bytes().to_vec())
+                .unwrap_or_default(),
             base,
         }
     }
@@ -207,9 +228,15 @@ impl PeerRequest {
 
     /// Returns a 401 that names the resource's metadata.
     fn challenge(&self) -> PeerResponse {
-        let metadata = format!("{}{RESOURCE_METADATA}{}", self.base, self.path.trim_end_matches('/'));
+        let metadata = format!(
+            "{}{RESOURCE_METADATA}{}",
+            self.base,
+            self.path.trim_end_matches('/')
+        );
         let challenge = format!("Bearer resource_metadata=\"{metadata}\"");
-        let response = Response::builder().status(StatusCode::UNAUTHORIZED).header(header::WWW_AUTHENTICATE, challenge);
+        let response = Response::builder()
+            .status(StatusCode::UNAUTHORIZED)
+            .header(header::WWW_AUTHENTICATE, challenge);
         response.body(String::new()).expect("a response")
     }
 
@@ -217,8 +244,14 @@ impl PeerRequest {
     fn grant(&self) -> PeerResponse {
         let mut target = Url::parse(&self.query["redirect_uri"]).expect("a redirect URI");
         let state = &self.query["state"];
-        target.query_pairs_mut().append_pair("code", "c").append_pair("state", state).append_pair("iss", &self.base);
-        let response = Response::builder().status(StatusCode::FOUND).header(header::LOCATION, target.as_str());
+        target
+            .query_pairs_mut()
+            .append_pair("code", "c")
+            .append_pair("state", state)
+            .append_pair("iss", &self.base);
+        let response = Response::builder()
+            .status(StatusCode::FOUND)
+            .header(header::LOCATION, target.as_str());
         response.body(String::new()).expect("a response")
     }
 
@@ -238,5 +271,8 @@ impl PeerRequest {
 
 /// Returns a response without a body.
 fn status(status: StatusCode) -> PeerResponse {
-    Response::builder().status(status).body(String::new()).expect("a response")
+    Response::builder()
+        .status(status)
+        .body(String::new())
+        .expect("a response")
 }

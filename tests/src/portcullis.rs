@@ -49,7 +49,8 @@ impl Portcullis {
     /// Panics if it does not listen in time.
     pub async fn serve_logging(configuration: &str, format: &str, files: Option<&str>) -> Self {
         let file = Scratch::file("portcullis.toml", configuration);
-        let mut started = Self::start_logging(&["serve", "--config", file.as_str()], format, files).await;
+        let mut started =
+            Self::start_logging(&["serve", "--config", file.as_str()], format, files).await;
         started._configuration = Some(file);
         started
     }
@@ -90,16 +91,28 @@ impl Portcullis {
 
     /// Starts the program in this log format and reads its log until it listens.
     async fn spawn(mut command: Command, format: &str, state: Scratch) -> Self {
-        command.args(["--log-format", format]).env("PORTCULLIS_LOG", "trace");
+        command
+            .args(["--log-format", format])
+            .env("PORTCULLIS_LOG", "trace");
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut process = Process::start("portcullis", &mut command).expect("the program starts");
         let stderr = process.take_stderr().expect("standard error is piped");
         let stdout = process.take_stdout().expect("standard output is piped");
         let log = Log::read(ChildStderr::from_std(stderr).expect("a pipe"));
         let output = Log::read(ChildStdout::from_std(stdout).expect("a pipe"));
-        let address = timeout(TIMEOUT, log.find(listen_address)).await.ok().flatten();
+        let address = timeout(TIMEOUT, log.find(listen_address))
+            .await
+            .ok()
+            .flatten();
         let address = address.unwrap_or_else(|| panic!("it does not listen:\n{}", log.text()));
-        Self { process, address, log, output, _configuration: None, _state: state }
+        Self {
+            process,
+            address,
+            log,
+            output,
+            _configuration: None,
+            _state: state,
+        }
     }
 
     /// Runs the program to its end.
@@ -118,8 +131,16 @@ impl Portcullis {
         let mut command = limited(arguments, None);
         let _state = state_for(&mut command);
         let mut command = tokio::process::Command::from(command);
-        let output = command.kill_on_drop(true).envs(environment.iter().copied()).output();
-        Finished::from(timeout(TIMEOUT, output).await.expect("it ends").expect("it starts"))
+        let output = command
+            .kill_on_drop(true)
+            .envs(environment.iter().copied())
+            .output();
+        Finished::from(
+            timeout(TIMEOUT, output)
+                .await
+                .expect("it ends")
+                .expect("it starts"),
+        )
     }
 
     /// Runs the program to its end, with this standard input.
@@ -140,7 +161,11 @@ impl Portcullis {
 
     async fn run_command(command: Command, input: &str) -> Finished {
         let mut command = tokio::process::Command::from(command);
-        command.kill_on_drop(true).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .kill_on_drop(true)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         let mut child = command.spawn().expect("it starts");
         let mut stdin = child.stdin.take().expect("standard input is piped");
         let output = async {
@@ -166,8 +191,13 @@ impl Portcullis {
     /// # Panics
     /// Panics if there is no such line in time, or the response has no request ID.
     pub async fn access_line(&self, response: &HttpResponse) -> Value {
-        let id = response.header("x-request-id").unwrap_or_else(|| panic!("no request id: {response:?}"));
-        self.logged(id, |line| line["message"] == "request" && line["request.id"] == id).await
+        let id = response
+            .header("x-request-id")
+            .unwrap_or_else(|| panic!("no request id: {response:?}"));
+        self.logged(id, |line| {
+            line["message"] == "request" && line["request.id"] == id
+        })
+        .await
     }
 
     /// Asserts that the access log line of a response has this reason code, and that the response does not contain it.
@@ -179,7 +209,10 @@ impl Portcullis {
         assert_eq!(line["deny.code"], code, "{response:?}\n{line}");
         assert_eq!(line["http.status"], response.status, "{line}");
         assert_explained(code, response.status);
-        assert!(!format!("{response:?}").contains(code), "the response contains the reason: {response:?}");
+        assert!(
+            !format!("{response:?}").contains(code),
+            "the response contains the reason: {response:?}"
+        );
     }
 
     /// Calls [`assert_denied`](Self::assert_denied) for each response.
@@ -198,7 +231,10 @@ impl Portcullis {
     /// # Panics
     /// Panics if there is no such line in time.
     pub async fn logged(&self, text: &str, wanted: impl Fn(&Value) -> bool) -> Value {
-        let line = timeout(TIMEOUT, self.log.wait(text, wanted)).await.ok().flatten();
+        let line = timeout(TIMEOUT, self.log.wait(text, wanted))
+            .await
+            .ok()
+            .flatten();
         line.unwrap_or_else(|| panic!("no such line with {text:?}:\n{}", self.log.text()))
     }
 
@@ -207,7 +243,12 @@ impl Portcullis {
     /// # Panics
     /// Panics if there is no such line in time.
     pub async fn logged_line(&self, texts: &[&str]) -> String {
-        let all = |line: &str| texts.iter().all(|text| line.contains(text)).then(|| line.to_owned());
+        let all = |line: &str| {
+            texts
+                .iter()
+                .all(|text| line.contains(text))
+                .then(|| line.to_owned())
+        };
         let line = timeout(TIMEOUT, self.log.find(all)).await.ok().flatten();
         line.unwrap_or_else(|| panic!("no line with {texts:?}:\n{}", self.log.text()))
     }
@@ -231,13 +272,22 @@ impl Portcullis {
     /// # Panics
     /// Panics if it does not end in time.
     pub async fn wait(mut self) -> Finished {
-        let status = timeout(TIMEOUT, self.process.wait()).await.expect("it ends").expect("it can be waited for");
+        let status = timeout(TIMEOUT, self.process.wait())
+            .await
+            .expect("it ends")
+            .expect("it can be waited for");
         let ended = async {
             self.log.ended().await;
             self.output.ended().await;
         };
-        timeout(TIMEOUT, ended).await.expect("no other process has its output open");
-        Finished { code: status.code(), stdout: self.output.text(), stderr: self.log.text() }
+        timeout(TIMEOUT, ended)
+            .await
+            .expect("no other process has its output open");
+        Finished {
+            code: status.code(),
+            stdout: self.output.text(),
+            stderr: self.log.text(),
+        }
     }
 
     /// Returns its resident memory in bytes.
@@ -245,9 +295,17 @@ impl Portcullis {
     /// # Panics
     /// Panics if it has ended.
     pub fn resident(&self) -> usize {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.id())).expect("a running process");
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("the resident memory");
-        line.trim().trim_end_matches(" kB").parse::<usize>().expect("a number") * 1024
+        let status =
+            fs::read_to_string(format!("/proc/{}/status", self.id())).expect("a running process");
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmRSS:"))
+            .expect("the resident memory");
+        line.trim()
+            .trim_end_matches(" kB")
+            .parse::<usize>()
+            .expect("a number")
+            * 1024
     }
 
     /// Sends a signal.
@@ -280,7 +338,10 @@ fn limited(arguments: &[&str], limit: Option<&str>) -> Command {
         Some(limit) => {
             let mut shell = portcullis_command("sh".as_ref());
             shell
-                .args(["-c", &format!("trap '' XFSZ && ulimit {limit} && exec \"$0\" \"$@\"")])
+                .args([
+                    "-c",
+                    &format!("trap '' XFSZ && ulimit {limit} && exec \"$0\" \"$@\""),
+                ])
                 .arg(portcullis_program());
             shell
         }

@@ -22,7 +22,10 @@ impl PrivateAuthority {
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let certificate = params.self_signed(&key).expect("a certificate");
         let file = Scratch::file("authority.pem", &certificate.pem());
-        Self { issuer: Issuer::new(params, key), file }
+        Self {
+            issuer: Issuer::new(params, key),
+            file,
+        }
     }
 
     /// Returns the path of the authority's certificate.
@@ -37,6 +40,9 @@ impl PrivateAuthority {
     pub fn issue(&self, host: &str) -> (Certificate, KeyPair) {
         let key = KeyPair::generate().expect("a key");
         let params = CertificateParams::new([host.to_owned()]).expect("a host name");
-        (params.signed_by(&key, &self.issuer).expect("a certificate"), key)
+        (
+            params.signed_by(&key, &self.issuer).expect("a certificate"),
+            key,
+        )
     }
 }

@@ -32,7 +32,10 @@ impl Process {
     /// Fails when the program cannot be started.
     pub fn start(name: impl Into<String>, command: &mut Command) -> anyhow::Result<Self> {
         let name = name.into();
-        let child = command.process_group(0).spawn().with_context(|| format!("{name} could not be started"))?;
+        let child = command
+            .process_group(0)
+            .spawn()
+            .with_context(|| format!("{name} could not be started"))?;
         Ok(Self { name, child })
     }
 
@@ -120,7 +123,9 @@ impl Process {
                 sleep(POLL_INTERVAL).await;
             }
         };
-        timeout(END_TIMEOUT, ended).await.with_context(|| format!("{} did not end in time", self.name))?
+        timeout(END_TIMEOUT, ended)
+            .await
+            .with_context(|| format!("{} did not end in time", self.name))?
     }
 
     fn group(&self) -> Pid {
@@ -144,7 +149,9 @@ impl Drop for Process {
 /// # Errors
 /// Fails when there is no free port.
 pub fn free_address() -> anyhow::Result<SocketAddr> {
-    Ok(TcpListener::bind("127.0.0.1:0").context("there is no free port")?.local_addr()?)
+    Ok(TcpListener::bind("127.0.0.1:0")
+        .context("there is no free port")?
+        .local_addr()?)
 }
 
 #[cfg(test)]
@@ -170,13 +177,19 @@ mod tests {
     #[tokio::test]
     async fn descendants_are_killed_on_drop() {
         let mut command = Command::new("sh");
-        command.args(["-c", "sleep 600 & echo $!; wait"]).stdout(Stdio::piped());
+        command
+            .args(["-c", "sleep 600 & echo $!; wait"])
+            .stdout(Stdio::piped());
         let mut process = Process::start("sh", &mut command).unwrap();
         let mut line = String::new();
-        BufReader::new(process.take_stdout().unwrap()).read_line(&mut line).unwrap();
+        BufReader::new(process.take_stdout().unwrap())
+            .read_line(&mut line)
+            .unwrap();
         // No process, or a zombie.
-        let is_gone =
-            || fs::read_to_string(format!("/proc/{}/stat", line.trim())).map_or(true, |stat| stat.contains(") Z "));
+        let is_gone = || {
+            fs::read_to_string(format!("/proc/{}/stat", line.trim()))
+                .map_or(true, |stat| stat.contains(") Z "))
+        };
         assert!(!is_gone(), "it runs");
         drop(process);
         let ended = async {

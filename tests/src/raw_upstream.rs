@@ -64,17 +64,24 @@ impl RawUpstream {
     ///
     /// # Panics
     /// Panics if there is no free port.
-    pub async fn scripted(script: impl Fn(&RawRequest) -> Option<Vec<u8>> + Send + Sync + 'static) -> Self {
+    pub async fn scripted(
+        script: impl Fn(&RawRequest) -> Option<Vec<u8>> + Send + Sync + 'static,
+    ) -> Self {
         let script = Arc::new(script);
         Self::serve(move |mut stream, requests| {
             let script = Arc::clone(&script);
             async move {
                 let mut received = Vec::new();
                 for earlier in 0.. {
-                    let Some((head, body)) = read_request(&mut stream, &mut received).await else { return };
+                    let Some((head, body)) = read_request(&mut stream, &mut received).await else {
+                        return;
+                    };
                     requests.send_modify(|count| *count += 1);
-                    if let Some(response) = script(&RawRequest { head, body, earlier })
-                        && stream.write_all(&response).await.is_err()
+                    if let Some(response) = script(&RawRequest {
+                        head,
+                        body,
+                        earlier,
+                    }) && stream.write_all(&response).await.is_err()
                     {
                         return;
                     }
@@ -85,7 +92,9 @@ impl RawUpstream {
     }
 
     /// Starts one that handles each connection with a function, and counts the open ones. The function counts the requests.
-    async fn serve<F>(handle: impl Fn(TcpStream, watch::Sender<usize>) -> F + Send + 'static) -> Self
+    async fn serve<F>(
+        handle: impl Fn(TcpStream, watch::Sender<usize>) -> F + Send + 'static,
+    ) -> Self
     where
         F: Future<Output = ()> + Send + 'static,
     {
@@ -106,7 +115,11 @@ impl RawUpstream {
                 });
             }
         });
-        Self { address, open, requests }
+        Self {
+            address,
+            open,
+            requests,
+        }
     }
 
     /// Returns the URL of the endpoint.
@@ -135,7 +148,10 @@ impl RawUpstream {
     /// Panics if they do not arrive in time.
     pub async fn wait_for_requests(&self, wanted: usize) {
         let mut count = self.requests.subscribe();
-        timeout(TIMEOUT, count.wait_for(|count| *count >= wanted)).await.expect("in time").expect("it counts");
+        timeout(TIMEOUT, count.wait_for(|count| *count >= wanted))
+            .await
+            .expect("in time")
+            .expect("it counts");
     }
 
     /// Waits until this number of connections is open.
@@ -148,7 +164,11 @@ impl RawUpstream {
                 sleep(Duration::from_millis(10)).await;
             }
         });
-        assert!(reached.await.is_ok(), "{} connections are open, not {wanted}", self.open());
+        assert!(
+            reached.await.is_ok(),
+            "{} connections are open, not {wanted}",
+            self.open()
+        );
     }
 }
 
@@ -157,7 +177,9 @@ async fn read_request(stream: &mut TcpStream, received: &mut Vec<u8>) -> Option<
     loop {
         if let Some(end) = received.windows(4).position(|window| window == b"\r\n\r\n") {
             let head = String::from_utf8_lossy(&received[..end]).into_owned();
-            let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+            let length = head
+                .lines()
+                .find_map(|line| line.strip_prefix("content-length: "));
             let whole = end + 4 + length.map_or(0, |length| length.parse().expect("a length"));
             if received.len() >= whole {
                 let body = String::from_utf8_lossy(&received[end + 4..whole]).into_owned();

@@ -7,10 +7,16 @@ const PAGE: &str = include_str!("../../docs/use/reason-codes.md");
 /// # Panics
 /// Panics otherwise.
 pub(crate) fn assert_explained(code: &str, status: u16) {
-    let row = PAGE.lines().find_map(|line| line.strip_prefix(&format!("| `{code}` | ")));
-    let statuses = row.and_then(|row| row.split(" | ").next()).unwrap_or_else(|| panic!("{code} is not explained"));
+    let row = PAGE
+        .lines()
+        .find_map(|line| line.strip_prefix(&format!("| `{code}` | ")));
+    let statuses = row
+        .and_then(|row| row.split(" | ").next())
+        .unwrap_or_else(|| panic!("{code} is not explained"));
     assert!(
-        statuses.split(", ").any(|listed| listed == status.to_string()),
+        statuses
+            .split(", ")
+            .any(|listed| listed == status.to_string()),
         "{code} with {status}: the page has {statuses}"
     );
 }

@@ -31,6 +31,8 @@ impl RecordedRequest {
 
     /// Returns the method of the message in the body.
     pub fn message_method(&self) -> Option<String> {
-        serde_json::from_slice::<Value>(&self.body).ok()?["method"].as_str().map(str::to_owned)
+        serde_json::from_slice::<Value>(&self.body).ok()?["method"]
+            .as_str()
+            .map(str::to_owned)
     }
 }

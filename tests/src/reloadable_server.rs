@@ -4,7 +4,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::Value;
 
-use crate::{AuthorizationServer, Connection, HttpResponse, Portcullis, Request, Scratch, Signal, Upstream};
+use crate::{
+    AuthorizationServer, Connection, HttpResponse, Portcullis, Request, Scratch, Signal, Upstream,
+};
 
 /// The program with an issuer, an upstream, and a configuration file that a test changes.
 pub struct ReloadableServer {
@@ -51,7 +53,15 @@ impl ReloadableServer {
             Some(limit) => Portcullis::start_limited(&arguments, limit).await,
             None => Portcullis::start(&arguments).await,
         };
-        Self { portcullis, issuer, upstream, configuration, file, reloads: AtomicU64::new(0), _state: state }
+        Self {
+            portcullis,
+            issuer,
+            upstream,
+            configuration,
+            file,
+            reloads: AtomicU64::new(0),
+            _state: state,
+        }
     }
 
     /// Returns the lines of the second resource in the configuration of the start.
@@ -59,7 +69,10 @@ impl ReloadableServer {
     /// # Panics
     /// Never: the configuration has them.
     pub fn other_resource(&self) -> &str {
-        let from = self.configuration.find("[[resource]]\nendpoint = \"/other\"").expect("the second resource");
+        let from = self
+            .configuration
+            .find("[[resource]]\nendpoint = \"/other\"")
+            .expect("the second resource");
         let lines = &self.configuration[from..];
         let end = lines.find("}\n").expect("its upstream") + 2;
         &lines[..end]
@@ -97,13 +110,19 @@ impl ReloadableServer {
     /// Waits for the next reload and returns the log line of its result.
     pub async fn wait_for_reload(&self) -> Value {
         let number = self.reloads.fetch_add(1, Ordering::Relaxed) + 1;
-        let is_result = |line: &Value| line["config.reload"] == number && line.get("config.reason").is_none();
+        let is_result =
+            |line: &Value| line["config.reload"] == number && line.get("config.reason").is_none();
         self.portcullis.logged("config.reload", is_result).await
     }
 
     /// Returns a token for one of the resources.
     pub fn token(&self, resource: &str) -> String {
-        self.issuer.test_issuer().token().audience(resource).scope("mcp:tools").sign()
+        self.issuer
+            .test_issuer()
+            .token()
+            .audience(resource)
+            .scope("mcp:tools")
+            .sign()
     }
 
     /// Sends a request.
@@ -132,7 +151,9 @@ impl ReloadableServer {
     /// Panics if it is rejected.
     pub async fn open_stream(&self, endpoint: &str, token: &str, session: &str) -> Connection {
         let mut connection = Connection::open(self.portcullis.address()).await;
-        connection.write(&Request::listen(endpoint, token, session).to_bytes()).await;
+        connection
+            .write(&Request::listen(endpoint, token, session).to_bytes())
+            .await;
         assert_eq!(connection.head().await.expect("an answer").status, 200);
         connection
     }
@@ -142,8 +163,13 @@ impl ReloadableServer {
     /// # Panics
     /// Panics if it is rejected.
     pub async fn open_session(&self, endpoint: &str, token: &str) -> String {
-        let response = self.send(Request::post(endpoint, crate::INITIALIZE).bearer(token)).await;
+        let response = self
+            .send(Request::post(endpoint, crate::INITIALIZE).bearer(token))
+            .await;
         assert_eq!(response.status, 200, "{response:?}");
-        response.header("mcp-session-id").expect("a session identifier").to_owned()
+        response
+            .header("mcp-session-id")
+            .expect("a session identifier")
+            .to_owned()
     }
 }

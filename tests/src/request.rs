@@ -23,7 +23,11 @@ impl Request {
 
     /// Creates a request with a request line only.
     pub fn without_host(method: &str, target: &str) -> Self {
-        Self { head: format!("{method} {target} HTTP/1.1\r\n").into_bytes(), body: Vec::new(), is_framed: false }
+        Self {
+            head: format!("{method} {target} HTTP/1.1\r\n").into_bytes(),
+            body: Vec::new(),
+            is_framed: false,
+        }
     }
 
     /// Creates a POST with the headers of an MCP client, without a token.
@@ -36,12 +40,17 @@ impl Request {
 
     /// Creates a call of the method `echo` in a session.
     pub fn echo(target: &str, token: &str, session: &str) -> Self {
-        Self::post(target, call_message(2, "echo", &json!({}))).bearer(token).session(session)
+        Self::post(target, call_message(2, "echo", &json!({})))
+            .bearer(token)
+            .session(session)
     }
 
     /// Creates a GET for the event stream of a session.
     pub fn listen(target: &str, token: &str, session: &str) -> Self {
-        Self::new("GET", target).header("Accept", "text/event-stream").bearer(token).session(session)
+        Self::new("GET", target)
+            .header("Accept", "text/event-stream")
+            .bearer(token)
+            .session(session)
     }
 
     /// Creates a DELETE of a session.
@@ -51,7 +60,8 @@ impl Request {
 
     /// Appends a header field.
     pub fn header(mut self, name: &str, value: impl AsRef<[u8]>) -> Self {
-        self.is_framed |= name.eq_ignore_ascii_case("content-length") || name.eq_ignore_ascii_case("transfer-encoding");
+        self.is_framed |= name.eq_ignore_ascii_case("content-length")
+            || name.eq_ignore_ascii_case("transfer-encoding");
         self.head.extend_from_slice(name.as_bytes());
         self.head.extend_from_slice(b": ");
         self.head.extend_from_slice(value.as_ref());

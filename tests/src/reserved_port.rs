@@ -21,8 +21,13 @@ impl ReservedPort {
         let socket = TcpSocket::new_v4().expect("a socket");
         // With this option on both sockets, the program under test can bind the port, too.
         socket.set_reuseaddr(true).expect("an option of the socket");
-        socket.bind(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a free port");
-        Self { address: socket.local_addr().expect("an address"), _socket: socket }
+        socket
+            .bind(SocketAddr::from(([127, 0, 0, 1], 0)))
+            .expect("a free port");
+        Self {
+            address: socket.local_addr().expect("an address"),
+            _socket: socket,
+        }
     }
 
     /// Returns the address.

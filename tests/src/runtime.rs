@@ -8,15 +8,18 @@ use tokio::signal::unix::{SignalKind, signal};
 /// # Errors
 /// Fails when the future fails or is interrupted.
 pub fn block_on<T>(future: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
-    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-        let mut interrupt = signal(SignalKind::interrupt())?;
-        let mut terminate = signal(SignalKind::terminate())?;
-        let mut hang_up = signal(SignalKind::hangup())?;
-        tokio::select! {
-            result = future => result,
-            _ = interrupt.recv() => bail!("interrupted"),
-            _ = terminate.recv() => bail!("terminated"),
-            _ = hang_up.recv() => bail!("the terminal was closed"),
-        }
-    })
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?
+        .block_on(async {
+            let mut interrupt = signal(SignalKind::interrupt())?;
+            let mut terminate = signal(SignalKind::terminate())?;
+            let mut hang_up = signal(SignalKind::hangup())?;
+            tokio::select! {
+                result = future => result,
+                _ = interrupt.recv() => bail!("interrupted"),
+                _ = terminate.recv() => bail!("terminated"),
+                _ = hang_up.recv() => bail!("the terminal was closed"),
+            }
+        })
 }

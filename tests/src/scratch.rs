@@ -15,7 +15,9 @@ impl Scratch {
     pub fn path_for(name: &str) -> Self {
         static COUNTER: AtomicUsize = AtomicUsize::new(0);
         let number = COUNTER.fetch_add(1, Ordering::Relaxed);
-        Self(std::env::temp_dir().join(format!("portcullis-{}-{number}-{name}", std::process::id())))
+        Self(
+            std::env::temp_dir().join(format!("portcullis-{}-{number}-{name}", std::process::id())),
+        )
     }
 
     /// Creates a file with this text that only its owner can read, because it may be a secret.
@@ -25,7 +27,8 @@ impl Scratch {
     pub fn file(name: &str, text: &str) -> Self {
         let scratch = Self::path_for(name);
         fs::write(&scratch.0, text).expect("a temporary file can be written");
-        fs::set_permissions(&scratch.0, fs::Permissions::from_mode(0o600)).expect("the file is mine");
+        fs::set_permissions(&scratch.0, fs::Permissions::from_mode(0o600))
+            .expect("the file is mine");
         scratch
     }
 
@@ -35,7 +38,10 @@ impl Scratch {
     /// Panics if the folder cannot be created.
     pub fn folder(name: &str) -> Self {
         let scratch = Self::path_for(name);
-        DirBuilder::new().mode(0o700).create(&scratch.0).expect("a temporary folder can be created");
+        DirBuilder::new()
+            .mode(0o700)
+            .create(&scratch.0)
+            .expect("a temporary folder can be created");
         scratch
     }
 

@@ -35,9 +35,23 @@ pub fn in_terminal(mut command: Command, answers: &[(&str, &str)], end: Option<&
     let mut terminal = openpt(flags).map(File::from).expect("a terminal");
     grantpt(&terminal).expect("a terminal");
     unlockpt(&terminal).expect("a terminal");
-    let path = ptsname(&terminal, Vec::new()).expect("a terminal").into_string().expect("a path");
-    let program_end = || Stdio::from(File::options().read(true).write(true).open(&path).expect("the program's end"));
-    command.stdin(program_end()).stdout(program_end()).stderr(program_end());
+    let path = ptsname(&terminal, Vec::new())
+        .expect("a terminal")
+        .into_string()
+        .expect("a path");
+    let program_end = || {
+        Stdio::from(
+            File::options()
+                .read(true)
+                .write(true)
+                .open(&path)
+                .expect("the program's end"),
+        )
+    };
+    command
+        .stdin(program_end())
+        .stdout(program_end())
+        .stderr(program_end());
     let mut program = KilledOnDrop(command.spawn().expect("it starts"));
 
     // From now on, only the program holds its end.
@@ -77,7 +91,10 @@ pub fn in_terminal(mut command: Command, answers: &[(&str, &str)], end: Option<&
     let status = program.0.wait().expect("it ends");
     drop(done);
     watchdog.join().expect("the watchdog ends");
-    Terminal { shown, code: status.code() }
+    Terminal {
+        shown,
+        code: status.code(),
+    }
 }
 
 /// A program that is killed and waited for at the end of its scope, even on a panic.

@@ -69,7 +69,10 @@ impl Upstream {
         let address = Address::Tcp(listener.local_addr().expect("an address"));
         let records = Records::new();
         let script = Arc::new(script);
-        let upstream = Self { address, records: Arc::clone(&records) };
+        let upstream = Self {
+            address,
+            records: Arc::clone(&records),
+        };
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 serve(stream, &records, Arc::clone(&script) as _);
@@ -89,7 +92,10 @@ impl Upstream {
         let listener = UnixListener::bind(socket.path()).expect("a unix socket");
         let records = Records::new();
         let script = Arc::new(script);
-        let upstream = Self { address: Address::Unix(Arc::new(socket)), records: Arc::clone(&records) };
+        let upstream = Self {
+            address: Address::Unix(Arc::new(socket)),
+            records: Arc::clone(&records),
+        };
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 serve(stream, &records, Arc::clone(&script) as _);
@@ -129,7 +135,12 @@ impl Upstream {
 
     /// Returns the number of requests with this method so far.
     pub fn count_of(&self, method: &Method) -> usize {
-        self.records.list.lock().iter().filter(|request| request.method == *method).count()
+        self.records
+            .list
+            .lock()
+            .iter()
+            .filter(|request| request.method == *method)
+            .count()
     }
 
     /// Waits until this number of requests has arrived.
@@ -138,7 +149,10 @@ impl Upstream {
     /// Panics if they do not arrive in time.
     pub async fn wait_for_requests(&self, wanted: usize) {
         let mut count = self.records.count.subscribe();
-        timeout(TIMEOUT, count.wait_for(|count| *count >= wanted)).await.expect("in time").expect("it counts");
+        timeout(TIMEOUT, count.wait_for(|count| *count >= wanted))
+            .await
+            .expect("in time")
+            .expect("it counts");
     }
 
     /// Returns the last request.
@@ -146,14 +160,20 @@ impl Upstream {
     /// # Panics
     /// Panics if there was none.
     pub fn last(&self) -> RecordedRequest {
-        self.recorded().pop().expect("a request reached the upstream")
+        self.recorded()
+            .pop()
+            .expect("a request reached the upstream")
     }
 
     /// Returns a response with a complete body.
     ///
     /// # Panics
     /// Panics if the status or a header is malformed.
-    pub fn response(status: u16, headers: &[(&str, &str)], body: impl Into<Bytes>) -> Response<ResponseBody> {
+    pub fn response(
+        status: u16,
+        headers: &[(&str, &str)],
+        body: impl Into<Bytes>,
+    ) -> Response<ResponseBody> {
         Self::reply(status, headers, Either::Left(Full::new(body.into())))
     }
 
@@ -161,20 +181,29 @@ impl Upstream {
     ///
     /// # Panics
     /// Panics if the status or a header is malformed.
-    pub fn streaming(status: u16, headers: &[(&str, &str)], body: ChannelBody) -> Response<ResponseBody> {
+    pub fn streaming(
+        status: u16,
+        headers: &[(&str, &str)],
+        body: ChannelBody,
+    ) -> Response<ResponseBody> {
         Self::reply(status, headers, Either::Right(body))
     }
 
     fn reply(status: u16, headers: &[(&str, &str)], body: ResponseBody) -> Response<ResponseBody> {
         let response = Response::builder().status(status);
-        let response = headers.iter().fold(response, |response, (name, value)| response.header(*name, *value));
+        let response = headers.iter().fold(response, |response, (name, value)| {
+            response.header(*name, *value)
+        });
         response.body(body).expect("a response")
     }
 }
 
 impl Records {
     fn new() -> Arc<Self> {
-        Arc::new(Self { list: Mutex::default(), count: watch::Sender::new(0) })
+        Arc::new(Self {
+            list: Mutex::default(),
+            count: watch::Sender::new(0),
+        })
     }
 
     fn add(&self, request: RecordedRequest) {
@@ -185,10 +214,19 @@ impl Records {
 }
 
 /// Serves one connection.
-fn serve(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, records: &Arc<Records>, script: Arc<Script>) {
+fn serve(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    records: &Arc<Records>,
+    script: Arc<Script>,
+) {
     let records = Arc::clone(records);
-    let service = service_fn(move |request| response(request, Arc::clone(&records), Arc::clone(&script)));
-    tokio::spawn(http1::Builder::new().max_buf_size(1 << 20).serve_connection(TokioIo::new(stream), service));
+    let service =
+        service_fn(move |request| response(request, Arc::clone(&records), Arc::clone(&script)));
+    tokio::spawn(
+        http1::Builder::new()
+            .max_buf_size(1 << 20)
+            .serve_connection(TokioIo::new(stream), service),
+    );
 }
 
 /// Records a request and responds by the script. A body that breaks off is recorded as empty.
@@ -198,9 +236,17 @@ async fn response(
     script: Arc<Script>,
 ) -> Result<Response<ResponseBody>, Infallible> {
     let (parts, body) = request.into_parts();
-    let body = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
-    let recorded =
-        RecordedRequest { method: parts.method, target: parts.uri.to_string(), headers: parts.headers, body };
+    let body = body
+        .collect()
+        .await
+        .map(http_body_util::Collected::to_bytes)
+        .unwrap_or_default();
+    let recorded = RecordedRequest {
+        method: parts.method,
+        target: parts.uri.to_string(),
+        headers: parts.headers,
+        body,
+    };
     records.add(recorded.clone());
     Ok(script(&recorded).unwrap_or_else(|| default_response(&recorded)))
 }
@@ -211,16 +257,26 @@ fn default_response(request: &RecordedRequest) -> Response<ResponseBody> {
     const JSON: (&str, &str) = ("content-type", "application/json");
     static SESSIONS: AtomicUsize = AtomicUsize::new(1);
     let message: Value = serde_json::from_slice(&request.body).unwrap_or_default();
-    let result = |result: &Value| json!({ "jsonrpc": "2.0", "id": message["id"], "result": result }).to_string();
+    let result = |result: &Value| {
+        json!({ "jsonrpc": "2.0", "id": message["id"], "result": result }).to_string()
+    };
     match (&request.method, message["method"].as_str()) {
         (&Method::DELETE, _) => Upstream::response(200, &[], ""),
-        (&Method::GET, _) => Upstream::response(200, &[("content-type", "text/event-stream")], ": open\n\n"),
+        (&Method::GET, _) => {
+            Upstream::response(200, &[("content-type", "text/event-stream")], ": open\n\n")
+        }
         (_, Some("initialize")) => {
             let number = SESSIONS.fetch_add(1, Ordering::Relaxed);
             let body = result(&json!({ "protocolVersion": "2025-11-25", "capabilities": {} }));
-            Upstream::response(200, &[JSON, ("mcp-session-id", &format!("backend-{number}"))], body)
+            Upstream::response(
+                200,
+                &[JSON, ("mcp-session-id", &format!("backend-{number}"))],
+                body,
+            )
         }
-        (_, Some(_)) if message.get("id").is_some() => Upstream::response(200, &[JSON], result(&message["params"])),
+        (_, Some(_)) if message.get("id").is_some() => {
+            Upstream::response(200, &[JSON], result(&message["params"]))
+        }
         _ => Upstream::response(202, &[], ""),
     }
 }

@@ -26,8 +26,11 @@ const DATABASE: &str = "advisory-db-3157b0e258782691";
 /// The variable that names another git repository with the snapshot, such as a local clone.
 const SOURCE_VARIABLE: &str = "PORTCULLIS_ADVISORY_DB";
 /// Aborts a transfer of fewer than 1000 bytes/s for 30 s, and never asks for a password.
-const GIT_ENVIRONMENT: [(&str, &str); 3] =
-    [("GIT_HTTP_LOW_SPEED_LIMIT", "1000"), ("GIT_HTTP_LOW_SPEED_TIME", "30"), ("GIT_TERMINAL_PROMPT", "0")];
+const GIT_ENVIRONMENT: [(&str, &str); 3] = [
+    ("GIT_HTTP_LOW_SPEED_LIMIT", "1000"),
+    ("GIT_HTTP_LOW_SPEED_TIME", "30"),
+    ("GIT_TERMINAL_PROMPT", "0"),
+];
 
 /// Options of the check.
 #[derive(Args)]
@@ -55,7 +58,10 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     if arguments.update {
         update()?;
     }
-    ensure!(check()? == Outcome::Passed, "the advisory database cannot be fetched; {SOURCE_VARIABLE} can name a clone");
+    ensure!(
+        check()? == Outcome::Passed,
+        "the advisory database cannot be fetched; {SOURCE_VARIABLE} can name a clone"
+    );
     Ok(())
 }
 
@@ -70,15 +76,27 @@ pub(crate) fn check() -> anyhow::Result<Outcome> {
     if git(&database, &["rev-parse", "HEAD"]).ok().as_deref() != Some(&pin.commit) {
         let source = env::var_os(SOURCE_VARIABLE).unwrap_or_else(|| pin.repository.clone().into());
         if let Err(why) = fetch(&database, source, &pin.commit) {
-            println!("not run: the advisory database of {} cannot be fetched: {why:#}", pin.date);
+            println!(
+                "not run: the advisory database of {} cannot be fetched: {why:#}",
+                pin.date
+            );
             return Ok(Outcome::NotRun);
         }
     }
     println!("advisories of {} (commit {})", pin.date, pin.commit);
     // With --offline, cargo-deny neither fetches another snapshot nor downloads crates.
-    for arguments in [&["fetch", "--locked"][..], &["deny", "--workspace", "--offline", "check", "advisories"]] {
-        let status = workspace::cargo(arguments).status().context("cargo could not be started")?;
-        ensure!(status.success(), "cargo {} ended with {status}", arguments[0]);
+    for arguments in [
+        &["fetch", "--locked"][..],
+        &["deny", "--workspace", "--offline", "check", "advisories"],
+    ] {
+        let status = workspace::cargo(arguments)
+            .status()
+            .context("cargo could not be started")?;
+        ensure!(
+            status.success(),
+            "cargo {} ended with {status}",
+            arguments[0]
+        );
     }
     Ok(Outcome::Passed)
 }
@@ -92,14 +110,27 @@ fn update() -> anyhow::Result<()> {
     let commit = git(&database, &["rev-parse", "HEAD"])?;
     let date = git(&database, &["show", "--no-patch", "--format=%cs", "HEAD"])?;
     let file = workspace::root().join(PIN);
-    let text = fs::read_to_string(&file)?.replace(&pin.commit, &commit).replace(&pin.date, &date);
-    ensure!(parse(&text)? == Pin { commit, date, ..pin }, "{PIN} could not be changed");
+    let text = fs::read_to_string(&file)?
+        .replace(&pin.commit, &commit)
+        .replace(&pin.date, &date);
+    ensure!(
+        parse(&text)?
+            == Pin {
+                commit,
+                date,
+                ..pin
+            },
+        "{PIN} could not be changed"
+    );
     fs::write(file, text)?;
     Ok(())
 }
 
 fn read_pin() -> anyhow::Result<Pin> {
-    parse(&fs::read_to_string(workspace::root().join(PIN)).with_context(|| format!("{PIN} cannot be read"))?)
+    parse(
+        &fs::read_to_string(workspace::root().join(PIN))
+            .with_context(|| format!("{PIN} cannot be read"))?,
+    )
 }
 
 fn parse(text: &str) -> anyhow::Result<Pin> {
@@ -118,13 +149,25 @@ fn fetch(database: &Path, source: OsString, commit: &str) -> anyhow::Result<()> 
     // A relative path is one of the working directory.
     let source = fs::canonicalize(&source).map_or(source, PathBuf::into_os_string);
     let mut fetch = command(database);
-    output(fetch.args(["fetch", "--quiet", "--depth=1", "--no-tags"]).arg(source).arg(commit))?;
-    git(database, &["checkout", "--quiet", "--force", "--detach", "FETCH_HEAD"])?;
+    output(
+        fetch
+            .args(["fetch", "--quiet", "--depth=1", "--no-tags"])
+            .arg(source)
+            .arg(commit),
+    )?;
+    git(
+        database,
+        &["checkout", "--quiet", "--force", "--detach", "FETCH_HEAD"],
+    )?;
     Ok(())
 }
 
 fn git(folder: &Path, arguments: &[&str]) -> anyhow::Result<String> {
-    ensure!(folder.join(".git").exists() || arguments[0] == "init", "{} is not a repository", folder.display());
+    ensure!(
+        folder.join(".git").exists() || arguments[0] == "init",
+        "{} is not a repository",
+        folder.display()
+    );
     output(command(folder).args(arguments))
 }
 
@@ -137,7 +180,11 @@ fn command(folder: &Path) -> Command {
 fn output(command: &mut Command) -> anyhow::Result<String> {
     let output = command.output().context("git could not be started")?;
     if !output.status.success() {
-        bail!("git ended with {}: {}", output.status, String::from_utf8_lossy(&output.stderr).trim());
+        bail!(
+            "git ended with {}: {}",
+            output.status,
+            String::from_utf8_lossy(&output.stderr).trim()
+        );
     }
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
@@ -168,15 +215,28 @@ mod tests {
             fs::write(source.join("advisory"), content).unwrap();
             git(&source, &["add", "advisory"]).unwrap();
             let mut commit = command(&source);
-            commit.args(["-c", "user.name=x", "-c", "user.email=x@example.com", "-c", "commit.gpgSign=false"]);
+            commit.args([
+                "-c",
+                "user.name=x",
+                "-c",
+                "user.email=x@example.com",
+                "-c",
+                "commit.gpgSign=false",
+            ]);
             output(commit.args(["commit", "--quiet", "--message", content])).unwrap();
         }
         let first = git(&source, &["rev-parse", "HEAD~1"]).unwrap();
         fetch(&database, source.clone().into(), &first).unwrap();
-        assert_eq!(fs::read_to_string(database.join("advisory")).unwrap(), "one");
+        assert_eq!(
+            fs::read_to_string(database.join("advisory")).unwrap(),
+            "one"
+        );
         assert_eq!(git(&database, &["rev-parse", "HEAD"]).unwrap(), first);
         fetch(&database, source.clone().into(), "HEAD").unwrap();
-        assert_eq!(fs::read_to_string(database.join("advisory")).unwrap(), "two");
+        assert_eq!(
+            fs::read_to_string(database.join("advisory")).unwrap(),
+            "two"
+        );
         assert!(fetch(&database, source.into(), &"0".repeat(40)).is_err());
         fs::remove_dir_all(folder).unwrap();
     }

@@ -35,12 +35,16 @@ pub(crate) fn run(check: bool) -> anyhow::Result<()> {
             println!("{name}:\n{}", difference(&snapshot, &api));
         } else {
             fs::create_dir_all(&folder)?;
-            fs::write(&file, &api).with_context(|| format!("{} cannot be written", file.display()))?;
+            fs::write(&file, &api)
+                .with_context(|| format!("{} cannot be written", file.display()))?;
         }
     }
     if check {
         let changed = changed.join(", ");
-        ensure!(changed.is_empty(), "the public API differs from {FOLDER}: {changed}; run `cargo xtask api`");
+        ensure!(
+            changed.is_empty(),
+            "the public API differs from {FOLDER}: {changed}; run `cargo xtask api`"
+        );
     } else {
         println!("{FOLDER}: {} snapshots written", changed.len());
     }
@@ -50,15 +54,32 @@ pub(crate) fn run(check: bool) -> anyhow::Result<()> {
 /// Returns the public items of a library crate, one per line.
 fn public_api(name: &str, target: &Path) -> anyhow::Result<String> {
     let script = workspace::root().join("xtask/src/api/rustdoc.sh");
-    let status = workspace::cargo(&["rustdoc", "--quiet", "--locked", "--lib", "--package", name, "--"])
-        .args(["-Z", "unstable-options", "--output-format", "json", "--cap-lints", "allow"])
-        .env("RUSTDOC", script)
-        .status()
-        .context("cargo could not be started")?;
+    let status = workspace::cargo(&[
+        "rustdoc",
+        "--quiet",
+        "--locked",
+        "--lib",
+        "--package",
+        name,
+        "--",
+    ])
+    .args([
+        "-Z",
+        "unstable-options",
+        "--output-format",
+        "json",
+        "--cap-lints",
+        "allow",
+    ])
+    .env("RUSTDOC", script)
+    .status()
+    .context("cargo could not be started")?;
     if !status.success() {
         bail!("cargo rustdoc of {name} ended with {status}");
     }
-    let json: PathBuf = target.join("doc").join(format!("{}.json", name.replace('-', "_")));
+    let json: PathBuf = target
+        .join("doc")
+        .join(format!("{}.json", name.replace('-', "_")));
     let api = Builder::from_rustdoc_json(json)
         .omit_blanket_impls(true)
         .omit_auto_trait_impls(true)
@@ -72,7 +93,10 @@ fn public_api(name: &str, target: &Path) -> anyhow::Result<String> {
 fn difference(old: &str, new: &str) -> String {
     let only_in = |sign: char, one: &str, other: &str| {
         let other: Vec<_> = other.lines().collect();
-        let lines = one.lines().filter(|line| !other.contains(line)).map(|line| format!("  {sign} {line}"));
+        let lines = one
+            .lines()
+            .filter(|line| !other.contains(line))
+            .map(|line| format!("  {sign} {line}"));
         lines.collect::<Vec<_>>()
     };
     let mut lines = [only_in('-', old, new), only_in('+', new, old)].concat();

@@ -41,11 +41,18 @@ pub fn build(arguments: &[&str]) -> anyhow::Result<Built> {
 /// # Errors
 /// Fails when the build fails.
 pub fn build_with_vendored_openssl(arguments: &[&str]) -> anyhow::Result<Built> {
-    run(workspace::cargo(BUILD).env_remove("OPENSSL_NO_VENDOR"), arguments)
+    run(
+        workspace::cargo(BUILD).env_remove("OPENSSL_NO_VENDOR"),
+        arguments,
+    )
 }
 
 fn run(cargo: &mut Command, arguments: &[&str]) -> anyhow::Result<Built> {
-    let output = cargo.args(arguments).stderr(Stdio::inherit()).output().context("cargo build could not be started")?;
+    let output = cargo
+        .args(arguments)
+        .stderr(Stdio::inherit())
+        .output()
+        .context("cargo build could not be started")?;
     if !output.status.success() {
         bail!("cargo build {} failed", arguments.join(" "));
     }
@@ -58,16 +65,26 @@ impl Built {
     /// # Errors
     /// Fails when the build has no such program.
     pub fn program(&self, name: &str) -> anyhow::Result<PathBuf> {
-        let mut named =
-            self.0.iter().filter(|message| message.target.as_ref().is_some_and(|target| target.name == name));
-        named.find_map(|message| message.executable.clone()).with_context(|| format!("cargo build made no {name}"))
+        let mut named = self.0.iter().filter(|message| {
+            message
+                .target
+                .as_ref()
+                .is_some_and(|target| target.name == name)
+        });
+        named
+            .find_map(|message| message.executable.clone())
+            .with_context(|| format!("cargo build made no {name}"))
     }
 
     /// Parses cargo's messages, one JSON object per line.
     fn parse(messages: &[u8]) -> anyhow::Result<Self> {
-        let lines = messages.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+        let lines = messages
+            .split(|byte| *byte == b'\n')
+            .filter(|line| !line.is_empty());
         let messages = lines.map(serde_json::from_slice).collect::<Result<_, _>>();
-        messages.map(Self).context("cargo build printed something else than expected")
+        messages
+            .map(Self)
+            .context("cargo build printed something else than expected")
     }
 }
 
@@ -77,12 +94,16 @@ mod tests {
 
     #[test]
     fn a_program_is_found_by_name() {
-        let messages = br#"{"reason":"compiler-artifact","target":{"name":"portcullis"},"executable":null}
+        let messages =
+            br#"{"reason":"compiler-artifact","target":{"name":"portcullis"},"executable":null}
 {"reason":"compiler-artifact","target":{"name":"portcullis"},"executable":"/t/portcullis"}
 {"reason":"build-finished","success":true}
 "#;
         let built = Built::parse(messages).unwrap();
-        assert_eq!(built.program("portcullis").unwrap(), PathBuf::from("/t/portcullis"));
+        assert_eq!(
+            built.program("portcullis").unwrap(),
+            PathBuf::from("/t/portcullis")
+        );
         assert!(built.program("other").is_err());
     }
 }

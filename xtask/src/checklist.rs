@@ -40,12 +40,19 @@ struct Row {
 impl Checklist {
     /// Creates an empty list.
     pub fn new(unit: Unit) -> Self {
-        Self { unit, rows: Vec::new() }
+        Self {
+            unit,
+            rows: Vec::new(),
+        }
     }
 
     /// Adds a check and returns its line.
     pub fn add(&mut self, name: &'static str, outcome: Outcome, took: Duration) -> String {
-        let row = Row { name, outcome, took };
+        let row = Row {
+            name,
+            outcome,
+            took,
+        };
         let line = self.line(&row);
         self.rows.push(row);
         line
@@ -53,15 +60,31 @@ impl Checklist {
 
     /// Returns all lines and their sum.
     pub fn table(&self) -> String {
-        let rule = "-".repeat(self.rows.iter().map(|row| row.name.len()).max().unwrap_or_default() + 20);
+        let rule = "-".repeat(
+            self.rows
+                .iter()
+                .map(|row| row.name.len())
+                .max()
+                .unwrap_or_default()
+                + 20,
+        );
         let mut table = format!("{rule}\n");
         for row in &self.rows {
             // Writing to a String cannot fail.
             let _ = writeln!(table, "{}", self.line(row));
         }
-        let passed = self.rows.iter().filter(|row| row.outcome == Outcome::Passed).count();
+        let passed = self
+            .rows
+            .iter()
+            .filter(|row| row.outcome == Outcome::Passed)
+            .count();
         let took = self.duration(self.rows.iter().map(|row| row.took).sum());
-        let _ = write!(table, "{rule}\n{:6}  {took}  {passed} of {}", "", self.rows.len());
+        let _ = write!(
+            table,
+            "{rule}\n{:6}  {took}  {passed} of {}",
+            "",
+            self.rows.len()
+        );
         table
     }
 
@@ -73,7 +96,12 @@ impl Checklist {
 
     /// Returns the line of a check.
     fn line(&self, row: &Row) -> String {
-        format!("{}  {}  {}", row.outcome.shown(), self.duration(row.took), row.name)
+        format!(
+            "{}  {}  {}",
+            row.outcome.shown(),
+            self.duration(row.took),
+            row.name
+        )
     }
 
     /// Returns a duration in the unit of the list.
@@ -89,9 +117,18 @@ impl Outcome {
     /// Returns the text of an outcome, colored on a terminal. All texts have the same width.
     fn shown(self) -> String {
         match self {
-            Self::Passed => format!("{}", "ok    ".if_supports_color(Stream::Stdout, |text| text.green())),
-            Self::Failed => format!("{}", "FAILED".if_supports_color(Stream::Stdout, |text| text.red())),
-            Self::NotRun => format!("{}", "-     ".if_supports_color(Stream::Stdout, |text| text.dimmed())),
+            Self::Passed => format!(
+                "{}",
+                "ok    ".if_supports_color(Stream::Stdout, |text| text.green())
+            ),
+            Self::Failed => format!(
+                "{}",
+                "FAILED".if_supports_color(Stream::Stdout, |text| text.red())
+            ),
+            Self::NotRun => format!(
+                "{}",
+                "-     ".if_supports_color(Stream::Stdout, |text| text.dimmed())
+            ),
         }
     }
 }

@@ -37,16 +37,49 @@ const CHECKS: &[Check] = &[
     Check::function("installing", || installing::run(true)),
     Check::cargo(
         "clippy",
-        &["clippy", "--workspace", "--all-targets", "--keep-going", "--locked", "--", "--deny", "warnings"],
+        &[
+            "clippy",
+            "--workspace",
+            "--all-targets",
+            "--keep-going",
+            "--locked",
+            "--",
+            "--deny",
+            "warnings",
+        ],
     ),
-    Check::cargo("tests", &["test", "--workspace", "--no-fail-fast", "--locked"]),
-    Check::cargo("docs", &["doc", "--workspace", "--no-deps", "--locked"]).with("RUSTDOCFLAGS", "--deny warnings"),
-    Check::function("reason-codes", || Tool::REASON_CODES.run(&tool::Arguments::of(&["--check"]))),
+    Check::cargo(
+        "tests",
+        &["test", "--workspace", "--no-fail-fast", "--locked"],
+    ),
+    Check::cargo("docs", &["doc", "--workspace", "--no-deps", "--locked"])
+        .with("RUSTDOCFLAGS", "--deny warnings"),
+    Check::function("reason-codes", || {
+        Tool::REASON_CODES.run(&tool::Arguments::of(&["--check"]))
+    }),
     Check::function("api", || api::run(true)),
-    Check::cargo("deny", &["deny", "--workspace", "check", "bans", "licenses", "sources"]),
-    Check { name: "advisories", action: Action::Optional(advisories::check), environment: None },
-    Check::function("fuzz-smoke", || Tool::FUZZ_SMOKE.run(&tool::Arguments::default())),
-    Check::function("deploy", || Tool::DIST.run(&tool::Arguments::of(&["--check"]))),
+    Check::cargo(
+        "deny",
+        &[
+            "deny",
+            "--workspace",
+            "check",
+            "bans",
+            "licenses",
+            "sources",
+        ],
+    ),
+    Check {
+        name: "advisories",
+        action: Action::Optional(advisories::check),
+        environment: None,
+    },
+    Check::function("fuzz-smoke", || {
+        Tool::FUZZ_SMOKE.run(&tool::Arguments::default())
+    }),
+    Check::function("deploy", || {
+        Tool::DIST.run(&tool::Arguments::of(&["--check"]))
+    }),
     Check::cargo(
         "without-dev",
         &[
@@ -61,9 +94,17 @@ const CHECKS: &[Check] = &[
         ],
     ),
     Check::function("e2e", || Tool::E2E.run(&tool::Arguments::default())),
-    Check::function("readers", || Tool::E2E.run(&tool::Arguments::of(&["--readers"]))),
-    Check::function("metrics", || Tool::E2E.run(&tool::Arguments::of(&["--metrics"]))),
-    Check { name: "instructions", action: Action::Optional(instruction_counts::check), environment: None },
+    Check::function("readers", || {
+        Tool::E2E.run(&tool::Arguments::of(&["--readers"]))
+    }),
+    Check::function("metrics", || {
+        Tool::E2E.run(&tool::Arguments::of(&["--metrics"]))
+    }),
+    Check {
+        name: "instructions",
+        action: Action::Optional(instruction_counts::check),
+        environment: None,
+    },
 ];
 
 /// Runs the checks in their order, and prints a table of the results.
@@ -71,7 +112,10 @@ const CHECKS: &[Check] = &[
 /// # Errors
 /// Fails when a check fails. The others are then skipped, unless `--keep-going` is set.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    let checks: Vec<&Check> = CHECKS.iter().filter(|check| arguments.wants(check.name)).collect();
+    let checks: Vec<&Check> = CHECKS
+        .iter()
+        .filter(|check| arguments.wants(check.name))
+        .collect();
     ensure!(!checks.is_empty(), "there is no check to run");
     let mut list = Checklist::new(Unit::Seconds);
     let mut has_failed = false;
@@ -99,7 +143,11 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 
 /// Returns the names of the checks, for `--help`.
 fn names() -> PossibleValuesParser {
-    CHECKS.iter().map(|check| check.name).collect::<Vec<_>>().into()
+    CHECKS
+        .iter()
+        .map(|check| check.name)
+        .collect::<Vec<_>>()
+        .into()
 }
 
 impl Arguments {
@@ -130,11 +178,19 @@ enum Action {
 
 impl Check {
     const fn cargo(name: &'static str, arguments: &'static [&'static str]) -> Self {
-        Self { name, action: Action::Cargo(arguments), environment: None }
+        Self {
+            name,
+            action: Action::Cargo(arguments),
+            environment: None,
+        }
     }
 
     const fn function(name: &'static str, function: fn() -> anyhow::Result<()>) -> Self {
-        Self { name, action: Action::Function(function), environment: None }
+        Self {
+            name,
+            action: Action::Function(function),
+            environment: None,
+        }
     }
 
     /// Sets a variable for this check only, so that the builds of the others do not depend on it.
@@ -165,11 +221,20 @@ impl Check {
     /// Returns the command that runs only this check.
     fn command(&self) -> String {
         match self.action {
-            Action::Function(_) | Action::Optional(_) => format!("cargo xtask ci --only {}", self.name),
+            Action::Function(_) | Action::Optional(_) => {
+                format!("cargo xtask ci --only {}", self.name)
+            }
             Action::Cargo(arguments) => {
                 let words = arguments.iter().map(|word| (*word).to_owned());
-                let variable = self.environment.map(|(name, value)| format!("{name}='{value}'"));
-                variable.into_iter().chain(["cargo".to_owned()]).chain(words).collect::<Vec<_>>().join(" ")
+                let variable = self
+                    .environment
+                    .map(|(name, value)| format!("{name}='{value}'"));
+                variable
+                    .into_iter()
+                    .chain(["cargo".to_owned()])
+                    .chain(words)
+                    .collect::<Vec<_>>()
+                    .join(" ")
             }
         }
     }
@@ -181,8 +246,16 @@ mod tests {
 
     fn wanted(only: &[&str], skip: &[&str]) -> Vec<&'static str> {
         let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-        let arguments = Arguments { only: owned(only), skip: owned(skip), keep_going: false };
-        CHECKS.iter().map(|check| check.name).filter(|name| arguments.wants(name)).collect()
+        let arguments = Arguments {
+            only: owned(only),
+            skip: owned(skip),
+            keep_going: false,
+        };
+        CHECKS
+            .iter()
+            .map(|check| check.name)
+            .filter(|name| arguments.wants(name))
+            .collect()
     }
 
     #[test]
@@ -196,7 +269,10 @@ mod tests {
     #[test]
     fn commands_are_shown_as_typed() {
         let docs = CHECKS.iter().find(|check| check.name == "docs").unwrap();
-        assert_eq!(docs.command(), "RUSTDOCFLAGS='--deny warnings' cargo doc --workspace --no-deps --locked");
+        assert_eq!(
+            docs.command(),
+            "RUSTDOCFLAGS='--deny warnings' cargo doc --workspace --no-deps --locked"
+        );
         let layers = CHECKS.iter().find(|check| check.name == "layers").unwrap();
         assert_eq!(layers.command(), "cargo xtask ci --only layers");
     }

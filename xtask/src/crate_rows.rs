@@ -3,12 +3,32 @@
 /// The rows, lowest first. A crate can use crates of the rows before its own.
 pub const ROWS: &[&[&str]] = &[
     &["portcullis-reason-codes"],
-    &["portcullis-metadata", "portcullis-mcp", "portcullis-allocator"],
-    &["portcullis-jose", "portcullis-discovery", "portcullis-session", "portcullis-http1", "portcullis-files"],
-    &["portcullis-verifier", "portcullis-client", "portcullis-devidp", "portcullis-store", "portcullis-testkit"],
+    &[
+        "portcullis-metadata",
+        "portcullis-mcp",
+        "portcullis-allocator",
+    ],
+    &[
+        "portcullis-jose",
+        "portcullis-discovery",
+        "portcullis-session",
+        "portcullis-http1",
+        "portcullis-files",
+    ],
+    &[
+        "portcullis-verifier",
+        "portcullis-client",
+        "portcullis-devidp",
+        "portcullis-store",
+        "portcullis-testkit",
+    ],
     &["portcullis-guard", "portcullis-bridge"],
     &["portcullis-endpoint", "portcullis-telemetry"],
-    &["portcullis-gateway", "portcullis-doctor", "portcullis-audit"],
+    &[
+        "portcullis-gateway",
+        "portcullis-doctor",
+        "portcullis-audit",
+    ],
     &["portcullis-config"],
     &["portcullis-serve", "portcullis-terminal"],
     &["portcullis-client-commands", "portcullis-operator-commands"],
@@ -40,8 +60,11 @@ mod tests {
     fn the_rows_have_the_published_crates() {
         let listed: Vec<&str> = crates().collect();
         let packages = workspace::metadata().unwrap().packages;
-        let published: BTreeSet<&str> =
-            packages.iter().filter(|package| package.is_published()).map(|package| package.name.as_str()).collect();
+        let published: BTreeSet<&str> = packages
+            .iter()
+            .filter(|package| package.is_published())
+            .map(|package| package.name.as_str())
+            .collect();
         assert_eq!(listed.iter().copied().collect::<BTreeSet<_>>(), published);
         assert_eq!(listed.len(), published.len());
         assert_eq!(libraries().count() + 1, listed.len());

@@ -41,11 +41,17 @@ struct Text {
 /// a text is on no page, or when a page is out of date.
 pub(crate) fn run(check: bool) -> anyhow::Result<()> {
     let root = workspace::root();
-    let texts = fs::read_to_string(root.join(TEXTS)).with_context(|| format!("{TEXTS} cannot be read"))?;
-    let texts: Texts = toml::from_str(&texts).with_context(|| format!("{TEXTS} is not as expected"))?;
+    let texts =
+        fs::read_to_string(root.join(TEXTS)).with_context(|| format!("{TEXTS} cannot be read"))?;
+    let texts: Texts =
+        toml::from_str(&texts).with_context(|| format!("{TEXTS} is not as expected"))?;
     let mut used = BTreeSet::new();
     for path in pages()? {
-        let name = path.strip_prefix(&root).unwrap_or(&path).display().to_string();
+        let name = path
+            .strip_prefix(&root)
+            .unwrap_or(&path)
+            .display()
+            .to_string();
         let page = fs::read_to_string(&path).with_context(|| format!("{name} cannot be read"))?;
         let filled = texts.fill(&page, &mut used).with_context(|| name.clone())?;
         if filled == page {
@@ -61,7 +67,14 @@ pub(crate) fn run(check: bool) -> anyhow::Result<()> {
             bail!("no page has `{BEGIN}{name} -->`");
         }
     }
-    println!("installing: {}", if texts.published { "from the registries" } else { "from a clone" });
+    println!(
+        "installing: {}",
+        if texts.published {
+            "from the registries"
+        } else {
+            "from a clone"
+        }
+    );
     Ok(())
 }
 
@@ -73,7 +86,10 @@ impl Texts {
         while let Some(line) = lines.next() {
             filled += line;
             filled += "\n";
-            if let Some(name) = line.strip_prefix(BEGIN).and_then(|rest| rest.strip_suffix(" -->")) {
+            if let Some(name) = line
+                .strip_prefix(BEGIN)
+                .and_then(|rest| rest.strip_suffix(" -->"))
+            {
                 filled += self.text(name)?;
                 filled += END;
                 filled += "\n";
@@ -81,7 +97,11 @@ impl Texts {
                 if !lines.by_ref().any(|line| line == END) {
                     bail!("`{BEGIN}{name} -->` has no `{END}`");
                 }
-            } else if let Some(command) = self.commands.iter().find(|command| line.contains(command.as_str())) {
+            } else if let Some(command) = self
+                .commands
+                .iter()
+                .find(|command| line.contains(command.as_str()))
+            {
                 bail!("`{command}` belongs into {TEXTS}; link to docs/use/installing.md instead");
             }
         }
@@ -92,7 +112,11 @@ impl Texts {
     fn text(&self, name: &str) -> anyhow::Result<&str> {
         let text = self.text.iter().find(|text| text.name == name);
         let text = text.with_context(|| format!("{TEXTS} has no text `{name}`"))?;
-        Ok(if self.published { &text.published } else { &text.unpublished })
+        Ok(if self.published {
+            &text.published
+        } else {
+            &text.unpublished
+        })
     }
 }
 
@@ -101,9 +125,15 @@ impl Texts {
 fn pages() -> anyhow::Result<Vec<PathBuf>> {
     let root = workspace::root();
     let mut pages = vec![root.join("README.md")];
-    let mut folders = vec![root.join("docs"), root.join("crates"), root.join("examples")];
+    let mut folders = vec![
+        root.join("docs"),
+        root.join("crates"),
+        root.join("examples"),
+    ];
     while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(&folder).with_context(|| format!("{} cannot be read", folder.display()))? {
+        for entry in
+            fs::read_dir(&folder).with_context(|| format!("{} cannot be read", folder.display()))?
+        {
             let path = entry?.path();
             if path.is_dir() {
                 folders.push(path);
@@ -121,9 +151,16 @@ mod tests {
     use super::*;
 
     fn texts(published: bool) -> Texts {
-        let text =
-            Text { name: "a".into(), unpublished: "from a clone\n".into(), published: "cargo install x\n".into() };
-        Texts { published, commands: vec!["cargo install x".into()], text: vec![text] }
+        let text = Text {
+            name: "a".into(),
+            unpublished: "from a clone\n".into(),
+            published: "cargo install x\n".into(),
+        };
+        Texts {
+            published,
+            commands: vec!["cargo install x".into()],
+            text: vec![text],
+        }
     }
 
     fn fill(published: bool, page: &str) -> anyhow::Result<String> {
@@ -132,7 +169,9 @@ mod tests {
 
     #[test]
     fn the_flag_chooses_the_form() {
-        let page = |text: &str| format!("before\n<!-- installing: a -->\n{text}<!-- /installing -->\nafter\n");
+        let page = |text: &str| {
+            format!("before\n<!-- installing: a -->\n{text}<!-- /installing -->\nafter\n")
+        };
         for (published, text) in [(false, "from a clone\n"), (true, "cargo install x\n")] {
             for old in ["", "something older\nof two lines\n", text] {
                 assert_eq!(fill(published, &page(old)).unwrap(), page(text));
@@ -143,7 +182,9 @@ mod tests {
     #[test]
     fn other_places_have_no_such_command() {
         for published in [false, true] {
-            let error = fill(published, "run `cargo install x`\n").unwrap_err().to_string();
+            let error = fill(published, "run `cargo install x`\n")
+                .unwrap_err()
+                .to_string();
             assert!(error.contains("belongs into"), "{error}");
         }
     }
@@ -151,8 +192,14 @@ mod tests {
     #[test]
     fn wrong_marks_are_rejected() {
         for (page, expected) in [
-            ("<!-- installing: b -->\n<!-- /installing -->\n", "no text `b`"),
-            ("<!-- installing: a -->\ntext\n", "has no `<!-- /installing -->`"),
+            (
+                "<!-- installing: b -->\n<!-- /installing -->\n",
+                "no text `b`",
+            ),
+            (
+                "<!-- installing: a -->\ntext\n",
+                "has no `<!-- /installing -->`",
+            ),
         ] {
             let error = fill(false, page).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");

@@ -23,8 +23,12 @@ pub(crate) fn check() -> anyhow::Result<Outcome> {
 
 fn obstacle() -> anyhow::Result<Option<String>> {
     let Some(valgrind) = programs::find("valgrind") else {
-        return Ok(Some("valgrind is not installed (Debian: apt install valgrind)".to_owned()));
+        return Ok(Some(
+            "valgrind is not installed (Debian: apt install valgrind)".to_owned(),
+        ));
     };
     let table = Table::read(&workspace::root())?;
-    Ok(table.environment.difference(&Environment::of_this_machine(&valgrind)?))
+    Ok(table
+        .environment
+        .difference(&Environment::of_this_machine(&valgrind)?))
 }

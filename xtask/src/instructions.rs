@@ -36,7 +36,8 @@ impl Table {
     /// # Errors
     /// Fails when it cannot be read or parsed.
     pub fn read(root: &Path) -> anyhow::Result<Self> {
-        let text = fs::read_to_string(root.join(TABLE)).with_context(|| format!("{TABLE} cannot be read"))?;
+        let text = fs::read_to_string(root.join(TABLE))
+            .with_context(|| format!("{TABLE} cannot be read"))?;
         toml::from_str(&text).with_context(|| format!("{TABLE} is not as expected"))
     }
 }
@@ -56,9 +57,15 @@ impl Environment {
 
     /// Returns what is different here, as a sentence, or `None` if counts can be compared.
     pub fn difference(&self, here: &Self) -> Option<String> {
-        let pairs = [(&self.valgrind, &here.valgrind), (&self.libc, &here.libc), (&self.cpu, &here.cpu)];
+        let pairs = [
+            (&self.valgrind, &here.valgrind),
+            (&self.libc, &here.libc),
+            (&self.cpu, &here.cpu),
+        ];
         let different = pairs.iter().filter(|(table, here)| table != here);
-        let words: Vec<_> = different.map(|(table, here)| format!("{here} in place of {table}")).collect();
+        let words: Vec<_> = different
+            .map(|(table, here)| format!("{here} in place of {table}"))
+            .collect();
         (!words.is_empty()).then(|| format!("this machine has {}", words.join(", ")))
     }
 }
@@ -74,7 +81,9 @@ fn cpu() -> &'static str {
 
 fn output(command: &mut Command) -> anyhow::Result<String> {
     let program = command.get_program().to_string_lossy().into_owned();
-    let output = command.output().with_context(|| format!("{program} could not be started"))?;
+    let output = command
+        .output()
+        .with_context(|| format!("{program} could not be started"))?;
     if !output.status.success() {
         bail!("{program} ended with {}", output.status);
     }
@@ -87,14 +96,32 @@ mod tests {
 
     #[test]
     fn differences_are_named() {
-        let environment = |libc: &str| Environment { valgrind: "v".into(), libc: libc.into(), cpu: "c".into() };
-        assert_eq!(environment("glibc 2.36").difference(&environment("glibc 2.36")), None);
-        let difference = environment("glibc 2.36").difference(&environment("glibc 2.41")).unwrap();
-        assert_eq!(difference, "this machine has glibc 2.41 in place of glibc 2.36");
+        let environment = |libc: &str| Environment {
+            valgrind: "v".into(),
+            libc: libc.into(),
+            cpu: "c".into(),
+        };
+        assert_eq!(
+            environment("glibc 2.36").difference(&environment("glibc 2.36")),
+            None
+        );
+        let difference = environment("glibc 2.36")
+            .difference(&environment("glibc 2.41"))
+            .unwrap();
+        assert_eq!(
+            difference,
+            "this machine has glibc 2.41 in place of glibc 2.36"
+        );
     }
 
     #[test]
     fn the_committed_table_can_be_read() {
-        assert!(Table::read(&crate::workspace::root()).unwrap().instructions.len() >= 8);
+        assert!(
+            Table::read(&crate::workspace::root())
+                .unwrap()
+                .instructions
+                .len()
+                >= 8
+        );
     }
 }

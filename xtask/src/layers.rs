@@ -39,23 +39,67 @@ struct Ban {
 
 /// Crates that a crate must not use although its row allows it.
 const BANNED: &[Ban] = &[
-    Ban { user: "portcullis-metadata", used: "tokio", reason: "wire types do no I/O" },
-    Ban { user: "portcullis-metadata", used: "hyper", reason: "wire types do no I/O" },
-    Ban { user: "portcullis-metadata", used: "tower", reason: "wire types do no I/O" },
-    Ban { user: "portcullis-mcp", used: "tokio", reason: "wire types do no I/O" },
-    Ban { user: "portcullis-mcp", used: "hyper", reason: "wire types do no I/O" },
-    Ban { user: "portcullis-mcp", used: "tower", reason: "wire types do no I/O" },
-    Ban { user: "portcullis-guard", used: "portcullis-mcp", reason: "the guard protects any HTTP resource" },
-    Ban { user: "portcullis-guard", used: "portcullis-session", reason: "the guard protects any HTTP resource" },
-    Ban { user: "portcullis-config", used: "portcullis-client", reason: "a server obtains no tokens" },
-    Ban { user: "portcullis-serve", used: "portcullis-client", reason: "a server obtains no tokens" },
+    Ban {
+        user: "portcullis-metadata",
+        used: "tokio",
+        reason: "wire types do no I/O",
+    },
+    Ban {
+        user: "portcullis-metadata",
+        used: "hyper",
+        reason: "wire types do no I/O",
+    },
+    Ban {
+        user: "portcullis-metadata",
+        used: "tower",
+        reason: "wire types do no I/O",
+    },
+    Ban {
+        user: "portcullis-mcp",
+        used: "tokio",
+        reason: "wire types do no I/O",
+    },
+    Ban {
+        user: "portcullis-mcp",
+        used: "hyper",
+        reason: "wire types do no I/O",
+    },
+    Ban {
+        user: "portcullis-mcp",
+        used: "tower",
+        reason: "wire types do no I/O",
+    },
+    Ban {
+        user: "portcullis-guard",
+        used: "portcullis-mcp",
+        reason: "the guard protects any HTTP resource",
+    },
+    Ban {
+        user: "portcullis-guard",
+        used: "portcullis-session",
+        reason: "the guard protects any HTTP resource",
+    },
+    Ban {
+        user: "portcullis-config",
+        used: "portcullis-client",
+        reason: "a server obtains no tokens",
+    },
+    Ban {
+        user: "portcullis-serve",
+        used: "portcullis-client",
+        reason: "a server obtains no tokens",
+    },
 ];
 
 /// The only crate that uses josekit.
 const JOSE: &str = "portcullis-jose";
 
 /// The only crates that use clap: those with commands.
-const COMMANDS: &[&str] = &["portcullis", "portcullis-client-commands", "portcullis-operator-commands"];
+const COMMANDS: &[&str] = &[
+    "portcullis",
+    "portcullis-client-commands",
+    "portcullis-operator-commands",
+];
 
 /// Checks the dependencies of all packages, and the imports of the crates' modules.
 ///
@@ -68,7 +112,11 @@ pub(crate) fn run() -> anyhow::Result<()> {
     if !violations.is_empty() {
         bail!("the layers do not hold:\n  {}", violations.join("\n  "));
     }
-    println!("layers hold: {} packages in {} rows, and no circles of modules", packages.len(), ROWS.len());
+    println!(
+        "layers hold: {} packages in {} rows, and no circles of modules",
+        packages.len(),
+        ROWS.len()
+    );
     Ok(())
 }
 
@@ -81,9 +129,19 @@ fn circles_of_modules() -> anyhow::Result<Vec<String>> {
     for entry in fs::read_dir(workspace::root().join("crates")).context("crates cannot be read")? {
         let folder = entry?.path();
         let source = folder.join("src");
-        let modules = Modules::read(&source).with_context(|| format!("{} cannot be read", source.display()))?;
-        let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        found.extend(modules.circles().into_iter().map(|circle| format!("crates/{name}/src: a circle: {circle}")));
+        let modules = Modules::read(&source)
+            .with_context(|| format!("{} cannot be read", source.display()))?;
+        let name = folder
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        found.extend(
+            modules
+                .circles()
+                .into_iter()
+                .map(|circle| format!("crates/{name}/src: a circle: {circle}")),
+        );
     }
     found.sort_unstable();
     Ok(found)
@@ -98,10 +156,17 @@ fn violations(packages: &[Package]) -> Vec<String> {
             continue;
         }
         let Some(row) = rows.get(package.name.as_str()) else {
-            violations.push(format!("{} has no row; add it in xtask/src/crate_rows.rs", package.name));
+            violations.push(format!(
+                "{} has no row; add it in xtask/src/crate_rows.rs",
+                package.name
+            ));
             continue;
         };
-        for dependency in package.dependencies.iter().filter(|dependency| dependency.kind.as_deref() != Some("dev")) {
+        for dependency in package
+            .dependencies
+            .iter()
+            .filter(|dependency| dependency.kind.as_deref() != Some("dev"))
+        {
             violations.extend(violation(&package.name, *row, &dependency.name, &rows));
         }
     }
@@ -110,25 +175,36 @@ fn violations(packages: &[Package]) -> Vec<String> {
 
 /// Returns the violation of one dependency, if it is one.
 fn violation(user: &str, row: usize, used: &str, rows: &BTreeMap<&str, usize>) -> Option<String> {
-    if let Some(ban) = BANNED.iter().find(|ban| ban.user == user && ban.used == used) {
+    if let Some(ban) = BANNED
+        .iter()
+        .find(|ban| ban.user == user && ban.used == used)
+    {
         return Some(format!("{user} uses {used}: {}", ban.reason));
     }
     if used == "josekit" && user != JOSE {
         return Some(format!("{user} uses josekit; only {JOSE} may use it"));
     }
     if used == "clap" && !COMMANDS.contains(&user) {
-        return Some(format!("{user} uses clap; only {} may use it", COMMANDS.join(", ")));
+        return Some(format!(
+            "{user} uses clap; only {} may use it",
+            COMMANDS.join(", ")
+        ));
     }
     if FREE.contains(&used) || used == TESTKIT {
         return Some(format!("{user} uses {used}, which is for tests and tools"));
     }
     let used_row = rows.get(used)?;
-    (*used_row >= row).then(|| format!("{user} (row {row}) uses {used} (row {used_row}); only lower rows may be used"))
+    (*used_row >= row).then(|| {
+        format!("{user} (row {row}) uses {used} (row {used_row}); only lower rows may be used")
+    })
 }
 
 /// Returns the row of each crate in the rows, from 0.
 fn rows() -> BTreeMap<&'static str, usize> {
-    ROWS.iter().enumerate().flat_map(|(position, names)| names.iter().map(move |name| (*name, position))).collect()
+    ROWS.iter()
+        .enumerate()
+        .flat_map(|(position, names)| names.iter().map(move |name| (*name, position)))
+        .collect()
 }
 
 #[cfg(test)]
@@ -139,9 +215,16 @@ mod tests {
     fn package(name: &str, uses: &[(&str, Option<&str>)]) -> Package {
         let dependencies = uses
             .iter()
-            .map(|(name, kind)| Dependency { name: (*name).to_owned(), kind: kind.map(str::to_owned) })
+            .map(|(name, kind)| Dependency {
+                name: (*name).to_owned(),
+                kind: kind.map(str::to_owned),
+            })
             .collect();
-        Package { name: name.to_owned(), dependencies, publish: None }
+        Package {
+            name: name.to_owned(),
+            dependencies,
+            publish: None,
+        }
     }
 
     fn violations_of(name: &str, uses: &[(&str, Option<&str>)]) -> Vec<String> {
@@ -150,32 +233,68 @@ mod tests {
 
     #[test]
     fn lower_rows_and_external_crates_are_allowed() {
-        assert!(violations_of("portcullis-guard", &[("portcullis-verifier", None), ("http", None)]).is_empty());
+        assert!(
+            violations_of(
+                "portcullis-guard",
+                &[("portcullis-verifier", None), ("http", None)]
+            )
+            .is_empty()
+        );
         assert!(violations_of("portcullis-testkit", &[("portcullis-jose", None)]).is_empty());
         assert!(violations_of("xtask", &[("portcullis", None)]).is_empty());
     }
 
     #[test]
     fn the_same_or_a_higher_row_is_a_violation() {
-        assert_eq!(violations_of("portcullis-jose", &[("portcullis-session", None)]).len(), 1);
-        assert_eq!(violations_of("portcullis-verifier", &[("portcullis-guard", None)]).len(), 1);
-        assert_eq!(violations_of("portcullis-testkit", &[("portcullis-verifier", None)]).len(), 1);
+        assert_eq!(
+            violations_of("portcullis-jose", &[("portcullis-session", None)]).len(),
+            1
+        );
+        assert_eq!(
+            violations_of("portcullis-verifier", &[("portcullis-guard", None)]).len(),
+            1
+        );
+        assert_eq!(
+            violations_of("portcullis-testkit", &[("portcullis-verifier", None)]).len(),
+            1
+        );
     }
 
     #[test]
     fn build_dependencies_count_and_dev_dependencies_do_not() {
-        assert_eq!(violations_of("portcullis-jose", &[("portcullis", Some("build"))]).len(), 1);
+        assert_eq!(
+            violations_of("portcullis-jose", &[("portcullis", Some("build"))]).len(),
+            1
+        );
         assert!(violations_of("portcullis-jose", &[("portcullis", Some("dev"))]).is_empty());
     }
 
     #[test]
     fn banned_crates_are_violations() {
-        assert_eq!(violations_of("portcullis-metadata", &[("tokio", None)]).len(), 1);
-        assert_eq!(violations_of("portcullis-guard", &[("portcullis-mcp", None)]).len(), 1);
-        assert_eq!(violations_of("portcullis-verifier", &[("josekit", None)]).len(), 1);
-        assert_eq!(violations_of("portcullis-config", &[("clap", None)]).len(), 1);
-        assert_eq!(violations_of("portcullis-client-commands", &[("clap", None)]).len(), 0);
-        assert_eq!(violations_of("portcullis-verifier", &[("portcullis-testkit", None)]).len(), 1);
+        assert_eq!(
+            violations_of("portcullis-metadata", &[("tokio", None)]).len(),
+            1
+        );
+        assert_eq!(
+            violations_of("portcullis-guard", &[("portcullis-mcp", None)]).len(),
+            1
+        );
+        assert_eq!(
+            violations_of("portcullis-verifier", &[("josekit", None)]).len(),
+            1
+        );
+        assert_eq!(
+            violations_of("portcullis-config", &[("clap", None)]).len(),
+            1
+        );
+        assert_eq!(
+            violations_of("portcullis-client-commands", &[("clap", None)]).len(),
+            0
+        );
+        assert_eq!(
+            violations_of("portcullis-verifier", &[("portcullis-testkit", None)]).len(),
+            1
+        );
     }
 
     #[test]

@@ -1,5 +1,9 @@
 //! The development commands of this workspace. `cargo xtask --help` lists them.
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool")]
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a command-line tool"
+)]
 
 mod advisories;
 mod api;

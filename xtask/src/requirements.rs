@@ -47,21 +47,33 @@ type Tests = BTreeMap<String, Vec<String>>;
 /// Compares requirements and tests. With `print`, prints each requirement and its tests.
 pub(crate) fn run(print: bool) -> anyhow::Result<()> {
     let root = workspace::root();
-    let source = fs::read_to_string(root.join(SOURCE)).with_context(|| format!("{SOURCE} cannot be read"))?;
-    let requirements: Requirements = toml::from_str(&source).with_context(|| format!("{SOURCE} is not as expected"))?;
+    let source = fs::read_to_string(root.join(SOURCE))
+        .with_context(|| format!("{SOURCE} cannot be read"))?;
+    let requirements: Requirements =
+        toml::from_str(&source).with_context(|| format!("{SOURCE} is not as expected"))?;
     let tests = scan::tests(&root)?;
 
     let problems = problems(&requirements, &tests);
     if !problems.is_empty() {
-        bail!("requirements and tests differ:\n  {}", problems.join("\n  "));
+        bail!(
+            "requirements and tests differ:\n  {}",
+            problems.join("\n  ")
+        );
     }
 
     if print {
         println!("{}", page(&requirements, &tests));
         return Ok(());
     }
-    let tested = requirements.requirement.iter().filter(|requirement| !requirement.later).count();
-    println!("requirements: {tested} tested, {} planned", requirements.requirement.len() - tested);
+    let tested = requirements
+        .requirement
+        .iter()
+        .filter(|requirement| !requirement.later)
+        .count();
+    println!(
+        "requirements: {tested} tested, {} planned",
+        requirements.requirement.len() - tested
+    );
     Ok(())
 }
 
@@ -70,17 +82,33 @@ fn problems(requirements: &Requirements, tests: &Tests) -> Vec<String> {
     let mut problems = Vec::new();
     for Requirement { number, later, .. } in &requirements.requirement {
         match (later, tests.get(number)) {
-            (false, None) => problems.push(format!("{number} has no test and is not marked `later`")),
-            (true, Some(tests)) => problems.push(format!("{number} is marked `later`, but {} names it", tests[0])),
+            (false, None) => {
+                problems.push(format!("{number} has no test and is not marked `later`"))
+            }
+            (true, Some(tests)) => problems.push(format!(
+                "{number} is marked `later`, but {} names it",
+                tests[0]
+            )),
             _ => {}
         }
-        if !requirements.group.iter().any(|group| number.starts_with(group.letter)) {
+        if !requirements
+            .group
+            .iter()
+            .any(|group| number.starts_with(group.letter))
+        {
             problems.push(format!("{number} belongs to no group of {SOURCE}"));
         }
     }
     for (number, tests) in tests {
-        if !requirements.requirement.iter().any(|requirement| requirement.number == *number) {
-            problems.push(format!("{} names {number}, which {SOURCE} does not have", tests[0]));
+        if !requirements
+            .requirement
+            .iter()
+            .any(|requirement| requirement.number == *number)
+        {
+            problems.push(format!(
+                "{} names {number}, which {SOURCE} does not have",
+                tests[0]
+            ));
         }
     }
     problems
@@ -92,8 +120,16 @@ fn page(requirements: &Requirements, tests: &Tests) -> String {
     // Writing to a String cannot fail.
     for Group { letter, title } in &requirements.group {
         let _ = write!(page, "\n## {letter}. {title}\n");
-        let members = requirements.requirement.iter().filter(|requirement| requirement.number.starts_with(*letter));
-        for Requirement { number, text, later } in members {
+        let members = requirements
+            .requirement
+            .iter()
+            .filter(|requirement| requirement.number.starts_with(*letter));
+        for Requirement {
+            number,
+            text,
+            later,
+        } in members
+        {
             let planned = if *later { " (planned)" } else { "" };
             let _ = write!(page, "\n**{number}**{planned} {text}\n\n");
             for (file, names) in by_file(tests.get(number).map_or(&[], Vec::as_slice)) {
@@ -118,36 +154,63 @@ mod tests {
     use super::*;
 
     fn requirements(numbers: &[(&str, bool)]) -> Requirements {
-        let requirement =
-            |&(number, later): &(&str, bool)| Requirement { number: number.to_owned(), text: "text".to_owned(), later };
+        let requirement = |&(number, later): &(&str, bool)| Requirement {
+            number: number.to_owned(),
+            text: "text".to_owned(),
+            later,
+        };
         Requirements {
-            group: vec![Group { letter: 'A', title: "Metadata".to_owned() }],
+            group: vec![Group {
+                letter: 'A',
+                title: "Metadata".to_owned(),
+            }],
             requirement: numbers.iter().map(requirement).collect(),
         }
     }
 
     fn tests_of(number: &str) -> Tests {
-        Tests::from([(number.to_owned(), vec!["crates/x.rs::one".to_owned(), "crates/x.rs::two".to_owned()])])
+        Tests::from([(
+            number.to_owned(),
+            vec!["crates/x.rs::one".to_owned(), "crates/x.rs::two".to_owned()],
+        )])
     }
 
     #[test]
     fn a_requirement_has_a_test_or_is_planned() {
-        assert_eq!(problems(&requirements(&[("A1", false)]), &Tests::new()).len(), 1);
+        assert_eq!(
+            problems(&requirements(&[("A1", false)]), &Tests::new()).len(),
+            1
+        );
         assert!(problems(&requirements(&[("A1", true)]), &Tests::new()).is_empty());
         assert!(problems(&requirements(&[("A1", false)]), &tests_of("A1")).is_empty());
     }
 
     #[test]
     fn planned_numbers_with_a_test_unknown_numbers_and_numbers_without_group_are_problems() {
-        assert_eq!(problems(&requirements(&[("A1", true)]), &tests_of("A1")).len(), 1);
-        assert_eq!(problems(&requirements(&[("A1", true)]), &tests_of("Z9")).len(), 1);
-        assert_eq!(problems(&requirements(&[("B1", true)]), &Tests::new()).len(), 1);
+        assert_eq!(
+            problems(&requirements(&[("A1", true)]), &tests_of("A1")).len(),
+            1
+        );
+        assert_eq!(
+            problems(&requirements(&[("A1", true)]), &tests_of("Z9")).len(),
+            1
+        );
+        assert_eq!(
+            problems(&requirements(&[("B1", true)]), &Tests::new()).len(),
+            1
+        );
     }
 
     #[test]
     fn the_page_has_a_section_per_group_and_names_the_tests() {
-        let page = page(&requirements(&[("A1", false), ("A2", true)]), &tests_of("A1"));
-        assert!(page.contains("## A. Metadata\n\n**A1** text\n\n- `crates/x.rs`: `one`, `two`\n"), "{page}");
+        let page = page(
+            &requirements(&[("A1", false), ("A2", true)]),
+            &tests_of("A1"),
+        );
+        assert!(
+            page.contains("## A. Metadata\n\n**A1** text\n\n- `crates/x.rs`: `one`, `two`\n"),
+            "{page}"
+        );
         assert!(page.contains("**A2** (planned) text\n"), "{page}");
     }
 }

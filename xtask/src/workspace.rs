@@ -14,9 +14,14 @@ use serde::Deserialize;
 pub fn root() -> PathBuf {
     // The running cargo's value comes first: with a target folder that several checkouts share, this program may have
     // been built in another one.
-    let package = env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
+    let package =
+        env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
     let package = Path::new(&package);
-    package.ancestors().find(|folder| folder.join("Cargo.lock").exists()).unwrap_or(package).to_owned()
+    package
+        .ancestors()
+        .find(|folder| folder.join("Cargo.lock").exists())
+        .unwrap_or(package)
+        .to_owned()
 }
 
 /// Returns the `cargo` that runs this program, in the workspace's root.
@@ -24,7 +29,8 @@ pub fn cargo(arguments: &[&str]) -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(arguments).current_dir(root());
     // Cargo set these for this program. Some build scripts watch them and would run again each time they differ.
-    for (name, _) in env::vars_os().filter(|(name, _)| is_of_this_package(&name.to_string_lossy())) {
+    for (name, _) in env::vars_os().filter(|(name, _)| is_of_this_package(&name.to_string_lossy()))
+    {
         command.env_remove(name);
     }
     command
@@ -58,7 +64,9 @@ pub struct Package {
 impl Package {
     /// Returns whether it is published.
     pub fn is_published(&self) -> bool {
-        self.publish.as_ref().is_none_or(|registries| !registries.is_empty())
+        self.publish
+            .as_ref()
+            .is_none_or(|registries| !registries.is_empty())
     }
 }
 
@@ -80,7 +88,11 @@ pub fn metadata() -> anyhow::Result<Metadata> {
         .output()
         .context("cargo metadata could not be started")?;
     if !output.status.success() {
-        bail!("cargo metadata failed:\n{}", String::from_utf8_lossy(&output.stderr));
+        bail!(
+            "cargo metadata failed:\n{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
     }
-    serde_json::from_slice(&output.stdout).context("cargo metadata printed something else than expected")
+    serde_json::from_slice(&output.stdout)
+        .context("cargo metadata printed something else than expected")
 }

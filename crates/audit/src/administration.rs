@@ -46,7 +46,9 @@ pub enum AdminPeer {
 }
 
 pub(super) fn administered(out: &mut Vec<u8>, time: UnixTime, action: &AdminAction<'_>) {
-    write_record(out, time, "administration", |record| add_action(record, action));
+    write_record(out, time, "administration", |record| {
+        add_action(record, action)
+    });
 }
 
 fn add_action(record: &mut JsonObject<'_>, action: &AdminAction<'_>) {
@@ -67,13 +69,19 @@ fn add_action(record: &mut JsonObject<'_>, action: &AdminAction<'_>) {
         record.display("session", session);
     }
     PrincipalMembers::add_given(action.issuer, action.subject, action.client, record);
-    record.optional_text("admin.note", action.note.map(|note| truncated(note, MAX_TEXT)).as_deref());
+    record.optional_text(
+        "admin.note",
+        action.note.map(|note| truncated(note, MAX_TEXT)).as_deref(),
+    );
     let counts = [
         ("sessions.ended", action.sessions_ended),
         ("streams.ended", action.streams_ended),
         ("tokens.dropped", action.tokens_dropped),
     ];
-    for (name, count) in counts.into_iter().filter_map(|(name, count)| Some((name, count?))) {
+    for (name, count) in counts
+        .into_iter()
+        .filter_map(|(name, count)| Some((name, count?)))
+    {
         record.number(name, count);
     }
 }
@@ -111,14 +119,21 @@ mod tests {
         assert_eq!(record(action), expected);
 
         let peer = AdminPeer::Address([127, 0, 0, 1].into());
-        let refused =
-            record(AdminAction { name: "none", code: Some("admin.token_invalid"), peer, ..AdminAction::default() });
+        let refused = record(AdminAction {
+            name: "none",
+            code: Some("admin.token_invalid"),
+            peer,
+            ..AdminAction::default()
+        });
         assert_eq!(refused["decision"], "deny");
         assert_eq!(refused["deny.code"], "admin.token_invalid");
         assert_eq!(refused["client.address"], "127.0.0.1");
 
-        let failed =
-            record(AdminAction { name: "sessions.end", code: Some("server.shutdown"), ..AdminAction::default() });
+        let failed = record(AdminAction {
+            name: "sessions.end",
+            code: Some("server.shutdown"),
+            ..AdminAction::default()
+        });
         assert_eq!(failed["decision"], "fail");
         assert_eq!(failed["fail.code"], "server.shutdown");
     }
@@ -127,7 +142,10 @@ mod tests {
     #[test]
     fn notes_are_bounded() {
         let note = "x".repeat(10_000);
-        let record = record(AdminAction { note: Some(&note), ..AdminAction::default() });
+        let record = record(AdminAction {
+            note: Some(&note),
+            ..AdminAction::default()
+        });
         assert!(record["admin.note"].as_str().unwrap().len() < 300);
     }
 }

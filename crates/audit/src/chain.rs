@@ -73,7 +73,11 @@ impl ChainKeys {
     /// # Errors
     /// Fails when there is none, one is too short, or there are too many. The message contains no part of a secret.
     pub fn parse(text: &str) -> Result<Self, KeysError> {
-        let lines = text.lines().map(str::trim).enumerate().filter(|(_, line)| !line.is_empty());
+        let lines = text
+            .lines()
+            .map(str::trim)
+            .enumerate()
+            .filter(|(_, line)| !line.is_empty());
         let keys = lines.map(|(number, line)| {
             if line.len() < MIN_SECRET {
                 return Err(KeysError::TooShort(number + 1));
@@ -107,7 +111,9 @@ impl fmt::Debug for ChainKeys {
 impl ChainKey {
     fn derive(secret: &[u8]) -> Option<Self> {
         let mut key = Zeroizing::new([0; 32]);
-        Hkdf::<Sha256>::new(Some(SALT), secret).expand(PURPOSE, &mut *key).ok()?;
+        Hkdf::<Sha256>::new(Some(SALT), secret)
+            .expand(PURPOSE, &mut *key)
+            .ok()?;
         Hmac::new_from_slice(&*key).ok().map(Self)
     }
 
@@ -164,13 +170,29 @@ impl Chain {
 impl<'a> ChainedLine<'a> {
     /// Parses a line without its newline. Does not verify the MAC. Returns `None` if it is not a line of a chain.
     pub(super) fn parse(line: &'a [u8]) -> Option<Self> {
-        let (before, mac) = line.strip_suffix(END)?.split_at_checked(line.len().checked_sub(END.len() + MAC_TEXT)?)?;
+        let (before, mac) = line
+            .strip_suffix(END)?
+            .split_at_checked(line.len().checked_sub(END.len() + MAC_TEXT)?)?;
         let authenticated = before.strip_suffix(MAC)?;
-        let digits = authenticated.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+        let digits = authenticated
+            .iter()
+            .rev()
+            .take_while(|byte| byte.is_ascii_digit())
+            .count();
         let (object, seq) = authenticated.split_at(authenticated.len() - digits);
         let is_object = object.starts_with(b"{") && object.ends_with(SEQ);
-        let seq: u64 = std::str::from_utf8(seq).ok()?.parse().ok().filter(|seq| *seq > 0 && is_object)?;
-        Some(Self { authenticated, head: Head { seq, mac: decode_mac(mac)? } })
+        let seq: u64 = std::str::from_utf8(seq)
+            .ok()?
+            .parse()
+            .ok()
+            .filter(|seq| *seq > 0 && is_object)?;
+        Some(Self {
+            authenticated,
+            head: Head {
+                seq,
+                mac: decode_mac(mac)?,
+            },
+        })
     }
 
     /// Returns whether the key made this line, after this head.
@@ -197,7 +219,10 @@ impl FromStr for Head {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let parse = || {
             let (seq, mac) = text.split_once(':')?;
-            Some(Self { seq: seq.parse().ok()?, mac: decode_mac(mac.as_bytes())? })
+            Some(Self {
+                seq: seq.parse().ok()?,
+                mac: decode_mac(mac.as_bytes())?,
+            })
         };
         parse().ok_or(HeadError)
     }
@@ -210,7 +235,11 @@ mod tests {
     use super::*;
 
     fn key(secret: &str) -> ChainKey {
-        ChainKeys::parse(&secret.repeat(32)).unwrap().current().unwrap().clone()
+        ChainKeys::parse(&secret.repeat(32))
+            .unwrap()
+            .current()
+            .unwrap()
+            .clone()
     }
 
     fn chained(records: &[&str]) -> String {
@@ -226,16 +255,28 @@ mod tests {
     #[test]
     fn records_are_chained() {
         let text = chained(&[r#"{"a":1}"#, r#"{"a":1}"#]);
-        let lines: Vec<_> = text.lines().map(|line| ChainedLine::parse(line.as_bytes()).unwrap()).collect();
+        let lines: Vec<_> = text
+            .lines()
+            .map(|line| ChainedLine::parse(line.as_bytes()).unwrap())
+            .collect();
         assert_eq!(lines[0].authenticated, br#"{"a":1,"seq":1"#);
-        assert_eq!(lines[0].head.to_string(), "1:VgwlMLp0lCI36YvlqA3rVFwgcPLnSNhw6EdYEJ8bVr8");
+        assert_eq!(
+            lines[0].head.to_string(),
+            "1:VgwlMLp0lCI36YvlqA3rVFwgcPLnSNhw6EdYEJ8bVr8"
+        );
         assert!(lines[0].follows(&Head::default(), &key("k")));
         assert!(lines[1].follows(&lines[0].head, &key("k")));
         assert!(!lines[1].follows(&Head::default(), &key("k")));
         assert!(!lines[1].follows(&lines[0].head, &key("l")));
-        let moved = Head { seq: 1, mac: lines[1].head.mac };
+        let moved = Head {
+            seq: 1,
+            mac: lines[1].head.mac,
+        };
         assert!(!lines[1].follows(&moved, &key("k")));
-        assert!(serde_json::from_str::<serde_json::Value>(text.lines().next().unwrap()).unwrap()["mac"].is_string());
+        assert!(
+            serde_json::from_str::<serde_json::Value>(text.lines().next().unwrap()).unwrap()["mac"]
+                .is_string()
+        );
     }
 
     #[test]
@@ -243,24 +284,49 @@ mod tests {
         let line = chained(&[r#"{"a":1}"#]);
         let line = line.trim_end();
         for end in 0..line.len() {
-            assert!(ChainedLine::parse(&line.as_bytes()[..end]).is_none(), "{end}");
+            assert!(
+                ChainedLine::parse(&line.as_bytes()[..end]).is_none(),
+                "{end}"
+            );
         }
-        for (from, to) in [("\"seq\":1", "\"seq\":0"), ("\"seq\":1", "\"seq\":"), ("{", "["), (",\"seq", ";\"seq")] {
-            assert!(ChainedLine::parse(line.replace(from, to).as_bytes()).is_none(), "{to}");
+        for (from, to) in [
+            ("\"seq\":1", "\"seq\":0"),
+            ("\"seq\":1", "\"seq\":"),
+            ("{", "["),
+            (",\"seq", ";\"seq"),
+        ] {
+            assert!(
+                ChainedLine::parse(line.replace(from, to).as_bytes()).is_none(),
+                "{to}"
+            );
         }
-        assert!(ChainedLine::parse(line.replace("\"seq\":1", "\"seq\":99999999999999999999").as_bytes()).is_none());
+        assert!(
+            ChainedLine::parse(
+                line.replace("\"seq\":1", "\"seq\":99999999999999999999")
+                    .as_bytes()
+            )
+            .is_none()
+        );
     }
 
     #[test]
     fn keys_are_secrets_of_one_line() {
-        let parse = |text: &str| ChainKeys::parse(text).map(|keys| keys.0.len()).map_err(|error| error.to_string());
+        let parse = |text: &str| {
+            ChainKeys::parse(text)
+                .map(|keys| keys.0.len())
+                .map_err(|error| error.to_string())
+        };
         let secret = "s".repeat(32);
         assert_eq!(parse(&format!("\n {secret}\r\n\n{secret}2")), Ok(2));
         assert!(parse("\n").unwrap_err().contains("no key"));
         let error = parse(&format!("{secret}\nhunter2")).unwrap_err();
         assert!(error.starts_with("line 2 "), "{error}");
         assert!(!error.contains("hunter2"), "{error}");
-        assert!(parse(&format!("{secret}\n").repeat(17)).unwrap_err().contains("more than 16"));
+        assert!(
+            parse(&format!("{secret}\n").repeat(17))
+                .unwrap_err()
+                .contains("more than 16")
+        );
     }
 
     proptest! {

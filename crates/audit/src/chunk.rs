@@ -50,7 +50,10 @@ impl Chunk {
             bytes: std::mem::take(&mut self.bytes),
             ends: std::mem::take(&mut self.ends),
             written: 0,
-            start: Position { in_batch: from, head: chain.head() },
+            start: Position {
+                in_batch: from,
+                head: chain.head(),
+            },
         };
         self.bytes.clear();
         self.ends.clear();
@@ -61,8 +64,14 @@ impl Chunk {
             let record = rest.split_off(..length).unwrap_or_default();
             chain.append(record, &mut self.bytes);
             in_batch += record.len();
-            let position = Position { in_batch, head: chain.head() };
-            self.ends.push(RecordEnd { in_chunk: self.bytes.len(), position });
+            let position = Position {
+                in_batch,
+                head: chain.head(),
+            };
+            self.ends.push(RecordEnd {
+                in_chunk: self.bytes.len(),
+                position,
+            });
             if self.bytes.len() as u64 >= max.min(FULL) {
                 return;
             }
@@ -81,10 +90,18 @@ impl Chunk {
 
     /// Returns how far the chunk is written.
     pub(super) fn written(&self) -> Written {
-        let complete = self.ends.partition_point(|end| end.in_chunk <= self.written);
+        let complete = self
+            .ends
+            .partition_point(|end| end.in_chunk <= self.written);
         match complete.checked_sub(1).and_then(|last| self.ends.get(last)) {
-            Some(end) => Written { position: end.position, bytes_of_next: self.written - end.in_chunk },
-            None => Written { position: self.start, bytes_of_next: self.written },
+            Some(end) => Written {
+                position: end.position,
+                bytes_of_next: self.written - end.in_chunk,
+            },
+            None => Written {
+                position: self.start,
+                bytes_of_next: self.written,
+            },
         }
     }
 
@@ -110,13 +127,23 @@ mod tests {
         chunk.fill(&mut chain, BATCH, 0, u64::MAX);
         chunk.advance(bytes);
         assert_eq!(chunk.unwritten(), &BATCH[bytes..]);
-        let Written { position, bytes_of_next } = chunk.written();
+        let Written {
+            position,
+            bytes_of_next,
+        } = chunk.written();
         (position.in_batch, bytes_of_next)
     }
 
     #[test]
     fn only_complete_records_count_as_written() {
-        for (bytes, expected) in [(0, (0, 0)), (5, (0, 5)), (8, (8, 0)), (9, (8, 1)), (17, (17, 0)), (27, (27, 0))] {
+        for (bytes, expected) in [
+            (0, (0, 0)),
+            (5, (0, 5)),
+            (8, (8, 0)),
+            (9, (8, 1)),
+            (17, (17, 0)),
+            (27, (27, 0)),
+        ] {
             assert_eq!(written_after(bytes), expected, "{bytes} bytes");
         }
     }
@@ -127,7 +154,10 @@ mod tests {
         let mut chunk = Chunk::default();
         chunk.fill(&mut chain, BATCH, 8, 1);
         assert_eq!(chunk.unwritten(), &BATCH[8..17]);
-        chunk.restart(Position { in_batch: 17, head: Head::default() });
+        chunk.restart(Position {
+            in_batch: 17,
+            head: Head::default(),
+        });
         assert!(chunk.unwritten().is_empty());
         assert_eq!(chunk.written().position.in_batch, 17);
     }

@@ -17,7 +17,9 @@ pub enum KeysError {
     #[error("there is no key; generate one with `openssl rand -base64 32`")]
     Empty,
     /// The secret in this line, from 1, is too short.
-    #[error("line {0} has fewer than {MIN_SECRET} characters; generate a key with `openssl rand -base64 32`")]
+    #[error(
+        "line {0} has fewer than {MIN_SECRET} characters; generate a key with `openssl rand -base64 32`"
+    )]
     TooShort(usize),
     /// The text has too many secrets.
     #[error("there are more than {MAX_KEYS} keys")]

@@ -29,12 +29,20 @@ pub(super) struct PrincipalMembers<'a> {
 
 impl<'a> PrincipalMembers<'a> {
     pub(super) fn of(principal: &'a Principal) -> Self {
-        Self::new(principal.issuer().as_str(), principal.subject(), principal.client())
+        Self::new(
+            principal.issuer().as_str(),
+            principal.subject(),
+            principal.client(),
+        )
     }
 
     pub(super) fn new(issuer: &'a str, subject: Option<&'a str>, client: Option<&'a str>) -> Self {
         let name = |name| truncated(name, MAX_NAME);
-        Self { issuer: name(issuer), subject: subject.map(name), client: client.map(name) }
+        Self {
+            issuer: name(issuer),
+            subject: subject.map(name),
+            client: client.map(name),
+        }
     }
 
     /// Adds the members that are given: a request of an administrator need not name all of them.
@@ -44,9 +52,16 @@ impl<'a> PrincipalMembers<'a> {
         client: Option<&str>,
         record: &mut JsonObject<'_>,
     ) {
-        let names = [("principal.issuer", issuer), ("principal.subject", subject), ("principal.client", client)];
+        let names = [
+            ("principal.issuer", issuer),
+            ("principal.subject", subject),
+            ("principal.client", client),
+        ];
         for (name, value) in names {
-            record.optional_text(name, value.map(|value| truncated(value, MAX_NAME)).as_deref());
+            record.optional_text(
+                name,
+                value.map(|value| truncated(value, MAX_NAME)).as_deref(),
+            );
         }
     }
 
@@ -71,7 +86,11 @@ impl<'a> UsageKey<'a> {
         Self::new(decision.resource.as_str(), decision.principal, tool)
     }
 
-    pub(super) fn new(uri: &'a str, principal: Option<&'a Principal>, tool: Option<&'a str>) -> Self {
+    pub(super) fn new(
+        uri: &'a str,
+        principal: Option<&'a Principal>,
+        tool: Option<&'a str>,
+    ) -> Self {
         Self {
             resource: resource(uri),
             principal: principal.map(PrincipalMembers::of),
@@ -141,10 +160,15 @@ mod tests {
     fn requests_without_a_token_have_a_key() {
         let json = |tool| {
             let mut out = Vec::new();
-            JsonObject::write(&mut out, |record| UsageKey::new(TestIssuer::RESOURCE, None, tool).add_to(record));
+            JsonObject::write(&mut out, |record| {
+                UsageKey::new(TestIssuer::RESOURCE, None, tool).add_to(record)
+            });
             String::from_utf8(out).unwrap()
         };
-        assert_eq!(json(Some("add")), r#"{"resource":"https://mcp.example.com/mcp","mcp.tool":"add"}"#);
+        assert_eq!(
+            json(Some("add")),
+            r#"{"resource":"https://mcp.example.com/mcp","mcp.tool":"add"}"#
+        );
         assert_eq!(json(None), r#"{"resource":"https://mcp.example.com/mcp"}"#);
     }
 }

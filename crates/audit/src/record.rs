@@ -6,7 +6,9 @@ use portcullis_endpoint::EndedStream;
 use portcullis_guard::{Decision, Operation};
 use portcullis_metadata::UnixTime;
 use portcullis_session::{EndReason, Session};
-use portcullis_telemetry::{Effect, MAX_TEXT, json::JsonObject, microseconds, timestamp, truncated};
+use portcullis_telemetry::{
+    Effect, MAX_TEXT, json::JsonObject, microseconds, timestamp, truncated,
+};
 
 use crate::{
     chain::Head,
@@ -37,7 +39,10 @@ pub(super) fn decision(out: &mut Vec<u8>, decision: &Decision<'_>, key: &UsageKe
         if let Some(operation) = decision.operation {
             add_operation(record, operation, key);
         }
-        record.text("http.method", &truncated(decision.method.as_str(), MAX_TEXT));
+        record.text(
+            "http.method",
+            &truncated(decision.method.as_str(), MAX_TEXT),
+        );
         record.text("http.path", &truncated(decision.path, MAX_TEXT));
         record.number("http.status", decision.status.as_u16());
         let effect = Effect::of(decision.code);
@@ -63,18 +68,27 @@ fn add_operation(record: &mut JsonObject<'_>, operation: &Operation, key: &Usage
     }
     let target_count = operation.target_count();
     if target_count > 1 {
-        let further: Vec<Cow<'_, str>> =
-            operation.additional_targets().map(|target| truncated(target, MAX_TEXT)).collect();
+        let further: Vec<Cow<'_, str>> = operation
+            .additional_targets()
+            .map(|target| truncated(target, MAX_TEXT))
+            .collect();
         record.value("mcp.further_targets", &further);
         record.number("mcp.target_count", target_count);
     }
 }
 
 pub(super) fn session_opened(out: &mut Vec<u8>, time: UnixTime, session: &Session) {
-    write_record(out, time, "session.opened", |record| add_session(record, session));
+    write_record(out, time, "session.opened", |record| {
+        add_session(record, session)
+    });
 }
 
-pub(super) fn session_ended(out: &mut Vec<u8>, time: UnixTime, session: &Session, reason: EndReason) {
+pub(super) fn session_ended(
+    out: &mut Vec<u8>,
+    time: UnixTime,
+    session: &Session,
+    reason: EndReason,
+) {
     write_record(out, time, "session.ended", |record| {
         add_session(record, session);
         record.plain_text("session.reason", reason.as_str());
@@ -92,7 +106,9 @@ fn add_session(record: &mut JsonObject<'_>, session: &Session) {
 
 /// Writes the number of ends that are not known outside the process.
 pub(super) fn ends_not_recorded(out: &mut Vec<u8>, time: UnixTime, ends: usize) {
-    write_record(out, time, "session.end_not_recorded", |record| record.number("ends.unrecorded", ends));
+    write_record(out, time, "session.end_not_recorded", |record| {
+        record.number("ends.unrecorded", ends)
+    });
 }
 
 /// Writes the end of an event stream that the endpoint ends.
@@ -112,22 +128,30 @@ pub(super) fn stream_ended(out: &mut Vec<u8>, stream: &EndedStream<'_>) {
 
 /// Writes the start of the trail.
 pub(super) fn started(out: &mut Vec<u8>, time: UnixTime) {
-    write_record(out, time, "audit.started", |record| record.plain_text("version", env!("CARGO_PKG_VERSION")));
+    write_record(out, time, "audit.started", |record| {
+        record.plain_text("version", env!("CARGO_PKG_VERSION"))
+    });
 }
 
 /// Writes that a file continues the chain of another one.
 pub(super) fn continued(out: &mut Vec<u8>, time: UnixTime, previous: Head) {
-    write_record(out, time, "audit.continued", |record| record.display("audit.previous", previous));
+    write_record(out, time, "audit.continued", |record| {
+        record.display("audit.previous", previous)
+    });
 }
 
 /// Writes that the line before this record is incomplete, and its length in bytes.
 pub(super) fn torn(out: &mut Vec<u8>, time: UnixTime, bytes: u64) {
-    write_record(out, time, "audit.torn", |record| record.number("audit.bytes", bytes));
+    write_record(out, time, "audit.torn", |record| {
+        record.number("audit.bytes", bytes)
+    });
 }
 
 /// Writes the number of records that were lost at this position.
 pub(super) fn lost(out: &mut Vec<u8>, time: UnixTime, records: u64) {
-    write_record(out, time, "audit.lost", |record| record.number("audit.lost", records));
+    write_record(out, time, "audit.lost", |record| {
+        record.number("audit.lost", records)
+    });
 }
 
 /// Writes the regular end of the trail.
@@ -139,7 +163,13 @@ pub(super) fn stopped(out: &mut Vec<u8>, time: UnixTime, records: u64, lost: u64
 }
 
 /// Writes the number of requests between two times. Without a key, they are those that have no row of their own.
-pub(super) fn usage(out: &mut Vec<u8>, from: UnixTime, to: UnixTime, key: Option<&UsageKey<'_>>, counts: Counts) {
+pub(super) fn usage(
+    out: &mut Vec<u8>,
+    from: UnixTime,
+    to: UnixTime,
+    key: Option<&UsageKey<'_>>,
+    counts: Counts,
+) {
     write_record(out, to, "usage", |record| {
         record.plain_text("usage.from", timestamp(from).as_str());
         match key {

@@ -35,7 +35,10 @@ impl Rotation {
 
     /// Returns how many bytes may be added to a file before it is rotated.
     pub(super) fn bytes_left(&self, length: u64, begun: Option<UnixTime>, now: UnixTime) -> u64 {
-        let is_old = self.age.zip(begun).is_some_and(|(age, begun)| now.saturating_duration_since(begun) >= age);
+        let is_old = self
+            .age
+            .zip(begun)
+            .is_some_and(|(age, begun)| now.saturating_duration_since(begun) >= age);
         match self.size {
             _ if is_old => 0,
             Some(size) => size.saturating_sub(length),
@@ -67,7 +70,9 @@ impl Rotation {
         });
         for old in rotated.iter().take(rotated.len().saturating_sub(keep)) {
             match fs::remove_file(old) {
-                Ok(()) => tracing::info!(audit.file = %old.display(), "an old audit file was removed"),
+                Ok(()) => {
+                    tracing::info!(audit.file = %old.display(), "an old audit file was removed")
+                }
                 Err(error) => {
                     tracing::error!(audit.file = %old.display(), error = %error, "an old audit file cannot be removed");
                 }
@@ -86,7 +91,9 @@ pub(super) fn newest_rotated(path: &Path) -> io::Result<Option<PathBuf>> {
 
 /// Returns the rotated files of a file, the oldest first.
 fn rotated_files(path: &Path) -> io::Result<Vec<PathBuf>> {
-    let Some(name) = path.file_name() else { return Ok(Vec::new()) };
+    let Some(name) = path.file_name() else {
+        return Ok(Vec::new());
+    };
     let directory = directory_of(path);
     let mut rotated = Vec::new();
     for entry in fs::read_dir(directory)? {
@@ -100,8 +107,16 @@ fn rotated_files(path: &Path) -> io::Result<Vec<PathBuf>> {
 }
 
 fn is_rotated(other: &[u8], name: &[u8]) -> bool {
-    let fits = |(byte, form): (&u8, &u8)| if *form == b'0' { byte.is_ascii_digit() } else { byte == form };
-    other.strip_prefix(name).is_some_and(|suffix| suffix.len() == SUFFIX.len() && suffix.iter().zip(SUFFIX).all(fits))
+    let fits = |(byte, form): (&u8, &u8)| {
+        if *form == b'0' {
+            byte.is_ascii_digit()
+        } else {
+            byte == form
+        }
+    };
+    other
+        .strip_prefix(name)
+        .is_some_and(|suffix| suffix.len() == SUFFIX.len() && suffix.iter().zip(SUFFIX).all(fits))
 }
 
 /// Returns the name with a time, such as `audit.jsonl.20270115T080000.000Z`.
@@ -121,14 +136,29 @@ mod tests {
     /// J4: a file is rotated when it has the size or the age.
     #[test]
     fn size_and_age_decide() {
-        let rotation = Rotation { size: Some(100), age: Some(Duration::from_secs(60)), keep: None };
+        let rotation = Rotation {
+            size: Some(100),
+            age: Some(Duration::from_secs(60)),
+            keep: None,
+        };
         let begun = |seconds: u64| Some(UnixTime::from_secs(1_800_000_000 - seconds));
-        for (length, begun, left) in
-            [(0, None, 100), (40, begun(59), 60), (100, begun(0), 0), (500, None, 0), (1, begun(60), 0)]
-        {
-            assert_eq!(rotation.bytes_left(length, begun, NOW), left, "{length} {begun:?}");
+        for (length, begun, left) in [
+            (0, None, 100),
+            (40, begun(59), 60),
+            (100, begun(0), 0),
+            (500, None, 0),
+            (1, begun(60), 0),
+        ] {
+            assert_eq!(
+                rotation.bytes_left(length, begun, NOW),
+                left,
+                "{length} {begun:?}"
+            );
         }
-        assert_eq!(Rotation::default().bytes_left(u64::MAX, begun(1_000_000_000), NOW), u64::MAX);
+        assert_eq!(
+            Rotation::default().bytes_left(u64::MAX, begun(1_000_000_000), NOW),
+            u64::MAX
+        );
     }
 
     /// J4: names sort by time, no file is replaced, and only the newest files and no others are kept.
@@ -136,8 +166,15 @@ mod tests {
     fn rotated_files_are_kept_in_order() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("audit.jsonl");
-        let rotation = Rotation { keep: Some(2), ..Rotation::default() };
-        for other in ["audit.jsonl.1", "audit.jsonl.20270115T080000.000Z.gz", "other.20270115T080000.000Z"] {
+        let rotation = Rotation {
+            keep: Some(2),
+            ..Rotation::default()
+        };
+        for other in [
+            "audit.jsonl.1",
+            "audit.jsonl.20270115T080000.000Z.gz",
+            "other.20270115T080000.000Z",
+        ] {
             fs::write(folder.path().join(other), "").unwrap();
         }
         let names: Vec<_> = (0..4)
@@ -148,14 +185,20 @@ mod tests {
                 name
             })
             .collect();
-        assert_eq!(names[0], folder.path().join("audit.jsonl.20270115T080000.000Z"));
+        assert_eq!(
+            names[0],
+            folder.path().join("audit.jsonl.20270115T080000.000Z")
+        );
         assert_eq!(rotated_files(&path).unwrap(), names);
 
         rotation.remove_old(&path);
         assert_eq!(rotated_files(&path).unwrap(), names[2..]);
         assert_eq!(newest_rotated(&path).unwrap(), Some(names[3].clone()));
         assert_eq!(fs::read_to_string(&names[3]).unwrap(), "3");
-        assert!(newest_rotated(Path::new("/nowhere/audit.jsonl")).is_err(), "not the same as no file");
+        assert!(
+            newest_rotated(Path::new("/nowhere/audit.jsonl")).is_err(),
+            "not the same as no file"
+        );
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 5);
     }
 }

@@ -84,10 +84,16 @@ impl Target {
     ///
     /// # Errors
     /// Fails when the target cannot be written. A named pipe without a reader is opened later.
-    pub(super) fn open(target: &AuditTarget, rotation: Rotation) -> Result<(Self, Opening), StartError> {
+    pub(super) fn open(
+        target: &AuditTarget,
+        rotation: Rotation,
+    ) -> Result<(Self, Opening), StartError> {
         let path = match target {
             AuditTarget::Stdout => {
-                let stdout = io::stdout().as_fd().try_clone_to_owned().map_err(StartError::Stdout)?;
+                let stdout = io::stdout()
+                    .as_fd()
+                    .try_clone_to_owned()
+                    .map_err(StartError::Stdout)?;
                 return Ok((Self::Stdout(stdout.into()), Opening::default()));
             }
             AuditTarget::File(path) => path.clone(),
@@ -114,7 +120,14 @@ impl Target {
                 None
             });
         }
-        Ok((Self::File { path, rotation, file }, opening))
+        Ok((
+            Self::File {
+                path,
+                rotation,
+                file,
+            },
+            opening,
+        ))
     }
 }
 
@@ -129,7 +142,10 @@ impl Sink for Target {
             None => file.insert(Opened::new(path)?.0),
         };
         let written = opened.write(bytes);
-        if written.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::BrokenPipe) {
+        if written
+            .as_ref()
+            .is_err_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+        {
             *file = None;
         }
         written
@@ -137,7 +153,10 @@ impl Sink for Target {
 
     fn reopen(&mut self) -> io::Result<Opening> {
         let Self::File { path, file, .. } = self else {
-            return Ok(Opening { has_records: true, ..Opening::default() });
+            return Ok(Opening {
+                has_records: true,
+                ..Opening::default()
+            });
         };
         let (opened, opening) = Opened::new(path)?;
         *file = Some(opened);
@@ -146,13 +165,24 @@ impl Sink for Target {
 
     fn bytes_until_rotation(&self, now: UnixTime) -> u64 {
         match self {
-            Self::File { rotation, file: Some(file), .. } => rotation.bytes_left(file.length, file.begun, now),
+            Self::File {
+                rotation,
+                file: Some(file),
+                ..
+            } => rotation.bytes_left(file.length, file.begun, now),
             _ => u64::MAX,
         }
     }
 
     fn rotate(&mut self, now: UnixTime) -> io::Result<Opening> {
-        let Self::File { path, rotation, file } = self else { return Ok(Opening::default()) };
+        let Self::File {
+            path,
+            rotation,
+            file,
+        } = self
+        else {
+            return Ok(Opening::default());
+        };
         let rotated = rotation.rename(path, now)?;
         let (mut opened, opening) = match Opened::new(path) {
             Ok(opened) => opened,
@@ -175,12 +205,38 @@ impl Opened {
     /// without a reader is an error.
     fn new(path: &Path) -> io::Result<(Self, Opening)> {
         let no_wait = OFlags::NONBLOCK.bits().cast_signed();
-        let file = OpenOptions::new().append(true).create(true).mode(0o600).custom_flags(no_wait).open(path)?;
+        let file = OpenOptions::new()
+            .append(true)
+            .create(true)
+            .mode(0o600)
+            .custom_flags(no_wait)
+            .open(path)?;
         let metadata = file.metadata()?;
-        let length = if metadata.is_file() { metadata.len() } else { 0 };
-        let Tail { head, torn, needs_newline, .. } = Tail::read(path)?;
+        let length = if metadata.is_file() {
+            metadata.len()
+        } else {
+            0
+        };
+        let Tail {
+            head,
+            torn,
+            needs_newline,
+            ..
+        } = Tail::read(path)?;
         let begun = if length > 0 { first_time(path) } else { None };
-        Ok((Self { file, needs_newline, length, begun }, Opening { has_records: length > 0, torn, head }))
+        Ok((
+            Self {
+                file,
+                needs_newline,
+                length,
+                begun,
+            },
+            Opening {
+                has_records: length > 0,
+                torn,
+                head,
+            },
+        ))
     }
 
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -195,7 +251,9 @@ impl Opened {
     }
 
     fn is_regular(&self) -> bool {
-        self.file.metadata().is_ok_and(|metadata| metadata.is_file())
+        self.file
+            .metadata()
+            .is_ok_and(|metadata| metadata.is_file())
     }
 
     /// Returns the file's mode if other users than its owner can access it.
@@ -224,14 +282,21 @@ fn has_no_reader(error: &io::Error) -> bool {
 /// # Errors
 /// Fails otherwise.
 pub fn check_chain(target: &AuditTarget) -> Result<(), ChainError> {
-    let AuditTarget::File(path) = target else { return Ok(()) };
+    let AuditTarget::File(path) = target else {
+        return Ok(());
+    };
     if fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
         return Ok(());
     }
     let tail = match Tail::read(path) {
         Ok(tail) => tail,
         Err(error) if error.kind() == io::ErrorKind::NotFound => Tail::default(),
-        Err(error) => return Err(ChainError::Unreadable { path: path.clone(), error }),
+        Err(error) => {
+            return Err(ChainError::Unreadable {
+                path: path.clone(),
+                error,
+            });
+        }
     };
     if tail.is_unchained {
         return Err(ChainError::NotChained { path: path.clone() });
@@ -239,7 +304,12 @@ pub fn check_chain(target: &AuditTarget) -> Result<(), ChainError> {
     if tail.head.is_some() {
         return Ok(());
     }
-    head_of_newest_rotated(path).map(drop).map_err(|error| ChainError::RotatedUnreadable { path: path.clone(), error })
+    head_of_newest_rotated(path)
+        .map(drop)
+        .map_err(|error| ChainError::RotatedUnreadable {
+            path: path.clone(),
+            error,
+        })
 }
 
 /// Checks that a file can be read and written, as far as possible without creating it, and rotated if `must_rotate` is true.
@@ -247,21 +317,31 @@ pub fn check_chain(target: &AuditTarget) -> Result<(), ChainError> {
 /// # Errors
 /// Fails when the file cannot be opened, or is not a regular file that can be rotated.
 pub fn check_file(path: &Path, must_rotate: bool) -> Result<(), FileError> {
-    let unopenable = |source| FileError::Unopenable { path: path.to_owned(), source };
+    let unopenable = |source| FileError::Unopenable {
+        path: path.to_owned(),
+        source,
+    };
     match fs::metadata(path) {
         Ok(metadata) => {
             if must_rotate && !metadata.is_file() {
-                return Err(FileError::NotRotatable { path: path.to_owned() });
+                return Err(FileError::NotRotatable {
+                    path: path.to_owned(),
+                });
             }
             if metadata.file_type().is_fifo() {
                 return Ok(());
             }
             // A file is read, too, because its chain continues. A device may allow only writing.
-            OpenOptions::new().append(true).read(metadata.is_file()).open(path).map(drop).map_err(unopenable)
+            OpenOptions::new()
+                .append(true)
+                .read(metadata.is_file())
+                .open(path)
+                .map(drop)
+                .map_err(unopenable)
         }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            fs::read_dir(directory_of(path)).map(drop).map_err(unopenable)
-        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => fs::read_dir(directory_of(path))
+            .map(drop)
+            .map_err(unopenable),
         Err(error) => Err(unopenable(error)),
     }
 }

@@ -47,10 +47,20 @@ impl Tail {
     }
 
     fn of(bytes: &[u8]) -> Self {
-        let (complete, last) = bytes.split_at(bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1));
+        let (complete, last) = bytes.split_at(
+            bytes
+                .iter()
+                .rposition(|byte| *byte == b'\n')
+                .map_or(0, |at| at + 1),
+        );
         // A line that lacks only its newline is complete.
         let last_head = ChainedLine::parse(last).map(|line| line.head);
-        let of_complete = || complete.rsplit(|byte| *byte == b'\n').find_map(ChainedLine::parse).map(|line| line.head);
+        let of_complete = || {
+            complete
+                .rsplit(|byte| *byte == b'\n')
+                .find_map(ChainedLine::parse)
+                .map(|line| line.head)
+        };
         let head = last_head.or_else(of_complete);
         Self {
             head,
@@ -67,7 +77,10 @@ pub(super) fn first_time(path: &Path) -> Option<UnixTime> {
     File::open(path).ok()?.read_exact(&mut bytes).ok()?;
     let text = std::str::from_utf8(&bytes).ok()?;
     let time = text.strip_prefix("{\"timestamp\":\"")?.split_once('"')?.0;
-    let time = humantime::parse_rfc3339(time).ok()?.duration_since(UNIX_EPOCH).ok()?;
+    let time = humantime::parse_rfc3339(time)
+        .ok()?
+        .duration_since(UNIX_EPOCH)
+        .ok()?;
     Some(UnixTime::from_millis(u64::try_from(time.as_millis()).ok()?))
 }
 
@@ -80,7 +93,9 @@ mod tests {
         let keys = ChainKeys::parse(&"k".repeat(32)).unwrap();
         let mut chain = Chain::new(keys.current().cloned(), Head::default());
         let mut out = Vec::new();
-        (0..records).for_each(|_| chain.append(b"{\"timestamp\":\"2027-01-15T08:00:00.000Z\"}\n", &mut out));
+        (0..records).for_each(|_| {
+            chain.append(b"{\"timestamp\":\"2027-01-15T08:00:00.000Z\"}\n", &mut out)
+        });
         (out, chain.head())
     }
 
@@ -88,20 +103,50 @@ mod tests {
     #[test]
     fn the_last_complete_record_is_found() {
         let ((one, first), (two, second)) = (chained(1), chained(2));
-        assert_eq!(Tail::of(&two), Tail { head: Some(second), ..Tail::default() });
+        assert_eq!(
+            Tail::of(&two),
+            Tail {
+                head: Some(second),
+                ..Tail::default()
+            }
+        );
         let uncut = two.len() - 1;
-        assert_eq!(Tail::of(&two[..uncut]), Tail { head: Some(second), needs_newline: true, ..Tail::default() });
+        assert_eq!(
+            Tail::of(&two[..uncut]),
+            Tail {
+                head: Some(second),
+                needs_newline: true,
+                ..Tail::default()
+            }
+        );
         for end in one.len() + 1..uncut {
             let torn = Some((end - one.len()) as u64);
             assert_eq!(
                 Tail::of(&two[..end]),
-                Tail { head: Some(first), torn, needs_newline: true, is_unchained: false },
+                Tail {
+                    head: Some(first),
+                    torn,
+                    needs_newline: true,
+                    is_unchained: false
+                },
                 "{end}"
             );
         }
-        assert_eq!(Tail::of(b"no record\n"), Tail { is_unchained: true, ..Tail::default() });
-        assert!(!Tail::of(&one[..9]).is_unchained, "the first record is cut off");
-        assert_eq!(Tail::of(&[&one[..], b"no record\n"].concat()).head, Some(first));
+        assert_eq!(
+            Tail::of(b"no record\n"),
+            Tail {
+                is_unchained: true,
+                ..Tail::default()
+            }
+        );
+        assert!(
+            !Tail::of(&one[..9]).is_unchained,
+            "the first record is cut off"
+        );
+        assert_eq!(
+            Tail::of(&[&one[..], b"no record\n"].concat()).head,
+            Some(first)
+        );
     }
 
     #[test]
@@ -109,7 +154,10 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         assert_eq!(first_time(file.path()), None);
         fs::write(file.path(), chained(2).0).unwrap();
-        assert_eq!(first_time(file.path()), Some(UnixTime::from_secs(1_800_000_000)));
+        assert_eq!(
+            first_time(file.path()),
+            Some(UnixTime::from_secs(1_800_000_000))
+        );
         fs::write(file.path(), "x".repeat(99)).unwrap();
         assert_eq!(first_time(file.path()), None);
     }

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use portcullis_metadata::{AccessToken, JwkSet, ResourceUri};
 use portcullis_testkit::{ManualClock, ScriptedFetch, TestIssuer};
-use portcullis_verifier::{IssuerSettings, KeySource, TrustedIssuer, VerifiedToken, Verifier, VerifierSettings};
+use portcullis_verifier::{
+    IssuerSettings, KeySource, TrustedIssuer, VerifiedToken, Verifier, VerifierSettings,
+};
 use tokio::runtime::{Builder, Runtime};
 
 /// An issuer and a verifier of its tokens.
@@ -23,15 +25,30 @@ impl VerifierFixture {
         let fetch = Arc::new(ScriptedFetch::new());
         let clock = Arc::new(ManualClock::new());
         let trusted = TrustedIssuer::new(settings, fetch, clock, runtime.handle().clone()).unwrap();
-        Self { runtime, issuer, trusted }
+        Self {
+            runtime,
+            issuer,
+            trusted,
+        }
     }
 
     /// Returns a verified token of this subject and client.
     pub(crate) fn verified(&self, subject: &str, client: &str) -> VerifiedToken {
         let settings = VerifierSettings::new(resource(TestIssuer::RESOURCE));
-        let verifier = Verifier::new(settings, vec![Arc::clone(&self.trusted)], Arc::new(ManualClock::new()));
-        let token = self.issuer.token().subject(subject).client_id(client).sign();
-        self.runtime.block_on(verifier.unwrap().verify(&AccessToken::new(token))).unwrap()
+        let verifier = Verifier::new(
+            settings,
+            vec![Arc::clone(&self.trusted)],
+            Arc::new(ManualClock::new()),
+        );
+        let token = self
+            .issuer
+            .token()
+            .subject(subject)
+            .client_id(client)
+            .sign();
+        self.runtime
+            .block_on(verifier.unwrap().verify(&AccessToken::new(token)))
+            .unwrap()
     }
 }
 

@@ -78,7 +78,9 @@ impl AuditTrail {
         clock: Arc<dyn Clock>,
     ) -> Result<Self, StartError> {
         let key = keys.and_then(ChainKeys::current).cloned();
-        let chain_error = key.as_ref().and_then(|_| check_chain(&settings.target).err());
+        let chain_error = key
+            .as_ref()
+            .and_then(|_| check_chain(&settings.target).err());
         let chain_error = match (chain_error, settings.without_chain) {
             (Some(error), WithoutChain::Refuse) => return Err(error.into()),
             (error, _) => error,
@@ -87,13 +89,20 @@ impl AuditTrail {
         let audit = Audit::new(settings, workers, clock);
         let writer = Writer::new(Arc::clone(&audit.0), opened, key, settings.usage_interval);
         let (ended, done) = oneshot::channel();
-        let running = thread::Builder::new().name("audit".to_owned()).spawn(move || {
-            writer.run();
-            // The receiver is gone once the shutdown timeout is over.
-            let _ = ended.send(());
-        });
+        let running = thread::Builder::new()
+            .name("audit".to_owned())
+            .spawn(move || {
+                writer.run();
+                // The receiver is gone once the shutdown timeout is over.
+                let _ = ended.send(());
+            });
         let writer = running.map_err(StartError::Thread)?.thread().clone();
-        Ok(Self { audit, writer, done, chain_error })
+        Ok(Self {
+            audit,
+            writer,
+            done,
+            chain_error,
+        })
     }
 
     /// Returns why the former chain could not be continued, if a new one began for that reason ([`WithoutChain::Write`]).
@@ -108,7 +117,10 @@ impl AuditTrail {
 
     /// Returns the handle that reopens the file.
     pub fn reopener(&self) -> AuditReopener {
-        AuditReopener { audit: self.audit.clone(), writer: self.writer.clone() }
+        AuditReopener {
+            audit: self.audit.clone(),
+            writer: self.writer.clone(),
+        }
     }
 
     /// Returns whether the queue of the calling thread has at most half of its capacity left.
@@ -130,7 +142,11 @@ impl AuditTrail {
         let is_complete = self.completed(within).await;
         let (records, lost) = (audit.written(), audit.lost());
         if is_complete {
-            tracing::info!(audit.records = records, audit.lost = lost, "the audit trail is complete");
+            tracing::info!(
+                audit.records = records,
+                audit.lost = lost,
+                "the audit trail is complete"
+            );
         } else {
             let unwritten = audit.0.queue.unwritten() + audit.0.in_hand.load(Ordering::Acquire);
             tracing::error!(
@@ -184,7 +200,9 @@ impl Audit {
     /// Queues a record, or counts it as lost.
     fn push(&self, record: impl FnOnce(&mut Vec<u8>)) {
         if self.0.queue.push(record).is_err_and(|full| full.is_first) {
-            tracing::warn!("audit records are lost from now on: the sink is too slow, and the queue is full");
+            tracing::warn!(
+                "audit records are lost from now on: the sink is too slow, and the queue is full"
+            );
         }
     }
 
@@ -202,7 +220,9 @@ impl Audit {
 impl DecisionSink for Audit {
     fn decided(&self, decision: &Decision<'_>) {
         let key = UsageKey::of(decision);
-        self.0.usage.count(&key, Counts::one(Effect::of(decision.code)));
+        self.0
+            .usage
+            .count(&key, Counts::one(Effect::of(decision.code)));
         self.push(|out| record::decision(out, decision, &key));
     }
 }

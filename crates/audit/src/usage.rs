@@ -35,7 +35,11 @@ pub(super) struct Counts {
 
 impl Counts {
     pub(super) fn one(effect: Effect) -> Self {
-        Self { requests: 1, denied: u64::from(effect == Effect::Deny), failed: u64::from(effect == Effect::Fail) }
+        Self {
+            requests: 1,
+            denied: u64::from(effect == Effect::Deny),
+            failed: u64::from(effect == Effect::Fail),
+        }
     }
 
     fn add(&mut self, more: Self) {
@@ -54,25 +58,39 @@ pub(super) struct UsageTables {
 impl UsageTables {
     /// Creates `tables` tables of at most `max_rows` rows each.
     pub(super) fn new(tables: usize, max_rows: usize) -> Self {
-        Self { tables: (0..tables).map(|_| Mutex::new(Usage::new(max_rows))).collect(), max_rows }
+        Self {
+            tables: (0..tables)
+                .map(|_| Mutex::new(Usage::new(max_rows)))
+                .collect(),
+            max_rows,
+        }
     }
 
     /// Adds to the counts of a row in the table of the calling thread.
     pub(super) fn count(&self, key: &UsageKey<'_>, counts: Counts) {
-        self.tables[slot_of_thread() % self.tables.len()].lock().count(key, counts);
+        self.tables[slot_of_thread() % self.tables.len()]
+            .lock()
+            .count(key, counts);
     }
 
     /// Empties all tables into one.
     pub(super) fn drain(&self) -> Usage {
         let mut sum = Usage::new(self.max_rows);
-        self.tables.iter().for_each(|table| table.lock().drain_into(&mut sum));
+        self.tables
+            .iter()
+            .for_each(|table| table.lock().drain_into(&mut sum));
         sum
     }
 }
 
 impl Usage {
     fn new(max_rows: usize) -> Self {
-        Self { rows: HashTable::new(), other: Counts::default(), max_rows, hasher: DefaultHashBuilder::default() }
+        Self {
+            rows: HashTable::new(),
+            other: Counts::default(),
+            max_rows,
+            hasher: DefaultHashBuilder::default(),
+        }
     }
 
     /// Adds to the counts of a row. Only a new row allocates.
@@ -81,8 +99,12 @@ impl Usage {
         if let Some(row) = self.rows.find_mut(hash, |row| row.key == *key) {
             row.counts.add(counts);
         } else if self.rows.len() < self.max_rows {
-            let row = Row { key: key.clone().into_owned(), counts };
-            self.rows.insert_unique(hash, row, |row| self.hasher.hash_one(&row.key));
+            let row = Row {
+                key: key.clone().into_owned(),
+                counts,
+            };
+            self.rows
+                .insert_unique(hash, row, |row| self.hasher.hash_one(&row.key));
         } else {
             self.other.add(counts);
         }
@@ -100,7 +122,10 @@ impl Usage {
     /// own.
     pub(super) fn rows(&self) -> impl Iterator<Item = (Option<&UsageKey<'static>>, Counts)> {
         let other = (self.other.requests > 0).then_some((None, self.other));
-        self.rows.iter().map(|row| (Some(&row.key), row.counts)).chain(other)
+        self.rows
+            .iter()
+            .map(|row| (Some(&row.key), row.counts))
+            .chain(other)
     }
 }
 
@@ -128,8 +153,9 @@ mod tests {
         assert_eq!(collected.rows.len(), 1);
         assert_eq!(collected.rows().count(), 2);
 
-        let (denied, failed) =
-            collected.rows().fold((0, 0), |(denied, failed), (_, row)| (denied + row.denied, failed + row.failed));
+        let (denied, failed) = collected.rows().fold((0, 0), |(denied, failed), (_, row)| {
+            (denied + row.denied, failed + row.failed)
+        });
         assert_eq!(denied, 1);
         assert_eq!(failed, 1);
         assert_eq!(usage.rows().count(), 0, "it was moved");

@@ -33,7 +33,10 @@ pub struct ReadError {
 
 impl ReadError {
     fn new(path: &Path, error: io::Error) -> Self {
-        Self { path: path.to_owned(), error }
+        Self {
+            path: path.to_owned(),
+            error,
+        }
     }
 }
 

@@ -110,7 +110,11 @@ impl<S: Sink> Writer<S> {
             }
             if !self.take_next(finishing) {
                 self.log_head();
-                return if self.has_stopped { Progress::End } else { Progress::Pause };
+                return if self.has_stopped {
+                    Progress::End
+                } else {
+                    Progress::Pause
+                };
             }
         }
     }
@@ -127,12 +131,15 @@ impl<S: Sink> Writer<S> {
                 self.record_lost();
             }
             if !self.batch.lines.is_empty() {
-                self.state.in_hand.store(self.batch.records, Ordering::Release);
+                self.state
+                    .in_hand
+                    .store(self.batch.records, Ordering::Release);
                 return true;
             }
         }
         self.slot = 0;
-        let usage_is_due = self.usage_interval > Duration::ZERO && self.state.clock.monotonic() >= self.usage_due;
+        let usage_is_due =
+            self.usage_interval > Duration::ZERO && self.state.clock.monotonic() >= self.usage_due;
         if finishing || usage_is_due {
             self.record_usage();
         }
@@ -150,7 +157,10 @@ impl<S: Sink> Writer<S> {
         let lost = std::mem::take(&mut self.batch.lost);
         record::lost(&mut self.batch.lines, self.state.clock.now(), lost);
         self.state.lost.fetch_add(lost, Ordering::AcqRel);
-        tracing::warn!(audit.lost = lost, "audit records were lost: the sink was too slow, and the queue full");
+        tracing::warn!(
+            audit.lost = lost,
+            "audit records were lost: the sink was too slow, and the queue full"
+        );
     }
 
     fn record_usage(&mut self) {
@@ -179,16 +189,22 @@ impl<S: Sink> Writer<S> {
                 0 => u64::MAX,
                 bytes => bytes,
             };
-            self.chunk.fill(&mut self.chain, &self.batch.lines, in_batch, max);
+            self.chunk
+                .fill(&mut self.chain, &self.batch.lines, in_batch, max);
             self.file_has_records |= self.batch.records > 0;
         }
         if std::mem::take(&mut self.is_failing) {
             tracing::info!("audit records are written again");
         }
-        self.state.written.fetch_add(self.batch.records, Ordering::AcqRel);
+        self.state
+            .written
+            .fetch_add(self.batch.records, Ordering::AcqRel);
         self.state.in_hand.store(0, Ordering::Release);
         self.batch.clear();
-        self.chunk.restart(Position { in_batch: 0, head: self.chain.head() });
+        self.chunk.restart(Position {
+            in_batch: 0,
+            head: self.chain.head(),
+        });
         Ok(())
     }
 
@@ -217,7 +233,10 @@ impl<S: Sink> Writer<S> {
     fn reopen(&mut self) {
         match self.sink.reopen() {
             Ok(opening) => {
-                let Written { position, bytes_of_next } = self.chunk.written();
+                let Written {
+                    position,
+                    bytes_of_next,
+                } = self.chunk.written();
                 self.chain.rewind(position.head);
                 self.chunk.restart(position);
                 self.begin_file(opening, bytes_of_next as u64, false);

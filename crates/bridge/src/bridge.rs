@@ -70,8 +70,16 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 
 impl Bridge {
     /// Creates a bridge to the token manager's start URL. It sends nothing yet.
-    pub fn new(token_manager: Arc<TokenManager>, fetch: Arc<dyn Fetch>, settings: BridgeSettings) -> Self {
-        Self { token_manager, fetch, settings }
+    pub fn new(
+        token_manager: Arc<TokenManager>,
+        fetch: Arc<dyn Fetch>,
+        settings: BridgeSettings,
+    ) -> Self {
+        Self {
+            token_manager,
+            fetch,
+            settings,
+        }
     }
 
     /// Forwards messages until the input ends, the output is closed, or `stop` is ready. Then it deletes the session.
@@ -91,22 +99,42 @@ impl Bridge {
     ///
     /// # Panics
     /// Panics outside a tokio runtime with I/O and time.
-    pub async fn run(self, input: File, output: File, stop: impl Future<Output = ()> + Send) -> io::Result<()> {
+    pub async fn run(
+        self,
+        input: File,
+        output: File,
+        stop: impl Future<Output = ()> + Send,
+    ) -> io::Result<()> {
         let (input, output) = streams::open(input, output)?;
         self.forward(input, output, Box::pin(stop)).await
     }
 
     /// Boxes the future to keep the caller's future small.
-    fn forward<'a>(self, input: Input, output: Output, stop: BoxFuture<'a, ()>) -> BoxFuture<'a, io::Result<()>> {
+    fn forward<'a>(
+        self,
+        input: Input,
+        output: Output,
+        stop: BoxFuture<'a, ()>,
+    ) -> BoxFuture<'a, io::Result<()>> {
         Box::pin(self.forward_until(input, output, stop))
     }
 
     /// See [`run`](Self::run).
-    async fn forward_until(self, input: Input, output: Output, mut stop: BoxFuture<'_, ()>) -> io::Result<()> {
+    async fn forward_until(
+        self,
+        input: Input,
+        output: Output,
+        mut stop: BoxFuture<'_, ()>,
+    ) -> io::Result<()> {
         let settings = Arc::new(self.settings);
         let (lines, writing) = LineSender::new(settings.max_message);
         let endpoint = Endpoint::new(self.token_manager, self.fetch, Arc::clone(&settings));
-        let context = Arc::new(Context::new(Arc::clone(&settings), endpoint, lines, server_stream::start));
+        let context = Arc::new(Context::new(
+            Arc::clone(&settings),
+            endpoint,
+            lines,
+            server_stream::start,
+        ));
         let mut writer = tokio::spawn(writing.write(output));
 
         let mut dispatcher = Dispatcher::new(Arc::clone(&context));
@@ -144,12 +172,14 @@ impl Bridge {
             let _ = writer.await;
         }
         match ended {
-            EndReason::InputFailed(error) => {
-                Err(io::Error::new(error.kind(), format!("the input cannot be read: {error}")))
-            }
-            EndReason::OutputFailed(error) => {
-                Err(io::Error::new(error.kind(), format!("the output cannot be written: {error}")))
-            }
+            EndReason::InputFailed(error) => Err(io::Error::new(
+                error.kind(),
+                format!("the input cannot be read: {error}"),
+            )),
+            EndReason::OutputFailed(error) => Err(io::Error::new(
+                error.kind(),
+                format!("the output cannot be written: {error}"),
+            )),
             EndReason::InputEnded | EndReason::Stopped | EndReason::OutputClosed => Ok(()),
         }
     }
@@ -174,7 +204,12 @@ impl EndReason {
     /// Returns why the task that writes the output has ended.
     fn of_writer(written: Result<io::Result<()>, JoinError>) -> Self {
         match written {
-            Ok(Err(error)) if !matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) => {
+            Ok(Err(error))
+                if !matches!(
+                    error.kind(),
+                    ErrorKind::BrokenPipe | ErrorKind::ConnectionReset
+                ) =>
+            {
                 Self::OutputFailed(error)
             }
             _ => Self::OutputClosed,
@@ -189,7 +224,12 @@ async fn end(context: &Arc<Context>, output_ended: bool, writer: &mut JoinHandle
     let answers = async {
         for (id, _) in pending {
             let text = "the bridge has ended";
-            let answer = new_error(Some(&id), ErrorCode::InternalError, text, Some("bridge.ended"));
+            let answer = new_error(
+                Some(&id),
+                ErrorCode::InternalError,
+                text,
+                Some("bridge.ended"),
+            );
             context.send_to_client(answer).await;
         }
         context.output.flushed().await;
@@ -210,8 +250,18 @@ async fn end(context: &Arc<Context>, output_ended: bool, writer: &mut JoinHandle
 
 /// Deletes the session at the server. A failure is only logged.
 async fn end_session(context: &Arc<Context>) {
-    let Some(session) = context.sessions.end().filter(|session| session.identifier.is_some()) else { return };
-    let mut request = FetchRequest::new(Method::DELETE, context.endpoint.url().clone(), UrlPolicy::StartOrigin);
+    let Some(session) = context
+        .sessions
+        .end()
+        .filter(|session| session.identifier.is_some())
+    else {
+        return;
+    };
+    let mut request = FetchRequest::new(
+        Method::DELETE,
+        context.endpoint.url().clone(),
+        UrlPolicy::StartOrigin,
+    );
     request.headers = context.sessions.headers(Some(&session));
     match context.endpoint.send(request, TokenRenewal::Disabled).await {
         Ok(answer) => tracing::debug!(status = answer.status.as_u16(), "the session was deleted"),

@@ -85,7 +85,9 @@ pub enum McpError {
     #[error("the server has ended the session")]
     SessionLost,
     /// The server does not support HTTP with SSE, or its message URL has another origin or is outside the folder of the start URL.
-    #[error("the endpoint does not support HTTP with SSE, or names a message URL that cannot be used")]
+    #[error(
+        "the endpoint does not support HTTP with SSE, or names a message URL that cannot be used"
+    )]
     NoSseEndpoint,
     /// The parameters are not an object.
     #[error("the parameters are not an object")]
@@ -96,12 +98,18 @@ impl McpError {
     /// The error for an error status, with an excerpt of the response.
     pub(crate) async fn status(response: OpenResponse) -> Self {
         let (status, retry_after) = (response.status, RetryAfter::of(&response.headers));
-        Self::Status { status, response: Box::new(response.excerpt().await), retry_after }
+        Self::Status {
+            status,
+            response: Box::new(response.excerpt().await),
+            retry_after,
+        }
     }
 
     /// The error for an answer of another media type.
     pub(crate) async fn unexpected_content(response: OpenResponse) -> Self {
-        Self::UnexpectedContent { response: Box::new(response.excerpt().await) }
+        Self::UnexpectedContent {
+            response: Box::new(response.excerpt().await),
+        }
     }
 
     /// The status of an error response, and the code of its JSON-RPC error. None for other errors.
@@ -181,12 +189,23 @@ impl RpcError {
             #[serde(borrow)]
             data: Option<&'a RawValue>,
         }
-        let Members { code, message: Excerpt(message), data } = json::object(error)?;
-        let code = serde_json::from_str(Some(code.get()).filter(|code| code.len() <= MAX_CODE)?).ok()?;
+        let Members {
+            code,
+            message: Excerpt(message),
+            data,
+        } = json::object(error)?;
+        let code =
+            serde_json::from_str(Some(code.get()).filter(|code| code.len() <= MAX_CODE)?).ok()?;
         let data = data.filter(|data| data.get().len() <= MAX_DATA);
         let data = data.and_then(|data| serde_json::from_str(data.get()).ok());
         let message = sent.redact(&message).into_owned();
-        Some(Self { status, code, message, data, retry_after: RetryAfter::default() })
+        Some(Self {
+            status,
+            code,
+            message,
+            data,
+            retry_after: RetryAfter::default(),
+        })
     }
 }
 
@@ -202,7 +221,9 @@ impl<'de> Deserialize<'de> for Excerpt {
                 f.write_str("a string")
             }
             fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
-                Ok(Excerpt(text[..text.floor_char_boundary(MAX_MESSAGE)].to_owned()))
+                Ok(Excerpt(
+                    text[..text.floor_char_boundary(MAX_MESSAGE)].to_owned(),
+                ))
             }
         }
         deserializer.deserialize_str(ExcerptVisitor)
@@ -215,8 +236,17 @@ const MAX_SHOWN: usize = 1000;
 /// Shows the server's message as [`EscapedText`], at most 1,000 characters, so that it is safe on a terminal.
 impl fmt::Display for RpcError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { code, message, retry_after, .. } = self;
-        write!(f, "the server reports error {code}: {}{retry_after}", EscapedText::first(message, MAX_SHOWN))
+        let Self {
+            code,
+            message,
+            retry_after,
+            ..
+        } = self;
+        write!(
+            f,
+            "the server reports error {code}: {}{retry_after}",
+            EscapedText::first(message, MAX_SHOWN)
+        )
     }
 }
 

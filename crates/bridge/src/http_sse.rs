@@ -37,11 +37,17 @@ impl SseStream {
     /// [`McpError::Status`] and [`McpError::Fetch`] for a failure of the server or the network; [`McpError::InvalidStream`] for
     /// an event that is too large; [`McpError::NoSseEndpoint`] when the server does not support this transport, sends another
     /// URL, or ends the stream or lets the time pass without one.
-    pub(crate) async fn begin(response: OpenResponse, start: &Url, max_message: usize) -> Result<Self, McpError> {
+    pub(crate) async fn begin(
+        response: OpenResponse,
+        start: &Url,
+        max_message: usize,
+    ) -> Result<Self, McpError> {
         if response.status.is_server_error() {
             return Err(McpError::status(response).await);
         }
-        if !response.status.is_success() || MediaType::of(&response.headers) != MediaType::EventStream {
+        if !response.status.is_success()
+            || MediaType::of(&response.headers) != MediaType::EventStream
+        {
             return Err(McpError::NoSseEndpoint);
         }
         let mut body = response.body;
@@ -49,7 +55,12 @@ impl SseStream {
         let reading = timeout(ENDPOINT_TIMEOUT, endpoint_event(&mut *body, &mut decoder));
         let (endpoint, events) = reading.await.unwrap_or(Err(McpError::NoSseEndpoint))?;
         let message_url = message_url(&endpoint, start).ok_or(McpError::NoSseEndpoint)?;
-        Ok(Self { message_url, body, decoder, events })
+        Ok(Self {
+            message_url,
+            body,
+            decoder,
+            events,
+        })
     }
 }
 
@@ -62,15 +73,24 @@ pub(crate) fn suggests_http_sse(status: StatusCode, code: Option<i64>) -> bool {
         ErrorCode::MissingRequiredClientCapability,
         ErrorCode::UnsupportedProtocolVersion,
     ];
-    matches!(status, StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED)
-        && !code.is_some_and(|code| MODERN.iter().any(|modern| modern.value() == code))
+    matches!(
+        status,
+        StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED
+    ) && !code.is_some_and(|code| MODERN.iter().any(|modern| modern.value() == code))
 }
 
 /// The data of the `endpoint` event, and the events that arrived with it, after it.
-async fn endpoint_event(body: &mut dyn BodyStream, decoder: &mut Decoder) -> Result<(String, Vec<Event>), McpError> {
+async fn endpoint_event(
+    body: &mut dyn BodyStream,
+    decoder: &mut Decoder,
+) -> Result<(String, Vec<Event>), McpError> {
     while let Some(piece) = body.next().await {
-        let events = decoder.push(&piece.map_err(McpError::Fetch)?).map_err(McpError::InvalidStream)?;
-        let mut events = events.into_iter().skip_while(|event| event.event.as_deref() != Some("endpoint"));
+        let events = decoder
+            .push(&piece.map_err(McpError::Fetch)?)
+            .map_err(McpError::InvalidStream)?;
+        let mut events = events
+            .into_iter()
+            .skip_while(|event| event.event.as_deref() != Some("endpoint"));
         if let Some(endpoint) = events.next() {
             return Ok((endpoint.data, events.collect()));
         }
@@ -86,12 +106,24 @@ fn message_url(named: &str, start: &Url) -> Option<Url> {
     }
     let mut endpoint = start.join(named.trim()).ok()?;
     endpoint.set_fragment(None);
-    if endpoint.origin() != start.origin() || !endpoint.username().is_empty() || endpoint.password().is_some() {
-        tracing::warn!("the server's message URL has another origin or user information, and is rejected");
+    if endpoint.origin() != start.origin()
+        || !endpoint.username().is_empty()
+        || endpoint.password().is_some()
+    {
+        tracing::warn!(
+            "the server's message URL has another origin or user information, and is rejected"
+        );
         return None;
     }
-    let folder = start.path().rfind('/').map_or("/", |last| &start.path()[..=last]);
-    if endpoint.path().strip_prefix(folder).is_none_or(has_encoded_path_syntax) {
+    let folder = start
+        .path()
+        .rfind('/')
+        .map_or("/", |last| &start.path()[..=last]);
+    if endpoint
+        .path()
+        .strip_prefix(folder)
+        .is_none_or(has_encoded_path_syntax)
+    {
         tracing::warn!("the server's message URL is outside {folder} and is rejected");
         return None;
     }
@@ -107,10 +139,19 @@ mod tests {
     fn messages_go_to_the_folder_of_the_start_url_alone() {
         let start = Url::parse("https://mcp.example.com/a/sse?a=1").unwrap();
         for (named, expected) in [
-            ("/a/messages?session=1#x", "https://mcp.example.com/a/messages?session=1"),
+            (
+                "/a/messages?session=1#x",
+                "https://mcp.example.com/a/messages?session=1",
+            ),
             (" messages\r", "https://mcp.example.com/a/messages"),
-            ("https://mcp.example.com:443/a/b/m", "https://mcp.example.com/a/b/m"),
-            ("m?next=%2Fb%2F..", "https://mcp.example.com/a/m?next=%2Fb%2F.."),
+            (
+                "https://mcp.example.com:443/a/b/m",
+                "https://mcp.example.com/a/b/m",
+            ),
+            (
+                "m?next=%2Fb%2F..",
+                "https://mcp.example.com/a/m?next=%2Fb%2F..",
+            ),
         ] {
             assert_eq!(message_url(named, &start).unwrap().as_str(), expected);
         }

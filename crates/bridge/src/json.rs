@@ -13,12 +13,15 @@ use serde_json::value::RawValue;
 /// Parses an object into a structure of borrowed members. `None` for another type, and for duplicates of these members.
 pub(crate) fn object<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> Option<T> {
     // serde also deserializes structures from arrays.
-    raw.get().starts_with('{').then(|| serde_json::from_str(raw.get()).ok())?
+    raw.get()
+        .starts_with('{')
+        .then(|| serde_json::from_str(raw.get()).ok())?
 }
 
 /// Parses a string of at most `max` bytes of JSON text. `None` for another type, longer text and unpaired surrogates.
 pub(crate) fn string(raw: &RawValue, max: usize) -> Option<String> {
-    (raw.get().len() <= max && raw.get().starts_with('"')).then(|| serde_json::from_str(raw.get()).ok())?
+    (raw.get().len() <= max && raw.get().starts_with('"'))
+        .then(|| serde_json::from_str(raw.get()).ok())?
 }
 
 /// Returns the last member of an object with this name. `None` if there is none, and for another type.
@@ -40,7 +43,9 @@ pub(crate) fn member<'a>(object: &'a RawValue, name: &str) -> Option<&'a RawValu
             Ok(found)
         }
     }
-    serde_json::Deserializer::from_str(object.get()).deserialize_map(Member(name)).ok()?
+    serde_json::Deserializer::from_str(object.get())
+        .deserialize_map(Member(name))
+        .ok()?
 }
 
 /// The maximum length of a name of a member, in bytes.
@@ -58,10 +63,14 @@ impl<'de> Deserialize<'de> for Name<'de> {
                 f.write_str("a name")
             }
             fn visit_borrowed_str<E>(self, name: &'de str) -> Result<Self::Value, E> {
-                Ok(Name(Some(Cow::Borrowed(name)).filter(|name| name.len() <= MAX_NAME)))
+                Ok(Name(
+                    Some(Cow::Borrowed(name)).filter(|name| name.len() <= MAX_NAME),
+                ))
             }
             fn visit_str<E>(self, name: &str) -> Result<Self::Value, E> {
-                Ok(Name((name.len() <= MAX_NAME).then(|| Cow::Owned(name.to_owned()))))
+                Ok(Name(
+                    (name.len() <= MAX_NAME).then(|| Cow::Owned(name.to_owned())),
+                ))
             }
         }
         deserializer.deserialize_str(NameVisitor)
@@ -76,7 +85,10 @@ pub(crate) struct Items<'a> {
 
 /// Returns the items of an array. `None` for another type.
 pub(crate) fn items(raw: &RawValue) -> Option<Items<'_>> {
-    raw.get().starts_with('[').then(|| Items { text: raw.get().as_bytes(), position: 1 })
+    raw.get().starts_with('[').then(|| Items {
+        text: raw.get().as_bytes(),
+        position: 1,
+    })
 }
 
 impl<'a> Iterator for Items<'a> {
@@ -90,7 +102,10 @@ impl<'a> Iterator for Items<'a> {
 /// Returns the item of an array at or after this position, and moves the position behind it.
 fn next_item<'a>(text: &'a [u8], position: &mut usize) -> Option<&'a RawValue> {
     let is_between = |byte: &u8| matches!(byte, b',' | b' ' | b'\t' | b'\r' | b'\n');
-    let between = text[*position..].iter().take_while(|byte| is_between(byte)).count();
+    let between = text[*position..]
+        .iter()
+        .take_while(|byte| is_between(byte))
+        .count();
     let rest = &text[*position + between..];
     if rest.first().is_none_or(|byte| *byte == b']') {
         return None;
@@ -113,12 +128,18 @@ pub(crate) enum MessageTexts {
 impl MessageTexts {
     /// Splits JSON text. `None` for an array that is not JSON; the text of one message is not parsed.
     pub(crate) fn split(text: Bytes) -> Option<Self> {
-        let before = text.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+        let before = text
+            .iter()
+            .take_while(|byte| byte.is_ascii_whitespace())
+            .count();
         if text.get(before) != Some(&b'[') {
             return Some(Self::One(Some(text)));
         }
         serde_json::from_slice::<&RawValue>(&text).ok()?;
-        Some(Self::Batch { text, position: before + 1 })
+        Some(Self::Batch {
+            text,
+            position: before + 1,
+        })
     }
 }
 
@@ -132,7 +153,11 @@ impl Iterator for MessageTexts {
                 let item = next_item(text, position)?.get().as_bytes();
                 // A short message that waits must not keep the memory of the whole batch.
                 let is_most = item.len() > text.len() / 2;
-                Some(if is_most { text.slice_ref(item) } else { Bytes::copy_from_slice(item) })
+                Some(if is_most {
+                    text.slice_ref(item)
+                } else {
+                    Bytes::copy_from_slice(item)
+                })
             }
         }
     }
@@ -153,7 +178,18 @@ mod tests {
     fn items_are_returned_one_by_one() {
         let list = raw(" [ 1 ,\"a,]\", {\"b\":[2,3]},[],null , -1.5e3\n,true] ");
         let found: Vec<_> = items(list).unwrap().map(RawValue::get).collect();
-        assert_eq!(found, ["1", "\"a,]\"", "{\"b\":[2,3]}", "[]", "null", "-1.5e3", "true"]);
+        assert_eq!(
+            found,
+            [
+                "1",
+                "\"a,]\"",
+                "{\"b\":[2,3]}",
+                "[]",
+                "null",
+                "-1.5e3",
+                "true"
+            ]
+        );
         assert_eq!(items(raw("[]")).unwrap().count(), 0);
         assert!(items(raw("{}")).is_none());
     }
@@ -165,7 +201,11 @@ mod tests {
             assert_eq!(string(raw(text), max), None, "{text}");
         }
         let object = raw(r#"{"a":1,"\u0062":[2],"a":3}"#);
-        assert_eq!(member(object, "a").unwrap().get(), "3", "the last one counts");
+        assert_eq!(
+            member(object, "a").unwrap().get(),
+            "3",
+            "the last one counts"
+        );
         assert_eq!(member(object, "b").unwrap().get(), "[2]");
         assert!(member(object, "c").is_none());
         assert!(member(raw("[1]"), "a").is_none());
@@ -185,7 +225,9 @@ mod tests {
     #[test]
     fn depth_does_not_use_the_stack() {
         let deep = "[".repeat(2_000_000) + &"]".repeat(2_000_000);
-        let texts: Vec<_> = MessageTexts::split(Bytes::from(format!("[{deep},{deep}]"))).unwrap().collect();
+        let texts: Vec<_> = MessageTexts::split(Bytes::from(format!("[{deep},{deep}]")))
+            .unwrap()
+            .collect();
         assert_eq!(texts.len(), 2);
         assert!(texts.iter().all(|text| *text == deep));
     }

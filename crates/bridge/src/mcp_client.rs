@@ -27,7 +27,10 @@ use portcullis_discovery::{Fetch, FetchRequest, UrlPolicy};
 use serde_json::Value;
 
 use self::{endpoint::ProtectedEndpoint, session::SessionState};
-pub use self::{message_stream::MessageStream, server_request_handler::ServerRequestHandler, settings::McpSettings};
+pub use self::{
+    message_stream::MessageStream, server_request_handler::ServerRequestHandler,
+    settings::McpSettings,
+};
 use crate::{error::McpError, tool_headers::ToolHeaders};
 
 /// A client of one MCP endpoint over Streamable HTTP. It obtains a token when the endpoint requires one.
@@ -75,7 +78,11 @@ impl McpClient {
     }
 
     /// Creates a client that uses a shared token manager.
-    pub fn with_token_manager(token_manager: Arc<TokenManager>, fetch: Arc<dyn Fetch>, settings: McpSettings) -> Self {
+    pub fn with_token_manager(
+        token_manager: Arc<TokenManager>,
+        fetch: Arc<dyn Fetch>,
+        settings: McpSettings,
+    ) -> Self {
         let endpoint = ProtectedEndpoint::new(token_manager, fetch, settings.timeout);
         Self {
             endpoint,
@@ -91,7 +98,10 @@ impl McpClient {
     /// that [`answer_stream`](Self::answer_stream) reads. See [`ServerRequestHandler`] for an example.
     #[must_use]
     pub fn with_request_handler(self, handler: Arc<dyn ServerRequestHandler>) -> Self {
-        Self { request_handler: Some(handler), ..self }
+        Self {
+            request_handler: Some(handler),
+            ..self
+        }
     }
 
     /// Calls a method and returns a stream of all messages of the response, including the result. It is for responses
@@ -114,12 +124,24 @@ impl McpClient {
     ///     Ok(())
     /// }
     /// ```
-    pub async fn call_stream(&self, method: &str, params: Option<Value>) -> Result<MessageStream, McpError> {
-        if self.session.current().is_some_and(|session| session.connection.is_some()) {
+    pub async fn call_stream(
+        &self,
+        method: &str,
+        params: Option<Value>,
+    ) -> Result<MessageStream, McpError> {
+        if self
+            .session
+            .current()
+            .is_some_and(|session| session.connection.is_some())
+        {
             return Err(McpError::UnavailableInRevision);
         }
         let message = self.outgoing(Some(self.next_id()), method, params)?;
-        self.post(&message).await?.answer.into_messages().ok_or(McpError::UnavailableInRevision)
+        self.post(&message)
+            .await?
+            .answer
+            .into_messages()
+            .ok_or(McpError::UnavailableInRevision)
     }
 
     /// Sends a notification.
@@ -141,7 +163,10 @@ impl McpClient {
         if session.connection.is_some() {
             return Err(McpError::UnavailableInRevision);
         }
-        let answer = self.endpoint.send(|| self.in_session(self.get_stream(), &session)).await?;
+        let answer = self
+            .endpoint
+            .send(|| self.in_session(self.get_stream(), &session))
+            .await?;
         response::event_stream(answer, &self.limits()).await
     }
 
@@ -158,7 +183,11 @@ impl McpClient {
             return Ok(());
         }
         let request = || {
-            let request = FetchRequest::new(Method::DELETE, self.endpoint.url().clone(), UrlPolicy::StartOrigin);
+            let request = FetchRequest::new(
+                Method::DELETE,
+                self.endpoint.url().clone(),
+                UrlPolicy::StartOrigin,
+            );
             self.in_session(request, &session)
         };
         let answer = self.endpoint.send(request).await?;
@@ -182,6 +211,8 @@ impl McpClient {
 
 impl fmt::Debug for McpClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("McpClient").field("settings", &self.settings).finish_non_exhaustive()
+        f.debug_struct("McpClient")
+            .field("settings", &self.settings)
+            .finish_non_exhaustive()
     }
 }

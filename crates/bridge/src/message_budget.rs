@@ -36,17 +36,30 @@ impl MessageBudget {
     pub(crate) fn new(total: usize, max_message: usize) -> Arc<Self> {
         let available = total.saturating_sub(max_message).max(max_message);
         let reserve = Arc::default();
-        Arc::new(Self { used: Mutex::new(0), freed: Notify::new(), available, reserve })
+        Arc::new(Self {
+            used: Mutex::new(0),
+            freed: Notify::new(),
+            available,
+            reserve,
+        })
     }
 
     /// Reserves `size` bytes now, or returns `None`.
     pub(crate) fn try_reserve(self: &Arc<Self>, size: usize) -> Option<Reservation> {
-        self.take(size).then(|| Reservation { budget: Some(Arc::clone(self)), held: size, turn: None })
+        self.take(size).then(|| Reservation {
+            budget: Some(Arc::clone(self)),
+            held: size,
+            turn: None,
+        })
     }
 
     /// Creates an empty reservation, which grows as a message arrives.
     pub(crate) fn reservation(self: &Arc<Self>) -> Reservation {
-        Reservation { budget: Some(Arc::clone(self)), held: 0, turn: None }
+        Reservation {
+            budget: Some(Arc::clone(self)),
+            held: 0,
+            turn: None,
+        }
     }
 
     fn take(&self, size: usize) -> bool {
@@ -62,7 +75,11 @@ impl MessageBudget {
 impl Reservation {
     /// Creates a reservation that is not counted.
     pub(crate) fn uncounted() -> Self {
-        Self { budget: None, held: 0, turn: None }
+        Self {
+            budget: None,
+            held: 0,
+            turn: None,
+        }
     }
 
     /// Waits until the message can hold `size` bytes.
@@ -135,15 +152,25 @@ mod tests {
     async fn requests_are_rejected_and_responses_wait() {
         let budget = MessageBudget::new(4 * MIB, MIB);
         let requests: Vec<_> = (0..3).map(|_| budget.try_reserve(MIB).unwrap()).collect();
-        assert!(budget.try_reserve(1).is_none(), "the reserve is not for requests");
+        assert!(
+            budget.try_reserve(1).is_none(),
+            "the reserve is not for requests"
+        );
         let mut first = budget.reservation();
         let mut second = budget.reservation();
         second.grow_to(UNCOUNTED).await;
         first.grow_to(MIB / 2).await;
         first.grow_to(MIB).await;
-        assert!(timeout(Duration::from_secs(60), second.grow_to(MIB)).await.is_err(), "one uses the reserve");
+        assert!(
+            timeout(Duration::from_secs(60), second.grow_to(MIB))
+                .await
+                .is_err(),
+            "one uses the reserve"
+        );
         drop(requests);
-        timeout(Duration::from_secs(1), second.grow_to(MIB)).await.unwrap();
+        timeout(Duration::from_secs(1), second.grow_to(MIB))
+            .await
+            .unwrap();
         drop((first, second));
         assert_eq!(*budget.used.lock(), 0);
     }
@@ -164,7 +191,13 @@ mod tests {
                 }
             });
         }
-        let all = async { while messages.join_next().await.is_some_and(|ended| ended.is_ok()) {} };
+        let all = async {
+            while messages
+                .join_next()
+                .await
+                .is_some_and(|ended| ended.is_ok())
+            {}
+        };
         timeout(Duration::from_secs(600), all).await.unwrap();
         assert!(messages.is_empty());
         assert_eq!(*budget.used.lock(), 0);

@@ -22,7 +22,11 @@ impl ResourceFetch {
     /// Keeps the cookies of the start URL's origin only. Records the secrets of requests with those of the token manager.
     pub(crate) fn new(fetch: Arc<dyn Fetch>, token_manager: &TokenManager) -> Self {
         let cookies = CookieJar::new(token_manager.start_url().url());
-        Self { fetch, cookies, sent: token_manager.sent_secrets().clone() }
+        Self {
+            fetch,
+            cookies,
+            sent: token_manager.sent_secrets().clone(),
+        }
     }
 
     /// What was sent to the resource and to authorization servers.
@@ -35,9 +39,15 @@ impl ResourceFetch {
         // Cookies are the server's own.
         self.sent.record(&request);
         self.cookies.add_to(&request.url, &mut request.headers);
-        request.headers.entry(header::ACCEPT_ENCODING).or_insert(const { HeaderValue::from_static("gzip") });
+        request
+            .headers
+            .entry(header::ACCEPT_ENCODING)
+            .or_insert(const { HeaderValue::from_static("gzip") });
         let url = request.url.clone();
-        let response = OpenResponse { sent: self.sent.clone(), ..self.fetch.open(request).await? };
+        let response = OpenResponse {
+            sent: self.sent.clone(),
+            ..self.fetch.open(request).await?
+        };
         self.cookies.receive(&url, &response.headers);
         Ok(gzip::decoded(response))
     }

@@ -30,7 +30,9 @@ pub(crate) fn insufficient_scope(status: StatusCode, headers: &HeaderMap) -> Opt
     let challenge = ResourceChallenge::from_headers(headers);
     challenge
         .is_insufficient_scope()
-        .then(|| McpError::InsufficientScope { needed: challenge.scopes().cloned().unwrap_or_default() })
+        .then(|| McpError::InsufficientScope {
+            needed: challenge.scopes().cloned().unwrap_or_default(),
+        })
 }
 
 /// Whether the same request can succeed later: the server has failed or is busy.
@@ -67,7 +69,11 @@ mod tests {
             (200, None, false),
         ] {
             let status = StatusCode::from_u16(status).unwrap();
-            assert_eq!(is_unknown_session(status, code.map(ErrorCode::value)), expected, "{status} {code:?}");
+            assert_eq!(
+                is_unknown_session(status, code.map(ErrorCode::value)),
+                expected,
+                "{status} {code:?}"
+            );
         }
     }
 }

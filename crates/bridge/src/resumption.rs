@@ -18,7 +18,9 @@ pub(crate) const MAX_RESUME_AFTER: Duration = Duration::from_secs(30);
 /// [`MAX_RESUME_AFTER`].
 pub(crate) fn backoff(attempt: u32) -> Duration {
     let doublings = attempt.saturating_sub(1).min(5);
-    RESUME_AFTER.saturating_mul(1 << doublings).min(MAX_RESUME_AFTER)
+    RESUME_AFTER
+        .saturating_mul(1 << doublings)
+        .min(MAX_RESUME_AFTER)
 }
 
 #[cfg(test)]

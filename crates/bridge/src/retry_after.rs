@@ -14,7 +14,9 @@ pub struct RetryAfter(Option<u64>);
 impl RetryAfter {
     /// Reads the header.
     pub(crate) fn of(headers: &HeaderMap) -> Self {
-        let text = headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok());
+        let text = headers
+            .get(header::RETRY_AFTER)
+            .and_then(|value| value.to_str().ok());
         Self(text.and_then(|text| text.trim().parse().ok()))
     }
 
@@ -48,15 +50,23 @@ mod tests {
             ("-1", None),
             ("18446744073709551616", None),
         ] {
-            let headers = HeaderMap::from_iter([(header::RETRY_AFTER, HeaderValue::from_static(value))]);
-            assert_eq!(RetryAfter::of(&headers).delay(), seconds.map(Duration::from_secs), "{value}");
+            let headers =
+                HeaderMap::from_iter([(header::RETRY_AFTER, HeaderValue::from_static(value))]);
+            assert_eq!(
+                RetryAfter::of(&headers).delay(),
+                seconds.map(Duration::from_secs),
+                "{value}"
+            );
         }
         assert_eq!(RetryAfter::of(&HeaderMap::new()), RetryAfter::default());
     }
 
     #[test]
     fn it_is_shown_as_advice() {
-        assert_eq!(RetryAfter(Some(5)).to_string(), "; the server asks to try again in 5 s");
+        assert_eq!(
+            RetryAfter(Some(5)).to_string(),
+            "; the server asks to try again in 5 s"
+        );
         assert_eq!(RetryAfter::default().to_string(), "");
     }
 }

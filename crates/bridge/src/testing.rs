@@ -14,7 +14,9 @@ pub(crate) use portcullis_testkit::{
 };
 use url::Url;
 
-use portcullis_client::{AuthorizationRequest, Interaction, InteractionError, NewRegistration, RedirectParameters};
+use portcullis_client::{
+    AuthorizationRequest, Interaction, InteractionError, NewRegistration, RedirectParameters,
+};
 
 /// A user whose response a function creates from `state`.
 pub(crate) struct ScriptedUser {
@@ -27,7 +29,9 @@ pub(crate) struct ScriptedUser {
 impl ScriptedUser {
     /// Consents, with the correct `iss`.
     pub(crate) fn consents() -> Arc<Self> {
-        Self::responds(|state| format!("code=the-code&state={state}&iss=https%3A%2F%2Fauth.example.com"))
+        Self::responds(|state| {
+            format!("code=the-code&state={state}&iss=https%3A%2F%2Fauth.example.com")
+        })
     }
 
     /// Responds with the redirect parameters that a function creates from `state`.
@@ -61,7 +65,13 @@ impl Interaction for ScriptedUser {
     ) -> BoxFuture<'a, Result<RedirectParameters, InteractionError>> {
         self.visits.fetch_add(1, Ordering::Relaxed);
         self.visited.lock().push(request.url().clone());
-        let state = request.url().query_pairs().find(|(name, _)| name == "state").unwrap().1.into_owned();
+        let state = request
+            .url()
+            .query_pairs()
+            .find(|(name, _)| name == "state")
+            .unwrap()
+            .1
+            .into_owned();
         let parameters = RedirectParameters::parse(&(self.respond)(&state)).unwrap();
         Box::pin(async {
             // Other tasks run while the user decides.

@@ -62,7 +62,11 @@ impl ToolHeaders {
     ///
     /// # Errors
     /// [`McpError::InvalidResponse`] when it is not clear which list the client would read, because `tools` is duplicated.
-    pub(crate) fn learn_and_filter(&self, list: &RawValue, filtered: &mut String) -> Result<bool, McpError> {
+    pub(crate) fn learn_and_filter(
+        &self,
+        list: &RawValue,
+        filtered: &mut String,
+    ) -> Result<bool, McpError> {
         if !list.get().starts_with('{') {
             return Ok(false);
         }
@@ -70,7 +74,9 @@ impl ToolHeaders {
         let Some(tools) = tools else { return Ok(false) };
         let mut removed = 0_usize;
         let is_filtered = filter_array(list, tools, filtered, |tool| {
-            let Err((name, error)) = self.learn(tool) else { return true };
+            let Err((name, error)) = self.learn(tool) else {
+                return true;
+            };
             removed += 1;
             if removed <= MAX_LOGGED {
                 let name = name.unwrap_or_default();
@@ -79,7 +85,10 @@ impl ToolHeaders {
             false
         });
         if removed > MAX_LOGGED {
-            tracing::warn!(tools = removed - MAX_LOGGED, "more tools are removed from the list (x-mcp-header)");
+            tracing::warn!(
+                tools = removed - MAX_LOGGED,
+                "more tools are removed from the list (x-mcp-header)"
+            );
         }
         Ok(is_filtered)
     }
@@ -92,9 +101,12 @@ impl ToolHeaders {
         if !tool.get().starts_with('{') {
             return Ok(());
         }
-        let Tool { name, input_schema } = json::object(tool).ok_or((None, AnnotationError::Unreadable))?;
+        let Tool { name, input_schema } =
+            json::object(tool).ok_or((None, AnnotationError::Unreadable))?;
         let name = name.filter(|name| name.get().starts_with('"'));
-        let name = name.map(|name| json::string(name, MAX_TOOL_NAME).ok_or((None, AnnotationError::Unreadable)));
+        let name = name.map(|name| {
+            json::string(name, MAX_TOOL_NAME).ok_or((None, AnnotationError::Unreadable))
+        });
         let name = name.transpose()?;
         let parameters = input_schema.map_or(Ok(Vec::new()), annotated_parameters);
         let mut known = self.0.write();
@@ -112,13 +124,22 @@ impl ToolHeaders {
     /// Returns the headers for the parameters of a tool call. There are none for a tool that is not stored, and for
     /// arguments that are absent or not primitive.
     pub(crate) fn of_call(&self, params: &RawValue) -> HeaderMap {
-        let Some(Call { name: Some(name), arguments: Some(arguments) }) = json::object(params) else {
+        let Some(Call {
+            name: Some(name),
+            arguments: Some(arguments),
+        }) = json::object(params)
+        else {
             return HeaderMap::new();
         };
-        let Some(name) = json::string(name, MAX_TOOL_NAME) else { return HeaderMap::new() };
+        let Some(name) = json::string(name, MAX_TOOL_NAME) else {
+            return HeaderMap::new();
+        };
         let parameters = self.0.read().parameters(&name);
         let headers = parameters.into_iter().filter_map(|parameter| {
-            let value = parameter.path.iter().try_fold(arguments, |value, name| json::member(value, name))?;
+            let value = parameter
+                .path
+                .iter()
+                .try_fold(arguments, |value, name| json::member(value, name))?;
             Some((parameter.header, header_value(value)?))
         });
         headers.collect()
@@ -154,7 +175,9 @@ mod tests {
     /// Stores the tools of a list. Returns the list without invalid tools, if there are any.
     fn learn(headers: &ToolHeaders, list: &Value) -> Option<Value> {
         let mut filtered = String::new();
-        let is_filtered = headers.learn_and_filter(&to_raw_value(list).unwrap(), &mut filtered).unwrap();
+        let is_filtered = headers
+            .learn_and_filter(&to_raw_value(list).unwrap(), &mut filtered)
+            .unwrap();
         is_filtered.then(|| serde_json::from_str(&filtered).unwrap())
     }
 
@@ -177,26 +200,44 @@ mod tests {
         );
         let sent = |arguments: Value| {
             let sent = of_call(&headers, &json!({ "name": "t", "arguments": arguments }));
-            let mut sent: Vec<_> =
-                sent.iter().map(|(name, value)| format!("{name}: {}", value.to_str().unwrap())).collect();
+            let mut sent: Vec<_> = sent
+                .iter()
+                .map(|(name, value)| format!("{name}: {}", value.to_str().unwrap()))
+                .collect();
             sent.sort();
             sent
         };
         assert_eq!(
-            sent(json!({ "region": " Hello, 世界", "count": -7, "deep": { "flag": true }, "plain": "p" })),
-            ["mcp-param-count: -7", "mcp-param-flag: true", "mcp-param-region: =?base64?IEhlbGxvLCDkuJbnlYw=?="]
+            sent(
+                json!({ "region": " Hello, 世界", "count": -7, "deep": { "flag": true }, "plain": "p" })
+            ),
+            [
+                "mcp-param-count: -7",
+                "mcp-param-flag: true",
+                "mcp-param-region: =?base64?IEhlbGxvLCDkuJbnlYw=?="
+            ]
         );
         assert!(sent(json!({ "region": null, "count": 1.5, "deep": 1 })).is_empty());
         assert!(sent(json!({ "count": 9_007_199_254_740_992_u64 })).is_empty());
-        assert!(of_call(&headers, &json!({ "name": "other", "arguments": { "region": "a" } })).is_empty());
+        assert!(
+            of_call(
+                &headers,
+                &json!({ "name": "other", "arguments": { "region": "a" } })
+            )
+            .is_empty()
+        );
         assert!(of_call(&headers, &json!(["t"])).is_empty());
     }
 
     /// A tool with invalid annotations is removed; the others stay.
     #[test]
     fn a_tool_with_invalid_annotations_is_removed() {
-        let annotated =
-            |name: &str, header: &str| tool(name, json!({ "p": { "type": "string", "x-mcp-header": header } }));
+        let annotated = |name: &str, header: &str| {
+            tool(
+                name,
+                json!({ "p": { "type": "string", "x-mcp-header": header } }),
+            )
+        };
         let headers = ToolHeaders::default();
         learn(&headers, &json!({ "tools": [annotated("changed", "A")] }));
         let list = json!({ "tools": [
@@ -206,12 +247,19 @@ mod tests {
             { "name": "no schema" },
         ] });
         let list = learn(&headers, &list).unwrap();
-        let left: Vec<_> =
-            list["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+        let left: Vec<_> = list["tools"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|tool| tool["name"].as_str().unwrap())
+            .collect();
         assert_eq!(left, ["valid", "no schema"]);
 
         let call = json!({ "name": "changed", "arguments": { "p": "v" } });
-        assert!(of_call(&headers, &call).is_empty(), "its earlier definition is forgotten");
+        assert!(
+            of_call(&headers, &call).is_empty(),
+            "its earlier definition is forgotten"
+        );
     }
 
     /// The number of stored tools is limited. A later list replaces the stored definition of a tool.
@@ -219,13 +267,20 @@ mod tests {
     fn tools_are_bounded() {
         let headers = ToolHeaders::default();
         let annotated = |name: usize, header: &str| {
-            tool(&name.to_string(), json!({ "p": { "type": "string", "x-mcp-header": header } }))
+            tool(
+                &name.to_string(),
+                json!({ "p": { "type": "string", "x-mcp-header": header } }),
+            )
         };
         const MAX_TOOLS: usize = known_tools::MAX_TOOLS;
         let tools: Vec<_> = (0..=MAX_TOOLS).map(|name| annotated(name, "Old")).collect();
         learn(&headers, &json!({ "tools": tools }));
         learn(&headers, &json!({ "tools": [annotated(0, "New")] }));
-        for (name, header) in [(0, Some("mcp-param-new")), (MAX_TOOLS - 1, Some("mcp-param-old")), (MAX_TOOLS, None)] {
+        for (name, header) in [
+            (0, Some("mcp-param-new")),
+            (MAX_TOOLS - 1, Some("mcp-param-old")),
+            (MAX_TOOLS, None),
+        ] {
             let call = json!({ "name": name.to_string(), "arguments": { "p": "v" } });
             let sent = of_call(&headers, &call);
             assert_eq!(sent.keys().next().map(HeaderName::as_str), header, "{name}");
@@ -239,7 +294,9 @@ mod tests {
         let filtered = |text: &str| {
             let mut filtered = "start ".to_owned();
             let list: &RawValue = serde_json::from_str(text).unwrap();
-            headers.learn_and_filter(list, &mut filtered).map(|is_filtered| (is_filtered, filtered))
+            headers
+                .learn_and_filter(list, &mut filtered)
+                .map(|is_filtered| (is_filtered, filtered))
         };
         let deep = "[".repeat(100_000) + &"]".repeat(100_000);
         for (list, expected) in [
@@ -247,9 +304,18 @@ mod tests {
                 format!(r#"{{"x":{deep},"tools":[{{"name":"a","name":"b"}}, {{"x":1e400}} ]}}"#),
                 Some(format!(r#"start {{"x":{deep},"tools":[{{"x":1e400}}]}}"#)),
             ),
-            (format!(r#"{{"tools":[ 1, {{"inputSchema":{deep}}},2]}}"#), Some(r#"start {"tools":[ 1,2]}"#.to_owned())),
-            (r#"{"tools":[{"name":"\ud800"}]}"#.to_owned(), Some(r#"start {"tools":[]}"#.to_owned())),
-            (format!(r#"{{"tools":[{{"name":"a","inputSchema":{{"default":{deep}}}}}]}}"#), None),
+            (
+                format!(r#"{{"tools":[ 1, {{"inputSchema":{deep}}},2]}}"#),
+                Some(r#"start {"tools":[ 1,2]}"#.to_owned()),
+            ),
+            (
+                r#"{"tools":[{"name":"\ud800"}]}"#.to_owned(),
+                Some(r#"start {"tools":[]}"#.to_owned()),
+            ),
+            (
+                format!(r#"{{"tools":[{{"name":"a","inputSchema":{{"default":{deep}}}}}]}}"#),
+                None,
+            ),
             (r#"{"tools":{"a":1}}"#.to_owned(), None),
             ("[[]]".to_owned(), None),
         ] {
@@ -257,6 +323,9 @@ mod tests {
             assert_eq!(is_filtered, expected.is_some());
             assert_eq!(text, expected.unwrap_or_else(|| "start ".to_owned()));
         }
-        assert_eq!(filtered(r#"{"tools":[],"tools":[]}"#).unwrap_err().code(), "mcp.answer");
+        assert_eq!(
+            filtered(r#"{"tools":[],"tools":[]}"#).unwrap_err().code(),
+            "mcp.answer"
+        );
     }
 }

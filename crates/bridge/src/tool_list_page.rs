@@ -22,7 +22,11 @@ struct Page<'a> {
 /// Returns the cursor of the page after this one. `None` if this page is the last one, or contains the tool.
 pub(crate) fn next_cursor(page: &RawValue, tool: &str) -> Option<String> {
     let Page { tools, next_cursor } = json::object(page)?;
-    let mut names = tools.and_then(json::items).into_iter().flatten().filter_map(|tool| json::member(tool, "name"));
+    let mut names = tools
+        .and_then(json::items)
+        .into_iter()
+        .flatten()
+        .filter_map(|tool| json::member(tool, "name"));
     if names.any(|name| json::string(name, MAX_TOOL_NAME).is_some_and(|name| name == tool)) {
         return None;
     }
@@ -39,14 +43,38 @@ mod tests {
     fn pages_are_read_until_the_tool_is_found() {
         let tools = json!([{ "name": "a" }, { "name": "b" }]);
         for (name, page, tool, expected) in [
-            ("not found", json!({ "tools": tools, "nextCursor": "2" }), "c", Some("2")),
-            ("found", json!({ "tools": tools, "nextCursor": "2" }), "b", None),
+            (
+                "not found",
+                json!({ "tools": tools, "nextCursor": "2" }),
+                "c",
+                Some("2"),
+            ),
+            (
+                "found",
+                json!({ "tools": tools, "nextCursor": "2" }),
+                "b",
+                None,
+            ),
             ("the last page", json!({ "tools": tools }), "c", None),
-            ("no cursor", json!({ "tools": tools, "nextCursor": null }), "c", None),
-            ("a tool without a name", json!({ "tools": [{}], "nextCursor": "2" }), "c", Some("2")),
+            (
+                "no cursor",
+                json!({ "tools": tools, "nextCursor": null }),
+                "c",
+                None,
+            ),
+            (
+                "a tool without a name",
+                json!({ "tools": [{}], "nextCursor": "2" }),
+                "c",
+                Some("2"),
+            ),
             ("no tools", json!({ "nextCursor": "2" }), "c", Some("2")),
         ] {
-            assert_eq!(next_cursor(&to_raw_value(&page).unwrap(), tool).as_deref(), expected, "{name}");
+            assert_eq!(
+                next_cursor(&to_raw_value(&page).unwrap(), tool).as_deref(),
+                expected,
+                "{name}"
+            );
         }
     }
 }

@@ -25,7 +25,10 @@ async fn development_server() -> Issuer {
 }
 
 async fn development_server_with(settings: DevIdpSettings) -> Issuer {
-    let settings = DevIdpSettings { auto_consent: true, ..settings };
+    let settings = DevIdpSettings {
+        auto_consent: true,
+        ..settings
+    };
     let server = DevIdp::bind(settings).await.unwrap();
     let issuer = server.issuer().clone();
     tokio::spawn(server.serve(std::future::pending()));
@@ -58,18 +61,29 @@ async fn resource_for(scheme: &'static str, issuer: &Issuer) -> (StartUrl, Heads
 async fn respond(mut stream: TcpStream, scheme: &str, base: &str, issuer: &Issuer) -> String {
     let mut received = Vec::new();
     // A request has a head and at most one small JSON object.
-    while !(received.ends_with(b"\r\n\r\n") && !received.starts_with(b"POST") || received.ends_with(b"}")) {
+    while !(received.ends_with(b"\r\n\r\n") && !received.starts_with(b"POST")
+        || received.ends_with(b"}"))
+    {
         assert_ne!(stream.read_buf(&mut received).await.unwrap(), 0);
     }
     let head = String::from_utf8(received).unwrap();
     let (status, extra, body) = if head.starts_with("GET /.well-known/") {
-        let document = format!(r#"{{"resource":"{base}/mcp","authorization_servers":["{issuer}"]}}"#);
+        let document =
+            format!(r#"{{"resource":"{base}/mcp","authorization_servers":["{issuer}"]}}"#);
         ("200 OK", String::new(), document)
-    } else if head.to_ascii_lowercase().contains(&format!("authorization: {} ", scheme.to_ascii_lowercase())) {
-        ("200 OK", String::new(), r#"{"jsonrpc":"2.0","id":1,"result":true}"#.to_owned())
+    } else if head
+        .to_ascii_lowercase()
+        .contains(&format!("authorization: {} ", scheme.to_ascii_lowercase()))
+    {
+        (
+            "200 OK",
+            String::new(),
+            r#"{"jsonrpc":"2.0","id":1,"result":true}"#.to_owned(),
+        )
     } else {
         let named = format!("{base}/.well-known/oauth-protected-resource/mcp");
-        let challenge = format!("WWW-Authenticate: {scheme} realm=\"t\", resource_metadata=\"{named}\"\r\n");
+        let challenge =
+            format!("WWW-Authenticate: {scheme} realm=\"t\", resource_metadata=\"{named}\"\r\n");
         ("401 Unauthorized", challenge, String::new())
     };
     let length = body.len();
@@ -82,7 +96,11 @@ async fn respond(mut stream: TcpStream, scheme: &str, base: &str, issuer: &Issue
 
 fn client(start: &StartUrl, fetch: Arc<HttpFetch>, interaction: Arc<dyn Interaction>) -> McpClient {
     let clock = Arc::new(SystemClock::new());
-    let authorizer = Authorizer::builder(interaction).fetch(fetch.clone()).clock(clock).build().unwrap();
+    let authorizer = Authorizer::builder(interaction)
+        .fetch(fetch.clone())
+        .clock(clock)
+        .build()
+        .unwrap();
     let mut settings = McpSettings::default();
     settings.revision = Revision::V2026_07_28;
     McpClient::new(start.clone(), fetch, Some(Arc::new(authorizer)), settings)
@@ -103,7 +121,13 @@ async fn a_call_gets_itself_a_token() {
     let heads = heads.lock();
     assert_eq!(heads.len(), 3);
     assert!(heads[2].contains(token.access_token().secret()));
-    assert!(heads.iter().all(|head| !head.lines().next().unwrap().contains(token.access_token().secret())));
+    assert!(heads.iter().all(|head| {
+        !head
+            .lines()
+            .next()
+            .unwrap()
+            .contains(token.access_token().secret())
+    }));
 }
 
 /// The same with a browser that follows the redirect to the port on loopback.
@@ -118,10 +142,16 @@ async fn a_browser_brings_the_answer() {
         let url = url.clone();
         tokio::spawn(async move {
             // From the one-time address to the authorization server, and back.
-            let mut page = browser.fetch(FetchRequest::get(url, UrlPolicy::Operator)).await.unwrap();
+            let mut page = browser
+                .fetch(FetchRequest::get(url, UrlPolicy::Operator))
+                .await
+                .unwrap();
             while let Some(location) = page.headers.get("location") {
                 let location = location.to_str().unwrap().parse().unwrap();
-                page = browser.fetch(FetchRequest::get(location, UrlPolicy::Operator)).await.unwrap();
+                page = browser
+                    .fetch(FetchRequest::get(location, UrlPolicy::Operator))
+                    .await
+                    .unwrap();
             }
             assert!(String::from_utf8_lossy(&page.body).contains("Access granted"));
         });
@@ -137,14 +167,24 @@ async fn a_browser_brings_the_answer() {
 #[tokio::test]
 async fn a_bound_token_comes_from_the_development_server() {
     for dpop_nonces in [false, true] {
-        let issuer = development_server_with(DevIdpSettings { dpop_nonces, ..DevIdpSettings::default() }).await;
+        let issuer = development_server_with(DevIdpSettings {
+            dpop_nonces,
+            ..DevIdpSettings::default()
+        })
+        .await;
         let (start, heads) = resource_for("DPoP", &issuer).await;
         let fetch = Arc::new(HttpFetch::new(FetchSettings::default()).unwrap());
         let client = client(&start, fetch.clone(), Arc::new(AutoConsent::new(fetch)));
         assert_eq!(client.call("ping", None).await.unwrap(), true);
         let token = client.token().unwrap();
         assert!(token.is_dpop_bound());
-        let payload = token.access_token().secret().split('.').nth(1).unwrap().to_owned();
+        let payload = token
+            .access_token()
+            .secret()
+            .split('.')
+            .nth(1)
+            .unwrap()
+            .to_owned();
         let claims = URL_SAFE_NO_PAD.decode(payload).unwrap();
         assert!(String::from_utf8(claims).unwrap().contains("\"jkt\""));
         let heads = heads.lock();

@@ -36,7 +36,10 @@ pub(crate) fn run(arguments: &cli::Call) -> anyhow::Result<ExitCode> {
 /// can hold secrets.
 fn object(text: &str) -> anyhow::Result<Value> {
     let value: Value = serde_json::from_str(text).context("PARAMS is not JSON")?;
-    anyhow::ensure!(value.is_object(), "PARAMS is not a JSON object, such as '{{\"name\":\"add\"}}'");
+    anyhow::ensure!(
+        value.is_object(),
+        "PARAMS is not a JSON object, such as '{{\"name\":\"add\"}}'"
+    );
     Ok(value)
 }
 
@@ -57,22 +60,36 @@ fn with_progress_token(method: &str, params: Option<Value>) -> Option<Value> {
     Some(params)
 }
 
-async fn call(arguments: &cli::Call, start: StartUrl, params: Option<Value>) -> anyhow::Result<ExitCode> {
+async fn call(
+    arguments: &cli::Call,
+    start: StartUrl,
+    params: Option<Value>,
+) -> anyhow::Result<ExitCode> {
     let store = store(arguments, &start)?;
     let sign_in = sign_in::prepare_within_scope(&arguments.sign_in, start, store).await?;
     let token_manager = Arc::clone(&sign_in.token_manager);
     until_signal(&token_manager, call_with(arguments, sign_in, params)).await
 }
 
-async fn call_with(arguments: &cli::Call, sign_in: SignIn, params: Option<Value>) -> anyhow::Result<ExitCode> {
-    let SignIn { token_manager, fetch } = sign_in;
+async fn call_with(
+    arguments: &cli::Call,
+    sign_in: SignIn,
+    params: Option<Value>,
+) -> anyhow::Result<ExitCode> {
+    let SignIn {
+        token_manager,
+        fetch,
+    } = sign_in;
     let mut settings = McpSettings::default();
     settings.max_message = usize::from(arguments.max_message) * 1024 * 1024;
     if arguments.modern {
         settings.revision = Revision::V2026_07_28;
     }
     let client = McpClient::with_token_manager(token_manager, fetch, settings);
-    client.open().await.map_err(|error| with_limit(arguments, error))?;
+    client
+        .open()
+        .await
+        .map_err(|error| with_limit(arguments, error))?;
     let answer = client.call_raw(&arguments.method, params, &mut show).await;
     if !arguments.modern
         && let Err(error) = client.delete().await
@@ -82,8 +99,13 @@ async fn call_with(arguments: &cli::Call, sign_in: SignIn, params: Option<Value>
     let result = answer.map_err(|error| with_limit(arguments, error))?;
     print_raw_json(&result)?;
     let has_failed = result.get().starts_with('{')
-        && serde_json::from_str::<ToolResult<'_>>(result.get()).is_ok_and(|result| result.is_failure());
-    Ok(if has_failed { ExitCode::from(TOOL_ERROR) } else { ExitCode::SUCCESS })
+        && serde_json::from_str::<ToolResult<'_>>(result.get())
+            .is_ok_and(|result| result.is_failure());
+    Ok(if has_failed {
+        ExitCode::from(TOOL_ERROR)
+    } else {
+        ExitCode::SUCCESS
+    })
 }
 
 /// The member of a tool's result that decides the exit code.
@@ -95,7 +117,8 @@ struct ToolResult<'a> {
 
 impl ToolResult<'_> {
     fn is_failure(&self) -> bool {
-        self.is_error.is_some_and(|is_error| is_error.get() == "true")
+        self.is_error
+            .is_some_and(|is_error| is_error.get() == "true")
     }
 }
 
@@ -107,18 +130,30 @@ fn with_limit(arguments: &cli::Call, error: McpError) -> anyhow::Error {
         return error;
     }
     let limit = arguments.max_message;
-    error.context(format!("the server sent a message of more than {limit} MiB; a larger --max-message permits it"))
+    error.context(format!(
+        "the server sent a message of more than {limit} MiB; a larger --max-message permits it"
+    ))
 }
 
 /// The user's store if it has a token for the resource. Otherwise a store that keeps only the registration, which the
 /// next call reuses.
 fn store(arguments: &cli::Call, start: &StartUrl) -> anyhow::Result<CredentialStore> {
-    let Some(directory) = arguments.sign_in.store.directory.clone().or_else(CredentialStore::user_directory) else {
+    let Some(directory) = arguments
+        .sign_in
+        .store
+        .directory
+        .clone()
+        .or_else(CredentialStore::user_directory)
+    else {
         return Ok(sign_in::store_in_memory(&arguments.sign_in));
     };
     let store = sign_in::store(&arguments.sign_in)?;
     let is_signed_in = !store.tokens(start)?.is_empty();
-    Ok(if is_signed_in { store } else { CredentialStore::clients_in_directory(directory) })
+    Ok(if is_signed_in {
+        store
+    } else {
+        CredentialStore::clients_in_directory(directory)
+    })
 }
 
 /// The longest message before the result that is shown whole, in bytes of JSON text.
@@ -135,11 +170,16 @@ fn show(message: &RawValue) {
         // secret.
         let searched = redact(&text[..text.floor_char_boundary(MAX_SHOWN)]);
         let beginning = EscapedText::first(&searched, MAX_BEGINNING);
-        return tell(format_args!("{beginning}… (a message of {} bytes)", text.len()));
+        return tell(format_args!(
+            "{beginning}… (a message of {} bytes)",
+            text.len()
+        ));
     }
     match progress(message) {
         Some(line) => tell(line.if_supports_color(Stream::Stderr, |line| line.dimmed())),
-        None => tell(RawJson::compact(message).if_supports_color(Stream::Stderr, |json| json.dimmed())),
+        None => {
+            tell(RawJson::compact(message).if_supports_color(Stream::Stderr, |json| json.dimmed()))
+        }
     }
 }
 
@@ -186,11 +226,17 @@ mod tests {
     fn a_tool_call_asks_for_progress() {
         let sent = |method, params| with_progress_token(method, params);
         assert_eq!(sent("tools/list", None), None);
-        assert_eq!(sent("tools/call", None), Some(json!({ "_meta": { "progressToken": 1 } })));
+        assert_eq!(
+            sent("tools/call", None),
+            Some(json!({ "_meta": { "progressToken": 1 } }))
+        );
         let own = json!({ "name": "a", "_meta": { "progressToken": "mine" } });
         assert_eq!(sent("tools/call", Some(own.clone())), Some(own));
         let kept = sent("tools/call", Some(json!({ "_meta": { "a": 1 } })));
-        assert_eq!(kept, Some(json!({ "_meta": { "a": 1, "progressToken": 1 } })));
+        assert_eq!(
+            kept,
+            Some(json!({ "_meta": { "a": 1, "progressToken": 1 } }))
+        );
         let odd = json!({ "_meta": 1 });
         assert_eq!(sent("tools/call", Some(odd.clone())), Some(odd));
     }
@@ -198,7 +244,13 @@ mod tests {
     /// J2: the error for invalid parameters does not contain them.
     #[test]
     fn parameters_are_rejected_without_their_text() {
-        for text in ["hush", "[\"hush\"]", "\"hush\"", "{\"a\": hush}", "{\"hush\": 1} hush"] {
+        for text in [
+            "hush",
+            "[\"hush\"]",
+            "\"hush\"",
+            "{\"a\": hush}",
+            "{\"hush\": 1} hush",
+        ] {
             let error = format!("{:#}", object(text).unwrap_err());
             assert!(error.starts_with("PARAMS is not"), "{error}");
             assert!(!error.contains("hush"), "{error}");
@@ -208,9 +260,17 @@ mod tests {
     #[test]
     fn progress_is_a_line() {
         let progress = |message: Value| progress(&to_raw_value(&message).unwrap());
-        let line = |params: Value| progress(json!({ "method": "notifications/progress", "params": params }));
-        assert_eq!(line(json!({ "progress": 3, "total": 10 })).unwrap(), "progress 3/10");
-        assert_eq!(line(json!({ "progress": 0.5, "message": "a\u{1b}b" })).unwrap(), "progress 0.5: a\\u{1b}b");
+        let line = |params: Value| {
+            progress(json!({ "method": "notifications/progress", "params": params }))
+        };
+        assert_eq!(
+            line(json!({ "progress": 3, "total": 10 })).unwrap(),
+            "progress 3/10"
+        );
+        assert_eq!(
+            line(json!({ "progress": 0.5, "message": "a\u{1b}b" })).unwrap(),
+            "progress 0.5: a\\u{1b}b"
+        );
         assert_eq!(line(json!({})), None);
         assert_eq!(progress(json!({ "method": "notifications/message" })), None);
     }

@@ -12,9 +12,9 @@ use anyhow::{Context as _, bail};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use portcullis_bridge::{Bridge, BridgeSettings, BridgeTransport, MessageTooLarge};
 use portcullis_client::{
-    AuthorizationRequest, Authorizer, AutoConsent, Interaction, InteractionError, LoopbackRedirect, NewRegistration,
-    NonInteractiveGrant, RedirectAddress, RedirectParameters, StartUrl, TokenManager, provider::KnownIssuer,
-    store::CredentialStore,
+    AuthorizationRequest, Authorizer, AutoConsent, Interaction, InteractionError, LoopbackRedirect,
+    NewRegistration, NonInteractiveGrant, RedirectAddress, RedirectParameters, StartUrl,
+    TokenManager, provider::KnownIssuer, store::CredentialStore,
 };
 use portcullis_discovery::{BoxFuture, FetchSettings, HttpFetch};
 use portcullis_terminal::{advice, login_command, output_error, remove_from_output, tell};
@@ -57,7 +57,8 @@ async fn connect(
     };
     let ran = bridge.run(streams.input, streams.output, stop).await;
     signals.finish_refreshes(&token_manager).await;
-    ran.map_err(output_error).context("standard input and output")
+    ran.map_err(output_error)
+        .context("standard input and output")
 }
 
 fn settings(arguments: &cli::Connect) -> anyhow::Result<BridgeSettings> {
@@ -83,16 +84,25 @@ fn settings(arguments: &cli::Connect) -> anyhow::Result<BridgeSettings> {
 }
 
 /// Parses `Name: value`. Errors do not contain the value, which can be a secret.
-fn header_of(text: &str, variable: impl Fn(&str) -> Option<String>) -> anyhow::Result<(HeaderName, HeaderValue)> {
-    let Some((name, value)) = text.split_once(':') else { bail!("--header is not of the form `Name: value`") };
-    let name: HeaderName = name.trim().parse().ok().context("--header has an invalid name")?;
+fn header_of(
+    text: &str,
+    variable: impl Fn(&str) -> Option<String>,
+) -> anyhow::Result<(HeaderName, HeaderValue)> {
+    let Some((name, value)) = text.split_once(':') else {
+        bail!("--header is not of the form `Name: value`")
+    };
+    let name: HeaderName = name
+        .trim()
+        .parse()
+        .ok()
+        .context("--header has an invalid name")?;
     if !BridgeSettings::is_custom_header(&name) {
         bail!("--header {name}: the transport sets this header itself");
     }
     let value = expanded(value.trim(), variable).with_context(|| format!("--header {name}"))?;
-    let mut value = HeaderValue::from_str(value.trim())
-        .ok()
-        .with_context(|| format!("--header {name}: the value has characters that a header cannot contain"))?;
+    let mut value = HeaderValue::from_str(value.trim()).ok().with_context(|| {
+        format!("--header {name}: the value has characters that a header cannot contain")
+    })?;
     value.set_sensitive(true);
     Ok((name, value))
 }
@@ -102,11 +112,13 @@ fn expanded(text: &str, variable: impl Fn(&str) -> Option<String>) -> anyhow::Re
     let mut whole = String::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("${") {
-        let Some((name, after)) = after.split_once('}') else { break };
+        let Some((name, after)) = after.split_once('}') else {
+            break;
+        };
         whole.push_str(before);
-        whole.push_str(
-            &variable(name).with_context(|| format!("the environment variable {name} is not set, or not UTF-8"))?,
-        );
+        whole.push_str(&variable(name).with_context(|| {
+            format!("the environment variable {name} is not set, or not UTF-8")
+        })?);
         rest = after;
     }
     whole.push_str(rest);
@@ -126,14 +138,18 @@ async fn token_manager(
         return Ok(TokenManager::with_access_token(start, token));
     }
     if let Some(command) = &arguments.token_command {
-        return Ok(TokenManager::with_source(start, Arc::new(TokenCommand::parse(command)?)));
+        return Ok(TokenManager::with_source(
+            start,
+            Arc::new(TokenCommand::parse(command)?),
+        ));
     }
     let sign_in = &arguments.sign_in;
-    let store = match sign_in.store.directory.is_some() || CredentialStore::user_directory().is_some() {
-        true => sign_in::store(sign_in)?,
-        // Some clients start programs with an empty environment.
-        false => sign_in::store_in_memory(sign_in),
-    };
+    let store =
+        match sign_in.store.directory.is_some() || CredentialStore::user_directory().is_some() {
+            true => sign_in::store(sign_in)?,
+            // Some clients start programs with an empty environment.
+            false => sign_in::store_in_memory(sign_in),
+        };
     if let (Some(client_id), Some(issuer)) = (&sign_in.client_id, &sign_in.recorded_issuer) {
         store.bind_client(client_id, &start, issuer).await?;
     }
@@ -144,19 +160,31 @@ async fn token_manager(
         let grant = NonInteractiveGrant::ClientCredentials;
         let settings = sign_in::settings(sign_in, store)?;
         let builder = Authorizer::non_interactive_builder(grant);
-        let authorizer = builder.fetch(Arc::clone(fetch) as _).settings(settings).build()?;
+        let authorizer = builder
+            .fetch(Arc::clone(fetch) as _)
+            .settings(settings)
+            .build()?;
         return Ok(TokenManager::new(start, Arc::new(authorizer)));
     }
     if arguments.device {
         let settings = sign_in::settings(sign_in, store)?;
-        return Ok(TokenManager::new(start, Arc::new(sign_in::device_authorizer(Arc::clone(fetch) as _, settings)?)));
+        return Ok(TokenManager::new(
+            start,
+            Arc::new(sign_in::device_authorizer(
+                Arc::clone(fetch) as _,
+                settings,
+            )?),
+        ));
     }
     let interaction: Arc<dyn Interaction> = match sign_in.auto_consent {
         true => Arc::new(AutoConsent::new(Arc::clone(fetch) as _)),
         false => Arc::new(Browser::new(&start, sign_in)?),
     };
     let settings = sign_in::settings(sign_in, store)?;
-    let authorizer = Authorizer::builder(interaction).fetch(Arc::clone(fetch) as _).settings(settings).build()?;
+    let authorizer = Authorizer::builder(interaction)
+        .fetch(Arc::clone(fetch) as _)
+        .settings(settings)
+        .build()?;
     Ok(TokenManager::new(start, Arc::new(authorizer)))
 }
 
@@ -175,13 +203,22 @@ struct Browser {
 
 impl Browser {
     fn new(start: &StartUrl, arguments: &cli::SignIn) -> anyhow::Result<Self> {
-        let port = arguments.callback_port.unwrap_or_else(|| LoopbackRedirect::port_for(start));
+        let port = arguments
+            .callback_port
+            .unwrap_or_else(|| LoopbackRedirect::port_for(start));
         let opener = sign_in::BrowserOpener::new(arguments.no_browser);
         let wanted = sign_in::redirect_address(arguments)?.with_port(port);
         let is_fixed = arguments.callback_port.is_some();
         let wanted_uri = wanted.uri()?;
         let start = start.clone();
-        Ok(Self { wanted, wanted_uri, is_fixed, chosen: OnceLock::new(), start, opener })
+        Ok(Self {
+            wanted,
+            wanted_uri,
+            is_fixed,
+            chosen: OnceLock::new(),
+            start,
+            opener,
+        })
     }
 
     /// The preferred port, or a free one if another program uses it.
@@ -206,7 +243,9 @@ impl Interaction for Browser {
     ) -> BoxFuture<'a, Result<RedirectParameters, InteractionError>> {
         Box::pin(async move {
             let opener = self.opener.clone();
-            let redirect = LoopbackRedirect::bind_at(self.chosen().0.clone(), move |url| opener.open(url)).await?;
+            let redirect =
+                LoopbackRedirect::bind_at(self.chosen().0.clone(), move |url| opener.open(url))
+                    .await?;
             let start = self.start.clone();
             let redirect = redirect.with_delay_notice(move || sign_in::print_delay(&start));
             let redirect = redirect.with_sign_out_hint(sign_in::SIGN_OUT_HINT);
@@ -220,7 +259,9 @@ impl Interaction for Browser {
     ) -> BoxFuture<'a, Result<bool, InteractionError>> {
         // Standard input carries the protocol, so that the user cannot be asked.
         let command = login_command(&registration.start, &registration.scopes);
-        tell(format_args!("{registration}. To register again, which starts a new session, run\n{command}"));
+        tell(format_args!(
+            "{registration}. To register again, which starts a new session, run\n{command}"
+        ));
         Box::pin(async { Ok(false) })
     }
 
@@ -243,15 +284,27 @@ mod tests {
     #[test]
     fn headers_are_read_with_what_the_environment_holds() {
         assert_eq!(header("X-Team: blue").unwrap(), "x-team=blue");
-        assert_eq!(header("Authorization:Bearer ${TOKEN}").unwrap(), "authorization=Bearer hush");
-        assert_eq!(header("a: ${TOKEN}-${TOKEN} $ { ${").unwrap(), "a=hush-hush $ { ${");
+        assert_eq!(
+            header("Authorization:Bearer ${TOKEN}").unwrap(),
+            "authorization=Bearer hush"
+        );
+        assert_eq!(
+            header("a: ${TOKEN}-${TOKEN} $ { ${").unwrap(),
+            "a=hush-hush $ { ${"
+        );
         assert_eq!(header("a:").unwrap(), "a=");
     }
 
     /// J2: the error for an invalid header does not contain its value.
     #[test]
     fn a_header_is_rejected_without_its_value() {
-        for text in ["secret", "a b: secret", "a: secret\r\nb: c", "Mcp-Session-Id: secret", "Content-Length: secret"] {
+        for text in [
+            "secret",
+            "a b: secret",
+            "a: secret\r\nb: c",
+            "Mcp-Session-Id: secret",
+            "Content-Length: secret",
+        ] {
             let error = header(text).unwrap_err();
             assert!(!error.contains("secret"), "{error}");
         }

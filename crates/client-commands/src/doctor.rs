@@ -44,7 +44,9 @@ pub(crate) fn run(arguments: &cli::Doctor) -> ExitCode {
 /// `portcullis explain-token URL`: examines the chain, but shows only failed steps and those of the token.
 pub(crate) fn explain_token(arguments: &cli::Examination) -> ExitCode {
     exit_code(read_token().and_then(|token| {
-        examine(arguments, Some(token), None, false, |step| step.is_about_token || step.has_problem())
+        examine(arguments, Some(token), None, false, |step| {
+            step.is_about_token || step.has_problem()
+        })
     }))
 }
 
@@ -66,8 +68,15 @@ fn read_token() -> anyhow::Result<AccessToken> {
         tell("paste the token, then press Enter and Ctrl-D");
     }
     let mut token = Zeroizing::new(String::new());
-    input.lock().take(MAX_TOKEN_BYTES + 1).read_to_string(&mut token).context("standard input cannot be read")?;
-    anyhow::ensure!(token.len() as u64 <= MAX_TOKEN_BYTES, "standard input has more than {MAX_TOKEN_BYTES} bytes");
+    input
+        .lock()
+        .take(MAX_TOKEN_BYTES + 1)
+        .read_to_string(&mut token)
+        .context("standard input cannot be read")?;
+    anyhow::ensure!(
+        token.len() as u64 <= MAX_TOKEN_BYTES,
+        "standard input has more than {MAX_TOKEN_BYTES} bytes"
+    );
     let token = token.trim();
     let token = token.strip_prefix("Bearer ").unwrap_or(token).trim();
     anyhow::ensure!(!token.is_empty(), "no token on standard input");
@@ -91,8 +100,11 @@ fn examine(
     test_registration: bool,
     shown: fn(&Step) -> bool,
 ) -> anyhow::Result<Report> {
-    let url = Url::parse(&arguments.url).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
-    let url = url.ok_or_else(|| anyhow::anyhow!("URL is not an http or https URL: {:?}", arguments.url))?;
+    let url = Url::parse(&arguments.url)
+        .ok()
+        .filter(|url| matches!(url.scheme(), "http" | "https"));
+    let url =
+        url.ok_or_else(|| anyhow::anyhow!("URL is not an http or https URL: {:?}", arguments.url))?;
     let mut fetch_settings = FetchSettings::default();
     fetch_settings.ca_file = arguments.ca_file.clone();
     let fetch = HttpFetch::new(fetch_settings)?;

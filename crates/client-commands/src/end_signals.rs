@@ -49,7 +49,9 @@ impl EndSignals {
         let signals = Signals::listen()?;
         let is_refreshing = Arc::new(AtomicBool::new(false));
         // The command's own runtime has one thread, which the command can block.
-        let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
+        let runtime = runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
         let of_thread = {
             let _context = runtime.enter();
             Signals::listen()?
@@ -58,7 +60,10 @@ impl EndSignals {
         thread::Builder::new()
             .name("signals".to_owned())
             .spawn(move || runtime.block_on(end_if_late(of_thread, &refreshing)))?;
-        Ok(Self { signals, is_refreshing })
+        Ok(Self {
+            signals,
+            is_refreshing,
+        })
     }
 
     /// Waits for the next signal, and returns the exit code of a program that it ends.
@@ -71,8 +76,13 @@ impl EndSignals {
     pub(crate) async fn finish_refreshes(&mut self, token_manager: &TokenManager) {
         self.is_refreshing.store(true, Ordering::Relaxed);
         let finished = async {
-            if timeout(NOTICE_DELAY, token_manager.finish_refreshes()).await.is_err() {
-                tracing::info!("waiting for the new token that was requested; another signal ends this at once");
+            if timeout(NOTICE_DELAY, token_manager.finish_refreshes())
+                .await
+                .is_err()
+            {
+                tracing::info!(
+                    "waiting for the new token that was requested; another signal ends this at once"
+                );
                 token_manager.finish_refreshes().await;
             }
         };
@@ -90,7 +100,10 @@ impl EndSignals {
 
 impl Signals {
     fn listen() -> io::Result<Self> {
-        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        })
     }
 
     /// Waits for the next signal, and returns the exit code of a program that it ends.

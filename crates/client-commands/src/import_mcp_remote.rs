@@ -62,7 +62,10 @@ pub(crate) fn run(arguments: &ImportMcpRemote) -> anyhow::Result<ExitCode> {
         is_store_chosen: arguments.store.directory.is_some(),
     };
     let locations = match &arguments.config {
-        Some(path) => vec![Location { client: "the configuration", path: path.clone() }],
+        Some(path) => vec![Location {
+            client: "the configuration",
+            path: path.clone(),
+        }],
         None => default_locations(),
     };
     let mut changes = Vec::new();
@@ -73,7 +76,9 @@ pub(crate) fn run(arguments: &ImportMcpRemote) -> anyhow::Result<ExitCode> {
                 show(client, &change)?;
                 changes.push(change);
             }
-            Ok(None) if arguments.config.is_some() => report(&path, &anyhow!("it does not exist"), &mut failures),
+            Ok(None) if arguments.config.is_some() => {
+                report(&path, &anyhow!("it does not exist"), &mut failures)
+            }
             Ok(None) => {}
             Err(error) => report(&path, &error, &mut failures),
         }
@@ -90,12 +95,20 @@ pub(crate) fn run(arguments: &ImportMcpRemote) -> anyhow::Result<ExitCode> {
             }
         }
     }
-    Ok(if failures == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if failures == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }
 
 fn report(path: &Path, error: &anyhow::Error, failures: &mut usize) {
     *failures += 1;
-    portcullis_terminal::report(&command_error(anyhow!("{}: {error:#}{}", path.display(), remedy(error.as_ref()))));
+    portcullis_terminal::report(&command_error(anyhow!(
+        "{}: {error:#}{}",
+        path.display(),
+        remedy(error.as_ref())
+    )));
 }
 
 /// The program to enter in the configurations.
@@ -103,28 +116,51 @@ fn program(arguments: &ImportMcpRemote) -> anyhow::Result<String> {
     if let Some(command) = &arguments.command {
         return Ok(command.clone());
     }
-    let path = std::env::current_exe().context("the path of this program is unknown; name it with --command")?;
-    path.into_os_string().into_string().ok().context("the path of this program is not UTF-8; name it with --command")
+    let path = std::env::current_exe()
+        .context("the path of this program is unknown; name it with --command")?;
+    path.into_os_string()
+        .into_string()
+        .ok()
+        .context("the path of this program is not UTF-8; name it with --command")
 }
 
 /// Plans the changes of a file; none if there is no file.
 fn planned(path: &Path, replacement: &Replacement<'_>) -> anyhow::Result<Option<Change>> {
-    let Some(file) = ConfigFile::read(path)? else { return Ok(None) };
+    let Some(file) = ConfigFile::read(path)? else {
+        return Ok(None);
+    };
     // Clients create empty files.
     if file.text.trim().is_empty() {
-        return Ok(Some(Change { path: path.to_owned(), text: file.text.clone(), file, servers: Vec::new() }));
+        return Ok(Some(Change {
+            path: path.to_owned(),
+            text: file.text.clone(),
+            file,
+            servers: Vec::new(),
+        }));
     }
     let document = Document::parse(&file.text).context("it is not JSON")?;
     let rewrite = Rewrite::of(&file.text, &document, replacement);
-    let text = Zeroizing::new(applied(&file.text, 0..file.text.len(), &rewrite.edits, |edit| &edit.text));
+    let text = Zeroizing::new(applied(
+        &file.text,
+        0..file.text.len(),
+        &rewrite.edits,
+        |edit| &edit.text,
+    ));
     if !rewrite.edits.is_empty() {
-        Document::parse(&text).ok().context("the changes could not be planned; change it by hand")?;
+        Document::parse(&text)
+            .ok()
+            .context("the changes could not be planned; change it by hand")?;
         print(format_args!("{}", EscapedText(&path.display().to_string())))?;
         for line in diff::diff(&file.text, &rewrite.edits, &rewrite.masks) {
             print_line(&line)?;
         }
     }
-    Ok(Some(Change { path: path.to_owned(), file, text, servers: rewrite.servers }))
+    Ok(Some(Change {
+        path: path.to_owned(),
+        file,
+        text,
+        servers: rewrite.servers,
+    }))
 }
 
 fn print_line(line: &str) -> io::Result<()> {
@@ -138,7 +174,12 @@ fn print_line(line: &str) -> io::Result<()> {
 
 /// Prints the changes to each server outside the configuration.
 fn show(client: &str, change: &Change) -> io::Result<()> {
-    for Server { name, notices, result } in &change.servers {
+    for Server {
+        name,
+        notices,
+        result,
+    } in &change.servers
+    {
         let name = format!("{client}, server {:?}", EscapedText(name).to_string());
         match result {
             Err(reason) => print(format_args!("{name}: not changed: {}", EscapedText(reason)))?,
@@ -154,8 +195,10 @@ fn show(client: &str, change: &Change) -> io::Result<()> {
 
 fn migration_lines(migration: &Migration) -> Vec<String> {
     let secret = migration.client_secret.as_ref();
-    let mut lines: Vec<_> =
-        secret.map(|file| format!("the client secret moves to {}", file.path.display())).into_iter().collect();
+    let mut lines: Vec<_> = secret
+        .map(|file| format!("the client secret moves to {}", file.path.display()))
+        .into_iter()
+        .collect();
     match StoredToken::find(migration) {
         Ok(None) => {}
         Ok(Some(token)) => lines.push(format!(
@@ -165,7 +208,9 @@ fn migration_lines(migration: &Migration) -> Vec<String> {
         )),
         Err(error) => {
             let remedy = remedy(error.as_ref());
-            lines.push(format!("the sign-in cannot be moved: {error:#}{remedy}; sign in again"));
+            lines.push(format!(
+                "the sign-in cannot be moved: {error:#}{remedy}; sign in again"
+            ));
         }
     }
     lines
@@ -173,10 +218,20 @@ fn migration_lines(migration: &Migration) -> Vec<String> {
 
 /// Binds a client that was registered by hand to the authorization server at which mcp-remote used it.
 async fn bind_client(migration: &Migration) -> anyhow::Result<()> {
-    let known = (&migration.client_id, migration.recorded_issuer(), &migration.store);
-    let (Some(client_id), Some(issuer), Some(store)) = known else { return Ok(()) };
-    let Ok(start) = StartUrl::parse(migration.arguments.url()) else { return Ok(()) };
-    Ok(CredentialStore::in_directory(store).bind_client(client_id, &start, &issuer).await?)
+    let known = (
+        &migration.client_id,
+        migration.recorded_issuer(),
+        &migration.store,
+    );
+    let (Some(client_id), Some(issuer), Some(store)) = known else {
+        return Ok(());
+    };
+    let Ok(start) = StartUrl::parse(migration.arguments.url()) else {
+        return Ok(());
+    };
+    Ok(CredentialStore::in_directory(store)
+        .bind_client(client_id, &start, &issuer)
+        .await?)
 }
 
 fn is_confirmed() -> bool {
@@ -192,21 +247,37 @@ fn is_confirmed() -> bool {
 /// Writes the secrets, moves the tokens, and writes the configuration last: while it names mcp-remote, another run
 /// continues after a failure.
 fn write(change: &Change) -> anyhow::Result<()> {
-    let migrations: Vec<&Migration> = change.servers.iter().filter_map(|server| server.result.as_ref().ok()).collect();
+    let migrations: Vec<&Migration> = change
+        .servers
+        .iter()
+        .filter_map(|server| server.result.as_ref().ok())
+        .collect();
     for migration in &migrations {
-        migration.client_secret.as_ref().map_or(Ok(()), secret_file::SecretFile::write)?;
+        migration
+            .client_secret
+            .as_ref()
+            .map_or(Ok(()), secret_file::SecretFile::write)?;
     }
     let runtime = crate::control_runtime()?;
     for migration in migrations {
         runtime.block_on(bind_client(migration))?;
         // The reason was printed before.
-        let Ok(Some(token)) = StoredToken::find(migration) else { continue };
+        let Ok(Some(token)) = StoredToken::find(migration) else {
+            continue;
+        };
         let store = token.store().to_owned();
         if !runtime.block_on(token.take())? {
-            tell(format_args!("{} already has a sign-in; that of mcp-remote stays where it is", store.display()));
+            tell(format_args!(
+                "{} already has a sign-in; that of mcp-remote stays where it is",
+                store.display()
+            ));
         }
     }
     let backup = change.file.replace(&change.text)?;
-    tell(format_args!("{} is written; the original is {}", change.path.display(), backup.display()));
+    tell(format_args!(
+        "{} is written; the original is {}",
+        change.path.display(),
+        backup.display()
+    ));
     Ok(())
 }

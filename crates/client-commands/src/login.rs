@@ -3,7 +3,9 @@
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
-use portcullis_client::{ResourceToken, Shortened, SignOut, StartUrl, TokenManager, store::CredentialStore};
+use portcullis_client::{
+    ResourceToken, Shortened, SignOut, StartUrl, TokenManager, store::CredentialStore,
+};
 use portcullis_metadata::{Clock as _, EscapedText, Scopes, SystemClock};
 use portcullis_terminal::{counted, print, remedy, report, tell};
 
@@ -16,21 +18,32 @@ use crate::{
 /// Signs in, even if there is a valid token.
 pub(crate) fn login(login: &cli::Login) -> anyhow::Result<()> {
     let arguments = &login.sign_in;
-    let options = LoginOptions { device: login.device, fresh: login.fresh };
+    let options = LoginOptions {
+        device: login.device,
+        fresh: login.fresh,
+    };
     if std::env::var_os(TOKEN_VARIABLE).is_some() {
         bail!("{TOKEN_VARIABLE} is set and replaces the sign-in; unset it");
     }
     crate::control_runtime()?.block_on(async {
         let start = StartUrl::parse(&arguments.url)?;
         let store = sign_in::store(arguments)?;
-        let SignIn { token_manager, .. } = sign_in::prepare_login(arguments, start, store.clone(), options).await?;
+        let SignIn { token_manager, .. } =
+            sign_in::prepare_login(arguments, start, store.clone(), options).await?;
         // A token that is only in memory would be lost with this process.
         store.check_writable().await?;
         let token = token_manager.sign_in().await?;
         if let Some(failure) = store.write_failure() {
-            bail!("signed in, but the token is lost: {failure}{}", remedy(&failure));
+            bail!(
+                "signed in, but the token is lost: {failure}{}",
+                remedy(&failure)
+            );
         }
-        tell(format_args!("signed in to {}\n{}", token.resource().as_str(), granted(&token)));
+        tell(format_args!(
+            "signed in to {}\n{}",
+            token.resource().as_str(),
+            granted(&token)
+        ));
         let missing = token.ungranted_scopes();
         if !missing.is_empty() {
             tell(format_args!(
@@ -46,7 +59,9 @@ pub(crate) fn login(login: &cli::Login) -> anyhow::Result<()> {
 pub(crate) fn logout(logout: &cli::Logout) -> anyhow::Result<()> {
     let arguments = &logout.sign_in;
     if std::env::var_os(TOKEN_VARIABLE).is_some() {
-        bail!("{TOKEN_VARIABLE} is set and replaces the stored token, which would be kept; unset it to sign out");
+        bail!(
+            "{TOKEN_VARIABLE} is set and replaces the stored token, which would be kept; unset it to sign out"
+        );
     }
     match (logout.all, arguments.url.is_empty()) {
         (true, false) => bail!("`logout --all` does not accept a URL"),
@@ -74,7 +89,10 @@ pub(crate) fn logout(logout: &cli::Logout) -> anyhow::Result<()> {
         // Unreadable files can contain tokens.
         let removed = store.remove_corrupted(None)?;
         if removed > 0 {
-            tell(format_args!("removed {}", counted(removed, "unreadable file")));
+            tell(format_args!(
+                "removed {}",
+                counted(removed, "unreadable file")
+            ));
         }
         if failed > 0 {
             bail!("{} failed", counted(failed, "sign-out"));
@@ -83,7 +101,11 @@ pub(crate) fn logout(logout: &cli::Logout) -> anyhow::Result<()> {
     })
 }
 
-async fn sign_out(logout: &cli::Logout, start: StartUrl, store: CredentialStore) -> anyhow::Result<()> {
+async fn sign_out(
+    logout: &cli::Logout,
+    start: StartUrl,
+    store: CredentialStore,
+) -> anyhow::Result<()> {
     let SignIn { token_manager, .. } = sign_in::prepare(&logout.sign_in, start, store).await?;
     let (result, registrations) = match logout.forget_client {
         true => token_manager.sign_out_and_forget_client().await?,
@@ -122,11 +144,16 @@ pub(crate) fn token(arguments: &cli::SignIn) -> anyhow::Result<ExitCode> {
     outcome
 }
 
-async fn print_token(arguments: &cli::SignIn, token_manager: &TokenManager) -> anyhow::Result<ExitCode> {
+async fn print_token(
+    arguments: &cli::SignIn,
+    token_manager: &TokenManager,
+) -> anyhow::Result<ExitCode> {
     let url = &arguments.url;
     let wanted = wanted_scopes(arguments)?;
     let Some(token) = token_manager.token_with_scopes(&wanted).await? else {
-        bail!("no stored token for {url} can be used without interaction; run `portcullis login {url}`");
+        bail!(
+            "no stored token for {url} can be used without interaction; run `portcullis login {url}`"
+        );
     };
     let missing = token.missing_scopes(&wanted);
     if !missing.is_empty() {
@@ -147,23 +174,40 @@ async fn print_token(arguments: &cli::SignIn, token_manager: &TokenManager) -> a
 
 /// The scopes of `--scope`.
 fn wanted_scopes(arguments: &cli::SignIn) -> anyhow::Result<Scopes> {
-    let Some(scope) = &arguments.scope else { return Ok(Scopes::empty()) };
+    let Some(scope) = &arguments.scope else {
+        return Ok(Scopes::empty());
+    };
     Scopes::parse(scope).with_context(|| format!("--scope {scope:?}"))
 }
 
 async fn prepare(arguments: &cli::SignIn) -> anyhow::Result<SignIn> {
-    sign_in::prepare(arguments, StartUrl::parse(&arguments.url)?, sign_in::store(arguments)?).await
+    sign_in::prepare(
+        arguments,
+        StartUrl::parse(&arguments.url)?,
+        sign_in::store(arguments)?,
+    )
+    .await
 }
 
 /// Describes what was granted.
 fn granted(token: &ResourceToken) -> String {
-    let scopes = token.scopes().map(|scopes| scopes.iter().collect::<Vec<_>>().join(" "));
+    let scopes = token
+        .scopes()
+        .map(|scopes| scopes.iter().collect::<Vec<_>>().join(" "));
     let life = match token.expires_at() {
-        Some(expires) => format!("{} s", expires.saturating_duration_since(SystemClock::new().now()).as_secs()),
+        Some(expires) => format!(
+            "{} s",
+            expires
+                .saturating_duration_since(SystemClock::new().now())
+                .as_secs()
+        ),
         None => "an unknown time".to_owned(),
     };
-    let renewal =
-        if token.refresh_token().is_some() { "it is refreshed automatically" } else { "there is no refresh token" };
+    let renewal = if token.refresh_token().is_some() {
+        "it is refreshed automatically"
+    } else {
+        "there is no refresh token"
+    };
     format!(
         "  granted by  {}\n  to client   {}\n  scopes      {}\n  valid for   {life}; {renewal}",
         token.issuer(),

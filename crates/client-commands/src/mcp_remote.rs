@@ -79,11 +79,22 @@ struct Translated {
 fn translated(texts: &[String]) -> anyhow::Result<(Connect, Vec<String>)> {
     let arguments = Arguments::parse(texts.iter().map(String::as_str))?;
     let store = CredentialStore::user_directory();
-    let context = Context { environment: Some(&|name| std::env::var(name).ok()), store: store.as_deref() };
-    let Translation { arguments, client_secret, notices, session, .. } = Translation::of(&arguments, &context)?;
+    let context = Context {
+        environment: Some(&|name| std::env::var(name).ok()),
+        store: store.as_deref(),
+    };
+    let Translation {
+        arguments,
+        client_secret,
+        notices,
+        session,
+        ..
+    } = Translation::of(&arguments, &context)?;
     // Its first argument is the name of the command. This error's text has options of `connect` and can contain values.
     let Ok(Translated { mut connect }) = Translated::try_parse_from(arguments) else {
-        anyhow::bail!("the arguments have no equivalent for `portcullis connect`; see `portcullis connect --help`")
+        anyhow::bail!(
+            "the arguments have no equivalent for `portcullis connect`; see `portcullis connect --help`"
+        )
     };
     connect.sign_in.client_secret = client_secret;
     if connect.sign_in.client_id.is_some() {

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use portcullis_terminal::CommandError;
 
 use crate::{
-    call, cli::ClientCommand, client_document, command_error, connect, doctor, import_mcp_remote, login, mcp_remote,
-    stored,
+    call, cli::ClientCommand, client_document, command_error, connect, doctor, import_mcp_remote,
+    login, mcp_remote, stored,
 };
 
 impl ClientCommand {

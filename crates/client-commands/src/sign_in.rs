@@ -13,8 +13,8 @@ use std::{
 
 use anyhow::Context as _;
 use portcullis_client::{
-    Authorizer, AuthorizerSettings, AutoConsent, Interaction, LoopbackRedirect, StartUrl, TokenManager,
-    store::CredentialStore,
+    Authorizer, AuthorizerSettings, AutoConsent, Interaction, LoopbackRedirect, StartUrl,
+    TokenManager, store::CredentialStore,
 };
 use portcullis_discovery::{Fetch, FetchSettings, HttpFetch};
 use portcullis_terminal::remove_from_output;
@@ -38,7 +38,10 @@ pub(crate) struct SignIn {
 impl SignIn {
     fn new(token_manager: TokenManager, fetch: Arc<HttpFetch>) -> Self {
         remove_from_output(token_manager.sent_secrets());
-        Self { token_manager: Arc::new(token_manager), fetch }
+        Self {
+            token_manager: Arc::new(token_manager),
+            fetch,
+        }
     }
 }
 
@@ -61,7 +64,13 @@ pub(crate) async fn prepare(
     start: StartUrl,
     store: CredentialStore,
 ) -> anyhow::Result<SignIn> {
-    prepare_with(arguments, start, settings(arguments, store)?, ConsentOn::ThisMachine).await
+    prepare_with(
+        arguments,
+        start,
+        settings(arguments, store)?,
+        ConsentOn::ThisMachine,
+    )
+    .await
 }
 
 /// As [`prepare`]; never requests more than `--scope`.
@@ -90,7 +99,11 @@ pub(crate) async fn prepare_login(
 ) -> anyhow::Result<SignIn> {
     let mut settings = settings(arguments, store)?;
     settings.fresh_registration = login.fresh;
-    let consent = if login.device { ConsentOn::OtherDevice } else { ConsentOn::ThisMachine };
+    let consent = if login.device {
+        ConsentOn::OtherDevice
+    } else {
+        ConsentOn::ThisMachine
+    };
     prepare_with(arguments, start, settings, consent).await
 }
 
@@ -115,26 +128,41 @@ async fn prepare_with(
     fetch_settings.ca_file = arguments.ca_file.clone();
     let fetch = Arc::new(HttpFetch::new(fetch_settings)?);
     if let Some(token) = token_of_the_environment()? {
-        return Ok(SignIn::new(TokenManager::with_access_token(start, token), fetch));
+        return Ok(SignIn::new(
+            TokenManager::with_access_token(start, token),
+            fetch,
+        ));
     }
     let for_authorizer = Arc::clone(&fetch) as _;
     let authorizer = match consent {
         ConsentOn::OtherDevice => device_authorizer(for_authorizer, settings)?,
         ConsentOn::ThisMachine => {
             let interaction = interaction(arguments, &start, &fetch).await?;
-            Authorizer::builder(interaction).fetch(for_authorizer).settings(settings).build()?
+            Authorizer::builder(interaction)
+                .fetch(for_authorizer)
+                .settings(settings)
+                .build()?
         }
     };
-    Ok(SignIn::new(TokenManager::new(start, Arc::new(authorizer)), fetch))
+    Ok(SignIn::new(
+        TokenManager::new(start, Arc::new(authorizer)),
+        fetch,
+    ))
 }
 
 /// Creates an authorizer that prints a page and a code for another device.
 ///
 /// # Errors
 /// Never; the redirect URI of the device flow is a constant.
-pub(super) fn device_authorizer(fetch: Arc<dyn Fetch>, settings: AuthorizerSettings) -> anyhow::Result<Authorizer> {
+pub(super) fn device_authorizer(
+    fetch: Arc<dyn Fetch>,
+    settings: AuthorizerSettings,
+) -> anyhow::Result<Authorizer> {
     let user = TerminalUser::with_other_device()?;
-    Ok(Authorizer::device_builder(Arc::new(user)).fetch(fetch).settings(settings).build()?)
+    Ok(Authorizer::device_builder(Arc::new(user))
+        .fetch(fetch)
+        .settings(settings)
+        .build()?)
 }
 
 /// Returns the user in the browser of this machine; with `--auto-consent`, a program in the place of the user.
@@ -157,7 +185,9 @@ async fn interaction(
         None => LoopbackRedirect::bind_at_port_for(start, address, open).await?,
     };
     let own = start.clone();
-    redirect = redirect.with_delay_notice(move || print_delay(&own)).with_sign_out_hint(SIGN_OUT_HINT);
+    redirect = redirect
+        .with_delay_notice(move || print_delay(&own))
+        .with_sign_out_hint(SIGN_OUT_HINT);
     if io::stdin().is_terminal() {
         let opener = opener.clone();
         redirect = redirect.with_pasted_input(move |wrong| {

@@ -65,10 +65,16 @@ pub(crate) fn status(arguments: &cli::Status) -> anyhow::Result<ExitCode> {
     let start = StartUrl::parse(&arguments.url)?;
     let listing = listing(&arguments.options, |token| token.is_for(&start))?;
     print(&arguments.options, &listing)?;
-    if listing.tokens.iter().any(|token| token.state != State::Expired) {
+    if listing
+        .tokens
+        .iter()
+        .any(|token| token.state != State::Expired)
+    {
         return Ok(ExitCode::SUCCESS);
     }
-    tell(format_args!("not signed in; run `portcullis login {start}`"));
+    tell(format_args!(
+        "not signed in; run `portcullis login {start}`"
+    ));
     Ok(ExitCode::FAILURE)
 }
 
@@ -88,7 +94,9 @@ fn listing(
     is_shown: impl Fn(&portcullis_client::ResourceToken) -> bool,
 ) -> anyhow::Result<Listing> {
     let now = SystemClock::new().now();
-    let StoreListing { tokens, unusable, .. } = sign_in::store_in(options.store.directory.as_deref())?.listing()?;
+    let StoreListing {
+        tokens, unusable, ..
+    } = sign_in::store_in(options.store.directory.as_deref())?.listing()?;
     let shown = tokens.iter().filter(|stored| is_shown(&stored.token));
     Ok(Listing {
         tokens: shown.map(|stored| entry(stored, now)).collect(),
@@ -99,8 +107,11 @@ fn listing(
 fn entry(stored: &StoredToken, now: UnixTime) -> Entry {
     let token = &stored.token;
     let resource = url_without_secrets(token.resource().url()).to_string();
-    let url = token.start_url().map_or_else(|| resource.clone(), ToString::to_string);
-    let names = |scopes: &portcullis_metadata::Scopes| scopes.iter().map(str::to_owned).collect::<Vec<_>>();
+    let url = token
+        .start_url()
+        .map_or_else(|| resource.clone(), ToString::to_string);
+    let names =
+        |scopes: &portcullis_metadata::Scopes| scopes.iter().map(str::to_owned).collect::<Vec<_>>();
     let state = match (token.is_expired(now), token.refresh_token()) {
         (false, _) => State::Valid,
         (true, Some(_)) => State::Refreshable,
@@ -122,10 +133,14 @@ fn entry(stored: &StoredToken, now: UnixTime) -> Entry {
 }
 
 fn reason(entry: UnusableEntry) -> Unusable {
-    let reason = entry
-        .error
-        .map_or_else(|| "the file cannot be understood".to_owned(), |error| error.to_string() + &remedy(&error));
-    Unusable { file: entry.file, reason }
+    let reason = entry.error.map_or_else(
+        || "the file cannot be understood".to_owned(),
+        |error| error.to_string() + &remedy(&error),
+    );
+    Unusable {
+        file: entry.file,
+        reason,
+    }
 }
 
 fn print(options: &cli::StoreOptions, listing: &Listing) -> anyhow::Result<()> {
@@ -136,7 +151,11 @@ fn print(options: &cli::StoreOptions, listing: &Listing) -> anyhow::Result<()> {
         portcullis_terminal::print(text(token))?;
     }
     for Unusable { file, reason } in &listing.unusable {
-        tell(format_args!("cannot use {}: {}", shown(file.as_deref()), EscapedText(reason)));
+        tell(format_args!(
+            "cannot use {}: {}",
+            shown(file.as_deref()),
+            EscapedText(reason)
+        ));
     }
     Ok(())
 }
@@ -174,5 +193,8 @@ fn text(token: &Entry) -> String {
 }
 
 fn shown(file: Option<&Path>) -> String {
-    file.map_or_else(|| "in memory".to_owned(), |file| EscapedText(&file.display().to_string()).to_string())
+    file.map_or_else(
+        || "in memory".to_owned(),
+        |file| EscapedText(&file.display().to_string()).to_string(),
+    )
 }

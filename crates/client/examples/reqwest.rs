@@ -3,7 +3,11 @@
 //! ```sh
 //! cargo run -p portcullis-client --example reqwest -- https://api.example.com/reports
 //! ```
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool")]
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a command-line tool"
+)]
 
 use std::{env, error::Error, sync::Arc};
 
@@ -13,7 +17,11 @@ use url::Url;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let start = StartUrl::parse(&env::args().nth(1).ok_or("give the URL of a protected resource")?)?;
+    let start = StartUrl::parse(
+        &env::args()
+            .nth(1)
+            .ok_or("give the URL of a protected resource")?,
+    )?;
     let browser = LoopbackRedirect::bind_for(&start, |url| eprintln!("please visit {url}")).await?;
     let tokens = token_manager(start.clone(), Arc::new(browser))?;
 
@@ -35,7 +43,9 @@ pub(crate) fn token_manager(
 pub(crate) fn client() -> Result<reqwest::Client, Box<dyn Error>> {
     // reqwest's default features do this. This workspace builds reqwest without a default TLS provider.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    Ok(reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build()?)
+    Ok(reqwest::Client::builder()
+        .redirect(reqwest::redirect::Policy::none())
+        .build()?)
 }
 
 /// Sends a GET request with the token, and again as often as another token can help.
@@ -47,9 +57,14 @@ pub(crate) async fn get(
     let mut authorization = tokens.request_authorization();
     loop {
         let mut request = client.get(url.clone()).build()?;
-        authorization.authorize(&Method::GET, url, request.headers_mut()).await?;
+        authorization
+            .authorize(&Method::GET, url, request.headers_mut())
+            .await?;
         let response = client.execute(request).await?;
-        if !authorization.should_retry(response.status(), response.headers()).await? {
+        if !authorization
+            .should_retry(response.status(), response.headers())
+            .await?
+        {
             return Ok(response);
         }
     }

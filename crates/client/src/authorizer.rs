@@ -7,8 +7,9 @@ use portcullis_discovery::{Fetch, SentSecrets};
 use portcullis_metadata::{BearerChallenge, Clock, Issuer, Scopes};
 
 use crate::{
-    AuthorizerSettings, ClientError, CredentialStore, Interaction, NonInteractiveGrant, ResourceToken, StartUrl,
-    resource_challenge::ResourceChallenge, server::Server, token::endpoint::TokenEndpoint,
+    AuthorizerSettings, ClientError, CredentialStore, Interaction, NonInteractiveGrant,
+    ResourceToken, StartUrl, resource_challenge::ResourceChallenge, server::Server,
+    token::endpoint::TokenEndpoint,
 };
 
 mod broader_resource;
@@ -114,7 +115,8 @@ impl Authorizer {
         challenge: Option<&BearerChallenge>,
     ) -> Result<ResourceToken, ClientError> {
         self.sign_in_limit.reset();
-        self.obtain(start, &ResourceChallenge::from_bearer(challenge), None).await
+        self.obtain(start, &ResourceChallenge::from_bearer(challenge), None)
+            .await
     }
 
     /// Obtains a token. `before` is the token that it replaces.
@@ -164,23 +166,36 @@ impl Authorizer {
 
     /// The scopes of the settings, if they limit all requests.
     fn scope_limit(&self) -> Option<&Scopes> {
-        self.settings.scopes.as_ref().filter(|_| self.settings.scopes_are_limit)
+        self.settings
+            .scopes
+            .as_ref()
+            .filter(|_| self.settings.scopes_are_limit)
     }
 
     /// Whether a rejection is final: a workload's single request is not repeated with more scopes.
     pub(crate) fn is_final(&self) -> bool {
-        matches!(self.mode, Mode::NonInteractive(NonInteractiveGrant::JwtBearer(_)))
+        matches!(
+            self.mode,
+            Mode::NonInteractive(NonInteractiveGrant::JwtBearer(_))
+        )
     }
 
     /// The token endpoint of a server, with the authentication method of the settings.
     fn token_endpoint<'a>(&'a self, server: &'a Server) -> TokenEndpoint<'a> {
-        TokenEndpoint::of(&*self.fetch, &*self.clock, server, self.settings.token_auth_method)
+        TokenEndpoint::of(
+            &*self.fetch,
+            &*self.clock,
+            server,
+            self.settings.token_auth_method,
+        )
     }
 }
 
 impl fmt::Debug for Authorizer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Authorizer").field("settings", &self.settings).finish_non_exhaustive()
+        f.debug_struct("Authorizer")
+            .field("settings", &self.settings)
+            .finish_non_exhaustive()
     }
 }
 

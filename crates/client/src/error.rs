@@ -3,12 +3,13 @@
 use http::StatusCode;
 use portcullis_discovery::{DiscoveryError, FetchError, ResponseExcerpt};
 use portcullis_metadata::{
-    DocumentError, Issuer, ResourceUri, Scopes, authorization::OAuthError, client::RegistrationError,
+    DocumentError, Issuer, ResourceUri, Scopes, authorization::OAuthError,
+    client::RegistrationError,
 };
 
 use crate::{
-    AccessTokenSourceError, AssertionError, InteractionError, NewRegistration, RedirectError, RefusedRedirect,
-    Shortened, StartUrl, StartUrlError, StoreError, UnsupportedServer,
+    AccessTokenSourceError, AssertionError, InteractionError, NewRegistration, RedirectError,
+    RefusedRedirect, Shortened, StartUrl, StartUrlError, StoreError, UnsupportedServer,
 };
 
 /// Why there is no token. No variant holds a token, a code or a secret.
@@ -124,7 +125,9 @@ pub enum ClientError {
     UnsupportedServer(#[from] UnsupportedServer),
     /// There are no credentials for the authorization server, it does not support dynamic registration, and the user
     /// entered none ([`Interaction::client_information`](crate::Interaction::client_information)).
-    #[error("the authorization server {issuer} requires a client that is registered there; give its client identifier")]
+    #[error(
+        "the authorization server {issuer} requires a client that is registered there; give its client identifier"
+    )]
     NoRegistration {
         /// The authorization server.
         issuer: Issuer,
@@ -142,11 +145,15 @@ pub enum ClientError {
         redirect_uri: String,
     },
     /// The client authentication method is not supported.
-    #[error("the authorization server requires a client authentication method that is not supported")]
+    #[error(
+        "the authorization server requires a client authentication method that is not supported"
+    )]
     UnsupportedAuthenticationMethod,
     /// Three sign-ins within 10 min led to no request that the resource accepted. No further one was started, so that a
     /// server cannot open any number of browser windows.
-    #[error("3 sign-ins within 10 min led to no request that the server accepted, so no further one is started")]
+    #[error(
+        "3 sign-ins within 10 min led to no request that the server accepted, so no further one is started"
+    )]
     TooManySignIns,
     /// The authorization request got no response.
     #[error(transparent)]
@@ -191,7 +198,9 @@ pub enum ClientError {
         error: DocumentError,
     },
     /// The resource requires DPoP-bound tokens, and the authorization server does not support DPoP with ES256.
-    #[error("the resource requires DPoP-bound tokens, which the authorization server {issuer} does not support")]
+    #[error(
+        "the resource requires DPoP-bound tokens, which the authorization server {issuer} does not support"
+    )]
     DpopNotSupported {
         /// The authorization server.
         issuer: Issuer,
@@ -281,7 +290,9 @@ impl ClientError {
 
 /// The excerpt of a response in parentheses, if there is one.
 fn parenthesized(response: Option<&ResponseExcerpt>) -> String {
-    response.map(|response| format!(" ({response})")).unwrap_or_default()
+    response
+        .map(|response| format!(" ({response})"))
+        .unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -302,12 +313,25 @@ mod tests {
             scopes: scopes.clone(),
         };
         for error in [
-            ClientError::UnboundToken { start, issuer: issuer.clone(), scopes },
-            ClientError::ClientOfOtherServer { client_id: long, known: issuer.clone(), named: issuer },
-            ClientError::RegistrationLacksScopes { registration: Box::new(registration) },
+            ClientError::UnboundToken {
+                start,
+                issuer: issuer.clone(),
+                scopes,
+            },
+            ClientError::ClientOfOtherServer {
+                client_id: long,
+                known: issuer.clone(),
+                named: issuer,
+            },
+            ClientError::RegistrationLacksScopes {
+                registration: Box::new(registration),
+            },
         ] {
             let text = error.to_string();
-            assert!(text.contains("more characters)") && text.len() < 1200, "{text}");
+            assert!(
+                text.contains("more characters)") && text.len() < 1200,
+                "{text}"
+            );
         }
     }
 }

@@ -33,7 +33,10 @@ mod tests {
 
     fn failure(texts: &[&'static str]) -> Failure {
         let (text, causes) = texts.split_first().unwrap();
-        Failure { text, source: (!causes.is_empty()).then(|| Box::new(failure(causes))) }
+        Failure {
+            text,
+            source: (!causes.is_empty()).then(|| Box::new(failure(causes))),
+        }
     }
 
     #[test]

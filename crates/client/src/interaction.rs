@@ -4,7 +4,10 @@ use portcullis_discovery::{BoxFuture, FetchError};
 use portcullis_metadata::{Issuer, ResourceUri};
 use url::Url;
 
-use crate::{AuthorizationRequest, ClientInformation, KnownIssuer, RedirectParameters, StartUrl, UnboundSignIn};
+use crate::{
+    AuthorizationRequest, ClientInformation, KnownIssuer, RedirectParameters, StartUrl,
+    UnboundSignIn,
+};
 
 mod auto_consent;
 mod device_authorization;
@@ -77,7 +80,10 @@ pub trait Interaction: Send + Sync + 'static {
     ///
     /// # Errors
     /// When the user cannot be asked.
-    fn accept_unbound_token<'a>(&'a self, sign_in: &'a UnboundSignIn) -> BoxFuture<'a, Result<bool, InteractionError>> {
+    fn accept_unbound_token<'a>(
+        &'a self,
+        sign_in: &'a UnboundSignIn,
+    ) -> BoxFuture<'a, Result<bool, InteractionError>> {
         let _ = sign_in;
         Box::pin(async { Ok(false) })
     }

@@ -70,14 +70,18 @@ pub use authorizer::{Authorizer, AuthorizerBuilder, Revocation};
 pub use error::ClientError;
 pub use error_chain::error_chain;
 pub use interaction::{
-    AutoConsent, DeviceAuthorization, Interaction, InteractionError, LoopbackRedirect, NewRegistration,
-    RedirectAddress, RedirectAddressError,
+    AutoConsent, DeviceAuthorization, Interaction, InteractionError, LoopbackRedirect,
+    NewRegistration, RedirectAddress, RedirectAddressError,
 };
-pub use non_interactive_grant::{AssertionError, AssertionSource, EnterpriseIdentity, NonInteractiveGrant};
+pub use non_interactive_grant::{
+    AssertionError, AssertionSource, EnterpriseIdentity, NonInteractiveGrant,
+};
 pub use portcullis_metadata::AccessToken;
 use provider::{KnownIssuer, ProviderSettings, UnboundSignIn};
 pub use redirect::{RedirectError, RedirectParameters};
-use registration::{ClientAuthentication, ClientCredentials, ClientInformation, ClientKey, TokenAuthMethod};
+use registration::{
+    ClientAuthentication, ClientCredentials, ClientInformation, ClientKey, TokenAuthMethod,
+};
 pub use resource_challenge::ResourceChallenge;
 pub use resource_redirects::{RedirectRefusal, RefusedRedirect, ResourceRedirects};
 pub use server::unsupported_server::UnsupportedServer;

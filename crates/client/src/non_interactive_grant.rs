@@ -43,7 +43,10 @@ pub trait AssertionSource: Send + Sync + 'static {
     ///
     /// # Errors
     /// When there is no token.
-    fn assertion<'a>(&'a self, audience: &'a Issuer) -> BoxFuture<'a, Result<Secret, AssertionError>>;
+    fn assertion<'a>(
+        &'a self,
+        audience: &'a Issuer,
+    ) -> BoxFuture<'a, Result<Secret, AssertionError>>;
 }
 
 /// A fixed token for every audience.

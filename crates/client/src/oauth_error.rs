@@ -21,11 +21,19 @@ const DISTINGUISHED_CODES: [&str; 10] = [
 
 /// Returns the error without the secrets that it repeats.
 pub(crate) fn redacted(error: OAuthError, sent: &SentSecrets) -> OAuthError {
-    let OAuthError { error, error_description, error_uri } = error;
+    let OAuthError {
+        error,
+        error_description,
+        error_uri,
+    } = error;
     let is_distinguished = DISTINGUISHED_CODES.contains(&error.as_str());
     let redact = |text: String| sent.redact(&text).into_owned();
     OAuthError {
-        error: if is_distinguished { error } else { redact(error) },
+        error: if is_distinguished {
+            error
+        } else {
+            redact(error)
+        },
         error_description: error_description.map(redact),
         error_uri: error_uri.map(redact),
     }

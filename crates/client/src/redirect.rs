@@ -30,8 +30,14 @@ impl RedirectParameters {
     /// # Errors
     /// [`RedirectError::Repeated`] when a known parameter occurs twice (RFC 6749 section 3.1).
     pub fn parse(query: &str) -> Result<Self, RedirectError> {
-        let mut found =
-            Self { code: None, state: None, iss: None, error: None, error_description: None, error_uri: None };
+        let mut found = Self {
+            code: None,
+            state: None,
+            iss: None,
+            error: None,
+            error_description: None,
+            error_uri: None,
+        };
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
             let repeated = match &*name {
                 "code" => found.code.replace(Secret::new(&*value)).is_some(),
@@ -55,10 +61,17 @@ impl RedirectParameters {
     /// [`RedirectError::Elsewhere`] when it is not the redirect URI with a query; otherwise as [`parse`](Self::parse).
     pub fn parse_pasted(text: &str, redirect_uri: &Url) -> Result<Self, RedirectError> {
         let mut pasted = Url::parse(text.trim()).map_err(|_| RedirectError::Elsewhere)?;
-        let query = pasted.query().map(str::to_owned).ok_or(RedirectError::Elsewhere)?;
+        let query = pasted
+            .query()
+            .map(str::to_owned)
+            .ok_or(RedirectError::Elsewhere)?;
         pasted.set_query(None);
         pasted.set_fragment(None);
-        if pasted == *redirect_uri { Self::parse(&query) } else { Err(RedirectError::Elsewhere) }
+        if pasted == *redirect_uri {
+            Self::parse(&query)
+        } else {
+            Err(RedirectError::Elsewhere)
+        }
     }
 }
 

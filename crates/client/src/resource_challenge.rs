@@ -21,10 +21,15 @@ impl ResourceChallenge {
     /// Parses the `WWW-Authenticate` fields of a response. If one is malformed, all count as absent: discovery then uses
     /// the well-known URLs. More than 1,000 scopes count as none.
     pub fn from_headers(headers: &HeaderMap) -> Self {
-        let values = headers.get_all(header::WWW_AUTHENTICATE).iter().map(HeaderValue::as_bytes);
+        let values = headers
+            .get_all(header::WWW_AUTHENTICATE)
+            .iter()
+            .map(HeaderValue::as_bytes);
         let challenges = parse_challenges(values).unwrap_or_default();
         let bearer = BearerChallenge::from_challenges(&challenges).map(with_few_scopes);
-        let dpop = challenges.iter().find(|challenge| challenge.is_scheme("DPoP"));
+        let dpop = challenges
+            .iter()
+            .find(|challenge| challenge.is_scheme("DPoP"));
         Self {
             accepts_dpop: dpop.is_some(),
             requires_dpop: dpop.is_some() && bearer.is_none(),
@@ -36,17 +41,26 @@ impl ResourceChallenge {
 
     /// A challenge for bearer tokens.
     pub(crate) fn from_bearer(challenge: Option<&BearerChallenge>) -> Self {
-        Self { parameters: challenge.cloned().map(with_few_scopes), ..Self::default() }
+        Self {
+            parameters: challenge.cloned().map(with_few_scopes),
+            ..Self::default()
+        }
     }
 
     /// Adds scopes to request beside those of the challenge and of the resource's metadata.
     pub(crate) fn with_scopes(&self, scopes: &Scopes) -> Self {
-        Self { additional_scopes: self.additional_scopes.union(scopes), ..self.clone() }
+        Self {
+            additional_scopes: self.additional_scopes.union(scopes),
+            ..self.clone()
+        }
     }
 
     /// Marks that these scopes are requested for an operation of a client that is signed in, which may have a session.
     pub(crate) fn for_step_up(&self, missing: &Scopes) -> Self {
-        Self { is_step_up: true, ..self.with_scopes(missing) }
+        Self {
+            is_step_up: true,
+            ..self.with_scopes(missing)
+        }
     }
 
     /// Whether a client that is signed in needs more scopes.
@@ -95,13 +109,17 @@ impl ResourceChallenge {
     }
 
     fn has_error(&self, code: &str) -> bool {
-        self.parameters().is_some_and(|parameters| parameters.error.as_deref() == Some(code))
+        self.parameters()
+            .is_some_and(|parameters| parameters.error.as_deref() == Some(code))
     }
 }
 
 fn with_few_scopes(parameters: BearerChallenge) -> BearerChallenge {
     let scope = parameters.scope.clone().and_then(within_limit);
-    BearerChallenge { scope, ..parameters }
+    BearerChallenge {
+        scope,
+        ..parameters
+    }
 }
 
 /// Reads the parameters of a DPoP challenge, which are those of a Bearer challenge (RFC 9449 section 7.1, RFC 9728 section
@@ -111,7 +129,10 @@ fn dpop_parameters(challenge: &Challenge) -> BearerChallenge {
     BearerChallenge {
         realm: text("realm"),
         resource_metadata: text("resource_metadata"),
-        scope: challenge.param("scope").and_then(|scope| Scopes::parse(scope).ok()).filter(|s| !s.is_empty()),
+        scope: challenge
+            .param("scope")
+            .and_then(|scope| Scopes::parse(scope).ok())
+            .filter(|s| !s.is_empty()),
         error: text("error"),
         error_description: text("error_description"),
         error_uri: text("error_uri"),
@@ -131,7 +152,9 @@ mod tests {
     }
 
     fn parsed(values: &[&'static str]) -> Requirements {
-        let values = values.iter().map(|value| (header::WWW_AUTHENTICATE, HeaderValue::from_static(value)));
+        let values = values
+            .iter()
+            .map(|value| (header::WWW_AUTHENTICATE, HeaderValue::from_static(value)));
         let challenge = ResourceChallenge::from_headers(&values.collect::<HeaderMap>());
         Requirements {
             requires_dpop: challenge.requires_dpop(),
@@ -156,18 +179,37 @@ mod tests {
         }
 
         let missing_scopes = Some("a b".to_owned());
-        let bearer = Requirements { missing_scopes: missing_scopes.clone(), ..Requirements::default() };
+        let bearer = Requirements {
+            missing_scopes: missing_scopes.clone(),
+            ..Requirements::default()
+        };
         assert_eq!(parsed(&[FEW_SCOPES]), bearer);
-        assert_eq!(parsed(&["DPoP algs=\"ES256\"", FEW_SCOPES]), Requirements { accepts_dpop: true, ..bearer });
+        assert_eq!(
+            parsed(&["DPoP algs=\"ES256\"", FEW_SCOPES]),
+            Requirements {
+                accepts_dpop: true,
+                ..bearer
+            }
+        );
 
-        let dpop = || Requirements { requires_dpop: true, accepts_dpop: true, ..Requirements::default() };
+        let dpop = || Requirements {
+            requires_dpop: true,
+            accepts_dpop: true,
+            ..Requirements::default()
+        };
         assert_eq!(
             parsed(&["Basic realm=\"a\"", r#"DPoP error="use_dpop_nonce""#]),
-            Requirements { requires_nonce: true, ..dpop() }
+            Requirements {
+                requires_nonce: true,
+                ..dpop()
+            }
         );
         assert_eq!(
             parsed(&[r#"DPoP error="insufficient_scope", scope="b a""#]),
-            Requirements { missing_scopes, ..dpop() }
+            Requirements {
+                missing_scopes,
+                ..dpop()
+            }
         );
     }
 }

@@ -78,20 +78,36 @@ impl ResourceRedirects {
         url: &Url,
         resource: Option<&ResourceUri>,
     ) -> Result<Url, RefusedRedirect> {
-        let location = headers.get(header::LOCATION).map(|value| String::from_utf8_lossy(value.as_bytes()));
-        let target = location.as_deref().and_then(|location| url.join(location).ok());
+        let location = headers
+            .get(header::LOCATION)
+            .map(|value| String::from_utf8_lossy(value.as_bytes()));
+        let target = location
+            .as_deref()
+            .and_then(|location| url.join(location).ok());
         let refused = |refusal| {
             let target = target.as_ref().map(shown);
-            Err(RefusedRedirect { status, target, refusal })
+            Err(RefusedRedirect {
+                status,
+                target,
+                refusal,
+            })
         };
-        let Some(target) = &target else { return refused(RedirectRefusal::NoTarget) };
+        let Some(target) = &target else {
+            return refused(RedirectRefusal::NoTarget);
+        };
         if url.scheme() == "https" && target.scheme() == "http" && url.host() == target.host() {
             return refused(RedirectRefusal::Downgrade);
         }
-        if !matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT) {
+        if !matches!(
+            status,
+            StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT
+        ) {
             return refused(RedirectRefusal::ChangesMethod);
         }
-        if target.origin() != url.origin() || !target.username().is_empty() || target.password().is_some() {
+        if target.origin() != url.origin()
+            || !target.username().is_empty()
+            || target.password().is_some()
+        {
             return refused(RedirectRefusal::OtherOrigin);
         }
         if !resource.is_some_and(|resource| is_under(resource, target)) {
@@ -112,12 +128,16 @@ fn is_under(resource: &ResourceUri, target: &Url) -> bool {
     if ResourceMatch::of(resource, target).is_none() {
         return false;
     }
-    let below = target.path().get(resource.url().path().trim_end_matches('/').len()..);
+    let below = target
+        .path()
+        .get(resource.url().path().trim_end_matches('/').len()..);
     below.is_some_and(|below| !has_encoded_path_syntax(below))
 }
 
 fn target_of(target: Option<&str>) -> String {
-    target.map(|target| format!(" to {target}")).unwrap_or_default()
+    target
+        .map(|target| format!(" to {target}"))
+        .unwrap_or_default()
 }
 
 /// The URL without user information, query and fragment, escaped and truncated.
@@ -132,12 +152,20 @@ mod tests {
     use super::*;
 
     /// The target that is followed, or the reason and the error.
-    fn follow(start: &str, status: u16, location: &str) -> Result<String, (RedirectRefusal, String)> {
+    fn follow(
+        start: &str,
+        status: u16,
+        location: &str,
+    ) -> Result<String, (RedirectRefusal, String)> {
         let resource = ResourceUri::parse(start).unwrap();
-        let headers = HeaderMap::from_iter([(header::LOCATION, HeaderValue::from_str(location).unwrap())]);
+        let headers =
+            HeaderMap::from_iter([(header::LOCATION, HeaderValue::from_str(location).unwrap())]);
         let status = StatusCode::from_u16(status).unwrap();
-        let followed = ResourceRedirects::default().follow(status, &headers, resource.url(), Some(&resource));
-        followed.map(Into::into).map_err(|error| (error.refusal, error.to_string()))
+        let followed =
+            ResourceRedirects::default().follow(status, &headers, resource.url(), Some(&resource));
+        followed
+            .map(Into::into)
+            .map_err(|error| (error.refusal, error.to_string()))
     }
 
     #[test]
@@ -148,7 +176,10 @@ mod tests {
             assert_eq!(follow(without, status, with).unwrap(), with);
             assert_eq!(follow(without, status, "/mcp/#x").unwrap(), with);
             assert_eq!(follow(with, status, "../mcp").unwrap(), without);
-            assert_eq!(follow(without, status, "/mcp/v1?a=b").unwrap(), "https://mcp.example.com/mcp/v1?a=b");
+            assert_eq!(
+                follow(without, status, "/mcp/v1?a=b").unwrap(),
+                "https://mcp.example.com/mcp/v1?a=b"
+            );
         }
     }
 
@@ -161,7 +192,11 @@ mod tests {
             (307, "https://evil.example/mcp/", OtherOrigin),
             (308, "//evil.example/mcp/", OtherOrigin),
             (307, "https://mcp.example.com:444/mcp/", OtherOrigin),
-            (307, "https://mcp.example.com@evil.example/mcp/", OtherOrigin),
+            (
+                307,
+                "https://mcp.example.com@evil.example/mcp/",
+                OtherOrigin,
+            ),
             (307, "https://user@mcp.example.com/mcp/", OtherOrigin),
             (307, "ftp://mcp.example.com/mcp/", OtherOrigin),
             (307, "/", OutsideResource),
@@ -180,28 +215,53 @@ mod tests {
             (304, "/mcp/", ChangesMethod),
             (307, "https://", NoTarget),
         ] {
-            assert_eq!(follow(start, status, location).unwrap_err().0, refusal, "{status} {location}");
+            assert_eq!(
+                follow(start, status, location).unwrap_err().0,
+                refusal,
+                "{status} {location}"
+            );
         }
         // Some servers decode twice.
-        assert_eq!(follow(start, 307, "/mcp/%252e").unwrap_err().0, OutsideResource);
-        assert_eq!(follow(start, 307, "/mcp/%2520").unwrap(), "https://mcp.example.com/mcp/%2520");
+        assert_eq!(
+            follow(start, 307, "/mcp/%252e").unwrap_err().0,
+            OutsideResource
+        );
+        assert_eq!(
+            follow(start, 307, "/mcp/%2520").unwrap(),
+            "https://mcp.example.com/mcp/%2520"
+        );
     }
 
     /// J2: the error shows the target without its query and without deceptive characters.
     #[test]
     fn the_error_shows_the_target() {
-        let (_, text) =
-            follow("https://mcp.example.com/mcp", 307, "https://a:b@evil.example/x?token=hush#y").unwrap_err();
+        let (_, text) = follow(
+            "https://mcp.example.com/mcp",
+            307,
+            "https://a:b@evil.example/x?token=hush#y",
+        )
+        .unwrap_err();
         assert_eq!(
             text,
             "the endpoint redirected (307 Temporary Redirect) to https://evil.example/x, which is not followed: \
              the target has another scheme, host or port"
         );
-        let (_, text) = follow("https://mcp.example.com/mcp", 307, "http://mcp.example.com/mcp/").unwrap_err();
+        let (_, text) = follow(
+            "https://mcp.example.com/mcp",
+            307,
+            "http://mcp.example.com/mcp/",
+        )
+        .unwrap_err();
         assert!(text.contains("to http://mcp.example.com/mcp/,"), "{text}");
         assert!(text.contains("X-Forwarded-Proto"), "{text}");
         let long = format!("https://evil.example/{}", "x".repeat(5000));
-        assert!(follow("https://mcp.example.com/mcp", 307, &long).unwrap_err().1.len() < 400);
+        assert!(
+            follow("https://mcp.example.com/mcp", 307, &long)
+                .unwrap_err()
+                .1
+                .len()
+                < 400
+        );
     }
 
     #[test]
@@ -209,7 +269,14 @@ mod tests {
         let resource = ResourceUri::parse("https://mcp.example.com/mcp").unwrap();
         let headers = HeaderMap::from_iter([(header::LOCATION, HeaderValue::from_static("/mcp/"))]);
         let mut redirects = ResourceRedirects::default();
-        let mut follow = || redirects.follow(StatusCode::TEMPORARY_REDIRECT, &headers, resource.url(), Some(&resource));
+        let mut follow = || {
+            redirects.follow(
+                StatusCode::TEMPORARY_REDIRECT,
+                &headers,
+                resource.url(),
+                Some(&resource),
+            )
+        };
         assert!((0..3).all(|_| follow().is_ok()));
         assert_eq!(follow().unwrap_err().refusal, RedirectRefusal::TooMany);
     }

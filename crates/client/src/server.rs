@@ -44,12 +44,19 @@ impl Server {
         metadata: &AuthorizationServerMetadata,
         policy: ChainPolicy,
     ) -> Result<Self, UnsupportedServer> {
-        let algorithms = metadata.extra.get("dpop_signing_alg_values_supported").and_then(Value::as_array);
-        let binds_tokens = algorithms.is_some_and(|listed| listed.iter().any(|one| one == DpopKey::ALGORITHM));
+        let algorithms = metadata
+            .extra
+            .get("dpop_signing_alg_values_supported")
+            .and_then(Value::as_array);
+        let binds_tokens =
+            algorithms.is_some_and(|listed| listed.iter().any(|one| one == DpopKey::ALGORITHM));
         Ok(Self {
             issuer: metadata.issuer.clone(),
             policy,
-            token_endpoint: metadata.token_endpoint.clone().ok_or(UnsupportedServer::NoTokenEndpoint)?,
+            token_endpoint: metadata
+                .token_endpoint
+                .clone()
+                .ok_or(UnsupportedServer::NoTokenEndpoint)?,
             registration_endpoint: metadata.registration_endpoint.clone(),
             revocation_endpoint: metadata.revocation_endpoint.clone(),
             device_authorization_endpoint: device_authorization_endpoint(metadata),
@@ -63,5 +70,10 @@ impl Server {
 
 /// The device authorization endpoint (RFC 8628 section 4).
 pub(crate) fn device_authorization_endpoint(metadata: &AuthorizationServerMetadata) -> Option<Url> {
-    metadata.extra.get("device_authorization_endpoint")?.as_str()?.parse().ok()
+    metadata
+        .extra
+        .get("device_authorization_endpoint")?
+        .as_str()?
+        .parse()
+        .ok()
 }

@@ -32,7 +32,10 @@ impl<S> Layer<S> for AuthorizeLayer {
     type Service = AuthorizeService<S>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        AuthorizeService { token_manager: self.token_manager.clone(), inner }
+        AuthorizeService {
+            token_manager: self.token_manager.clone(),
+            inner,
+        }
     }
 }
 
@@ -87,7 +90,9 @@ where
     type Future = BoxFuture<'static, Result<Self::Response, Self::Error>>;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        self.inner.poll_ready(context).map_err(AuthorizeError::Inner)
+        self.inner
+            .poll_ready(context)
+            .map_err(AuthorizeError::Inner)
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
@@ -100,14 +105,20 @@ where
             loop {
                 let mut attempt = request.clone();
                 let method = attempt.method().clone();
-                let set = authorization.authorize(&method, &url, attempt.headers_mut()).await;
+                let set = authorization
+                    .authorize(&method, &url, attempt.headers_mut())
+                    .await;
                 set.map_err(AuthorizeError::Authorization)?;
                 let response = inner.call(attempt).await.map_err(AuthorizeError::Inner)?;
-                let again = authorization.should_retry(response.status(), response.headers()).await;
+                let again = authorization
+                    .should_retry(response.status(), response.headers())
+                    .await;
                 if !again.map_err(AuthorizeError::Authorization)? {
                     return Ok(response);
                 }
-                poll_fn(|context| inner.poll_ready(context)).await.map_err(AuthorizeError::Inner)?;
+                poll_fn(|context| inner.poll_ready(context))
+                    .await
+                    .map_err(AuthorizeError::Inner)?;
             }
         })
     }

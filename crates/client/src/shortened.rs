@@ -39,6 +39,9 @@ mod tests {
     fn long_texts_are_shortened() {
         let longest = "é".repeat(MAX_SHOWN);
         assert_eq!(Shortened(&longest).to_string(), longest);
-        assert_eq!(Shortened(format!("{longest}abc")).to_string(), format!("{longest}… (3 more characters)"));
+        assert_eq!(
+            Shortened(format!("{longest}abc")).to_string(),
+            format!("{longest}… (3 more characters)")
+        );
     }
 }

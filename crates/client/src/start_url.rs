@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use portcullis_metadata::{ResourceUri, is_https_or_loopback_http, is_loopback, url_without_secrets};
+use portcullis_metadata::{
+    ResourceUri, is_https_or_loopback_http, is_loopback, url_without_secrets,
+};
 use url::Url;
 
 /// The URL of a protected resource that a user enters: `https`, or `http` to a loopback host, so that a token can be
@@ -18,7 +20,9 @@ pub enum StartUrlError {
     #[error("the address is not an absolute URL: {0}")]
     NotAUrl(url::ParseError),
     /// Neither `https`, nor `http` to a loopback host.
-    #[error("the address is neither https nor http to this machine; a token would be sent unencrypted")]
+    #[error(
+        "the address is neither https nor http to this machine; a token would be sent unencrypted"
+    )]
     Insecure,
     /// It contains a user name or password.
     #[error("the address contains a user name or password")]
@@ -42,7 +46,9 @@ impl StartUrl {
     /// # Errors
     /// When a token must not be sent there.
     pub fn parse(text: &str) -> Result<Self, StartUrlError> {
-        Url::parse(text).map_err(StartUrlError::NotAUrl).and_then(Self::new)
+        Url::parse(text)
+            .map_err(StartUrlError::NotAUrl)
+            .and_then(Self::new)
     }
 
     /// Validates a parsed URL.
@@ -97,10 +103,16 @@ mod tests {
     /// I9: only https and loopback http URLs are start URLs.
     #[test]
     fn a_token_is_never_sent_unencrypted() {
-        for url in
-            ["https://mcp.example.com/mcp#x", "http://127.0.0.1:3000/mcp", "http://localhost/mcp", "http://[::1]/"]
-        {
-            assert!(StartUrl::parse(url).unwrap().url().fragment().is_none(), "{url}");
+        for url in [
+            "https://mcp.example.com/mcp#x",
+            "http://127.0.0.1:3000/mcp",
+            "http://localhost/mcp",
+            "http://[::1]/",
+        ] {
+            assert!(
+                StartUrl::parse(url).unwrap().url().fragment().is_none(),
+                "{url}"
+            );
         }
         for (url, code) in [
             ("http://mcp.example.com/mcp", "start_url.insecure"),
@@ -108,7 +120,10 @@ mod tests {
             ("http://10.0.0.1/", "start_url.insecure"),
             ("ftp://localhost/", "start_url.insecure"),
             ("file:///etc/passwd", "start_url.insecure"),
-            ("https://user@mcp.example.com/", "start_url.user_information"),
+            (
+                "https://user@mcp.example.com/",
+                "start_url.user_information",
+            ),
             ("mcp.example.com/mcp", "start_url.not_a_url"),
         ] {
             assert_eq!(StartUrl::parse(url).unwrap_err().code(), code, "{url}");

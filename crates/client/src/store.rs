@@ -66,7 +66,10 @@ impl CredentialStore {
 
     /// Creates a store in a directory. The directory is created with the first entry.
     pub fn in_directory(directory: impl Into<PathBuf>) -> Self {
-        Self(Arc::new(Backend::Persistent(Persistent::new(Directory::new(directory.into()), record::is_newer))))
+        Self(Arc::new(Backend::Persistent(Persistent::new(
+            Directory::new(directory.into()),
+            record::is_newer,
+        ))))
     }
 
     /// Creates a store that keeps registrations in a directory, and everything else in memory. If the directory is not
@@ -105,8 +108,8 @@ impl CredentialStore {
     /// Makes every write to the directory fail with this error.
     #[cfg(test)]
     pub(crate) fn refuse_writes(&self, kind: Option<std::io::ErrorKind>) {
-        let (Backend::Persistent(Persistent { directory, .. }) | Backend::ClientsInDirectory { directory, .. }) =
-            &*self.0
+        let (Backend::Persistent(Persistent { directory, .. })
+        | Backend::ClientsInDirectory { directory, .. }) = &*self.0
         else {
             return;
         };
@@ -128,14 +131,20 @@ impl CredentialStore {
     pub fn tokens(&self, start: &StartUrl) -> Result<Vec<ResourceToken>, StoreError> {
         let mut found = Vec::new();
         for name in self.0.names(&Name::tokens_of(start.url()))? {
-            let Some(bytes) = self.0.read(&name)? else { continue };
+            let Some(bytes) = self.0.read(&name)? else {
+                continue;
+            };
             match record::parse_token(&bytes) {
-                Some(token) if token.is_for(start) && Name::token(&token) == name => found.push(token),
+                Some(token) if token.is_for(start) && Name::token(&token) == name => {
+                    found.push(token)
+                }
                 Some(_) => {}
                 None => return Err(self.0.quarantine(&name)),
             }
         }
-        found.sort_by_key(|token| std::cmp::Reverse((token.start_url() == Some(start), token.obtained_at())));
+        found.sort_by_key(|token| {
+            std::cmp::Reverse((token.start_url() == Some(start), token.obtained_at()))
+        });
         Ok(found)
     }
 
@@ -147,12 +156,17 @@ impl CredentialStore {
     pub fn start_urls(&self) -> Result<Vec<StartUrl>, StoreError> {
         let mut found = Vec::new();
         for name in self.0.names(Name::TOKENS)? {
-            let Some(bytes) = self.0.read(&name)? else { continue };
+            let Some(bytes) = self.0.read(&name)? else {
+                continue;
+            };
             let Some(token) = record::parse_token(&bytes) else {
                 ignore_corrupted::<()>(Err(self.0.quarantine(&name)))?;
                 continue;
             };
-            let start = token.start_url().cloned().or_else(|| StartUrl::new(token.resource().url().clone()).ok());
+            let start = token
+                .start_url()
+                .cloned()
+                .or_else(|| StartUrl::new(token.resource().url().clone()).ok());
             found.extend(start.filter(|start| !found.contains(start)));
         }
         Ok(found)
@@ -170,7 +184,9 @@ impl CredentialStore {
 
     /// Locks the entry of a token.
     pub(crate) async fn lock_token(&self, token: &ResourceToken) -> Result<TokenEntry, StoreError> {
-        Ok(TokenEntry(self.lock(Name::token(token), REQUEST_LOCK_TIMEOUT).await?))
+        Ok(TokenEntry(
+            self.lock(Name::token(token), REQUEST_LOCK_TIMEOUT).await?,
+        ))
     }
 
     /// Whether two tokens share an entry, so that the one written last replaces the other.
@@ -180,7 +196,10 @@ impl CredentialStore {
 
     /// Locks the sign-in to a resource, so that only one of several processes asks the user.
     pub(crate) async fn lock_sign_in(&self, start: &StartUrl) -> Result<Box<dyn Send>, StoreError> {
-        Ok(Box::new(self.lock(Name::sign_in(start.url()), SIGN_IN_LOCK_TIMEOUT).await?))
+        Ok(Box::new(
+            self.lock(Name::sign_in(start.url()), SIGN_IN_LOCK_TIMEOUT)
+                .await?,
+        ))
     }
 
     /// Locks the registration at an authorization server, for every resource or for one start URL.
@@ -190,7 +209,13 @@ impl CredentialStore {
         redirect: &Url,
         only_for: Option<&Url>,
     ) -> Result<ClientEntry, StoreError> {
-        Ok(ClientEntry(self.lock(Name::client(issuer, Some(redirect), only_for), REQUEST_LOCK_TIMEOUT).await?))
+        Ok(ClientEntry(
+            self.lock(
+                Name::client(issuer, Some(redirect), only_for),
+                REQUEST_LOCK_TIMEOUT,
+            )
+            .await?,
+        ))
     }
 
     /// Locks the client that the user entered.
@@ -199,13 +224,20 @@ impl CredentialStore {
         issuer: &Issuer,
         only_for: Option<&Url>,
     ) -> Result<ClientEntry, StoreError> {
-        Ok(ClientEntry(self.lock(Name::client(issuer, None, only_for), REQUEST_LOCK_TIMEOUT).await?))
+        Ok(ClientEntry(
+            self.lock(Name::client(issuer, None, only_for), REQUEST_LOCK_TIMEOUT)
+                .await?,
+        ))
     }
 
     /// The first of these authorization servers at which a client is registered. None if the store cannot be read. Reads the
     /// directory once.
     pub(crate) fn first_known<'a>(&self, issuers: &'a [Issuer]) -> Option<&'a Issuer> {
-        let names = self.0.names(Name::CLIENTS).ok().filter(|names| !names.is_empty())?;
+        let names = self
+            .0
+            .names(Name::CLIENTS)
+            .ok()
+            .filter(|names| !names.is_empty())?;
         issuers.iter().find(|issuer| {
             let prefix = Name::clients_of(issuer);
             names.iter().any(|name| name.0.starts_with(&prefix))
@@ -219,11 +251,19 @@ impl CredentialStore {
     }
 
     /// The client with this identifier that is registered at the authorization server.
-    pub(crate) fn client(&self, issuer: &Issuer, client_id: &str) -> Result<Option<Registered>, StoreError> {
+    pub(crate) fn client(
+        &self,
+        issuer: &Issuer,
+        client_id: &str,
+    ) -> Result<Option<Registered>, StoreError> {
         for name in self.0.names(&Name::clients_of(issuer))? {
-            let Some(bytes) = self.0.read(&name)? else { continue };
+            let Some(bytes) = self.0.read(&name)? else {
+                continue;
+            };
             match record::parse_client(&bytes) {
-                Some(client) if client.issuer == *issuer && client.response.client_id == client_id => {
+                Some(client)
+                    if client.issuer == *issuer && client.response.client_id == client_id =>
+                {
                     return Ok(Some(client));
                 }
                 Some(_) => {}
@@ -236,7 +276,11 @@ impl CredentialStore {
     /// Waits for the lock of an entry, at most `limit`.
     async fn lock(&self, name: Name, limit: Duration) -> Result<Locked, StoreError> {
         let lock = self.0.lock(&name, limit).await?;
-        Ok(Locked { backend: self.0.clone(), name, lock })
+        Ok(Locked {
+            backend: self.0.clone(),
+            name,
+            lock,
+        })
     }
 }
 

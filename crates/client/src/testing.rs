@@ -11,12 +11,15 @@ use portcullis_metadata::UnixTime;
 pub(crate) use portcullis_testkit::{
     FetchFn, ManualClock, Reply, ScratchDirectory, form,
     protected_resource::{
-        ISSUER, METADATA_URL, PRM_URL, REGISTRATION_URL, RESOURCE, TOKEN_URL, metadata, prm, well_behaved,
+        ISSUER, METADATA_URL, PRM_URL, REGISTRATION_URL, RESOURCE, TOKEN_URL, metadata, prm,
+        well_behaved,
     },
 };
 use url::Url;
 
-use crate::{AuthorizationRequest, Interaction, InteractionError, NewRegistration, RedirectParameters};
+use crate::{
+    AuthorizationRequest, Interaction, InteractionError, NewRegistration, RedirectParameters,
+};
 
 /// A user whose response a function creates from `state`.
 pub(crate) struct ScriptedUser {
@@ -30,7 +33,9 @@ pub(crate) struct ScriptedUser {
 impl ScriptedUser {
     /// Consents, with the correct `iss`.
     pub(crate) fn consents() -> Arc<Self> {
-        Self::responds(|state| format!("code=the-code&state={state}&iss=https%3A%2F%2Fauth.example.com"))
+        Self::responds(|state| {
+            format!("code=the-code&state={state}&iss=https%3A%2F%2Fauth.example.com")
+        })
     }
 
     /// Responds with the redirect parameters that a function creates from `state`.
@@ -76,7 +81,13 @@ impl Interaction for ScriptedUser {
         request: &'a AuthorizationRequest,
     ) -> BoxFuture<'a, Result<RedirectParameters, InteractionError>> {
         self.visited.lock().push(request.url().clone());
-        let state = request.url().query_pairs().find(|(name, _)| name == "state").unwrap().1.into_owned();
+        let state = request
+            .url()
+            .query_pairs()
+            .find(|(name, _)| name == "state")
+            .unwrap()
+            .1
+            .into_owned();
         let parameters = RedirectParameters::parse(&(self.respond)(&state)).unwrap();
         Box::pin(async {
             // Other tasks run while the user decides.

@@ -93,7 +93,14 @@ impl TokenManager {
             _ => SentSecrets::new(),
         };
         let (held, renewing, refreshes) = Default::default();
-        Self { start, source, held, renewing, refreshes, sent_secrets }
+        Self {
+            start,
+            source,
+            held,
+            renewing,
+            refreshes,
+            sent_secrets,
+        }
     }
 
     /// The URL for which it keeps the token.
@@ -135,9 +142,13 @@ impl TokenManager {
     /// When the store cannot be used, or when a token has expired and its refresh fails for another reason than a
     /// rejection by the authorization server.
     pub async fn token(&self) -> Result<Option<Arc<ResourceToken>>, ClientError> {
-        let Source::Authorizer(authorizer) = &self.source else { return Ok(self.current()) };
+        let Source::Authorizer(authorizer) = &self.source else {
+            return Ok(self.current());
+        };
         authorizer.store().save_unsaved().await;
-        let Some(token) = self.find_token(authorizer)? else { return Ok(None) };
+        let Some(token) = self.find_token(authorizer)? else {
+            return Ok(None);
+        };
         if !token.is_due(authorizer.clock().now()) {
             return Ok(Some(token));
         }
@@ -148,7 +159,10 @@ impl TokenManager {
             Err(_) if !is_over => return Ok(Some(token)),
             Err(_) => self.renewing.lock().await,
         };
-        let refreshed = match self.current().filter(|current| !Arc::ptr_eq(current, &token)) {
+        let refreshed = match self
+            .current()
+            .filter(|current| !Arc::ptr_eq(current, &token))
+        {
             Some(newer) => Ok(Some(newer)),
             None => self.refresh(authorizer, &token, None).await,
         };
@@ -160,7 +174,10 @@ impl TokenManager {
             Err(ClientError::Store(StoreError::NotWritable { .. })) => Ok(Some(token)),
             // The token is still valid. The next use tries again.
             Err(error) => {
-                tracing::warn!(reason = error.code(), "an access token could not be refreshed before it expires");
+                tracing::warn!(
+                    reason = error.code(),
+                    "an access token could not be refreshed before it expires"
+                );
                 Ok(Some(token))
             }
         }
@@ -172,7 +189,9 @@ impl TokenManager {
     /// # Errors
     /// As [`Authorizer::authorize`]; [`ClientError::NoAuthorizer`] if this token manager has no authorizer.
     pub async fn sign_in(&self) -> Result<Arc<ResourceToken>, ClientError> {
-        let Source::Authorizer(authorizer) = &self.source else { return Err(ClientError::NoAuthorizer) };
+        let Source::Authorizer(authorizer) = &self.source else {
+            return Err(ClientError::NoAuthorizer);
+        };
         let _one_at_a_time = self.renewing.lock().await;
         // The caller wants this sign-in, not the server.
         authorizer.sign_in_limit().reset();
@@ -187,7 +206,10 @@ impl TokenManager {
     }
 
     /// The current token, else the first one in the store.
-    fn find_token(&self, authorizer: &Arc<Authorizer>) -> Result<Option<Arc<ResourceToken>>, ClientError> {
+    fn find_token(
+        &self,
+        authorizer: &Arc<Authorizer>,
+    ) -> Result<Option<Arc<ResourceToken>>, ClientError> {
         if let Some(token) = self.current() {
             return Ok(Some(token));
         }
@@ -207,26 +229,33 @@ impl TokenManager {
         used: Option<&Arc<ResourceToken>>,
         challenge: &ResourceChallenge,
     ) -> Result<bool, ClientError> {
-        let Source::Authorizer(authorizer) = &self.source else { return Ok(false) };
+        let Source::Authorizer(authorizer) = &self.source else {
+            return Ok(false);
+        };
         let _one_at_a_time = self.renewing.lock().await;
         if self.is_replaced(authorizer, used) {
             return Ok(true);
         }
         if let Some(used) = used.filter(|used| used.refresh_token().is_some())
-            && authorizer.is_listed(&self.start, challenge, used.issuer()).await?
+            && authorizer
+                .is_listed(&self.start, challenge, used.issuer())
+                .await?
             && self.refresh(authorizer, used, None).await?.is_some()
         {
             return Ok(true);
         }
         if used.is_some() {
-            tracing::warn!("the resource rejected the access token, which cannot be refreshed; a new one is requested");
+            tracing::warn!(
+                "the resource rejected the access token, which cannot be refreshed; a new one is requested"
+            );
         }
         let now = authorizer.clock().now();
         let rejected = used.cloned();
         let is_newer = move |token: &ResourceToken| {
             !token.is_expired(now) && !rejected.as_ref().is_some_and(|used| token.is_same(used))
         };
-        self.obtain(authorizer, challenge, used.cloned(), is_newer).await?;
+        self.obtain(authorizer, challenge, used.cloned(), is_newer)
+            .await?;
         Ok(true)
     }
 
@@ -240,11 +269,21 @@ impl TokenManager {
         is_acceptable: impl Fn(&ResourceToken) -> bool + Send + 'static,
     ) -> Result<Arc<ResourceToken>, ClientError> {
         let denied = self.denied_scopes();
-        let asked = before.as_ref().map_or_else(Scopes::empty, |before| before.asked().difference(&denied));
+        let asked = before
+            .as_ref()
+            .map_or_else(Scopes::empty, |before| before.asked().difference(&denied));
         // A task of its own, because the sign-in continues when this request is cancelled: the next request finds the
         // token.
-        let task = obtain(authorizer.clone(), self.start.clone(), challenge.with_scopes(&asked), before, is_acceptable);
-        let token = tokio::spawn(task).await.map_err(|_| ClientError::TaskEnded)??;
+        let task = obtain(
+            authorizer.clone(),
+            self.start.clone(),
+            challenge.with_scopes(&asked),
+            before,
+            is_acceptable,
+        );
+        let token = tokio::spawn(task)
+            .await
+            .map_err(|_| ClientError::TaskEnded)??;
         self.set_current(token.clone());
         Ok(token)
     }
@@ -263,7 +302,13 @@ impl TokenManager {
         // A task of its own, because the caller can be cancelled, and a rotated refresh token must still be
         // stored.
         let refreshes = Arc::clone(&self.refreshes);
-        let task = tokio::spawn(refresh(authorizer.clone(), self.start.clone(), token.clone(), scopes, refreshes));
+        let task = tokio::spawn(refresh(
+            authorizer.clone(),
+            self.start.clone(),
+            token.clone(),
+            scopes,
+            refreshes,
+        ));
         match task.await.map_err(|_| ClientError::TaskEnded)?? {
             Refreshed::Newer(newer) => {
                 self.set_current(newer.clone());
@@ -279,8 +324,9 @@ impl TokenManager {
     /// Whether the token has been replaced by one that has not expired.
     fn is_replaced(&self, authorizer: &Arc<Authorizer>, used: Option<&Arc<ResourceToken>>) -> bool {
         let now = authorizer.clock().now();
-        self.current()
-            .is_some_and(|current| !current.is_expired(now) && !used.is_some_and(|used| Arc::ptr_eq(&current, used)))
+        self.current().is_some_and(|current| {
+            !current.is_expired(now) && !used.is_some_and(|used| Arc::ptr_eq(&current, used))
+        })
     }
 
     /// Records that the resource accepted a request that waited for a sign-in.
@@ -293,7 +339,11 @@ impl TokenManager {
     /// Drops a new token that the resource rejects.
     fn forget(&self, token: &Arc<ResourceToken>) {
         let mut held = self.held.write();
-        if held.token.as_ref().is_some_and(|held| Arc::ptr_eq(held, token)) {
+        if held
+            .token
+            .as_ref()
+            .is_some_and(|held| Arc::ptr_eq(held, token))
+        {
             held.token = None;
         }
     }
@@ -312,7 +362,9 @@ impl TokenManager {
 
 impl fmt::Debug for TokenManager {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TokenManager").field("token", &self.current()).finish_non_exhaustive()
+        f.debug_struct("TokenManager")
+            .field("token", &self.current())
+            .finish_non_exhaustive()
     }
 }
 

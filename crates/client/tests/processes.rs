@@ -12,10 +12,14 @@ use std::{
 };
 
 use http::{HeaderMap, StatusCode};
-use portcullis_client::{Authorizer, AuthorizerSettings, AutoConsent, StartUrl, TokenManager, store::CredentialStore};
+use portcullis_client::{
+    Authorizer, AuthorizerSettings, AutoConsent, StartUrl, TokenManager, store::CredentialStore,
+};
 use portcullis_devidp::{DevIdp, DevIdpSettings};
 use portcullis_discovery::{FetchSettings, HttpFetch};
-use portcullis_metadata::{Clock, Issuer, ProtectedResourceMetadata, ResourceUri, Scopes, SystemClock, UnixTime};
+use portcullis_metadata::{
+    Clock, Issuer, ProtectedResourceMetadata, ResourceUri, Scopes, SystemClock, UnixTime,
+};
 use portcullis_testkit::ScratchDirectory;
 
 const STORE: &str = "PORTCULLIS_TEST_STORE";
@@ -41,7 +45,10 @@ fn token_manager(store: &Path, issuer: &str, ahead: u64) -> Arc<TokenManager> {
     let start = format!("{issuer}/mcp");
     let resource = ResourceUri::parse(&start).unwrap();
     let mut settings = AuthorizerSettings::default();
-    settings.resource_metadata = Some(ProtectedResourceMetadata::new(resource, vec![Issuer::parse(issuer).unwrap()]));
+    settings.resource_metadata = Some(ProtectedResourceMetadata::new(
+        resource,
+        vec![Issuer::parse(issuer).unwrap()],
+    ));
     settings.scopes = Some(Scopes::parse("mcp:tools offline_access").unwrap());
     settings.store = CredentialStore::in_directory(store);
     let clock = Arc::new(OffsetClock(SystemClock::new(), Duration::from_secs(ahead)));
@@ -51,11 +58,21 @@ fn token_manager(store: &Path, issuer: &str, ahead: u64) -> Arc<TokenManager> {
         .settings(settings)
         .build()
         .unwrap();
-    Arc::new(TokenManager::new(StartUrl::parse(&start).unwrap(), Arc::new(authorizer)))
+    Arc::new(TokenManager::new(
+        StartUrl::parse(&start).unwrap(),
+        Arc::new(authorizer),
+    ))
 }
 
 async fn text(token_manager: &TokenManager) -> String {
-    token_manager.token().await.unwrap().unwrap().access_token().secret().to_owned()
+    token_manager
+        .token()
+        .await
+        .unwrap()
+        .unwrap()
+        .access_token()
+        .secret()
+        .to_owned()
 }
 
 /// I5: if several processes need a refresh concurrently, one refreshes the token. All use the new one, and the grant stays
@@ -70,11 +87,22 @@ async fn one_process_refreshes_the_token() {
     }
     let scratch = ScratchDirectory::new();
     let store = scratch.path();
-    let server = DevIdp::bind(DevIdpSettings { auto_consent: true, ..DevIdpSettings::default() }).await.unwrap();
+    let server = DevIdp::bind(DevIdpSettings {
+        auto_consent: true,
+        ..DevIdpSettings::default()
+    })
+    .await
+    .unwrap();
     let issuer = server.issuer().to_string();
     tokio::spawn(server.serve(std::future::pending()));
     let first = token_manager(store, &issuer, 0);
-    assert!(first.request_authorization().should_retry(StatusCode::UNAUTHORIZED, &HeaderMap::new()).await.unwrap());
+    assert!(
+        first
+            .request_authorization()
+            .should_retry(StatusCode::UNAUTHORIZED, &HeaderMap::new())
+            .await
+            .unwrap()
+    );
 
     let before = text(&first).await;
     let children: Vec<_> = (0..PROCESSES)
@@ -87,12 +115,22 @@ async fn one_process_refreshes_the_token() {
                 .unwrap()
         })
         .collect();
-    let waits = children.into_iter().map(|mut child| tokio::task::spawn_blocking(move || child.wait().unwrap()));
+    let waits = children
+        .into_iter()
+        .map(|mut child| tokio::task::spawn_blocking(move || child.wait().unwrap()));
     for wait in waits.collect::<Vec<_>>() {
         assert!(wait.await.unwrap().success());
     }
-    let files = fs::read_dir(store).unwrap().map(|file| file.unwrap().path());
-    let seen = files.filter(|file| file.file_name().unwrap().to_str().unwrap().starts_with("seen-"));
+    let files = fs::read_dir(store)
+        .unwrap()
+        .map(|file| file.unwrap().path());
+    let seen = files.filter(|file| {
+        file.file_name()
+            .unwrap()
+            .to_str()
+            .unwrap()
+            .starts_with("seen-")
+    });
     let seen: Vec<_> = seen.map(|file| fs::read_to_string(file).unwrap()).collect();
     assert_eq!(seen.len(), PROCESSES);
     assert!(seen.iter().all(|token| *token == seen[0]), "{seen:#?}");

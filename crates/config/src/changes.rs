@@ -31,7 +31,10 @@ pub fn changes(old: &Config, new: &Config) -> Vec<Change> {
     let mut whole = None;
     for key in keys {
         // The values of an issuer or a resource that is new or removed are one change.
-        if whole.as_ref().is_some_and(|table: &String| key.starts_with(table.as_str())) {
+        if whole
+            .as_ref()
+            .is_some_and(|table: &String| key.starts_with(table.as_str()))
+        {
             continue;
         }
         let before = old.get(key);
@@ -44,7 +47,11 @@ pub fn changes(old: &Config, new: &Config) -> Vec<Change> {
             whole = Some(format!("{key}."));
         }
         let shown = |row| shown(key, row, is_table);
-        found.push(Change { key: key.clone(), old: shown(before), new: shown(after) });
+        found.push(Change {
+            key: key.clone(),
+            old: shown(before),
+            new: shown(after),
+        });
     }
     found
 }
@@ -59,7 +66,11 @@ enum Row {
 fn rows(config: &Config) -> BTreeMap<String, Row> {
     let mut rows = BTreeMap::new();
     // A configuration was read from such values, so it can be written.
-    add(String::new(), serde_json::to_value(config).unwrap_or_default(), &mut rows);
+    add(
+        String::new(),
+        serde_json::to_value(config).unwrap_or_default(),
+        &mut rows,
+    );
     rows
 }
 
@@ -67,7 +78,15 @@ fn add(key: String, value: Value, rows: &mut BTreeMap<String, Row>) {
     match value {
         Value::Object(members) => {
             for (name, member) in members {
-                add(if key.is_empty() { name } else { format!("{key}.{name}") }, member, rows);
+                add(
+                    if key.is_empty() {
+                        name
+                    } else {
+                        format!("{key}.{name}")
+                    },
+                    member,
+                    rows,
+                );
             }
         }
         Value::Array(items) if items.iter().any(Value::is_object) => {
@@ -110,11 +129,16 @@ fn shown(key: &str, row: Option<&Row>, is_table: bool) -> String {
 /// the URL of a store (`#insecure`); a URL without these parts stays as it is written.
 fn without_secrets(key: &str, value: &Value) -> Value {
     match value {
-        Value::String(text) if key.ends_with(".unix") => {
-            text.split_once('?').map_or(text.as_str(), |(place, _)| place).into()
-        }
+        Value::String(text) if key.ends_with(".unix") => text
+            .split_once('?')
+            .map_or(text.as_str(), |(place, _)| place)
+            .into(),
         Value::String(text) => match Url::parse(text) {
-            Ok(mut url) if !url.username().is_empty() || url.password().is_some() || url.query().is_some() => {
+            Ok(mut url)
+                if !url.username().is_empty()
+                    || url.password().is_some()
+                    || url.query().is_some() =>
+            {
                 url.set_query(None);
                 // It fails only for URLs that can have neither.
                 let _ = url.set_password(None).and_then(|()| url.set_username(""));
@@ -122,7 +146,10 @@ fn without_secrets(key: &str, value: &Value) -> Value {
             }
             _ => value.clone(),
         },
-        Value::Array(items) => items.iter().map(|item| without_secrets(key, item)).collect(),
+        Value::Array(items) => items
+            .iter()
+            .map(|item| without_secrets(key, item))
+            .collect(),
         value => value.clone(),
     }
 }
@@ -160,14 +187,21 @@ mod tests {
     }
 
     fn change(key: &str, old: &str, new: &str) -> Change {
-        Change { key: key.to_owned(), old: old.to_owned(), new: new.to_owned() }
+        Change {
+            key: key.to_owned(),
+            old: old.to_owned(),
+            new: new.to_owned(),
+        }
     }
 
     /// J10: the log names what changed, by names that do not depend on the order.
     #[test]
     fn values_are_compared_by_name() {
         assert_eq!(compare(&[]), []);
-        let edits = [("\"/b\"", "\"/b\"\nrealm = \"r\""), ("scopes = [\"x\"]", "scopes = []\nname = \"n\"")];
+        let edits = [
+            ("\"/b\"", "\"/b\"\nrealm = \"r\""),
+            ("scopes = [\"x\"]", "scopes = []\nname = \"n\""),
+        ];
         assert_eq!(
             compare(&edits),
             [
@@ -176,14 +210,20 @@ mod tests {
                 change("resource[\"/b\"].realm", "\"mcp\"", "\"r\""),
             ]
         );
-        assert_eq!(compare(&[("base_url", "workers = 2\nbase_url")]), [change("workers", "unset", "2")]);
+        assert_eq!(
+            compare(&[("base_url", "workers = 2\nbase_url")]),
+            [change("workers", "unset", "2")]
+        );
     }
 
     /// J10: an issuer or a resource that is new or removed is one change, and moves none of the others.
     #[test]
     fn whole_tables_are_one_change() {
         assert_eq!(
-            compare(&[("https://a.example", "https://c.example"), ("\"/b\"", "\"/c\"")]),
+            compare(&[
+                ("https://a.example", "https://c.example"),
+                ("\"/b\"", "\"/c\"")
+            ]),
             [
                 change("issuer[\"https://a.example\"]", "present", "absent"),
                 change("issuer[\"https://c.example\"]", "absent", "present"),
@@ -198,13 +238,23 @@ mod tests {
     fn secrets_are_not_shown() {
         let proxy = "\"http://proxy.example:1/\"";
         assert_eq!(
-            compare(&[("hunter2@", "swordfish@"), ("127.0.0.1:1/?key=hunter2", "127.0.0.1:2/?key=swordfish")]),
+            compare(&[
+                ("hunter2@", "swordfish@"),
+                ("127.0.0.1:1/?key=hunter2", "127.0.0.1:2/?key=swordfish")
+            ]),
             [
                 change("issuer[\"https://b.example\"].proxy", proxy, proxy),
-                change("resource[\"/a\"].upstream.http", "\"http://127.0.0.1:1/\"", "\"http://127.0.0.1:2/\""),
+                change(
+                    "resource[\"/a\"].upstream.http",
+                    "\"http://127.0.0.1:1/\"",
+                    "\"http://127.0.0.1:2/\""
+                ),
             ]
         );
-        let many = format!("trusted_proxies = [{}]\nbase_url", "\"10.0.0.0/8\",".repeat(99));
+        let many = format!(
+            "trusted_proxies = [{}]\nbase_url",
+            "\"10.0.0.0/8\",".repeat(99)
+        );
         let long = compare(&[("base_url", &many)]);
         assert!(long[0].new.len() <= MAX_SHOWN + 3, "{long:?}");
     }

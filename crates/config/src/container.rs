@@ -20,7 +20,9 @@ pub fn is_on_volume(directory: &Path) -> bool {
 /// Whether a directory, or one that contains it, is a mount other than the root.
 fn has_mount(mounts: &str, directory: &Path) -> bool {
     let points = mounts.lines().filter_map(|line| line.split(' ').nth(4));
-    points.map(|point| point.replace("\\040", " ")).any(|point| point != "/" && directory.starts_with(point))
+    points
+        .map(|point| point.replace("\\040", " "))
+        .any(|point| point != "/" && directory.starts_with(point))
 }
 
 #[cfg(test)]
@@ -40,7 +42,11 @@ mod tests {
             ("/var/lib/portcullis2", false),
             ("/data", false),
         ] {
-            assert_eq!(has_mount(mounts, Path::new(directory)), expected, "{directory}");
+            assert_eq!(
+                has_mount(mounts, Path::new(directory)),
+                expected,
+                "{directory}"
+            );
         }
     }
 }

@@ -16,9 +16,14 @@ impl Diagnostic {
     /// in `issuer[0]`, the message `algorithms = [] accepts no token` is about `issuer[0].algorithms`.
     pub fn new(key: &KeyPath, message: &str) -> Self {
         let message = message.split_whitespace().collect::<Vec<_>>().join(" ");
-        let (start, rest) = message.split_at(message.find(|c: char| !is_key(c)).unwrap_or(message.len()));
+        let (start, rest) =
+            message.split_at(message.find(|c: char| !is_key(c)).unwrap_or(message.len()));
         // A sentence can end with a dot, and `key: text` has a colon after the key.
-        let named = if rest.starts_with([' ', ':']) { KeyPath::parse(start) } else { KeyPath::default() };
+        let named = if rest.starts_with([' ', ':']) {
+            KeyPath::parse(start)
+        } else {
+            KeyPath::default()
+        };
         if named.is_root() {
             return Self::about(key, &message);
         }
@@ -26,9 +31,13 @@ impl Diagnostic {
         let mut around = Some(key.clone());
         while let Some(table) = around {
             let about = table.join(&named);
-            let is_key = schema::has_fixed_name(&about) || (named.segments().len() > 1 && schema::is_known(&about));
+            let is_key = schema::has_fixed_name(&about)
+                || (named.segments().len() > 1 && schema::is_known(&about));
             if about.starts_with(key) && is_key {
-                return Self { text: format!("{about}{rest}"), key: about };
+                return Self {
+                    text: format!("{about}{rest}"),
+                    key: about,
+                };
             }
             around = table.parent();
         }
@@ -37,12 +46,23 @@ impl Diagnostic {
 
     /// Returns several diagnostics in one line.
     pub fn joined(found: &[Self]) -> String {
-        found.iter().map(|one| one.text.as_str()).collect::<Vec<_>>().join(" | ")
+        found
+            .iter()
+            .map(|one| one.text.as_str())
+            .collect::<Vec<_>>()
+            .join(" | ")
     }
 
     fn about(key: &KeyPath, message: &str) -> Self {
-        let text = if key.is_root() { message.to_owned() } else { format!("{key}: {message}") };
-        Self { key: key.clone(), text }
+        let text = if key.is_root() {
+            message.to_owned()
+        } else {
+            format!("{key}: {message}")
+        };
+        Self {
+            key: key.clone(),
+            text,
+        }
     }
 }
 
@@ -69,7 +89,9 @@ impl<'a> Diagnostics<'a> {
     ///
     /// # Errors
     /// Fails if it adds an error or returns no value.
-    pub(crate) fn collect<T>(validate: impl FnOnce(&mut Diagnostics<'_>) -> Option<T>) -> Result<T, Vec<Diagnostic>> {
+    pub(crate) fn collect<T>(
+        validate: impl FnOnce(&mut Diagnostics<'_>) -> Option<T>,
+    ) -> Result<T, Vec<Diagnostic>> {
         let mut found = Vec::new();
         match validate(&mut Diagnostics::new(&mut found)) {
             Some(value) if found.is_empty() => Ok(value),
@@ -79,12 +101,18 @@ impl<'a> Diagnostics<'a> {
 
     /// Collects for the whole configuration.
     pub(crate) fn new(found: &'a mut Vec<Diagnostic>) -> Self {
-        Self { table: KeyPath::default(), found }
+        Self {
+            table: KeyPath::default(),
+            found,
+        }
     }
 
     /// Collects for a table in this one, such as `issuer[0]`.
     pub(crate) fn table(&mut self, key: &str) -> Diagnostics<'_> {
-        Diagnostics { table: self.table.join(&KeyPath::parse(key)), found: self.found }
+        Diagnostics {
+            table: self.table.join(&KeyPath::parse(key)),
+            found: self.found,
+        }
     }
 
     /// Adds a message about a key of this table, or, with an empty key, about the table.
@@ -94,8 +122,14 @@ impl<'a> Diagnostics<'a> {
     }
 
     /// Returns the value, or adds the error.
-    pub(crate) fn take<T>(&mut self, key: &str, result: Result<T, impl Into<anyhow::Error>>) -> Option<T> {
-        result.map_err(|error| self.add(key, with_fix_last(&error.into()))).ok()
+    pub(crate) fn take<T>(
+        &mut self,
+        key: &str,
+        result: Result<T, impl Into<anyhow::Error>>,
+    ) -> Option<T> {
+        result
+            .map_err(|error| self.add(key, with_fix_last(&error.into())))
+            .ok()
     }
 
     /// Returns the values, or adds each error.
@@ -104,7 +138,10 @@ impl<'a> Diagnostics<'a> {
         key: &str,
         results: impl IntoIterator<Item = Result<T, E>>,
     ) -> Option<Vec<T>> {
-        let taken: Vec<Option<T>> = results.into_iter().map(|result| self.take(key, result)).collect();
+        let taken: Vec<Option<T>> = results
+            .into_iter()
+            .map(|result| self.take(key, result))
+            .collect();
         taken.into_iter().collect()
     }
 }
@@ -132,30 +169,72 @@ mod tests {
     #[test]
     fn the_key_is_in_the_message() {
         for (key, message, expected, text) in [
-            ("issuer[0]", "algorithms = [] is empty", "issuer[0].algorithms", "issuer[0].algorithms = [] is empty"),
-            ("issuer[0]", "it is bad", "issuer[0]", "issuer[0]: it is bad"),
-            ("limits", "limits.max_body = 1 is low", "limits.max_body", "limits.max_body = 1 is low"),
-            ("", "session.keys: the file is empty", "session.keys", "session.keys: the file is empty"),
+            (
+                "issuer[0]",
+                "algorithms = [] is empty",
+                "issuer[0].algorithms",
+                "issuer[0].algorithms = [] is empty",
+            ),
+            (
+                "issuer[0]",
+                "it is bad",
+                "issuer[0]",
+                "issuer[0]: it is bad",
+            ),
+            (
+                "limits",
+                "limits.max_body = 1 is low",
+                "limits.max_body",
+                "limits.max_body = 1 is low",
+            ),
+            (
+                "",
+                "session.keys: the file is empty",
+                "session.keys",
+                "session.keys: the file is empty",
+            ),
             (
                 "",
                 "resource[0].rule[1].method = \"x\"",
                 "resource[0].rule[1].method",
                 "resource[0].rule[1].method = \"x\"",
             ),
-            ("listen", "127.0.0.1 has no port", "listen", "listen: 127.0.0.1 has no port"),
-            ("issuer[0].leeway", "leeway = 5 is bad", "issuer[0].leeway", "issuer[0].leeway = 5 is bad"),
-            ("resource[0].upstream", "upstream.http: no", "resource[0].upstream.http", "resource[0].upstream.http: no"),
+            (
+                "listen",
+                "127.0.0.1 has no port",
+                "listen",
+                "listen: 127.0.0.1 has no port",
+            ),
+            (
+                "issuer[0].leeway",
+                "leeway = 5 is bad",
+                "issuer[0].leeway",
+                "issuer[0].leeway = 5 is bad",
+            ),
+            (
+                "resource[0].upstream",
+                "upstream.http: no",
+                "resource[0].upstream.http",
+                "resource[0].upstream.http: no",
+            ),
             ("", "algorithms are bad", "", "algorithms are bad"),
             ("resource[1]", "a\n b", "resource[1]", "resource[1]: a b"),
         ] {
-            assert_eq!(new(key, message), (expected.to_owned(), text.to_owned()), "{message}");
+            assert_eq!(
+                new(key, message),
+                (expected.to_owned(), text.to_owned()),
+                "{message}"
+            );
         }
     }
 
     #[test]
     fn the_fix_is_last() {
         let error = anyhow::anyhow!("relative").context("it is not a URL; write one");
-        assert_eq!(with_fix_last(&error), "it is not a URL: relative; write one");
+        assert_eq!(
+            with_fix_last(&error),
+            "it is not a URL: relative; write one"
+        );
         assert_eq!(with_fix_last(&anyhow::anyhow!("a").context("b")), "b: a");
     }
 
@@ -180,8 +259,22 @@ mod tests {
     fn tables_add_their_key() {
         let mut found = Vec::new();
         let mut diagnostics = Diagnostics::new(&mut found);
-        assert_eq!(diagnostics.table("issuer[1]").take("leeway", Err::<(), _>(anyhow::anyhow!("too long"))), None);
-        assert_eq!(diagnostics.table("issuer[1]").take("leeway", anyhow::Ok(5)), Some(5));
-        assert_eq!(found, [Diagnostic::new(&KeyPath::parse("issuer[1].leeway"), "too long")]);
+        assert_eq!(
+            diagnostics
+                .table("issuer[1]")
+                .take("leeway", Err::<(), _>(anyhow::anyhow!("too long"))),
+            None
+        );
+        assert_eq!(
+            diagnostics.table("issuer[1]").take("leeway", anyhow::Ok(5)),
+            Some(5)
+        );
+        assert_eq!(
+            found,
+            [Diagnostic::new(
+                &KeyPath::parse("issuer[1].leeway"),
+                "too long"
+            )]
+        );
     }
 }

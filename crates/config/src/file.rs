@@ -35,7 +35,10 @@ pub use traces::{Traces, TracesClient};
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// The address and port to listen on. A name such as `localhost` is resolved.
-    #[serde(default = "default_listen", deserialize_with = "super::listen_address::deserialize")]
+    #[serde(
+        default = "default_listen",
+        deserialize_with = "super::listen_address::deserialize"
+    )]
     #[schemars(with = "String")]
     pub listen: SocketAddr,
     /// The scheme, host and port under which clients reach this server: `https`, or `http` on loopback.
@@ -127,9 +130,16 @@ impl Config {
     pub fn files(&self) -> Vec<&Path> {
         let of_issuers = self.issuer.iter().flat_map(|issuer| {
             let secret = issuer.client_secret.as_ref().and_then(SecretSource::file);
-            [issuer.jwks_file.as_deref(), issuer.ca_file.as_deref(), secret]
+            [
+                issuer.jwks_file.as_deref(),
+                issuer.ca_file.as_deref(),
+                secret,
+            ]
         });
-        let of_resources = self.resource.iter().map(|resource| resource.upstream_ca_file.as_deref());
+        let of_resources = self
+            .resource
+            .iter()
+            .map(|resource| resource.upstream_ca_file.as_deref());
         of_issuers.chain(of_resources).flatten().collect()
     }
 }
@@ -185,7 +195,10 @@ mod tests {
         "#;
         let mut config = Config::new("https://mcp.example.com");
         config.issuer.push(Issuer::new("https://auth.example.com"));
-        config.resource.push(Resource::new("/mcp", Upstream::Http("http://127.0.0.1:8000/mcp".to_owned())));
+        config.resource.push(Resource::new(
+            "/mcp",
+            Upstream::Http("http://127.0.0.1:8000/mcp".to_owned()),
+        ));
         let value = |config: &Config| serde_json::to_value(config).unwrap();
         assert_eq!(value(&config), value(&crate::from_text(text).unwrap()));
     }

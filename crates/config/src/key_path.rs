@@ -20,7 +20,10 @@ pub enum Segment {
 impl KeyPath {
     /// Reads a path as it is written in messages: names without quotes, dots, and positions in brackets.
     pub fn parse(text: &str) -> Self {
-        let parts = text.split(['.', '[']).map(|part| part.trim_end_matches(']')).filter(|part| !part.is_empty());
+        let parts = text
+            .split(['.', '['])
+            .map(|part| part.trim_end_matches(']'))
+            .filter(|part| !part.is_empty());
         Self::from_names(parts)
     }
 
@@ -69,7 +72,10 @@ impl KeyPath {
 
     /// The name of its table in a header: `issuer.jwks` for `issuer[0].jwks`.
     pub fn header(&self) -> String {
-        self.names().map(toml_text::key).collect::<Vec<_>>().join(".")
+        self.names()
+            .map(toml_text::key)
+            .collect::<Vec<_>>()
+            .join(".")
     }
 
     /// Whether it is this path, or in this table or array.
@@ -110,12 +116,24 @@ mod tests {
 
     #[test]
     fn written_and_read_back() {
-        for text in ["", "listen", "issuer[0].algorithms", "resource[1].rule[2].claims[0].claim", "limits.max_body"] {
+        for text in [
+            "",
+            "listen",
+            "issuer[0].algorithms",
+            "resource[1].rule[2].claims[0].claim",
+            "limits.max_body",
+        ] {
             assert_eq!(KeyPath::parse(text).to_string(), text);
         }
-        assert_eq!(KeyPath::from_names(["resource", "0", "scope_implies"]).to_string(), "resource[0].scope_implies");
+        assert_eq!(
+            KeyPath::from_names(["resource", "0", "scope_implies"]).to_string(),
+            "resource[0].scope_implies"
+        );
         let quoted = KeyPath::parse("resource[0].scope_implies").name("mcp:tools");
-        assert_eq!(quoted.to_string(), "resource[0].scope_implies.\"mcp:tools\"");
+        assert_eq!(
+            quoted.to_string(),
+            "resource[0].scope_implies.\"mcp:tools\""
+        );
     }
 
     #[test]
@@ -126,8 +144,17 @@ mod tests {
         assert!(!path.starts_with(&KeyPath::parse("issuer[1]")));
         assert_eq!(path.parent(), Some(KeyPath::parse("issuer[0].jwks")));
         assert_eq!(KeyPath::default().parent(), None);
-        assert_eq!(path.names().collect::<Vec<_>>(), ["issuer", "jwks", "cooldown"]);
+        assert_eq!(
+            path.names().collect::<Vec<_>>(),
+            ["issuer", "jwks", "cooldown"]
+        );
         assert_eq!(path.header(), "issuer.jwks.cooldown");
-        assert_eq!(KeyPath::parse("issuer").index(0).name("jwks").join(&KeyPath::parse("cooldown")), path);
+        assert_eq!(
+            KeyPath::parse("issuer")
+                .index(0)
+                .name("jwks")
+                .join(&KeyPath::parse("cooldown")),
+            path
+        );
     }
 }

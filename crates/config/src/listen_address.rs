@@ -21,14 +21,22 @@ pub fn parse(text: &str) -> Result<SocketAddr, String> {
     if text.contains("://") {
         return Err(format!("{shown} is a URL; {EXAMPLE}"));
     }
-    let Some((host, port)) = text.rsplit_once(':').filter(|(host, _)| !host.contains(':') || host.starts_with('['))
+    let Some((host, port)) = text
+        .rsplit_once(':')
+        .filter(|(host, _)| !host.contains(':') || host.starts_with('['))
     else {
         let is_port = text.parse::<u16>().is_ok();
-        let missing = if is_port { "is a port without an address" } else { "has no port" };
+        let missing = if is_port {
+            "is a port without an address"
+        } else {
+            "has no port"
+        };
         return Err(format!("{shown} {missing}; {EXAMPLE}"));
     };
     if port.parse::<u16>().is_err() {
-        return Err(format!("{shown} has no port from 0 to 65535 after the colon; {EXAMPLE}"));
+        return Err(format!(
+            "{shown} has no port from 0 to 65535 after the colon; {EXAMPLE}"
+        ));
     }
     if host.is_empty() || host == "*" {
         return Err(format!(
@@ -37,7 +45,12 @@ pub fn parse(text: &str) -> Result<SocketAddr, String> {
     }
     let unknown = || format!("{shown} has a name that cannot be resolved; {EXAMPLE}");
     let addresses: Vec<SocketAddr> = text.to_socket_addrs().map_err(|_| unknown())?.collect();
-    addresses.iter().find(|address| address.is_ipv4()).or(addresses.first()).copied().ok_or_else(unknown)
+    addresses
+        .iter()
+        .find(|address| address.is_ipv4())
+        .or(addresses.first())
+        .copied()
+        .ok_or_else(unknown)
 }
 
 /// Returns the address to connect to from this machine: loopback for a listener on all addresses.
@@ -51,7 +64,9 @@ pub fn reachable(listen: SocketAddr) -> SocketAddr {
 }
 
 /// Reads the setting.
-pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SocketAddr, D::Error> {
+pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<SocketAddr, D::Error> {
     parse(&String::deserialize(deserializer)?).map_err(de::Error::custom)
 }
 
@@ -62,8 +77,14 @@ mod tests {
     /// J9: names are resolved, and IPv4 comes first.
     #[test]
     fn names_are_resolved() {
-        assert_eq!(parse("localhost:3000"), Ok(SocketAddr::from(([127, 0, 0, 1], 3000))));
-        assert_eq!(parse("127.0.0.1:0"), Ok(SocketAddr::from(([127, 0, 0, 1], 0))));
+        assert_eq!(
+            parse("localhost:3000"),
+            Ok(SocketAddr::from(([127, 0, 0, 1], 3000)))
+        );
+        assert_eq!(
+            parse("127.0.0.1:0"),
+            Ok(SocketAddr::from(([127, 0, 0, 1], 0)))
+        );
         assert_eq!(parse("[::1]:3000").unwrap().to_string(), "[::1]:3000");
     }
 
@@ -95,7 +116,10 @@ mod tests {
         ] {
             let error = parse(text).unwrap_err();
             assert!(error.contains(words), "{text}: {error}");
-            assert!(error.contains("write \"127.0.0.1:3000\"") || error.contains(EXAMPLE), "{text}: {error}");
+            assert!(
+                error.contains("write \"127.0.0.1:3000\"") || error.contains(EXAMPLE),
+                "{text}: {error}"
+            );
         }
     }
 }

@@ -26,7 +26,14 @@ pub(super) const PREFIX: &str = "PORTCULLIS_";
 
 /// Variables with the prefix that are not configuration: tokens of clients and administrators, the log filter, the path of
 /// test vectors, and the sign of the container image.
-const NOT_CONFIGURATION: &[&str] = &["token", "admin_token", "metrics_token", "log", "vectors", "container"];
+const NOT_CONFIGURATION: &[&str] = &[
+    "token",
+    "admin_token",
+    "metrics_token",
+    "log",
+    "vectors",
+    "container",
+];
 
 /// Values from the command line. They take precedence over the file and the environment.
 #[derive(Clone, Copy, Debug, Default)]
@@ -86,8 +93,16 @@ impl Loaded {
 /// Fails when the file cannot be read, has more than 1 MiB or is not TOML, and when a key is unknown or missing or a value has
 /// the wrong type: with an error for each key. Does not check what the values mean.
 pub fn load(file: &Path, overrides: Overrides) -> Result<Loaded, Unusable> {
-    let unusable =
-        |text: String| Unusable::File(ConfigErrors::of_file(file, None, Diagnostic { key: KeyPath::default(), text }));
+    let unusable = |text: String| {
+        Unusable::File(ConfigErrors::of_file(
+            file,
+            None,
+            Diagnostic {
+                key: KeyPath::default(),
+                text,
+            },
+        ))
+    };
     let text = read(file).map_err(unusable)?;
     let parsed = TomlFile::parse(file, &text).map_err(|error| {
         let (line, diagnostic) = syntax::diagnostic(&text, &error);
@@ -96,15 +111,31 @@ pub fn load(file: &Path, overrides: Overrides) -> Result<Loaded, Unusable> {
     let sources = sources(&parsed, overrides);
     // The first line of the error has no part of the file.
     let written: Value = sources.extract().map_err(|error| {
-        unusable(format!("it cannot be parsed: {}", error.kind.to_string().lines().next().unwrap_or_default()))
+        unusable(format!(
+            "it cannot be parsed: {}",
+            error.kind.to_string().lines().next().unwrap_or_default()
+        ))
     })?;
     let config = written.deserialize();
     let places = Places::new(file, parsed.lines, written.clone(), sources.clone());
     match config {
-        Ok(config) => Ok(Loaded { config, sources, places }),
+        Ok(config) => Ok(Loaded {
+            config,
+            sources,
+            places,
+        }),
         Err(_) => {
-            let TypeErrors { errors, repaired, replaced } = type_errors::find(written, places.lines());
-            Err(Unusable::Values { places: Box::new(places), errors, repaired: repaired.map(Box::new), replaced })
+            let TypeErrors {
+                errors,
+                repaired,
+                replaced,
+            } = type_errors::find(written, places.lines());
+            Err(Unusable::Values {
+                places: Box::new(places),
+                errors,
+                repaired: repaired.map(Box::new),
+                replaced,
+            })
         }
     }
 }
@@ -112,7 +143,9 @@ pub fn load(file: &Path, overrides: Overrides) -> Result<Loaded, Unusable> {
 /// The content of the file, or the reason why there is none, with the fix.
 fn read(file: &Path) -> Result<String, String> {
     if file.is_dir() {
-        return Err("it is a directory; name the configuration file in it with --config".to_owned());
+        return Err(
+            "it is a directory; name the configuration file in it with --config".to_owned(),
+        );
     }
     let mut bytes = Vec::new();
     let read = File::open(file).and_then(|file| file.take(MAX_FILE + 1).read_to_end(&mut bytes));
@@ -126,17 +159,21 @@ fn read(file: &Path) -> Result<String, String> {
         ),
     })?;
     if bytes.len() as u64 > MAX_FILE {
-        return Err(format!("the configuration file has more than {MAX_FILE} bytes; name another file with --config"));
+        return Err(format!(
+            "the configuration file has more than {MAX_FILE} bytes; name another file with --config"
+        ));
     }
     String::from_utf8(bytes).map_err(|error| {
-        let is_utf16 = error.as_bytes().starts_with(&[0xff, 0xfe]) || error.as_bytes().starts_with(&[0xfe, 0xff]);
+        let is_utf16 = error.as_bytes().starts_with(&[0xff, 0xfe])
+            || error.as_bytes().starts_with(&[0xfe, 0xff]);
         let encoding = if is_utf16 { "UTF-16" } else { "not UTF-8" };
         format!("the configuration file is {encoding}; save it as UTF-8")
     })
 }
 
 fn sources(file: &TomlFile<'_>, overrides: Overrides) -> Figment {
-    let mut sources = Figment::from(file).merge(Env::prefixed(PREFIX).ignore(NOT_CONFIGURATION).split("__"));
+    let mut sources =
+        Figment::from(file).merge(Env::prefixed(PREFIX).ignore(NOT_CONFIGURATION).split("__"));
     if let Some(listen) = overrides.listen {
         sources = sources.merge(Serialized::default("listen", listen));
     }
@@ -148,17 +185,29 @@ fn sources(file: &TomlFile<'_>, overrides: Overrides) -> Figment {
 /// # Errors
 /// Fails when the text is not TOML, a key is unknown or missing, or a value has the wrong type: with the first error.
 pub fn from_text(text: &str) -> Result<Config, Diagnostic> {
-    let whole = |message: &str| Diagnostic { key: KeyPath::default(), text: message.to_owned() };
-    let parsed = TomlFile::parse(Path::new(""), text).map_err(|error| syntax::diagnostic(text, &error).1)?;
-    let written: Value = Figment::from(&parsed).extract().map_err(|error| whole(&error.to_string()))?;
+    let whole = |message: &str| Diagnostic {
+        key: KeyPath::default(),
+        text: message.to_owned(),
+    };
+    let parsed =
+        TomlFile::parse(Path::new(""), text).map_err(|error| syntax::diagnostic(text, &error).1)?;
+    let written: Value = Figment::from(&parsed)
+        .extract()
+        .map_err(|error| whole(&error.to_string()))?;
     written.deserialize().map_err(|error| {
         let TypeErrors { errors, .. } = type_errors::find(written, &parsed.lines);
-        errors.into_iter().next().unwrap_or_else(|| whole(&error.to_string()))
+        errors
+            .into_iter()
+            .next()
+            .unwrap_or_else(|| whole(&error.to_string()))
     })
 }
 
 #[cfg(test)]
-#[expect(clippy::result_large_err, reason = "figment's jail wants its own error")]
+#[expect(
+    clippy::result_large_err,
+    reason = "figment's jail wants its own error"
+)]
 mod tests {
     use super::*;
     use figment::Jail;
@@ -172,10 +221,15 @@ mod tests {
         upstream = { http = "http://127.0.0.1:8000/mcp" }
     "#;
 
-    fn with_config(file: &str, test: impl FnOnce(&mut Jail, &dyn Fn() -> Result<Loaded, Unusable>)) {
+    fn with_config(
+        file: &str,
+        test: impl FnOnce(&mut Jail, &dyn Fn() -> Result<Loaded, Unusable>),
+    ) {
         Jail::expect_with(|jail| {
             jail.create_file("portcullis.toml", file)?;
-            test(jail, &|| load(Path::new("portcullis.toml"), Overrides::default()));
+            test(jail, &|| {
+                load(Path::new("portcullis.toml"), Overrides::default())
+            });
             Ok(())
         });
     }
@@ -183,7 +237,10 @@ mod tests {
     fn error_of(file: &str) -> String {
         let mut message = String::new();
         with_config(file, |_, load| {
-            message = load().err().map(|error| error.located().to_string()).unwrap_or_default()
+            message = load()
+                .err()
+                .map(|error| error.located().to_string())
+                .unwrap_or_default()
         });
         assert!(!message.contains('\n'), "one line: {message}");
         message
@@ -207,8 +264,12 @@ mod tests {
             let config = load().unwrap().config;
             assert_eq!(config.listen.port(), 4000);
             assert_eq!(config.session.idle_timeout, super::super::Span::secs(300));
-            let flags = Overrides { listen: Some(([127, 0, 0, 1], 5000).into()) };
-            let config = super::load(Path::new("portcullis.toml"), flags).unwrap().config;
+            let flags = Overrides {
+                listen: Some(([127, 0, 0, 1], 5000).into()),
+            };
+            let config = super::load(Path::new("portcullis.toml"), flags)
+                .unwrap()
+                .config;
             assert_eq!(config.listen.port(), 5000);
         });
     }
@@ -252,7 +313,8 @@ mod tests {
     /// J6: a literal secret in the file is rejected and not printed.
     #[test]
     fn a_literal_secret_is_rejected_and_not_printed() {
-        let error = error_of(&MINIMAL.replace("[[resource]]", "client_secret = \"hunter2\"\n[[resource]]"));
+        let error =
+            error_of(&MINIMAL.replace("[[resource]]", "client_secret = \"hunter2\"\n[[resource]]"));
         assert!(error.contains("client_secret"), "{error}");
         assert!(!error.contains("hunter2"), "{error}");
     }
@@ -261,17 +323,36 @@ mod tests {
     #[test]
     fn a_value_of_the_wrong_type_is_not_printed() {
         for (more, words) in [
-            ("[session]\nkeys = \"hunter2\"", ["session.keys", "a string", "an array"]),
-            ("[session]\nkeys = { file = \"hunter2\" }", ["session.keys", "a table", "an array"]),
+            (
+                "[session]\nkeys = \"hunter2\"",
+                ["session.keys", "a string", "an array"],
+            ),
+            (
+                "[session]\nkeys = { file = \"hunter2\" }",
+                ["session.keys", "a table", "an array"],
+            ),
             (
                 "[limits]\nmax_body = \"hunter2\"",
-                ["limits.max_body", "is a string", "; expected a non-negative integer"],
+                [
+                    "limits.max_body",
+                    "is a string",
+                    "; expected a non-negative integer",
+                ],
             ),
-            ("[limits]\nmax_body = -1", ["limits.max_body", "an integer", "non-negative"]),
-            ("[limits]\nper_address = 5", ["limits.per_address", "an integer", "a table"]),
+            (
+                "[limits]\nmax_body = -1",
+                ["limits.max_body", "an integer", "non-negative"],
+            ),
+            (
+                "[limits]\nper_address = 5",
+                ["limits.per_address", "an integer", "a table"],
+            ),
         ] {
             let error = error_of(&format!("{MINIMAL}\n{more}"));
-            assert!(words.iter().all(|word| error.contains(word)), "{more}: {error}");
+            assert!(
+                words.iter().all(|word| error.contains(word)),
+                "{more}: {error}"
+            );
             assert!(!error.contains("hunter2"), "{error}");
         }
     }
@@ -281,22 +362,38 @@ mod tests {
     fn the_size_is_bounded() {
         let limit = MAX_FILE as usize;
         let text = format!("{MINIMAL}\n#");
-        with_config(&format!("{text}{}", "x".repeat(limit - text.len())), |_, load| assert!(load().is_ok()));
+        with_config(
+            &format!("{text}{}", "x".repeat(limit - text.len())),
+            |_, load| assert!(load().is_ok()),
+        );
         let expected = "portcullis.toml: the configuration file has more than 1048576 bytes; name another file";
         let error = error_of(&format!("{text}{}", "x".repeat(limit - text.len() + 1)));
         assert!(error.starts_with(expected), "{error}");
-        let endless = load(Path::new("/dev/zero"), Overrides::default()).err().unwrap().located().to_string();
+        let endless = load(Path::new("/dev/zero"), Overrides::default())
+            .err()
+            .unwrap()
+            .located()
+            .to_string();
         assert!(endless.contains("has more than 1048576 bytes"), "{endless}");
     }
 
     #[test]
     fn errors_of_the_file_have_one_line() {
-        let error =
-            load(Path::new("/nowhere/portcullis.toml"), Overrides::default()).err().unwrap().located().to_string();
+        let error = load(Path::new("/nowhere/portcullis.toml"), Overrides::default())
+            .err()
+            .unwrap()
+            .located()
+            .to_string();
         assert_eq!(error.lines().count(), 1, "{error}");
-        assert!(error.starts_with("/nowhere/portcullis.toml: the configuration file does not exist; "), "{error}");
+        assert!(
+            error.starts_with("/nowhere/portcullis.toml: the configuration file does not exist; "),
+            "{error}"
+        );
         assert!(error_of("base_url = ").starts_with("portcullis.toml:1: base_url: "));
         let error = error_of("client_secret = \"hunter2");
-        assert!(error.starts_with("portcullis.toml:1: client_secret: ") && !error.contains("hunter2"), "{error}");
+        assert!(
+            error.starts_with("portcullis.toml:1: client_secret: ") && !error.contains("hunter2"),
+            "{error}"
+        );
     }
 }

@@ -40,7 +40,12 @@ pub struct ConfigErrors(pub Vec<Located>);
 
 impl Places {
     pub(super) fn new(file: &Path, lines: TomlLines, written: Value, sources: Figment) -> Self {
-        Self { file: file.to_owned(), lines, written, sources }
+        Self {
+            file: file.to_owned(),
+            lines,
+            written,
+            sources,
+        }
     }
 
     pub(super) fn lines(&self) -> &TomlLines {
@@ -49,7 +54,10 @@ impl Places {
 
     /// Adds the place of each diagnostic.
     pub fn locate(&self, found: Vec<Diagnostic>) -> Vec<Located> {
-        let mut located: Vec<Located> = found.into_iter().map(|diagnostic| self.locate_one(diagnostic)).collect();
+        let mut located: Vec<Located> = found
+            .into_iter()
+            .map(|diagnostic| self.locate_one(diagnostic))
+            .collect();
         located.sort_by_key(|located| located.line.unwrap_or(usize::MAX));
         located.dedup();
         located
@@ -60,7 +68,12 @@ impl Places {
             Some(source) => (source, None),
             None => (self.file.display().to_string(), Some(self.lines.line(&key))),
         };
-        Located { source, line, key: key.to_string(), text }
+        Located {
+            source,
+            line,
+            key: key.to_string(),
+            text,
+        }
     }
 
     /// The environment variable or the flag that sets the key.
@@ -70,14 +83,18 @@ impl Places {
             Segment::Index(_) => None,
         });
         let names: Vec<&str> = names.collect();
-        let value = names.iter().try_fold(&self.written, |value, name| value.as_dict()?.get(*name))?;
+        let value = names
+            .iter()
+            .try_fold(&self.written, |value, name| value.as_dict()?.get(*name))?;
         // A table can have values from several sources.
         if value.as_dict().is_some() {
             return None;
         }
         let metadata = self.sources.get_metadata(value.tag())?;
         match origin::describe(metadata).as_str() {
-            origin::ENVIRONMENT => Some(format!("{PREFIX}{}", names.join("__").to_ascii_uppercase())),
+            origin::ENVIRONMENT => {
+                Some(format!("{PREFIX}{}", names.join("__").to_ascii_uppercase()))
+            }
             origin::COMMAND_LINE => Some(format!("--{}", names.join("-"))),
             _ => None,
         }
@@ -88,7 +105,12 @@ impl ConfigErrors {
     /// An error of the file itself.
     pub(super) fn of_file(file: &Path, line: Option<usize>, diagnostic: Diagnostic) -> Self {
         let Diagnostic { key, text } = diagnostic;
-        Self(vec![Located { source: file.display().to_string(), line, key: key.to_string(), text }])
+        Self(vec![Located {
+            source: file.display().to_string(),
+            line,
+            key: key.to_string(),
+            text,
+        }])
     }
 }
 

@@ -35,29 +35,57 @@ pub enum EffectiveError {
 pub fn effective(loaded: &Loaded) -> Result<Vec<Effective>, EffectiveError> {
     let written: Value = loaded.sources.extract().map_err(Box::new)?;
     let mut rows = Vec::new();
-    walk(&serde_json::to_value(&loaded.config)?, Some(&written), &loaded.sources, String::new(), &mut rows);
+    walk(
+        &serde_json::to_value(&loaded.config)?,
+        Some(&written),
+        &loaded.sources,
+        String::new(),
+        &mut rows,
+    );
     Ok(rows)
 }
 
 /// Walks both trees together: the typed one has every value, and the written one has the sources.
-fn walk(value: &serde_json::Value, written: Option<&Value>, sources: &Figment, key: String, rows: &mut Vec<Effective>) {
-    let below = |name: &str| if key.is_empty() { name.to_owned() } else { format!("{key}.{name}") };
+fn walk(
+    value: &serde_json::Value,
+    written: Option<&Value>,
+    sources: &Figment,
+    key: String,
+    rows: &mut Vec<Effective>,
+) {
+    let below = |name: &str| {
+        if key.is_empty() {
+            name.to_owned()
+        } else {
+            format!("{key}.{name}")
+        }
+    };
     match value {
         serde_json::Value::Object(members) => {
             for (name, member) in members {
-                let written = written.and_then(Value::as_dict).and_then(|dict| dict.get(name));
+                let written = written
+                    .and_then(Value::as_dict)
+                    .and_then(|dict| dict.get(name));
                 walk(member, written, sources, below(name), rows);
             }
         }
         serde_json::Value::Array(items) if items.iter().any(serde_json::Value::is_object) => {
             for (position, item) in items.iter().enumerate() {
-                let written = written.and_then(Value::as_array).and_then(|array| array.get(position));
+                let written = written
+                    .and_then(Value::as_array)
+                    .and_then(|array| array.get(position));
                 walk(item, written, sources, below(&position.to_string()), rows);
             }
         }
         leaf => {
-            let origin = written.and_then(|written| sources.get_metadata(written.tag())).map(describe);
-            rows.push(Effective { key, value: leaf.clone(), origin: origin.unwrap_or_else(|| "default".to_owned()) });
+            let origin = written
+                .and_then(|written| sources.get_metadata(written.tag()))
+                .map(describe);
+            rows.push(Effective {
+                key,
+                value: leaf.clone(),
+                origin: origin.unwrap_or_else(|| "default".to_owned()),
+            });
         }
     }
 }
@@ -76,7 +104,10 @@ pub(super) fn describe(metadata: &Metadata) -> String {
 }
 
 #[cfg(test)]
-#[expect(clippy::result_large_err, reason = "figment's jail wants its own error")]
+#[expect(
+    clippy::result_large_err,
+    reason = "figment's jail wants its own error"
+)]
 mod tests {
     use std::path::Path;
 
@@ -98,8 +129,13 @@ mod tests {
                 "#,
             )?;
             jail.set_env("PORTCULLIS_WORKERS", "3");
-            let loaded =
-                load(Path::new("portcullis.toml"), Overrides { listen: Some(([127, 0, 0, 1], 5000).into()) }).unwrap();
+            let loaded = load(
+                Path::new("portcullis.toml"),
+                Overrides {
+                    listen: Some(([127, 0, 0, 1], 5000).into()),
+                },
+            )
+            .unwrap();
             let rows = effective(&loaded).unwrap();
             let origin = |key: &str| &rows.iter().find(|row| row.key == key).unwrap().origin;
             assert!(origin("base_url").ends_with("portcullis.toml"));

@@ -134,37 +134,81 @@ impl Plan {
         // Before the files are read, so that a later change is noticed.
         let contents = Contents::of(config);
         let base_url = errors.take("base_url", base_url(&config.base_url));
-        let sound_url = base_url.clone().or_else(|| Url::parse(SUBSTITUTE_URL).ok())?;
-        let sound_limits =
-            if limits::check(&config.limits, errors) { config.limits.clone() } else { Limits::default() };
+        let sound_url = base_url
+            .clone()
+            .or_else(|| Url::parse(SUBSTITUTE_URL).ok())?;
+        let sound_limits = if limits::check(&config.limits, errors) {
+            config.limits.clone()
+        } else {
+            Limits::default()
+        };
         let workers = errors.take("workers", workers(config.workers));
-        let tls = optional(config.tls.as_ref(), |files| TlsFiles::for_clients(files, &sound_url, errors));
+        let tls = optional(config.tls.as_ref(), |files| {
+            TlsFiles::for_clients(files, &sound_url, errors)
+        });
         let rates = rates::plan(config, errors);
         let session = sessions::plan(&config.session, &mut errors.table("session"));
-        let sound_session = if session.is_some() { config.session.clone() } else { Session::default() };
+        let sound_session = if session.is_some() {
+            config.session.clone()
+        } else {
+            Session::default()
+        };
         let replicas = optional(config.shared.as_ref(), |shared| {
-            replicas::plan(shared, &sound_url, &sound_session, &mut errors.table("shared"))
+            replicas::plan(
+                shared,
+                &sound_url,
+                &sound_session,
+                &mut errors.table("shared"),
+            )
         });
-        let state_dir = errors.take("state_dir", state_dir::plan(config.state_dir.as_deref(), &sound_url));
+        let state_dir = errors.take(
+            "state_dir",
+            state_dir::plan(config.state_dir.as_deref(), &sound_url),
+        );
         let issuers = issuers::plan(&config.issuer, errors);
         let resources = resources::plan(config, &sound_url, &issuers, &sound_limits, errors);
         let origins = resources::origins(&config.resource.iter().collect::<Vec<_>>(), &sound_url);
-        let audit = optional(config.audit.as_ref(), |audit| audit::plan(audit, &mut errors.table("audit")));
+        let audit = optional(config.audit.as_ref(), |audit| {
+            audit::plan(audit, &mut errors.table("audit"))
+        });
         if let (Some(Some(audit)), Some(directory)) = (&audit, &state_dir) {
-            audit::check_key(audit, directory.as_deref(), config.state_dir.as_deref(), errors);
+            audit::check_key(
+                audit,
+                directory.as_deref(),
+                config.state_dir.as_deref(),
+                errors,
+            );
         }
-        let traces = optional(config.traces.as_ref(), |traces| traces::plan(traces, &mut errors.table("traces")));
-        let admin =
-            optional(config.admin.as_ref(), |admin| admin::plan(admin, config.listen, &mut errors.table("admin")));
+        let traces = optional(config.traces.as_ref(), |traces| {
+            traces::plan(traces, &mut errors.table("traces"))
+        });
+        let admin = optional(config.admin.as_ref(), |admin| {
+            admin::plan(admin, config.listen, &mut errors.table("admin"))
+        });
         let resources = resources?;
         let session = session?;
         let mut warnings = warnings::warnings(config, &base_url?, &resources);
-        let of_replicas = config.shared.as_ref().map(|shared| replicas::warnings(shared, &session)).unwrap_or_default();
-        warnings.extend(of_replicas.iter().map(|text| Diagnostic::new(&KeyPath::default(), text)));
+        let of_replicas = config
+            .shared
+            .as_ref()
+            .map(|shared| replicas::warnings(shared, &session))
+            .unwrap_or_default();
+        warnings.extend(
+            of_replicas
+                .iter()
+                .map(|text| Diagnostic::new(&KeyPath::default(), text)),
+        );
         warnings.extend(sessions::warnings(&config.session));
-        let of_administrators = admin.iter().flatten().filter_map(|admin| admin.tls.as_ref());
+        let of_administrators = admin
+            .iter()
+            .flatten()
+            .filter_map(|admin| admin.tls.as_ref());
         warnings.extend(tls::warnings(tls.iter().flatten().chain(of_administrators)));
-        warnings.extend(secret_files::warnings(config).iter().map(|text| Diagnostic::new(&KeyPath::default(), text)));
+        warnings.extend(
+            secret_files::warnings(config)
+                .iter()
+                .map(|text| Diagnostic::new(&KeyPath::default(), text)),
+        );
         Some(Self {
             listen: config.listen,
             workers: workers?,
@@ -197,7 +241,10 @@ impl Plan {
 }
 
 /// Validates a table if it is configured. Returns `None` if it is invalid, and `Some(None)` if it is not configured.
-fn optional<T, U>(configured: Option<&T>, validate: impl FnOnce(&T) -> Option<U>) -> Option<Option<U>> {
+fn optional<T, U>(
+    configured: Option<&T>,
+    validate: impl FnOnce(&T) -> Option<U>,
+) -> Option<Option<U>> {
     match configured {
         Some(table) => validate(table).map(Some),
         None => Some(None),
@@ -211,7 +258,10 @@ fn optional<T, U>(configured: Option<&T>, validate: impl FnOnce(&T) -> Option<U>
 pub fn state_dir_of(config: &Config) -> Result<Option<PathBuf>, Vec<Diagnostic>> {
     Diagnostics::collect(|errors| {
         let base_url = errors.take("base_url", base_url(&config.base_url))?;
-        errors.take("state_dir", state_dir::plan(config.state_dir.as_deref(), &base_url))
+        errors.take(
+            "state_dir",
+            state_dir::plan(config.state_dir.as_deref(), &base_url),
+        )
     })
 }
 
@@ -221,13 +271,16 @@ pub fn state_dir_of(config: &Config) -> Result<Option<PathBuf>, Vec<Diagnostic>>
 /// Fails when it is not the URL of one host without path, or neither https nor http on loopback.
 fn base_url(text: &str) -> anyhow::Result<Url> {
     let shown = shown_url(text);
-    let url = Url::parse(text)
-        .with_context(|| format!("base_url = {shown:?} is not a URL; write it as \"https://mcp.example.com\""))?;
+    let url = Url::parse(text).with_context(|| {
+        format!("base_url = {shown:?} is not a URL; write it as \"https://mcp.example.com\"")
+    })?;
     ensure!(
         url.username().is_empty() && url.password().is_none(),
         "base_url contains a user name or a password; remove everything before the `@`"
     );
-    let has_slashes = text.split_once(':').is_some_and(|(_, rest)| rest.starts_with("//") && !rest.starts_with("///"));
+    let has_slashes = text
+        .split_once(':')
+        .is_some_and(|(_, rest)| rest.starts_with("//") && !rest.starts_with("///"));
     ensure!(
         has_slashes && !url.host_str().is_some_and(|host| host.contains('*')),
         "base_url = {shown:?} is not the URL of one host; write it as \"https://mcp.example.com\""
@@ -248,6 +301,8 @@ fn workers(configured: Option<usize>) -> anyhow::Result<usize> {
     match configured {
         Some(count @ 1..=MAX_WORKERS) => Ok(count),
         Some(count) => bail!("workers = {count} is outside 1 to {MAX_WORKERS}"),
-        None => Ok(std::thread::available_parallelism().map_or(1, usize::from).min(MAX_WORKERS)),
+        None => Ok(std::thread::available_parallelism()
+            .map_or(1, usize::from)
+            .min(MAX_WORKERS)),
     }
 }

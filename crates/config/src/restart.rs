@@ -121,8 +121,17 @@ mod tests {
     fn reload(running: &str, new: &str) -> (String, String) {
         let running = config(running);
         let mut new = config(new);
-        let keys = |changes: Vec<Change>| changes.into_iter().map(|change| change.key).collect::<Vec<_>>().join(" ");
-        (keys(keep_until_restart(&running, &mut new)), keys(changes(&running, &new)))
+        let keys = |changes: Vec<Change>| {
+            changes
+                .into_iter()
+                .map(|change| change.key)
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
+        (
+            keys(keep_until_restart(&running, &mut new)),
+            keys(changes(&running, &new)),
+        )
     }
 
     /// J10: what needs a restart is named and stays as it is.
@@ -132,13 +141,22 @@ mod tests {
             ("listen = '127.0.0.1:1'", "listen"),
             ("workers = 3", "workers"),
             ("state_dir = 'off'", "state_dir"),
-            ("tls = { certificates = '/c', key = '/k' }", "tls.certificates tls.key"),
-            ("shared.redis = 'redis://127.0.0.1'", "shared.redis shared.strict"),
+            (
+                "tls = { certificates = '/c', key = '/k' }",
+                "tls.certificates tls.key",
+            ),
+            (
+                "shared.redis = 'redis://127.0.0.1'",
+                "shared.redis shared.strict",
+            ),
             (
                 "audit.target = 'stdout'",
                 "audit.queue audit.target audit.usage_interval audit.usage_rows audit.without_chain",
             ),
-            ("admin.listen = '127.0.0.1:1'", "admin.listen admin.token.env"),
+            (
+                "admin.listen = '127.0.0.1:1'",
+                "admin.listen admin.token.env",
+            ),
             (
                 "traces.endpoint = 'http://127.0.0.1:1'",
                 "traces.client traces.endpoint traces.sample traces.service_name",
@@ -148,7 +166,10 @@ mod tests {
             ("session.max_total = 9", "session.max_total"),
             ("session.max_per_owner = 9", "session.max_per_owner"),
             ("session.max_per_subject = 900", "session.max_per_subject"),
-            ("session.without_state = 'reject_ends'", "session.without_state"),
+            (
+                "session.without_state = 'reject_ends'",
+                "session.without_state",
+            ),
             ("session.keys = [{ env = 'K' }]", "session.keys[0].env"),
             ("limits.max_token = 9", "limits.max_token"),
             ("limits.max_connections = 9", "limits.max_connections"),
@@ -159,8 +180,16 @@ mod tests {
             ("limits.max_streams = 9", "limits.max_streams"),
             ("limits.max_resets = 9", "limits.max_resets"),
         ] {
-            assert_eq!(reload("", setting), (kept.to_owned(), String::new()), "{setting}");
-            assert_eq!(reload(setting, ""), (kept.to_owned(), String::new()), "without {setting}");
+            assert_eq!(
+                reload("", setting),
+                (kept.to_owned(), String::new()),
+                "{setting}"
+            );
+            assert_eq!(
+                reload(setting, ""),
+                (kept.to_owned(), String::new()),
+                "without {setting}"
+            );
         }
     }
 
@@ -171,9 +200,17 @@ mod tests {
             ("", "shutdown_delay = '1s'", "shutdown_delay"),
             ("", "shutdown_timeout = '1s'", "shutdown_timeout"),
             ("", "reload = 'watch'", "reload"),
-            ("", "dangerous_allow_unauthenticated_network = true", "dangerous_allow_unauthenticated_network"),
+            (
+                "",
+                "dangerous_allow_unauthenticated_network = true",
+                "dangerous_allow_unauthenticated_network",
+            ),
             ("", "trusted_proxies = ['10.0.0.0/8']", "trusted_proxies"),
-            ("", "trusted_proxy_header = 'Forwarded'", "trusted_proxy_header"),
+            (
+                "",
+                "trusted_proxy_header = 'Forwarded'",
+                "trusted_proxy_header",
+            ),
             (
                 "issuer = [{ issuer = 'https://a.example' }]",
                 "issuer = [{ issuer = 'https://a.example', leeway = '1s' }]",
@@ -183,7 +220,11 @@ mod tests {
             ("", "limits.max_body = 9", "limits.max_body"),
             ("", "limits.body_budget = 9", "limits.body_budget"),
             ("", "limits.max_depth = 9", "limits.max_depth"),
-            ("", "limits.upstream_connections = 9", "limits.upstream_connections"),
+            (
+                "",
+                "limits.upstream_connections = 9",
+                "limits.upstream_connections",
+            ),
             ("", "limits.cached_tokens = 9", "limits.cached_tokens"),
             (
                 "",
@@ -196,16 +237,28 @@ mod tests {
                 "limits.per_principal.per limits.per_principal.requests",
             ),
             ("", "limits.rate_entries = 9", "limits.rate_entries"),
-            ("", "limits.in_flight_per_principal = 9", "limits.in_flight_per_principal"),
+            (
+                "",
+                "limits.in_flight_per_principal = 9",
+                "limits.in_flight_per_principal",
+            ),
             // Both configurations have TLS, or configured keys.
             (
                 "tls = { certificates = '/a', key = '/k' }",
                 "tls = { certificates = '/b', key = '/k' }",
                 "tls.certificates",
             ),
-            ("session.keys = [{ env = 'A' }]", "session.keys = [{ env = 'B' }]", "session.keys[0].env"),
+            (
+                "session.keys = [{ env = 'A' }]",
+                "session.keys = [{ env = 'B' }]",
+                "session.keys[0].env",
+            ),
         ] {
-            assert_eq!(reload(running, new), (String::new(), changed.to_owned()), "{new}");
+            assert_eq!(
+                reload(running, new),
+                (String::new(), changed.to_owned()),
+                "{new}"
+            );
         }
     }
 }

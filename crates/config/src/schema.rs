@@ -9,7 +9,9 @@ use super::{Config, KeyPath, Segment};
 
 static SCHEMA: LazyLock<Value> = LazyLock::new(|| {
     // The dialect that editors of TOML files (Taplo, Even Better TOML) read.
-    let schema = SchemaSettings::draft07().into_generator().into_root_schema_for::<Config>();
+    let schema = SchemaSettings::draft07()
+        .into_generator()
+        .into_root_schema_for::<Config>();
     let mut schema = schema.to_value();
     if let Some(root) = schema.as_object_mut() {
         root.insert("title".to_owned(), "Configuration of Portcullis".into());
@@ -29,14 +31,19 @@ pub(crate) fn is_known(key: &KeyPath) -> bool {
 
 /// Returns whether this is a known key with a fixed name, and not one of a table whose names the operator chooses.
 pub(super) fn has_fixed_name(key: &KeyPath) -> bool {
-    let (Some(table), Some(Segment::Name(name))) = (key.parent(), key.segments().last()) else { return false };
+    let (Some(table), Some(Segment::Name(name))) = (key.parent(), key.segments().last()) else {
+        return false;
+    };
     keys_of(&table).contains(&name.as_str())
 }
 
 /// Returns the names of the keys that the table `key` can have. Empty if it is not a table with fixed keys.
 pub(super) fn keys_of(table: &KeyPath) -> Vec<&'static str> {
     let node = node(table);
-    let properties = node.into_iter().flat_map(variants).filter_map(|node| node.get("properties")?.as_object());
+    let properties = node
+        .into_iter()
+        .flat_map(variants)
+        .filter_map(|node| node.get("properties")?.as_object());
     properties.flat_map(Map::keys).map(String::as_str).collect()
 }
 
@@ -51,19 +58,25 @@ pub(super) fn tables_with(name: &str) -> Vec<String> {
 pub(super) fn example(key: &KeyPath) -> Option<&'static Value> {
     let node = node(key)?;
     let of = |node: &'static Value| {
-        let default = node.get("default").filter(|value| !value.is_null() && !is_empty(value));
-        node.get("examples").and_then(|examples| examples.get(0)).or(default)
+        let default = node
+            .get("default")
+            .filter(|value| !value.is_null() && !is_empty(value));
+        node.get("examples")
+            .and_then(|examples| examples.get(0))
+            .or(default)
     };
     of(node).or_else(|| variants(node).into_iter().find_map(of))
 }
 
 /// Returns the type of a key as in JSON Schema, such as `integer`; the first one if the key has several.
 pub(super) fn type_name(key: &KeyPath) -> Option<&'static str> {
-    variants(node(key)?).into_iter().find_map(|node| match node.get("type")? {
-        Value::String(name) => Some(name.as_str()),
-        Value::Array(names) => names.first()?.as_str(),
-        _ => None,
-    })
+    variants(node(key)?)
+        .into_iter()
+        .find_map(|node| match node.get("type")? {
+            Value::String(name) => Some(name.as_str()),
+            Value::Array(names) => names.first()?.as_str(),
+            _ => None,
+        })
 }
 
 fn is_empty(value: &Value) -> bool {
@@ -75,8 +88,13 @@ fn node(key: &KeyPath) -> Option<&'static Value> {
         variants(node).into_iter().find_map(|node| match segment {
             Segment::Index(_) => node.get("items"),
             Segment::Name(name) => {
-                let named = node.get("properties").and_then(|properties| properties.get(name));
-                named.or_else(|| node.get("additionalProperties").filter(|schema| schema.is_object()))
+                let named = node
+                    .get("properties")
+                    .and_then(|properties| properties.get(name));
+                named.or_else(|| {
+                    node.get("additionalProperties")
+                        .filter(|schema| schema.is_object())
+                })
             }
         })
     })
@@ -87,27 +105,51 @@ fn variants(node: &'static Value) -> Vec<&'static Value> {
     let mut found = vec![node];
     let mut position = 0;
     while let Some(node) = found.get(position).copied() {
-        let reference = node.get("$ref").and_then(Value::as_str).and_then(|reference| reference.strip_prefix('#'));
+        let reference = node
+            .get("$ref")
+            .and_then(Value::as_str)
+            .and_then(|reference| reference.strip_prefix('#'));
         found.extend(reference.and_then(|pointer| SCHEMA.pointer(pointer)));
         for name in ["anyOf", "oneOf", "allOf"] {
-            found.extend(node.get(name).and_then(Value::as_array).into_iter().flatten());
+            found.extend(
+                node.get(name)
+                    .and_then(Value::as_array)
+                    .into_iter()
+                    .flatten(),
+            );
         }
         position += 1;
     }
     found
 }
 
-fn find_tables(node: &'static Value, name: &str, path: String, is_array: bool, found: &mut Vec<String>) {
+fn find_tables(
+    node: &'static Value,
+    name: &str,
+    path: String,
+    is_array: bool,
+    found: &mut Vec<String>,
+) {
     for node in variants(node) {
         if let Some(items) = node.get("items") {
             find_tables(items, name, path.clone(), true, found);
         }
-        let Some(properties) = node.get("properties").and_then(Value::as_object) else { continue };
+        let Some(properties) = node.get("properties").and_then(Value::as_object) else {
+            continue;
+        };
         if !path.is_empty() && properties.contains_key(name) {
-            found.push(if is_array { format!("[[{path}]]") } else { format!("[{path}]") });
+            found.push(if is_array {
+                format!("[[{path}]]")
+            } else {
+                format!("[{path}]")
+            });
         }
         for (key, below) in properties {
-            let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+            let path = if path.is_empty() {
+                key.clone()
+            } else {
+                format!("{path}.{key}")
+            };
             find_tables(below, name, path, false, found);
         }
     }
@@ -140,7 +182,13 @@ mod tests {
         assert!(has_fixed_name(&at("resource[0].identity_headers")));
         assert!(!has_fixed_name(&at("resource[0].identity_headers.the")));
 
-        for key in ["lisen", "issuer.issuer", "issuer[0].cooldown", "resource[0].upstream.htp", "limits[0]"] {
+        for key in [
+            "lisen",
+            "issuer.issuer",
+            "issuer[0].cooldown",
+            "resource[0].upstream.htp",
+            "limits[0]",
+        ] {
             assert!(!is_known(&at(key)), "{key}");
         }
         assert!(keys_of(&at("session")).contains(&"idle_timeout"));
@@ -152,7 +200,9 @@ mod tests {
     fn keys_are_described() {
         fn is_table(node: &'static Value) -> bool {
             let is_one = |node: &Value| node.get("properties").is_some();
-            variants(node).into_iter().any(|node| is_one(node) || node.get("items").is_some_and(is_table))
+            variants(node)
+                .into_iter()
+                .any(|node| is_one(node) || node.get("items").is_some_and(is_table))
         }
 
         fn walk(node: &'static Value, path: &str) {
@@ -163,10 +213,14 @@ mod tests {
                     let describes = |node: &&Value| node.get("description").is_some();
                     // The description and the example of a form, such as `{ file = "…" }`, are those of its only key.
                     let is_form = members.is_some_and(|members| members.len() == 1);
-                    let is_described = variants(below).iter().any(describes) || (is_form && describes(&node));
+                    let is_described =
+                        variants(below).iter().any(describes) || (is_form && describes(&node));
                     assert!(is_described, "{path} has no description");
-                    let has_value = |node: &&Value| node.get("examples").is_some() || node.get("default").is_some();
-                    let has_value = variants(below).iter().any(has_value) || is_form || is_table(below);
+                    let has_value = |node: &&Value| {
+                        node.get("examples").is_some() || node.get("default").is_some()
+                    };
+                    let has_value =
+                        variants(below).iter().any(has_value) || is_form || is_table(below);
                     assert!(has_value, "{path} has no example and no default");
                     walk(below, &path);
                 }
@@ -176,12 +230,21 @@ mod tests {
             }
         }
         walk(schema(), "");
-        for (key, words) in [("admin", "administrators"), ("traces", "spans"), ("audit", "audit trail")] {
-            let description = schema()["properties"][key]["description"].as_str().unwrap_or_default();
+        for (key, words) in [
+            ("admin", "administrators"),
+            ("traces", "spans"),
+            ("audit", "audit trail"),
+        ] {
+            let description = schema()["properties"][key]["description"]
+                .as_str()
+                .unwrap_or_default();
             assert!(description.contains(words), "{key}: {description}");
         }
         assert_eq!(example(&at("session.idle_timeout")), Some(&"30m".into()));
-        assert_eq!(example(&at("base_url")), Some(&"https://mcp.example.com".into()));
+        assert_eq!(
+            example(&at("base_url")),
+            Some(&"https://mcp.example.com".into())
+        );
         assert_eq!(type_name(&at("limits.max_body")), Some("integer"));
     }
 

@@ -16,8 +16,7 @@ use serde::{
 };
 use zeroize::Zeroizing;
 
-const FIX: &str =
-    "a secret is not written into the configuration; name its source: { env = \"NAME\" } or { file = \"/path\" }";
+const FIX: &str = "a secret is not written into the configuration; name its source: { env = \"NAME\" } or { file = \"/path\" }";
 
 /// The maximum size of a file of secrets, in bytes.
 const MAX_FILE: u64 = 64 << 10;
@@ -49,16 +48,23 @@ impl SecretSource {
     pub fn read(&self) -> Result<Secret, SecretError> {
         let text = match self {
             // The error of a variable that is not UTF-8 contains its value.
-            Self::Env(name) => env::var(name).map(Zeroizing::new).map_err(|error| match error {
-                env::VarError::NotPresent => match name.strip_prefix('$') {
-                    Some(meant) => SecretError::Variable { name: name.clone(), meant: meant.to_owned() },
-                    None => SecretError::NotSet(name.clone()),
-                },
-                env::VarError::NotUnicode(_) => SecretError::VariableEncoding(name.clone()),
-            })?,
+            Self::Env(name) => env::var(name)
+                .map(Zeroizing::new)
+                .map_err(|error| match error {
+                    env::VarError::NotPresent => match name.strip_prefix('$') {
+                        Some(meant) => SecretError::Variable {
+                            name: name.clone(),
+                            meant: meant.to_owned(),
+                        },
+                        None => SecretError::NotSet(name.clone()),
+                    },
+                    env::VarError::NotUnicode(_) => SecretError::VariableEncoding(name.clone()),
+                })?,
             Self::File(path) => read_text(path)?,
         };
-        let secret = text.strip_suffix('\n').map_or(&**text, |text| text.strip_suffix('\r').unwrap_or(text));
+        let secret = text
+            .strip_suffix('\n')
+            .map_or(&**text, |text| text.strip_suffix('\r').unwrap_or(text));
         if secret.is_empty() {
             return Err(SecretError::Empty(self.clone()));
         }
@@ -105,11 +111,15 @@ pub enum SecretError {
 
 /// Reads a file of secrets.
 fn read_text(path: &Path) -> Result<Zeroizing<String>, SecretError> {
-    let bytes = read_file(path).map_err(|error| SecretError::File { path: path.to_owned(), error })?;
+    let bytes = read_file(path).map_err(|error| SecretError::File {
+        path: path.to_owned(),
+        error,
+    })?;
     if bytes.len() as u64 > MAX_FILE {
         return Err(SecretError::TooLarge(path.to_owned()));
     }
-    let text = std::str::from_utf8(&bytes).map_err(|_| SecretError::FileEncoding(path.to_owned()))?;
+    let text =
+        std::str::from_utf8(&bytes).map_err(|_| SecretError::FileEncoding(path.to_owned()))?;
     Ok(Zeroizing::new(text.to_owned()))
 }
 
@@ -186,7 +196,11 @@ impl<'de> Visitor<'de> for SourceVisitor {
         };
         if let Some(other) = members.next_key::<String>()? {
             let is_source = matches!(other.as_str(), "env" | "file");
-            return Err(de::Error::custom(if is_source { "`env` and `file` are both set; remove one" } else { FIX }));
+            return Err(de::Error::custom(if is_source {
+                "`env` and `file` are both set; remove one"
+            } else {
+                FIX
+            }));
         }
         Ok(source)
     }
@@ -203,8 +217,14 @@ mod tests {
     /// J6: a source is an environment variable or a file.
     #[test]
     fn environment_and_file_are_sources() {
-        assert_eq!(read(r#"{"env":"NAME"}"#), Ok(SecretSource::Env("NAME".to_owned())));
-        assert_eq!(read(r#"{"file":"/run/secret"}"#), Ok(SecretSource::File("/run/secret".into())));
+        assert_eq!(
+            read(r#"{"env":"NAME"}"#),
+            Ok(SecretSource::Env("NAME".to_owned()))
+        );
+        assert_eq!(
+            read(r#"{"file":"/run/secret"}"#),
+            Ok(SecretSource::File("/run/secret".into()))
+        );
     }
 
     /// J6: a literal secret is rejected, and the message does not contain it.
@@ -217,15 +237,24 @@ mod tests {
 
     /// D1, J6: a secret is read from its source, without one trailing line end.
     #[test]
-    #[expect(clippy::result_large_err, reason = "figment's jail wants its own error")]
+    #[expect(
+        clippy::result_large_err,
+        reason = "figment's jail wants its own error"
+    )]
     fn a_secret_is_read_without_its_line_end() {
         figment::Jail::expect_with(|jail| {
-            for (text, secret) in
-                [("hunter2", "hunter2"), ("hunter2\n", "hunter2"), ("hunter2\r\n", "hunter2"), (" a \n\n", " a \n")]
-            {
+            for (text, secret) in [
+                ("hunter2", "hunter2"),
+                ("hunter2\n", "hunter2"),
+                ("hunter2\r\n", "hunter2"),
+                (" a \n\n", " a \n"),
+            ] {
                 jail.create_file("secret", text)?;
                 jail.set_env("A_SECRET", text);
-                for source in [SecretSource::File("secret".into()), SecretSource::Env("A_SECRET".to_owned())] {
+                for source in [
+                    SecretSource::File("secret".into()),
+                    SecretSource::Env("A_SECRET".to_owned()),
+                ] {
                     assert_eq!(source.read().unwrap().secret(), secret, "{text:?}");
                 }
             }
@@ -235,23 +264,54 @@ mod tests {
 
     /// J6: the error names a source without a secret in one line and contains no part of its content.
     #[test]
-    #[expect(clippy::result_large_err, reason = "figment's jail wants its own error")]
+    #[expect(
+        clippy::result_large_err,
+        reason = "figment's jail wants its own error"
+    )]
     fn a_source_without_a_secret_is_named() {
         figment::Jail::expect_with(|jail| {
             jail.create_file("empty", "\n")?;
             jail.create_file("large", &"s".repeat(64 << 10))?;
-            assert_eq!(SecretSource::File("large".into()).read().unwrap().secret().len(), 64 << 10);
+            assert_eq!(
+                SecretSource::File("large".into())
+                    .read()
+                    .unwrap()
+                    .secret()
+                    .len(),
+                64 << 10
+            );
             jail.create_file("large", &"s".repeat((64 << 10) + 1))?;
             std::fs::write("binary", b"hunter2\xff").unwrap();
             jail.set_env("AN_EMPTY_SECRET", "");
             for (source, named) in [
-                (SecretSource::Env("NO_SUCH_SECRET".to_owned()), "the environment variable NO_SUCH_SECRET is not set"),
-                (SecretSource::Env("AN_EMPTY_SECRET".to_owned()), "the environment variable AN_EMPTY_SECRET is empty"),
-                (SecretSource::File("/nowhere/secret".into()), "the file /nowhere/secret cannot be read: No such file"),
-                (SecretSource::File("empty".into()), "the file empty is empty"),
-                (SecretSource::File("large".into()), "the file large has more than 65536 bytes; name a file"),
-                (SecretSource::File("/dev/zero".into()), "the file /dev/zero has more than 65536 bytes"),
-                (SecretSource::File("binary".into()), "the file binary is not UTF-8"),
+                (
+                    SecretSource::Env("NO_SUCH_SECRET".to_owned()),
+                    "the environment variable NO_SUCH_SECRET is not set",
+                ),
+                (
+                    SecretSource::Env("AN_EMPTY_SECRET".to_owned()),
+                    "the environment variable AN_EMPTY_SECRET is empty",
+                ),
+                (
+                    SecretSource::File("/nowhere/secret".into()),
+                    "the file /nowhere/secret cannot be read: No such file",
+                ),
+                (
+                    SecretSource::File("empty".into()),
+                    "the file empty is empty",
+                ),
+                (
+                    SecretSource::File("large".into()),
+                    "the file large has more than 65536 bytes; name a file",
+                ),
+                (
+                    SecretSource::File("/dev/zero".into()),
+                    "the file /dev/zero has more than 65536 bytes",
+                ),
+                (
+                    SecretSource::File("binary".into()),
+                    "the file binary is not UTF-8",
+                ),
             ] {
                 let message = format!("{:#}", source.read().unwrap_err());
                 assert!(message.starts_with(named), "{message}");

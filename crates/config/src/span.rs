@@ -44,9 +44,11 @@ impl de::Visitor<'_> for SpanVisitor {
     }
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<Span, E> {
-        humantime::parse_duration(text)
-            .map(Span)
-            .map_err(|_| E::custom(format!("{text:?} is not a duration; write a number and a unit, such as \"30m\"")))
+        humantime::parse_duration(text).map(Span).map_err(|_| {
+            E::custom(format!(
+                "{text:?} is not a duration; write a number and a unit, such as \"30m\""
+            ))
+        })
     }
 }
 

@@ -14,17 +14,29 @@ pub(super) fn diagnostic(text: &str, error: &TomlError) -> (usize, Diagnostic) {
     let line_number = line_at(text, position);
     let line = text.lines().nth(line_number - 1).unwrap_or_default();
     let key = table_above(text, line_number).join(&key_of(line));
-    let problem = error.message().split_whitespace().collect::<Vec<_>>().join(" ");
+    let problem = error
+        .message()
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ");
     let text = format!("{problem}; {}", fix(text, line, &problem));
-    let text = if key.is_root() { text } else { format!("{key}: {text}") };
+    let text = if key.is_root() {
+        text
+    } else {
+        format!("{key}: {text}")
+    };
     (line_number, Diagnostic { key, text })
 }
 
 /// Returns the table of the last header above a line, found without a parser because the file is invalid.
 fn table_above(text: &str, line_number: usize) -> KeyPath {
     let above: Vec<&str> = text.lines().take(line_number - 1).collect();
-    let header = above.iter().rposition(|line| line.trim_start().starts_with('[') && line.trim_end().ends_with(']'));
-    let Some(header) = header else { return KeyPath::default() };
+    let header = above
+        .iter()
+        .rposition(|line| line.trim_start().starts_with('[') && line.trim_end().ends_with(']'));
+    let Some(header) = header else {
+        return KeyPath::default();
+    };
     let name = |line: &str| line.trim().trim_matches(['[', ']']).trim().to_owned();
     let mut path = KeyPath::default();
     let names = name(above[header]);
@@ -36,7 +48,10 @@ fn table_above(text: &str, line_number: usize) -> KeyPath {
         // Positions in an inner array begin with the header of the table around it.
         let start = match end {
             1 => 0,
-            _ => above[..=header].iter().rposition(|line| name(line) == parts[..end - 1].join(".")).unwrap_or(0),
+            _ => above[..=header]
+                .iter()
+                .rposition(|line| name(line) == parts[..end - 1].join("."))
+                .unwrap_or(0),
         };
         let count = above[start..=header].iter().filter(is_array).count();
         if count > 0 {
@@ -49,19 +64,30 @@ fn table_above(text: &str, line_number: usize) -> KeyPath {
 /// Returns the key at the start of a line; the root if there is none.
 fn key_of(line: &str) -> KeyPath {
     let line = line.trim_start_matches(['\u{feff}', ' ', '\t']);
-    let end = line.find(|c: char| !c.is_ascii_alphanumeric() && !"_-.".contains(c)).unwrap_or(line.len());
+    let end = line
+        .find(|c: char| !c.is_ascii_alphanumeric() && !"_-.".contains(c))
+        .unwrap_or(line.len());
     let (key, rest) = line.split_at(end);
-    if rest.trim_start().starts_with(['=', ':']) { KeyPath::from_names(key.split('.')) } else { KeyPath::default() }
+    if rest.trim_start().starts_with(['=', ':']) {
+        KeyPath::from_names(key.split('.'))
+    } else {
+        KeyPath::default()
+    }
 }
 
 /// Returns what to write instead. `text` is the whole file, and `line` the line of the error.
 fn fix(text: &str, line: &str, problem: &str) -> &'static str {
     let start = text.trim_start_matches(['\u{feff}', ' ', '\t', '\r', '\n']);
     let key = key_of(line);
-    let value = line.split_once('=').map(|(_, value)| value.trim()).unwrap_or_default();
+    let value = line
+        .split_once('=')
+        .map(|(_, value)| value.trim())
+        .unwrap_or_default();
     if start.starts_with('{') {
         "the file is JSON and must be TOML; write keys as name = \"value\", tables as [name], and lists of tables as [[name]]"
-    } else if start.starts_with("---") || (!key.is_root() && !line.contains('=') && line.contains(':')) {
+    } else if start.starts_with("---")
+        || (!key.is_root() && !line.contains('=') && line.contains(':'))
+    {
         "this is YAML and must be TOML; write key = value"
     } else if problem.contains("duplicate key") {
         "the key or table is already above; remove one, or write [[name]] for several tables"
@@ -73,7 +99,10 @@ fn fix(text: &str, line: &str, problem: &str) -> &'static str {
         "write a header as [table], or [[table]] for one of several, on a line of its own"
     } else if !key.is_root() && value.is_empty() {
         "write a value after the equals sign, such as a text in double quotes"
-    } else if matches!(value.to_ascii_lowercase().as_str(), "yes" | "no" | "on" | "off" | "true" | "false") {
+    } else if matches!(
+        value.to_ascii_lowercase().as_str(),
+        "yes" | "no" | "on" | "off" | "true" | "false"
+    ) {
         "write true or false, in lower case and without quotes"
     } else if value.starts_with(['"', '\'']) {
         "close the text with the quote with which it begins, and write one key on each line"
@@ -105,10 +134,26 @@ mod tests {
     fn mistakes_have_key_line_and_fix() {
         for (text, place, fix) in [
             ("listen = ", "1: listen: ", "write a value"),
-            ("a = 1\nlisten = 127.0.0.1:3000\n", "2: listen: ", "double quotes"),
-            ("[session]\nidle_timeout = 30m\n", "2: session.idle_timeout: ", "double quotes"),
-            ("[[issuer]]\n[[issuer]]\nclient_secret = hunter2\n", "3: issuer[1].client_secret: ", "double quotes"),
-            ("client_secret = \"hunter2\nlisten = \"a\"\n", "1: client_secret: ", "close the text"),
+            (
+                "a = 1\nlisten = 127.0.0.1:3000\n",
+                "2: listen: ",
+                "double quotes",
+            ),
+            (
+                "[session]\nidle_timeout = 30m\n",
+                "2: session.idle_timeout: ",
+                "double quotes",
+            ),
+            (
+                "[[issuer]]\n[[issuer]]\nclient_secret = hunter2\n",
+                "3: issuer[1].client_secret: ",
+                "double quotes",
+            ),
+            (
+                "client_secret = \"hunter2\nlisten = \"a\"\n",
+                "1: client_secret: ",
+                "close the text",
+            ),
             ("base_url: \"https://a\"\n", "1: base_url: ", "YAML"),
             (
                 "{\n\"listen\": 1\n}\n",
@@ -116,11 +161,19 @@ mod tests {
                 "JSON and must be TOML; write keys as name = \"value\", tables as [name], and lists of tables as [[name]]",
             ),
             ("---\nlisten: 1\n", "1: ", "YAML"),
-            ("listen = \"a\"\nlisten = \"b\"\n", "2: listen: ", "remove one"),
+            (
+                "listen = \"a\"\nlisten = \"b\"\n",
+                "2: listen: ",
+                "remove one",
+            ),
             ("[session]\n[limits]\n[session]\n", "3: ", "already above"),
             ("realm = “mcp”\n", "1: realm: ", "typographic"),
             ("key = \"C:\\Users\\x\"\n", "1: key: ", "backslash twice"),
-            ("require_at_jwt = True\n", "1: require_at_jwt: ", "lower case"),
+            (
+                "require_at_jwt = True\n",
+                "1: require_at_jwt: ",
+                "lower case",
+            ),
             ("default = yes\n", "1: default: ", "true or false"),
             ("a = [\"b\" \"c\"]\n", "1: a: ", "commas"),
             ("[resource\nendpoint = \"/mcp\"\n", "1: ", "header"),
@@ -138,6 +191,10 @@ mod tests {
     #[test]
     fn tables_are_counted() {
         let text = "[[resource]]\n[[resource.rule]]\n[[resource]]\n[[resource.rule]]\n[[resource.rule]]\nname = x\n";
-        assert!(error(text).1.starts_with("resource[1].rule[1].name: "), "{}", error(text).1);
+        assert!(
+            error(text).1.starts_with("resource[1].rule[1].name: "),
+            "{}",
+            error(text).1
+        );
     }
 }

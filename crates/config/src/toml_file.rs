@@ -24,7 +24,11 @@ impl<'a> TomlFile<'a> {
     pub(crate) fn parse(name: &Path, text: &'a str) -> Result<Self, TomlError> {
         let document = ImDocument::parse(text)?;
         let lines = TomlLines::of(&document, text);
-        Ok(Self { document, lines, name: name.to_owned() })
+        Ok(Self {
+            document,
+            lines,
+            name: name.to_owned(),
+        })
     }
 }
 

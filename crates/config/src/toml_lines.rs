@@ -21,7 +21,10 @@ pub(crate) struct TomlLines {
 impl TomlLines {
     /// Returns the lines of a document with this text.
     pub(crate) fn of(document: &ImDocument<&str>, text: &str) -> Self {
-        let mut walk = Walk { text, found: Self::default() };
+        let mut walk = Walk {
+            text,
+            found: Self::default(),
+        };
         walk.table(document.as_table(), &KeyPath::default());
         let mut found = walk.found;
         let is_header = |line: &&str| line.trim_start().starts_with('[');
@@ -59,7 +62,9 @@ impl TomlLines {
 
     /// The line and the header of the first table.
     pub(crate) fn first_table(&self) -> Option<(usize, &str)> {
-        self.first_table.as_ref().map(|(line, header)| (*line, header.as_str()))
+        self.first_table
+            .as_ref()
+            .map(|(line, header)| (*line, header.as_str()))
     }
 }
 
@@ -78,7 +83,10 @@ impl Walk<'_> {
     fn table(&mut self, table: &dyn TableLike, path: &KeyPath) {
         for (name, item) in table.iter() {
             let key = path.name(name);
-            let span = table.key(name).and_then(toml_edit::Key::span).or_else(|| item.span());
+            let span = table
+                .key(name)
+                .and_then(toml_edit::Key::span)
+                .or_else(|| item.span());
             self.add(&key, span);
             self.item(item, &key);
         }
@@ -121,7 +129,9 @@ impl Walk<'_> {
 
     fn add(&mut self, key: &KeyPath, span: Option<std::ops::Range<usize>>) {
         if let Some(span) = span {
-            self.found.lines.insert(key.clone(), line_at(self.text, span.start));
+            self.found
+                .lines
+                .insert(key.clone(), line_at(self.text, span.start));
         }
     }
 }
@@ -136,7 +146,11 @@ mod tests {
     /// J9: every key has its line, in tables, arrays of tables, inline tables, and with dots.
     #[test]
     fn every_key_has_its_line() {
-        for text in [TEXT.to_owned(), format!("\u{feff}{TEXT}"), TEXT.replace('\n', "\r\n")] {
+        for text in [
+            TEXT.to_owned(),
+            format!("\u{feff}{TEXT}"),
+            TEXT.replace('\n', "\r\n"),
+        ] {
             let lines = TomlLines::of(&ImDocument::parse(text.as_str()).unwrap(), &text);
             for (key, line) in [
                 ("listen", 2),

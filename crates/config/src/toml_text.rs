@@ -37,7 +37,9 @@ pub(super) fn value(value: &Value) -> Option<String> {
             format!("[{}]", items.join(", "))
         }
         Value::Object(members) => {
-            let member = |(name, member): (&String, &Value)| Some(format!("{} = {}", key(name), self::value(member)?));
+            let member = |(name, member): (&String, &Value)| {
+                Some(format!("{} = {}", key(name), self::value(member)?))
+            };
             let members: Vec<_> = members.iter().filter_map(member).collect();
             format!("{{ {} }}", members.join(", "))
         }
@@ -47,7 +49,11 @@ pub(super) fn value(value: &Value) -> Option<String> {
 /// Returns the name of a key: bare if possible, otherwise as a string.
 pub(super) fn key(name: &str) -> String {
     let is_bare = |character: char| character.is_ascii_alphanumeric() || "_-".contains(character);
-    if !name.is_empty() && name.chars().all(is_bare) { name.to_owned() } else { string(name) }
+    if !name.is_empty() && name.chars().all(is_bare) {
+        name.to_owned()
+    } else {
+        string(name)
+    }
 }
 
 #[cfg(test)]
@@ -81,7 +87,10 @@ mod tests {
             (json!(5), Some("5")),
             (json!(true), Some("true")),
             (json!(["a", null, 1]), Some(r#"["a", 1]"#)),
-            (json!({ "a b": "c", "d": null, "e": [] }), Some(r#"{ "a b" = "c", e = [] }"#)),
+            (
+                json!({ "a b": "c", "d": null, "e": [] }),
+                Some(r#"{ "a b" = "c", e = [] }"#),
+            ),
         ] {
             assert_eq!(value(&json).as_deref(), expected, "{json}");
         }

@@ -47,14 +47,21 @@ pub(super) fn find(mut root: Value, lines: &TomlLines) -> TypeErrors {
         let Some(error) = error else { break };
         let key = key_of(&error, lines);
         if !found.iter().any(|known| key.starts_with(&known.key)) {
-            found.push(Found { key: key.clone(), problem: Problem::of(&error, &key, &root, lines) });
+            found.push(Found {
+                key: key.clone(),
+                problem: Problem::of(&error, &key, &root, lines),
+            });
         }
         match repair(&mut root, &error, key, lines) {
             Some(key) => replaced.push(key),
             None => break,
         }
     }
-    TypeErrors { errors: without_renamed(found), repaired, replaced }
+    TypeErrors {
+        errors: without_renamed(found),
+        repaired,
+        replaced,
+    }
 }
 
 /// A key with a problem.
@@ -76,19 +83,30 @@ impl Found {
 /// Combines a missing key with the unknown key that was written in its place, or in another table.
 fn without_renamed(mut found: Vec<Found>) -> Vec<Diagnostic> {
     let is_missing = |found: &&Found| found.problem == Problem::Missing;
-    let missing: Vec<KeyPath> = found.iter().filter(is_missing).map(|found| found.key.clone()).collect();
+    let missing: Vec<KeyPath> = found
+        .iter()
+        .filter(is_missing)
+        .map(|found| found.key.clone())
+        .collect();
     for key in missing {
         let name = last_name(&key).to_owned();
         let table = key.parent();
         // A top-level key in a table has an error that names it.
         let is_moved = table.as_ref().is_some_and(KeyPath::is_root)
             && found.iter().any(|other| {
-                other.fix().is_some_and(|fix| last_name(&other.key) == name || *fix == KeyFix::RemoveHeader)
+                other.fix().is_some_and(|fix| {
+                    last_name(&other.key) == name || *fix == KeyFix::RemoveHeader
+                })
             });
         let in_table = |other: &Found| other.fix().is_some() && other.key.parent() == table;
-        let is_suggestion = |fix: &KeyFix| matches!(fix, KeyFix::Rename(suggested) if *suggested == name);
-        let is_suggested = found.iter().any(|other| in_table(other) && other.fix().is_some_and(is_suggestion));
-        let mut unknown = found.iter_mut().filter(|other| in_table(other) && synonym(&other.key).is_none());
+        let is_suggestion =
+            |fix: &KeyFix| matches!(fix, KeyFix::Rename(suggested) if *suggested == name);
+        let is_suggested = found
+            .iter()
+            .any(|other| in_table(other) && other.fix().is_some_and(is_suggestion));
+        let mut unknown = found
+            .iter_mut()
+            .filter(|other| in_table(other) && synonym(&other.key).is_none());
         let only = match (unknown.next(), unknown.next()) {
             (Some(only), None) if !is_moved && !is_suggested => Some(only),
             _ => None,
@@ -101,7 +119,10 @@ fn without_renamed(mut found: Vec<Found>) -> Vec<Diagnostic> {
             found.retain(|other| other.key != key);
         }
     }
-    let diagnostic = |Found { key, problem }| Diagnostic { text: problem.text(&key), key };
+    let diagnostic = |Found { key, problem }| Diagnostic {
+        text: problem.text(&key),
+        key,
+    };
     found.into_iter().map(diagnostic).collect()
 }
 
@@ -109,10 +130,14 @@ fn without_renamed(mut found: Vec<Found>) -> Vec<Diagnostic> {
 fn key_of(error: &Error, lines: &TomlLines) -> KeyPath {
     let path = KeyPath::from_names(error.path.iter().map(String::as_str));
     // An array of tables in place of one table is read as the values of the table.
-    if let Some(table) = path.parent().filter(|table| is_table_in_array(table, lines)) {
+    if let Some(table) = path
+        .parent()
+        .filter(|table| is_table_in_array(table, lines))
+    {
         return table;
     }
-    let is_last = |name: &str| matches!(path.segments().last(), Some(Segment::Name(last)) if last == name);
+    let is_last =
+        |name: &str| matches!(path.segments().last(), Some(Segment::Name(last)) if last == name);
     match &error.kind {
         Kind::UnknownField(name, _) if !is_last(name) => path.name(name),
         Kind::MissingField(name) if !is_last(name) => path.name(name),
@@ -143,7 +168,10 @@ fn repair(root: &mut Value, error: &Error, mut key: KeyPath, lines: &TomlLines) 
             if !set(&mut repaired, key.segments(), replacement.clone()) {
                 continue;
             }
-            let next = repaired.deserialize::<Config>().err().and_then(|error| error.into_iter().next());
+            let next = repaired
+                .deserialize::<Config>()
+                .err()
+                .and_then(|error| error.into_iter().next());
             if is_unknown || next.is_none_or(|next| key_of(&next, lines) != key) {
                 *root = repaired;
                 return Some(key);
@@ -155,13 +183,17 @@ fn repair(root: &mut Value, error: &Error, mut key: KeyPath, lines: &TomlLines) 
 
 /// Sets or removes a value. Returns whether its table or array exists.
 fn set(root: &mut Value, path: &[Segment], value: Option<Value>) -> bool {
-    let Some((last, above)) = path.split_last() else { return false };
-    let container = above.iter().try_fold(root, |at, segment| match (at, segment) {
-        (Value::Dict(_, dict), Segment::Name(name)) => dict.get_mut(name),
-        (Value::Dict(_, dict), Segment::Index(position)) => dict.get_mut(&position.to_string()),
-        (Value::Array(_, items), Segment::Index(position)) => items.get_mut(*position),
-        _ => None,
-    });
+    let Some((last, above)) = path.split_last() else {
+        return false;
+    };
+    let container = above
+        .iter()
+        .try_fold(root, |at, segment| match (at, segment) {
+            (Value::Dict(_, dict), Segment::Name(name)) => dict.get_mut(name),
+            (Value::Dict(_, dict), Segment::Index(position)) => dict.get_mut(&position.to_string()),
+            (Value::Array(_, items), Segment::Index(position)) => items.get_mut(*position),
+            _ => None,
+        });
     match (container, last, value) {
         (Some(Value::Dict(_, dict)), Segment::Name(name), Some(value)) => {
             dict.insert(name.clone(), value);
@@ -176,7 +208,10 @@ fn set(root: &mut Value, path: &[Segment], value: Option<Value>) -> bool {
 }
 
 #[cfg(test)]
-#[expect(clippy::result_large_err, reason = "figment's jail wants its own error")]
+#[expect(
+    clippy::result_large_err,
+    reason = "figment's jail wants its own error"
+)]
 mod tests {
     use std::path::Path;
 
@@ -212,27 +247,60 @@ mod tests {
                 "#,
             )?;
             jail.set_env("PORTCULLIS_WORKERS", "many");
-            let errors = load(Path::new("portcullis.toml"), Overrides::default()).err().unwrap().located();
+            let errors = load(Path::new("portcullis.toml"), Overrides::default())
+                .err()
+                .unwrap()
+                .located();
             let errors: Vec<String> = errors.0.iter().map(ToString::to_string).collect();
             for (place, words) in [
-                ("portcullis.toml:1: lisen is not a known key", "did you mean `listen`?"),
+                (
+                    "portcullis.toml:1: lisen is not a known key",
+                    "did you mean `listen`?",
+                ),
                 (
                     "portcullis.toml:2: shutdown_timeout is an integer; expected a duration",
                     "such as shutdown_timeout = \"10s\"",
                 ),
-                ("portcullis.toml:5: issuer[0].algorithms is a string", "algorithms = [\"RS256\"]"),
-                ("portcullis.toml:7: issuer[1].issuer is an integer", "issuer = \"https://"),
-                ("portcullis.toml:8: issuer[1].leeway is an integer", "leeway = \"10s\""),
-                ("portcullis.toml:9: issuer[1].client_secret: ", "{ env = \"NAME\" }"),
-                ("portcullis.toml:12: resource[0].upstream is a string", "write upstream = { http = \"…\" }"),
+                (
+                    "portcullis.toml:5: issuer[0].algorithms is a string",
+                    "algorithms = [\"RS256\"]",
+                ),
+                (
+                    "portcullis.toml:7: issuer[1].issuer is an integer",
+                    "issuer = \"https://",
+                ),
+                (
+                    "portcullis.toml:8: issuer[1].leeway is an integer",
+                    "leeway = \"10s\"",
+                ),
+                (
+                    "portcullis.toml:9: issuer[1].client_secret: ",
+                    "{ env = \"NAME\" }",
+                ),
+                (
+                    "portcullis.toml:12: resource[0].upstream is a string",
+                    "write upstream = { http = \"…\" }",
+                ),
                 (
                     "portcullis.toml:13: resource[0].required_scope is not a known key",
                     "did you mean `required_scopes`?",
                 ),
-                ("portcullis.toml:14: resource[0].revisions[1] is an integer", "expected a string"),
-                ("portcullis.toml:14: resource[0].revisions[2] is an integer", "expected a string"),
-                ("portcullis.toml:15: resource[0].max_body is not a known key", "move it to [limits]"),
-                ("portcullis.toml:16: resource[1].upstream is missing", "add upstream = "),
+                (
+                    "portcullis.toml:14: resource[0].revisions[1] is an integer",
+                    "expected a string",
+                ),
+                (
+                    "portcullis.toml:14: resource[0].revisions[2] is an integer",
+                    "expected a string",
+                ),
+                (
+                    "portcullis.toml:15: resource[0].max_body is not a known key",
+                    "move it to [limits]",
+                ),
+                (
+                    "portcullis.toml:16: resource[1].upstream is missing",
+                    "add upstream = ",
+                ),
                 (
                     "portcullis.toml:19: session.base_url is a top-level key",
                     "move it above the first table, [[issuer]] in line 3",
@@ -241,13 +309,21 @@ mod tests {
                     "portcullis.toml:20: session.max_total is a string",
                     "expected a non-negative integer, such as max_total = 100000",
                 ),
-                ("PORTCULLIS_WORKERS: workers is a string", "expected a non-negative integer"),
+                (
+                    "PORTCULLIS_WORKERS: workers is a string",
+                    "expected a non-negative integer",
+                ),
             ] {
                 let has = |error: &String| error.starts_with(place) && error.contains(words);
                 assert!(errors.iter().any(has), "{place} {words}: {errors:#?}");
             }
             assert_eq!(errors.len(), 15, "{errors:#?}");
-            assert!(errors.iter().all(|error| !error.contains('\n') && !error.contains("hunter2")), "{errors:#?}");
+            assert!(
+                errors
+                    .iter()
+                    .all(|error| !error.contains('\n') && !error.contains("hunter2")),
+                "{errors:#?}"
+            );
             Ok(())
         });
     }

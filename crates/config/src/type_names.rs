@@ -25,7 +25,9 @@ pub(super) fn expected_type(expected: &str) -> &str {
         "a sequence" => "an array",
         "path string" => "a string",
         expected if expected.starts_with("struct ") || expected == "a map" => "a table",
-        expected if expected == "enum" || expected.starts_with("enum ") => "one of its names, or a table",
+        expected if expected == "enum" || expected.starts_with("enum ") => {
+            "one of its names, or a table"
+        }
         expected => expected,
     }
 }

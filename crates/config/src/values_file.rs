@@ -40,27 +40,50 @@ fn diagnostic(error: &Error, lines: &TomlLines) -> Diagnostic {
         }
         Kind::MissingField(name) => {
             let key = in_table(path, name);
-            Diagnostic { text: format!("{key} is missing; add it"), key }
+            Diagnostic {
+                text: format!("{key} is missing; add it"),
+                key,
+            }
         }
-        Kind::UnknownVariant(_, known) => {
-            Diagnostic { text: format!("{path} has an unknown value; write one of {}", known.join(", ")), key: path }
-        }
+        Kind::UnknownVariant(_, known) => Diagnostic {
+            text: format!(
+                "{path} has an unknown value; write one of {}",
+                known.join(", ")
+            ),
+            key: path,
+        },
         Kind::InvalidType(found, expected) | Kind::InvalidValue(found, expected) => {
-            let is_single_table = matches!(found, Actual::Map) && expected == "a sequence" && lines.is_table(&path);
+            let is_single_table =
+                matches!(found, Actual::Map) && expected == "a sequence" && lines.is_table(&path);
             let name = path.header();
-            let fix = if is_single_table { format!("; write [[{name}]] instead of [{name}]") } else { String::new() };
-            let text = format!("{path} is {}; expected {}{fix}", type_of(found), expected_type(expected));
+            let fix = if is_single_table {
+                format!("; write [[{name}]] instead of [{name}]")
+            } else {
+                String::new()
+            };
+            let text = format!(
+                "{path} is {}; expected {}{fix}",
+                type_of(found),
+                expected_type(expected)
+            );
             Diagnostic { text, key: path }
         }
         Kind::Message(message) => Diagnostic::new(&path, message),
         // The texts of the other errors can contain the value.
-        _ => Diagnostic { text: format!("{path} has an invalid value; see the documentation"), key: path },
+        _ => Diagnostic {
+            text: format!("{path} has an invalid value; see the documentation"),
+            key: path,
+        },
     }
 }
 
 /// Returns the path of a key in a table. Some errors have the path of the table, and some that of the key.
 fn in_table(path: KeyPath, name: &str) -> KeyPath {
-    if path.names().next_back() == Some(name) { path } else { path.name(name) }
+    if path.names().next_back() == Some(name) {
+        path
+    } else {
+        path.name(name)
+    }
 }
 
 #[cfg(test)]
@@ -96,20 +119,35 @@ mod tests {
     #[test]
     fn errors_name_line_key_and_expected_type() {
         for (text, expected) in [
-            ("[[entry]]\nname = 5", "2: entry[0].name is an integer; expected a string"),
+            (
+                "[[entry]]\nname = 5",
+                "2: entry[0].name is an integer; expected a string",
+            ),
             (
                 "[[entry]]\nname = 'a'\nsize = 'hunter2'",
                 "3: entry[0].size is a string; expected a non-negative integer",
             ),
-            ("[[entry]]\nname = 'a'\n\nsize = -1", "4: entry[0].size is an integer; expected a non-negative integer"),
+            (
+                "[[entry]]\nname = 'a'\n\nsize = -1",
+                "4: entry[0].size is an integer; expected a non-negative integer",
+            ),
             (
                 "[[entry]]\nname = 'a'\ncolor = 'hunter2'",
                 "3: entry[0].color has an unknown value; write one of red, blue",
             ),
-            ("[[entry]]\nnane = 'hunter2'", "2: entry[0].nane is not a known key; did you mean `name`?"),
+            (
+                "[[entry]]\nnane = 'hunter2'",
+                "2: entry[0].nane is not a known key; did you mean `name`?",
+            ),
             ("[[entry]]\nsize = 1", "1: entry[0].name is missing; add it"),
-            ("entry = ['hunter2']", "1: entry[0] is a string; expected a table"),
-            ("[entry]\nname = 'hunter2'", "1: entry is a table; expected an array; write [[entry]] instead of [entry]"),
+            (
+                "entry = ['hunter2']",
+                "1: entry[0] is a string; expected a table",
+            ),
+            (
+                "[entry]\nname = 'hunter2'",
+                "1: entry is a table; expected an array; write [[entry]] instead of [entry]",
+            ),
             (
                 "[[entry]]\nname = hunter2",
                 "2: entry[0].name: invalid string expected `\"`, `'`; put the value in double quotes, if it is a text, an address or a duration",
@@ -118,6 +156,9 @@ mod tests {
             let errors = parse_values::<Values>(Path::new("a.toml"), text).unwrap_err();
             assert_eq!(errors.to_string(), format!("a.toml:{expected}"), "{text}");
         }
-        assert!(parse_values::<Values>(Path::new("a.toml"), "[[entry]]\nname = 'a'\ncolor = 'red'").is_ok());
+        assert!(
+            parse_values::<Values>(Path::new("a.toml"), "[[entry]]\nname = 'a'\ncolor = 'red'")
+                .is_ok()
+        );
     }
 }

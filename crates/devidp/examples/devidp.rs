@@ -9,7 +9,11 @@ use portcullis_devidp::{DevIdp, DevIdpError, DevIdpSettings};
 async fn main() -> Result<(), DevIdpError> {
     tracing_subscriber::fmt().init();
     let listen = SocketAddr::from(([127, 0, 0, 1], 9000));
-    let server = DevIdp::bind(DevIdpSettings { listen, ..DevIdpSettings::default() }).await?;
+    let server = DevIdp::bind(DevIdpSettings {
+        listen,
+        ..DevIdpSettings::default()
+    })
+    .await?;
     server
         .serve(async {
             let _ = tokio::signal::ctrl_c().await;

@@ -45,7 +45,11 @@ impl App {
     /// # Errors
     /// Fails when a configured client, trusted issuer or fault is invalid, the HTTP client for client documents cannot be
     /// created, or the operating system gives no random bytes.
-    pub(crate) fn new(settings: DevIdpSettings, issuer: Issuer, keys: Keys) -> Result<Self, DevIdpError> {
+    pub(crate) fn new(
+        settings: DevIdpSettings,
+        issuer: Issuer,
+        keys: Keys,
+    ) -> Result<Self, DevIdpError> {
         let config = Arc::new(Config::new(settings, issuer));
         let keys = Arc::new(keys);
         Ok(Self {

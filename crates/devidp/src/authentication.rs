@@ -42,14 +42,17 @@ pub(crate) async fn authenticate(
 ) -> Result<AuthenticatedClient, ErrorResponse> {
     let presented = PresentedCredential::parse(headers, form)?;
     let mode = app.config.settings.client_authentication_mode;
-    mode.check(presented.secret_method(), form.get("client_id")?.is_some()).map_err(failed)?;
+    mode.check(presented.secret_method(), form.get("client_id")?.is_some())
+        .map_err(failed)?;
     let client = app.clients.find(presented.id(), headers).await?;
     if client.credential.is_public() {
         check_public_client(app.config.profile)?;
     }
     match (&client.credential, &presented) {
         (Credential::None, PresentedCredential::Id(_)) => {}
-        (Credential::SecretBasic(secret), PresentedCredential::Basic(basic)) => check_secret(secret, &basic.secret)?,
+        (Credential::SecretBasic(secret), PresentedCredential::Basic(basic)) => {
+            check_secret(secret, &basic.secret)?
+        }
         (Credential::SecretPost(secret), PresentedCredential::Post { secret: given, .. }) => {
             check_secret(secret, given)?
         }
@@ -57,21 +60,33 @@ pub(crate) async fn authenticate(
             assertion.verify(&app.assertions, keys, app.config.issuer.as_str())?
         }
         (registered, presented) => match (registered.secret(), presented.secret()) {
-            (Some(secret), Some(given)) if mode.accepts_any_method() => check_secret(secret, given)?,
-            _ => return Err(failed("the client did not authenticate with its registered method")),
+            (Some(secret), Some(given)) if mode.accepts_any_method() => {
+                check_secret(secret, given)?
+            }
+            _ => {
+                return Err(failed(
+                    "the client did not authenticate with its registered method",
+                ));
+            }
         },
     }
-    Ok(AuthenticatedClient { id: presented.id().into(), client })
+    Ok(AuthenticatedClient {
+        id: presented.id().into(),
+        client,
+    })
 }
 
 /// Rejects public clients if the imitated provider does.
 fn check_public_client(profile: &Profile) -> Result<(), ErrorResponse> {
     match profile.public_clients {
         PublicClientRule::Allowed => Ok(()),
-        PublicClientRule::InvalidClient => Err(failed("The client_id and/or client_secret passed are incorrect.")),
-        PublicClientRule::MissingSecret => {
-            Err(ErrorResponse::new(ErrorCode::InvalidRequest, "client_secret is missing."))
-        }
+        PublicClientRule::InvalidClient => Err(failed(
+            "The client_id and/or client_secret passed are incorrect.",
+        )),
+        PublicClientRule::MissingSecret => Err(ErrorResponse::new(
+            ErrorCode::InvalidRequest,
+            "client_secret is missing.",
+        )),
     }
 }
 
@@ -81,7 +96,11 @@ fn check_public_client(profile: &Profile) -> Result<(), ErrorResponse> {
 /// # Errors
 /// Fails when the client is unknown, may not introspect, or has another credential. For a wrong secret, the error does not
 /// say which.
-pub(crate) fn authenticate_resource(app: &App, headers: &HeaderMap, form: &Params) -> Result<Box<str>, ErrorResponse> {
+pub(crate) fn authenticate_resource(
+    app: &App,
+    headers: &HeaderMap,
+    form: &Params,
+) -> Result<Box<str>, ErrorResponse> {
     let rejected = failed("the client is unknown, may not introspect, or has another secret");
     let presented = PresentedCredential::parse(headers, form)?;
     let client = app.clients.find_resource(presented.id()).ok_or(rejected)?;
@@ -89,14 +108,19 @@ pub(crate) fn authenticate_resource(app: &App, headers: &HeaderMap, form: &Param
         (Credential::Keys(keys), PresentedCredential::Assertion(assertion)) => {
             assertion.verify(&app.assertions, keys, app.config.issuer.as_str())?
         }
-        (registered, presented) if registered.secret().is_some() && registered.secret() == presented.secret() => {}
+        (registered, presented)
+            if registered.secret().is_some() && registered.secret() == presented.secret() => {}
         _ => return Err(rejected),
     }
     Ok(presented.id().into())
 }
 
 fn check_secret(secret: &Secret, given: &Secret) -> Result<(), ErrorResponse> {
-    if secret == given { Ok(()) } else { Err(failed("the client secret is wrong")) }
+    if secret == given {
+        Ok(())
+    } else {
+        Err(failed("the client secret is wrong"))
+    }
 }
 
 const fn failed(description: &'static str) -> ErrorResponse {

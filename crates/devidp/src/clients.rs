@@ -51,11 +51,18 @@ impl Client {
 
 impl Credential {
     /// The authentication methods of the token endpoint.
-    pub(crate) const METHODS: [&'static str; 4] =
-        ["none", "client_secret_basic", "client_secret_post", Self::PRIVATE_KEY_JWT];
+    pub(crate) const METHODS: [&'static str; 4] = [
+        "none",
+        "client_secret_basic",
+        "client_secret_post",
+        Self::PRIVATE_KEY_JWT,
+    ];
     /// The authentication methods of confidential clients.
-    pub(crate) const CONFIDENTIAL_METHODS: [&'static str; 3] =
-        ["client_secret_basic", "client_secret_post", Self::PRIVATE_KEY_JWT];
+    pub(crate) const CONFIDENTIAL_METHODS: [&'static str; 3] = [
+        "client_secret_basic",
+        "client_secret_post",
+        Self::PRIVATE_KEY_JWT,
+    ];
     /// The method of clients with keys (RFC 7523 section 2.2).
     pub(crate) const PRIVATE_KEY_JWT: &'static str = "private_key_jwt";
 
@@ -81,5 +88,13 @@ impl Credential {
 
 /// Returns the algorithms that are allowed for assertions and proofs.
 pub(crate) fn assertion_algorithms() -> AlgorithmSet {
-    [Algorithm::Rs256, Algorithm::Ps256, Algorithm::Es256, Algorithm::Es384, Algorithm::EdDsa].into_iter().collect()
+    [
+        Algorithm::Rs256,
+        Algorithm::Ps256,
+        Algorithm::Es256,
+        Algorithm::Es384,
+        Algorithm::EdDsa,
+    ]
+    .into_iter()
+    .collect()
 }

@@ -6,8 +6,8 @@ use portcullis_metadata::{Issuer, UnixTime};
 use url::Url;
 
 use crate::{
-    clients::grant_type::GrantType, providers::profile::Profile, server::endpoint::Endpoint, settings::DevIdpSettings,
-    tables::Table,
+    clients::grant_type::GrantType, providers::profile::Profile, server::endpoint::Endpoint,
+    settings::DevIdpSettings, tables::Table,
 };
 
 /// The settings, the behaviour of the imitated provider, and the issuer. They do not change while the server runs.
@@ -27,7 +27,12 @@ impl Config {
             Some(path) => format!("{}{path}", origin(&issuer)),
             None => issuer.as_str().to_owned(),
         };
-        Self { settings, profile, issuer, token_issuer }
+        Self {
+            settings,
+            profile,
+            issuer,
+            token_issuer,
+        }
     }
 
     /// Returns the origin of the issuer, without a trailing slash.

@@ -70,7 +70,8 @@ impl Control {
     }
 
     fn answer_device(&self, user_code: &str, subject: Option<Box<str>>) -> bool {
-        UserCode::parse(user_code).is_some_and(|user_code| device::answer(&self.0, &user_code, subject))
+        UserCode::parse(user_code)
+            .is_some_and(|user_code| device::answer(&self.0, &user_code, subject))
     }
 
     /// Replaces the signing keys. Generating the new keys takes a noticeable part of a second.
@@ -88,6 +89,8 @@ impl Control {
 
 impl fmt::Debug for Control {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Control").field("issuer", &self.0.config.issuer).finish_non_exhaustive()
+        f.debug_struct("Control")
+            .field("issuer", &self.0.config.issuer)
+            .finish_non_exhaustive()
     }
 }

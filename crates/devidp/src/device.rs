@@ -43,7 +43,10 @@ async fn start(app: &App, headers: &HeaderMap, form: &Params) -> Result<Reply, E
     let caller = authenticate(app, headers, form).await?;
     if !caller.client.may_use(GrantType::DeviceCode) {
         let description = "the client is not registered for the device code grant";
-        return Err(ErrorResponse::new(ErrorCode::UnauthorizedClient, description));
+        return Err(ErrorResponse::new(
+            ErrorCode::UnauthorizedClient,
+            description,
+        ));
     }
     let scopes = grant_scopes(config, &caller.client, form)?;
     let refresh = RefreshRequest::parse(config, &caller.client, form, &scopes)?;
@@ -57,20 +60,32 @@ async fn start(app: &App, headers: &HeaderMap, form: &Params) -> Result<Reply, E
         is_refreshable: refresh != RefreshRequest::No,
     };
     let answer = if config.settings.auto_consent {
-        Answer::Approved { subject: config.settings.user.as_str().into(), auth_time: config.now() }
+        Answer::Approved {
+            subject: config.settings.user.as_str().into(),
+            auth_time: config.now(),
+        }
     } else {
         Answer::Pending
     };
-    tracing::info!(client.id = &*request.client_id, "started a device authorization");
+    tracing::info!(
+        client.id = &*request.client_id,
+        "started a device authorization"
+    );
     let response = response(config, &device_code, &user_code);
     app.devices.start(device_code, &user_code, request, answer);
     Ok(json_reply(StatusCode::OK, response.to_json()))
 }
 
 /// Returns the device authorization response (RFC 8628 section 3.2).
-fn response(config: &Config, device_code: &Handle, user_code: &UserCode) -> DeviceAuthorizationResponse {
+fn response(
+    config: &Config,
+    device_code: &Handle,
+    user_code: &UserCode,
+) -> DeviceAuthorizationResponse {
     let mut complete = config.url(Endpoint::DeviceConsent);
-    complete.query_pairs_mut().append_pair("user_code", &user_code.to_string());
+    complete
+        .query_pairs_mut()
+        .append_pair("user_code", &user_code.to_string());
     DeviceAuthorizationResponse {
         device_code: Secret::new(device_code.as_str()),
         user_code: user_code.to_string(),
@@ -86,13 +101,22 @@ fn response(config: &Config, device_code: &Handle, user_code: &UserCode) -> Devi
 pub(crate) fn answer(app: &App, user_code: &UserCode, subject: Option<Box<str>>) -> bool {
     let is_approved = subject.is_some();
     let answer = match subject {
-        Some(subject) => Answer::Approved { subject, auth_time: app.config.now() },
+        Some(subject) => Answer::Approved {
+            subject,
+            auth_time: app.config.now(),
+        },
         None => Answer::Denied,
     };
-    let Some(client_id) = app.devices.answer(user_code, answer) else { return false };
+    let Some(client_id) = app.devices.answer(user_code, answer) else {
+        return false;
+    };
     if is_approved {
         app.clients.record_approval(&client_id);
     }
-    tracing::info!(client.id = &*client_id, device.approved = is_approved, "a device authorization was answered");
+    tracing::info!(
+        client.id = &*client_id,
+        device.approved = is_approved,
+        "a device authorization was answered"
+    );
     true
 }

@@ -71,9 +71,17 @@ pub(crate) enum KeysError {
 const MAX_RETIRED: usize = 8;
 
 impl Keys {
-    pub(crate) fn new(pair: KeyPair, retention: Duration, clock: Arc<dyn Clock>) -> Result<Self, KeysError> {
+    pub(crate) fn new(
+        pair: KeyPair,
+        retention: Duration,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, KeysError> {
         let ring = KeyRing::new(pair, Vec::new())?;
-        Ok(Self { current: Mutex::new(Arc::new(ring)), retention, clock })
+        Ok(Self {
+            current: Mutex::new(Arc::new(ring)),
+            retention,
+            clock,
+        })
     }
 
     /// Returns the current keys. Removes old keys whose tokens have expired.
@@ -81,10 +89,18 @@ impl Keys {
         let mut current = self.current.lock();
         let now = self.clock.monotonic();
         if current.retired.iter().any(|retired| retired.until <= now) {
-            let living = current.retired.iter().filter(|retired| now < retired.until).cloned().collect();
+            let living = current
+                .retired
+                .iter()
+                .filter(|retired| now < retired.until)
+                .cloned()
+                .collect();
             match KeyRing::new(current.pair.clone(), living) {
                 Ok(ring) => *current = Arc::new(ring),
-                Err(error) => tracing::error!(error = &error as &dyn std::error::Error, "cannot withdraw old keys"),
+                Err(error) => tracing::error!(
+                    error = &error as &dyn std::error::Error,
+                    "cannot withdraw old keys"
+                ),
             }
         }
         Arc::clone(&current)
@@ -97,9 +113,20 @@ impl Keys {
             OldKeys::Withdraw => Vec::new(),
             OldKeys::Keep => {
                 let now = self.clock.monotonic();
-                let replaced = Retired { public: current.pair.public(), until: now.saturating_add(self.retention) };
-                let living = current.retired.iter().filter(|retired| now < retired.until).cloned();
-                [replaced].into_iter().chain(living).take(MAX_RETIRED).collect()
+                let replaced = Retired {
+                    public: current.pair.public(),
+                    until: now.saturating_add(self.retention),
+                };
+                let living = current
+                    .retired
+                    .iter()
+                    .filter(|retired| now < retired.until)
+                    .cloned();
+                [replaced]
+                    .into_iter()
+                    .chain(living)
+                    .take(MAX_RETIRED)
+                    .collect()
             }
         };
         *current = Arc::new(KeyRing::new(pair, retired)?);
@@ -109,13 +136,22 @@ impl Keys {
 
 impl KeyRing {
     fn new(pair: KeyPair, retired: Vec<Retired>) -> Result<Self, KeysError> {
-        let public: Vec<_> =
-            pair.public().into_iter().chain(retired.iter().flat_map(|old| old.public.clone())).collect();
+        let public: Vec<_> = pair
+            .public()
+            .into_iter()
+            .chain(retired.iter().flat_map(|old| old.public.clone()))
+            .collect();
         let jwks = Bytes::from(json!({ "keys": public }).to_string());
         let published = JwkSet::parse(&jwks).map_err(|_| KeysError::Unreadable)?;
         let algorithms: AlgorithmSet = [Algorithm::Rs256, Algorithm::Es256].into_iter().collect();
-        let (verifying, _) = KeySet::from_jwks(&published, algorithms).map_err(|_| KeysError::Unreadable)?;
-        Ok(Self { pair, retired, jwks, verifying })
+        let (verifying, _) =
+            KeySet::from_jwks(&published, algorithms).map_err(|_| KeysError::Unreadable)?;
+        Ok(Self {
+            pair,
+            retired,
+            jwks,
+            verifying,
+        })
     }
 
     pub(crate) fn signing_key(&self, algorithm: SigningAlgorithm) -> &SigningKey {
@@ -135,8 +171,13 @@ impl KeyPair {
     fn generate_blocking() -> Result<Self, KeysError> {
         // The random suffix distinguishes the keys of different starts and rotations.
         let suffix = getrandom::u32()?;
-        let key = |algorithm, name| SigningKey::generate(algorithm, format!("{name}-{suffix:08x}")).map(Arc::new);
-        Ok(Self { rs256: key(Algorithm::Rs256, "rs256")?, es256: key(Algorithm::Es256, "es256")? })
+        let key = |algorithm, name| {
+            SigningKey::generate(algorithm, format!("{name}-{suffix:08x}")).map(Arc::new)
+        };
+        Ok(Self {
+            rs256: key(Algorithm::Rs256, "rs256")?,
+            es256: key(Algorithm::Es256, "es256")?,
+        })
     }
 
     fn public(&self) -> [Value; 2] {

@@ -30,4 +30,6 @@ pub use error::DevIdpError;
 pub use keys::OldKeys;
 pub use providers::{Difference, Provider};
 pub use server::DevIdp;
-pub use settings::{DevIdpSettings, DocumentFetch, Registration, SigningAlgorithm, TokenHeaderType, TrustedIssuer};
+pub use settings::{
+    DevIdpSettings, DocumentFetch, Registration, SigningAlgorithm, TokenHeaderType, TrustedIssuer,
+};

@@ -76,7 +76,10 @@ impl Provider {
 
     /// Returns whether clients can register. At other providers they must be in the settings.
     pub fn has_registration(self) -> bool {
-        matches!(self.profile().registration, RegistrationRule::Settings | RegistrationRule::Strict)
+        matches!(
+            self.profile().registration,
+            RegistrationRule::Settings | RegistrationRule::Strict
+        )
     }
 
     /// Returns what the server does differently.
@@ -104,17 +107,38 @@ mod tests {
         let page = include_str!("../../../docs/use/development-server.md");
         for provider in Provider::ALL {
             assert!(provider.differences().next().is_some());
-            for Difference { summary, references } in provider.differences() {
-                let row = format!("| {} | {summary} | {} |", provider.as_str(), references.join(", "));
-                assert!(page.contains(&row), "docs/use/development-server.md needs the row\n{row}");
-                let is_reference = |text: &&str| text.starts_with("https://") || text.starts_with("measured");
+            for Difference {
+                summary,
+                references,
+            } in provider.differences()
+            {
+                let row = format!(
+                    "| {} | {summary} | {} |",
+                    provider.as_str(),
+                    references.join(", ")
+                );
+                assert!(
+                    page.contains(&row),
+                    "docs/use/development-server.md needs the row\n{row}"
+                );
+                let is_reference =
+                    |text: &&str| text.starts_with("https://") || text.starts_with("measured");
                 assert!(!references.is_empty(), "{references:?}");
                 assert!(references.iter().all(is_reference), "{references:?}");
             }
         }
-        let rows =
-            page.lines().filter(|line| Provider::ALL.iter().any(|p| line.starts_with(&format!("| {} | ", p.as_str()))));
+        let rows = page.lines().filter(|line| {
+            Provider::ALL
+                .iter()
+                .any(|p| line.starts_with(&format!("| {} | ", p.as_str())))
+        });
         let documented = rows.count();
-        assert_eq!(documented, Provider::ALL.iter().map(|provider| provider.differences().count()).sum::<usize>());
+        assert_eq!(
+            documented,
+            Provider::ALL
+                .iter()
+                .map(|provider| provider.differences().count())
+                .sum::<usize>()
+        );
     }
 }

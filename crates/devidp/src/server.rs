@@ -61,7 +61,10 @@ impl DevIdp {
         let requested = settings.listen;
         let listen = |source: io::Error| match source.kind() {
             io::ErrorKind::AddrInUse => DevIdpError::AddressInUse { address: requested },
-            _ => DevIdpError::Listen { address: requested, source },
+            _ => DevIdpError::Listen {
+                address: requested,
+                source,
+            },
         };
         let listener = TcpListener::bind(requested).await.map_err(listen)?;
         let address = listener.local_addr().map_err(listen)?;
@@ -72,13 +75,21 @@ impl DevIdp {
         };
         let slash = if ends_with_slash { "/" } else { "" };
         let issuer = Issuer::parse(&format!("http://{address}{}{slash}", settings.issuer_path))
-            .map_err(|_| DevIdpError::IssuerPath { path: settings.issuer_path.clone() })?;
+            .map_err(|_| DevIdpError::IssuerPath {
+                path: settings.issuer_path.clone(),
+            })?;
 
-        let retention = settings.access_token_lifetime.max(identity_assertion::LIFETIME);
+        let retention = settings
+            .access_token_lifetime
+            .max(identity_assertion::LIFETIME);
         let failed = |error: KeysError| DevIdpError::Keys(error.into());
         let pair = KeyPair::generate().await.map_err(failed)?;
         let keys = Keys::new(pair, retention, Arc::clone(&settings.clock)).map_err(failed)?;
-        Ok(Self { app: Arc::new(App::new(settings, issuer, keys)?), listener, address })
+        Ok(Self {
+            app: Arc::new(App::new(settings, issuer, keys)?),
+            listener,
+            address,
+        })
     }
 
     /// Returns a handle that controls the server while [`serve`](Self::serve) runs.
@@ -101,7 +112,11 @@ impl DevIdp {
     ///
     /// At most 256 connections are open at once. Others wait to be accepted.
     pub async fn serve(self, shutdown: impl Future<Output = ()> + Send) {
-        let Self { app, listener, address } = self;
+        let Self {
+            app,
+            listener,
+            address,
+        } = self;
         tracing::info!(issuer = app.config.issuer.as_str(), %address, "development authorization server is listening");
         let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
         let mut connections = JoinSet::new();
@@ -127,19 +142,28 @@ impl DevIdp {
 
 impl fmt::Debug for DevIdp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DevIdp").field("issuer", self.issuer()).field("address", &self.address).finish_non_exhaustive()
+        f.debug_struct("DevIdp")
+            .field("issuer", self.issuer())
+            .field("address", &self.address)
+            .finish_non_exhaustive()
     }
 }
 
 /// Waits for a permit and accepts the next connection.
-async fn accept(listener: &TcpListener, permits: &Arc<Semaphore>) -> (TcpStream, Option<OwnedSemaphorePermit>) {
+async fn accept(
+    listener: &TcpListener,
+    permits: &Arc<Semaphore>,
+) -> (TcpStream, Option<OwnedSemaphorePermit>) {
     // The semaphore is never closed, so this always returns a permit.
     let permit = Arc::clone(permits).acquire_owned().await.ok();
     loop {
         match listener.accept().await {
             Ok((stream, _)) => return (stream, permit),
             Err(error) => {
-                tracing::warn!(error = &error as &dyn std::error::Error, "cannot accept a connection");
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "cannot accept a connection"
+                );
                 // The process is probably out of file descriptors. Retrying at once would busy-loop.
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
@@ -171,6 +195,9 @@ async fn serve_connection(app: Arc<App>, stream: TcpStream, _permit: Option<Owne
         }
     };
     if let Err(error) = result {
-        tracing::debug!(error = &error as &dyn std::error::Error, "a connection ended early");
+        tracing::debug!(
+            error = &error as &dyn std::error::Error,
+            "a connection ended early"
+        );
     }
 }

@@ -56,7 +56,15 @@ pub(crate) enum RowAction {
 impl<V> Table<V> {
     /// Creates an empty table.
     pub(crate) fn new(capacity: usize, lifetime: Duration, clock: Arc<dyn Clock>) -> Self {
-        Self { rows: Mutex::new(Rows { by_key: HashMap::new(), inserted: 0 }), capacity, lifetime, clock }
+        Self {
+            rows: Mutex::new(Rows {
+                by_key: HashMap::new(),
+                inserted: 0,
+            }),
+            capacity,
+            lifetime,
+            clock,
+        }
     }
 
     /// Inserts a value, or replaces the one with this key. If the table is full, expired values are removed first, then
@@ -71,7 +79,12 @@ impl<V> Table<V> {
     ///
     /// # Errors
     /// Fails when no value is evictable.
-    pub(crate) fn try_insert(&self, key: &str, value: V, is_evictable: impl Fn(&V) -> bool) -> Result<(), TableFull> {
+    pub(crate) fn try_insert(
+        &self,
+        key: &str,
+        value: V,
+        is_evictable: impl Fn(&V) -> bool,
+    ) -> Result<(), TableFull> {
         self.insert_locked(&mut self.rows.lock(), key, value, is_evictable)
     }
 
@@ -82,10 +95,15 @@ impl<V> Table<V> {
     pub(crate) fn insert_new(&self, key: &str, value: V) -> Result<bool, TableFull> {
         let mut rows = self.rows.lock();
         let now = self.clock.monotonic();
-        if rows.by_key.get(key).is_some_and(|row| !self.is_expired(row, now)) {
+        if rows
+            .by_key
+            .get(key)
+            .is_some_and(|row| !self.is_expired(row, now))
+        {
             return Ok(false);
         }
-        self.insert_locked(&mut rows, key, value, |_| false).map(|()| true)
+        self.insert_locked(&mut rows, key, value, |_| false)
+            .map(|()| true)
     }
 
     /// Returns whether the table has as many values as it can, not counting expired ones.
@@ -100,7 +118,10 @@ impl<V> Table<V> {
 
     /// Removes all values that match a predicate.
     pub(crate) fn remove_if(&self, predicate: impl Fn(&V) -> bool) {
-        self.rows.lock().by_key.retain(|_, row| !predicate(&row.value));
+        self.rows
+            .lock()
+            .by_key
+            .retain(|_, row| !predicate(&row.value));
     }
 
     /// Returns what `f` selects from the values that are not expired.
@@ -131,7 +152,11 @@ impl<V> Table<V> {
     }
 
     /// Calls `f` with a value that is not expired. The table is locked during the call, so updates are atomic.
-    pub(crate) fn update<R>(&self, key: &str, f: impl FnOnce(&mut V) -> (R, RowAction)) -> Option<R> {
+    pub(crate) fn update<R>(
+        &self,
+        key: &str,
+        f: impl FnOnce(&mut V) -> (R, RowAction),
+    ) -> Option<R> {
         let now = self.clock.monotonic();
         let by_key = &mut self.rows.lock().by_key;
         let row = by_key.get_mut(key)?;
@@ -161,17 +186,28 @@ impl<V> Table<V> {
         let now = self.clock.monotonic();
         let Rows { by_key, inserted } = rows;
         // A value that is replaced needs no further capacity.
-        let is_full = |by_key: &HashMap<Box<str>, Row<V>>| by_key.len() >= self.capacity && !by_key.contains_key(key);
+        let is_full = |by_key: &HashMap<Box<str>, Row<V>>| {
+            by_key.len() >= self.capacity && !by_key.contains_key(key)
+        };
         if is_full(by_key) {
             by_key.retain(|_, row| !self.is_expired(row, now));
         }
         if is_full(by_key) {
             let candidates = by_key.iter().filter(|(_, row)| is_evictable(&row.value));
-            let oldest = candidates.min_by_key(|(_, row)| (row.touched, row.order)).map(|(key, _)| key.clone());
+            let oldest = candidates
+                .min_by_key(|(_, row)| (row.touched, row.order))
+                .map(|(key, _)| key.clone());
             by_key.remove(&oldest.ok_or(TableFull)?);
         }
         *inserted += 1;
-        by_key.insert(key.into(), Row { value, touched: now, order: *inserted });
+        by_key.insert(
+            key.into(),
+            Row {
+                value,
+                touched: now,
+                order: *inserted,
+            },
+        );
         Ok(())
     }
 
@@ -182,7 +218,10 @@ impl<V> Table<V> {
 
 impl<V> fmt::Debug for Table<V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Table").field("rows", &self.rows.lock().by_key.len()).field("capacity", &self.capacity).finish()
+        f.debug_struct("Table")
+            .field("rows", &self.rows.lock().by_key.len())
+            .field("capacity", &self.capacity)
+            .finish()
     }
 }
 
@@ -227,7 +266,10 @@ mod tests {
     fn values_can_be_removed() {
         let (table, _) = table(2);
         table.insert("a", 1);
-        assert_eq!(table.update("a", |value| (*value, RowAction::Remove)), Some(1));
+        assert_eq!(
+            table.update("a", |value| (*value, RowAction::Remove)),
+            Some(1)
+        );
         assert_eq!(value(&table, "a"), None);
     }
 
@@ -239,7 +281,10 @@ mod tests {
         }
         assert_eq!(table.try_insert("d", 4, |_| false), Err(TableFull));
         table.try_insert("d", 4, |value| *value != 1).unwrap();
-        assert_eq!(["a", "b", "c", "d"].map(|key| value(&table, key)), [Some(1), None, Some(3), Some(4)]);
+        assert_eq!(
+            ["a", "b", "c", "d"].map(|key| value(&table, key)),
+            [Some(1), None, Some(3), Some(4)]
+        );
     }
 
     #[test]

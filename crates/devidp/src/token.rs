@@ -47,7 +47,11 @@ impl Issued {
         refresh_token: Option<Secret>,
     ) -> Result<Self, ErrorResponse> {
         let access_token = app.access_tokens.issue(&session, &session.scopes, key)?;
-        Ok(Self { access_token, scopes: session.scopes, refresh_token })
+        Ok(Self {
+            access_token,
+            scopes: session.scopes,
+            refresh_token,
+        })
     }
 }
 
@@ -61,16 +65,22 @@ struct TokenRequest<'a> {
 
 /// Handles the token endpoint.
 pub(crate) async fn handle(app: &App, headers: &HeaderMap, form: &Params) -> Reply {
-    let mut reply = handle_token_request(app, headers, form).await.unwrap_or_else(|error| {
-        tracing::info!(
-            token.error = error.code.as_str(),
-            token.description = error.description,
-            "rejected a token request"
-        );
-        // RFC 6749 section 5.2 has no 403.
-        let is_denied = error.code == ErrorCode::AccessDenied;
-        if is_denied { json_error_with_status(StatusCode::BAD_REQUEST, error) } else { json_error(error) }
-    });
+    let mut reply = handle_token_request(app, headers, form)
+        .await
+        .unwrap_or_else(|error| {
+            tracing::info!(
+                token.error = error.code.as_str(),
+                token.description = error.description,
+                "rejected a token request"
+            );
+            // RFC 6749 section 5.2 has no 403.
+            let is_denied = error.code == ErrorCode::AccessDenied;
+            if is_denied {
+                json_error_with_status(StatusCode::BAD_REQUEST, error)
+            } else {
+                json_error(error)
+            }
+        });
     if app.config.profile.token_response == TokenResponseFormat::GitHub {
         reply = token_response::convert(headers, reply).await;
     }
@@ -78,16 +88,31 @@ pub(crate) async fn handle(app: &App, headers: &HeaderMap, form: &Params) -> Rep
     reply
 }
 
-async fn handle_token_request(app: &App, headers: &HeaderMap, form: &Params) -> Result<Reply, ErrorResponse> {
+async fn handle_token_request(
+    app: &App,
+    headers: &HeaderMap,
+    form: &Params,
+) -> Result<Reply, ErrorResponse> {
     let name = form.get("grant_type")?;
-    let name = name.ok_or(ErrorResponse::new(ErrorCode::InvalidRequest, "grant_type is missing"))?;
-    let unsupported = ErrorResponse::new(ErrorCode::UnsupportedGrantType, "the grant type is not supported");
-    let grant_type = GrantType::parse(name).filter(|grant_type| app.config.supports(*grant_type)).ok_or(unsupported)?;
+    let name = name.ok_or(ErrorResponse::new(
+        ErrorCode::InvalidRequest,
+        "grant_type is missing",
+    ))?;
+    let unsupported = ErrorResponse::new(
+        ErrorCode::UnsupportedGrantType,
+        "the grant type is not supported",
+    );
+    let grant_type = GrantType::parse(name)
+        .filter(|grant_type| app.config.supports(*grant_type))
+        .ok_or(unsupported)?;
     let key = app.dpop.verify(headers)?;
     let caller = authenticate(app, headers, form).await?;
     if !caller.client.may_use(grant_type) {
         let description = "the client is not registered for this grant type";
-        return Err(ErrorResponse::new(ErrorCode::UnauthorizedClient, description));
+        return Err(ErrorResponse::new(
+            ErrorCode::UnauthorizedClient,
+            description,
+        ));
     }
     let request = TokenRequest { caller, form, key };
     let issued = match grant_type {
@@ -99,12 +124,21 @@ async fn handle_token_request(app: &App, headers: &HeaderMap, form: &Params) -> 
         GrantType::TokenExchange => return identity_assertion::exchange(app, &request),
     };
     let client_id = &*request.caller.id;
-    tracing::info!(client.id = client_id, grant = grant_type.as_str(), "issued an access token");
+    tracing::info!(
+        client.id = client_id,
+        grant = grant_type.as_str(),
+        "issued an access token"
+    );
     let response = TokenResponse {
         expires_in: Some(app.config.settings.access_token_lifetime.as_secs()),
         scope: Some(response_scope(&app.config, &issued.scopes)),
         refresh_token: issued.refresh_token,
-        token_type: if request.key.is_some() { "DPoP" } else { "Bearer" }.to_owned(),
+        token_type: if request.key.is_some() {
+            "DPoP"
+        } else {
+            "Bearer"
+        }
+        .to_owned(),
         ..TokenResponse::bearer(issued.access_token)
     };
     Ok(json_reply(StatusCode::OK, response.to_json()))

@@ -13,8 +13,8 @@ mod tests;
 use std::{fmt, sync::Arc, time::Duration};
 
 use portcullis_metadata::{
-    AuthorizationServerMetadata, DocumentError, Issuer, ProtectedResourceMetadata, authorization_server_urls,
-    protected_resource_urls,
+    AuthorizationServerMetadata, DocumentError, Issuer, ProtectedResourceMetadata,
+    authorization_server_urls, protected_resource_urls,
 };
 use url::Url;
 
@@ -72,7 +72,11 @@ impl Discovery {
     /// ([`UrlPolicy::Operator`](crate::UrlPolicy::Operator)) for configured issuers, and
     /// [`ChainPolicy::started_at`] for a URL that a user entered.
     pub fn new(fetch: Arc<dyn Fetch>, policy: impl Into<ChainPolicy>) -> Self {
-        Self { fetch, policy: policy.into(), timeout: FetchRequest::TIMEOUT }
+        Self {
+            fetch,
+            policy: policy.into(),
+            timeout: FetchRequest::TIMEOUT,
+        }
     }
 
     /// Creates a discovery with an [`HttpFetch`](crate::HttpFetch) of the default settings.
@@ -107,23 +111,40 @@ impl Discovery {
     ) -> Result<DiscoveredResource, DiscoveryError> {
         let mut attempts = Attempts::default();
         let mut sources = Vec::with_capacity(3);
-        if let Some(named) = options.challenge.and_then(|challenge| challenge.resource_metadata.as_deref()) {
+        if let Some(named) = options
+            .challenge
+            .and_then(|challenge| challenge.resource_metadata.as_deref())
+        {
             match Url::parse(named) {
                 Ok(url) => sources.push(MetadataSource::Challenge(url)),
-                Err(_) => attempts.add("resource_metadata of the challenge".into(), AttemptOutcome::NotAUrl, None),
+                Err(_) => attempts.add(
+                    "resource_metadata of the challenge".into(),
+                    AttemptOutcome::NotAUrl,
+                    None,
+                ),
             }
         }
-        sources.extend(protected_resource_urls(requested).into_iter().map(MetadataSource::WellKnown));
+        sources.extend(
+            protected_resource_urls(requested)
+                .into_iter()
+                .map(MetadataSource::WellKnown),
+        );
 
         for from in sources {
-            let (MetadataSource::Challenge(url) | MetadataSource::WellKnown(url)) = &from else { continue };
-            let lookup = self.look_up(url.clone(), false, ProtectedResourceMetadata::parse).await;
+            let (MetadataSource::Challenge(url) | MetadataSource::WellKnown(url)) = &from else {
+                continue;
+            };
+            let lookup = self
+                .look_up(url.clone(), false, ProtectedResourceMetadata::parse)
+                .await;
             if let Some(metadata) = lookup.into_document(&mut attempts)? {
                 return check_resource(requested, metadata, from);
             }
         }
         match options.configured {
-            Some(metadata) => check_resource(requested, metadata.clone(), MetadataSource::Configured),
+            Some(metadata) => {
+                check_resource(requested, metadata.clone(), MetadataSource::Configured)
+            }
             None => Err(DiscoveryError::NotFound(attempts)),
         }
     }
@@ -138,13 +159,19 @@ impl Discovery {
     /// document's issuer is not equal byte for byte (RFC 8414 section 3.3), and with
     /// [`DiscoveryError::InsecureEndpoint`] if an endpoint is insecure ([`insecure_endpoints`]). A failed request, a
     /// 5xx status and a malformed document end the search, too.
-    pub async fn authorization_server(&self, issuer: &Issuer) -> Result<AuthorizationServerMetadata, DiscoveryError> {
+    pub async fn authorization_server(
+        &self,
+        issuer: &Issuer,
+    ) -> Result<AuthorizationServerMetadata, DiscoveryError> {
         let mut attempts = Attempts::default();
         let mut search = self.search_authorization_server(issuer);
         while let Some(lookup) = search.next().await {
             if let Some(metadata) = lookup.into_document(&mut attempts)? {
                 if metadata.issuer != *issuer {
-                    return Err(DiscoveryError::IssuerMismatch { requested: issuer.clone(), found: metadata.issuer });
+                    return Err(DiscoveryError::IssuerMismatch {
+                        requested: issuer.clone(),
+                        found: metadata.issuer,
+                    });
                 }
                 return self.check_endpoints(metadata);
             }
@@ -159,8 +186,12 @@ impl Discovery {
     }
 
     /// Requests the metadata of any authorization server at one URL. Neither its `issuer` nor its endpoints are checked.
-    pub async fn look_up_authorization_server(&self, url: Url) -> Lookup<AuthorizationServerMetadata> {
-        self.look_up(url, true, AuthorizationServerMetadata::parse).await
+    pub async fn look_up_authorization_server(
+        &self,
+        url: Url,
+    ) -> Lookup<AuthorizationServerMetadata> {
+        self.look_up(url, true, AuthorizationServerMetadata::parse)
+            .await
     }
 
     /// Returns the metadata if all its endpoints are secure.
@@ -168,20 +199,40 @@ impl Discovery {
         &self,
         metadata: AuthorizationServerMetadata,
     ) -> Result<AuthorizationServerMetadata, DiscoveryError> {
-        match insecure_endpoints(&metadata, &self.policy).into_iter().next() {
+        match insecure_endpoints(&metadata, &self.policy)
+            .into_iter()
+            .next()
+        {
             None => Ok(metadata),
             Some(InsecureEndpoint { member, url }) => {
                 let url = shown_url(&url);
-                Err(DiscoveryError::InsecureEndpoint { issuer: metadata.issuer, member, url })
+                Err(DiscoveryError::InsecureEndpoint {
+                    issuer: metadata.issuer,
+                    member,
+                    url,
+                })
             }
         }
     }
 
-    async fn look_up<T>(&self, url: Url, is_last: bool, parse: fn(&[u8]) -> Result<T, DocumentError>) -> Lookup<T> {
+    async fn look_up<T>(
+        &self,
+        url: Url,
+        is_last: bool,
+        parse: fn(&[u8]) -> Result<T, DocumentError>,
+    ) -> Lookup<T> {
         let mut request = FetchRequest::get(url.clone(), self.policy.of(&url));
         request.timeout = self.timeout;
-        let result = self.fetch.fetch(request).await.map(|response| LookupResponse::new(response, parse));
-        Lookup { url, is_last, result }
+        let result = self
+            .fetch
+            .fetch(request)
+            .await
+            .map(|response| LookupResponse::new(response, parse));
+        Lookup {
+            url,
+            is_last,
+            result,
+        }
     }
 }
 
@@ -192,16 +243,25 @@ fn check_resource(
     from: MetadataSource,
 ) -> Result<DiscoveredResource, DiscoveryError> {
     match ResourceMatch::of(&metadata.resource, requested) {
-        Some(resource_match) => Ok(DiscoveredResource { metadata, from, resource_match }),
+        Some(resource_match) => Ok(DiscoveredResource {
+            metadata,
+            from,
+            resource_match,
+        }),
         None => {
             let found = shown_url(metadata.resource.url());
-            Err(DiscoveryError::ResourceMismatch { requested: shown_url(requested), found })
+            Err(DiscoveryError::ResourceMismatch {
+                requested: shown_url(requested),
+                found,
+            })
         }
     }
 }
 
 impl fmt::Debug for Discovery {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Discovery").field("policy", &self.policy).finish_non_exhaustive()
+        f.debug_struct("Discovery")
+            .field("policy", &self.policy)
+            .finish_non_exhaustive()
     }
 }

@@ -67,8 +67,18 @@ pub trait Fetch: Send + Sync + 'static {
     /// [`fetch`](Self::fetch).
     fn open(&self, request: FetchRequest) -> BoxFuture<'_, Result<OpenResponse, FetchError>> {
         Box::pin(async move {
-            let FetchResponse { status, headers, body, sent } = self.fetch(request).await?;
-            Ok(OpenResponse { status, headers, body: Box::new(CompleteBody::new(body)), sent })
+            let FetchResponse {
+                status,
+                headers,
+                body,
+                sent,
+            } = self.fetch(request).await?;
+            Ok(OpenResponse {
+                status,
+                headers,
+                body: Box::new(CompleteBody::new(body)),
+                sent,
+            })
         })
     }
 }

@@ -5,13 +5,14 @@ mod fetch;
 mod url_policy;
 
 pub use discovery::{
-    Attempt, AttemptOutcome, Attempts, DiscoveredResource, Discovery, DiscoveryError, InsecureEndpoint, Lookup,
-    LookupContent, LookupResponse, MetadataSource, ResourceMatch, ResourceOptions, Search, insecure_endpoints,
+    Attempt, AttemptOutcome, Attempts, DiscoveredResource, Discovery, DiscoveryError,
+    InsecureEndpoint, Lookup, LookupContent, LookupResponse, MetadataSource, ResourceMatch,
+    ResourceOptions, Search, insecure_endpoints,
 };
 pub use fetch::{
-    BodyStream, BoxFuture, CertificateProblem, CertificateVariableError, Fetch, FetchError, FetchRequest,
-    FetchResponse, FetchSettingsError, NetworkError, NetworkFailure, OpenResponse, RecordingFetch, ResponseExcerpt,
-    SentSecrets,
+    BodyStream, BoxFuture, CertificateProblem, CertificateVariableError, Fetch, FetchError,
+    FetchRequest, FetchResponse, FetchSettingsError, NetworkError, NetworkFailure, OpenResponse,
+    RecordingFetch, ResponseExcerpt, SentSecrets,
 };
 #[cfg(feature = "reqwest")]
 pub use fetch::{FetchSettings, HttpFetch};

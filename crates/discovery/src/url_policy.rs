@@ -41,7 +41,10 @@ impl UrlPolicy {
     /// Returns the policy for URLs that a peer supplies when the user started from `start`. Loopback is allowed if
     /// `start` has a loopback host. Private addresses are forbidden.
     pub fn peer_of(start: &Url) -> Self {
-        Self::Peer { loopback_http: is_loopback(start), private_addresses: false }
+        Self::Peer {
+            loopback_http: is_loopback(start),
+            private_addresses: false,
+        }
     }
 
     /// Checks a URL before name resolution. Check each address to which a name resolves with
@@ -52,7 +55,10 @@ impl UrlPolicy {
     pub fn check(self, url: &Url) -> Result<(), UrlPolicyError> {
         let (loopback_http, private_addresses) = match self {
             Self::Operator | Self::StartOrigin => (true, true),
-            Self::Peer { loopback_http, private_addresses } => (loopback_http, private_addresses),
+            Self::Peer {
+                loopback_http,
+                private_addresses,
+            } => (loopback_http, private_addresses),
         };
         if !is_https_or_loopback_http(url) || (url.scheme() == "http" && !loopback_http) {
             return Err(UrlPolicyError::Scheme);
@@ -66,10 +72,16 @@ impl UrlPolicy {
         let literal = match url.host() {
             Some(Host::Ipv4(address)) => IpAddr::V4(address),
             Some(Host::Ipv6(address)) => IpAddr::V6(address),
-            _ if is_loopback(url) && !loopback_http && !private_addresses => return Err(UrlPolicyError::Address),
+            _ if is_loopback(url) && !loopback_http && !private_addresses => {
+                return Err(UrlPolicyError::Address);
+            }
             _ => return Ok(()),
         };
-        if self.allows_address(url, literal) { Ok(()) } else { Err(UrlPolicyError::Address) }
+        if self.allows_address(url, literal) {
+            Ok(())
+        } else {
+            Err(UrlPolicyError::Address)
+        }
     }
 
     /// Returns whether a request for `url` may be sent to `address`, to which its host resolves. `localhost` and its
@@ -80,8 +92,13 @@ impl UrlPolicy {
         if host_is_loopback && reach != Reach::Loopback {
             return false;
         }
-        let Self::Peer { loopback_http, private_addresses } = self else {
-            return self == Self::Operator || !matches!(reach, Reach::LinkLocal | Reach::CloudMetadata);
+        let Self::Peer {
+            loopback_http,
+            private_addresses,
+        } = self
+        else {
+            return self == Self::Operator
+                || !matches!(reach, Reach::LinkLocal | Reach::CloudMetadata);
         };
         match reach {
             Reach::Public => true,
@@ -104,15 +121,22 @@ impl UrlPolicy {
         let only_public = match self {
             Self::Operator => return Ok(()),
             Self::StartOrigin => false,
-            Self::Peer { private_addresses, .. } => !private_addresses,
+            Self::Peer {
+                private_addresses, ..
+            } => !private_addresses,
         };
         let is_forbidden = match url.host() {
             Some(Host::Domain(name)) => {
-                private_name::is_cloud_metadata(name) || (only_public && private_name::is_private(name))
+                private_name::is_cloud_metadata(name)
+                    || (only_public && private_name::is_private(name))
             }
             _ => only_public,
         };
-        if is_forbidden { Err(UrlPolicyError::PrivateName) } else { Ok(()) }
+        if is_forbidden {
+            Err(UrlPolicyError::PrivateName)
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -120,9 +144,18 @@ impl UrlPolicy {
 mod tests {
     use super::*;
 
-    const PEER: UrlPolicy = UrlPolicy::Peer { loopback_http: false, private_addresses: false };
-    const LOOPBACK: UrlPolicy = UrlPolicy::Peer { loopback_http: true, private_addresses: false };
-    const PRIVATE: UrlPolicy = UrlPolicy::Peer { loopback_http: false, private_addresses: true };
+    const PEER: UrlPolicy = UrlPolicy::Peer {
+        loopback_http: false,
+        private_addresses: false,
+    };
+    const LOOPBACK: UrlPolicy = UrlPolicy::Peer {
+        loopback_http: true,
+        private_addresses: false,
+    };
+    const PRIVATE: UrlPolicy = UrlPolicy::Peer {
+        loopback_http: false,
+        private_addresses: true,
+    };
 
     fn check(policy: UrlPolicy, url: &str) -> Result<(), UrlPolicyError> {
         policy.check(&Url::parse(url).unwrap())
@@ -175,11 +208,20 @@ mod tests {
             "[100::1]",
             "[4000::1]",
         ] {
-            assert_eq!(check(PEER, &format!("https://{host}/")), Err(UrlPolicyError::Address), "{host}");
+            assert_eq!(
+                check(PEER, &format!("https://{host}/")),
+                Err(UrlPolicyError::Address),
+                "{host}"
+            );
         }
-        for host in
-            ["9.9.9.9", "172.32.0.1", "auth.example.com", "[2620:fe::fe]", "[2002:909:909::]", "[::ffff:9.9.9.9]"]
-        {
+        for host in [
+            "9.9.9.9",
+            "172.32.0.1",
+            "auth.example.com",
+            "[2620:fe::fe]",
+            "[2002:909:909::]",
+            "[::ffff:9.9.9.9]",
+        ] {
             assert_eq!(check(PEER, &format!("https://{host}/")), Ok(()), "{host}");
         }
     }
@@ -188,34 +230,96 @@ mod tests {
     #[test]
     fn plain_http_is_for_loopback() {
         for policy in [UrlPolicy::Operator, LOOPBACK] {
-            for host in ["127.0.0.1", "127.8.8.8", "[::1]", "localhost", "a.localhost"] {
-                assert_eq!(check(policy, &format!("http://{host}:1/")), Ok(()), "{host}");
+            for host in [
+                "127.0.0.1",
+                "127.8.8.8",
+                "[::1]",
+                "localhost",
+                "a.localhost",
+            ] {
+                assert_eq!(
+                    check(policy, &format!("http://{host}:1/")),
+                    Ok(()),
+                    "{host}"
+                );
             }
-            assert_eq!(check(policy, "http://169.254.169.254/"), Err(UrlPolicyError::Scheme));
-            assert_eq!(check(policy, "http://auth.example.com/"), Err(UrlPolicyError::Scheme));
-            assert_eq!(check(policy, "http://[::ffff:127.0.0.1]/"), Err(UrlPolicyError::Scheme));
+            assert_eq!(
+                check(policy, "http://169.254.169.254/"),
+                Err(UrlPolicyError::Scheme)
+            );
+            assert_eq!(
+                check(policy, "http://auth.example.com/"),
+                Err(UrlPolicyError::Scheme)
+            );
+            assert_eq!(
+                check(policy, "http://[::ffff:127.0.0.1]/"),
+                Err(UrlPolicyError::Scheme)
+            );
         }
         for policy in [PEER, PRIVATE] {
-            assert_eq!(check(policy, "http://127.0.0.1/"), Err(UrlPolicyError::Scheme));
+            assert_eq!(
+                check(policy, "http://127.0.0.1/"),
+                Err(UrlPolicyError::Scheme)
+            );
         }
-        assert_eq!(check(UrlPolicy::Operator, "ftp://auth.example.com/"), Err(UrlPolicyError::Scheme));
-        assert_eq!(check(UrlPolicy::Operator, "https://a@auth.example.com/"), Err(UrlPolicyError::UserInformation));
-        assert_eq!(check(PEER, "https://:b@auth.example.com/"), Err(UrlPolicyError::UserInformation));
+        assert_eq!(
+            check(UrlPolicy::Operator, "ftp://auth.example.com/"),
+            Err(UrlPolicyError::Scheme)
+        );
+        assert_eq!(
+            check(UrlPolicy::Operator, "https://a@auth.example.com/"),
+            Err(UrlPolicyError::UserInformation)
+        );
+        assert_eq!(
+            check(PEER, "https://:b@auth.example.com/"),
+            Err(UrlPolicyError::UserInformation)
+        );
     }
 
     /// G6: the operator can use private addresses, and a peer if the policy allows it. A peer can never use special
     /// ones.
     #[test]
     fn private_addresses_where_they_are_allowed() {
-        for host in ["10.0.0.1", "100.64.0.1", "[fc00::1]", "127.0.0.1", "localhost"] {
-            assert_eq!(check(UrlPolicy::Operator, &format!("https://{host}/")), Ok(()), "{host}");
-            assert_eq!(check(PRIVATE, &format!("https://{host}/")), Ok(()), "{host}");
+        for host in [
+            "10.0.0.1",
+            "100.64.0.1",
+            "[fc00::1]",
+            "127.0.0.1",
+            "localhost",
+        ] {
+            assert_eq!(
+                check(UrlPolicy::Operator, &format!("https://{host}/")),
+                Ok(()),
+                "{host}"
+            );
+            assert_eq!(
+                check(PRIVATE, &format!("https://{host}/")),
+                Ok(()),
+                "{host}"
+            );
         }
-        for host in ["169.254.169.254", "[fd00:ec2::254]", "[fe80::1]", "0.0.0.0", "100.100.100.200"] {
-            assert_eq!(check(UrlPolicy::Operator, &format!("https://{host}/")), Ok(()), "{host}");
-            assert_eq!(check(PRIVATE, &format!("https://{host}/")), Err(UrlPolicyError::Address), "{host}");
+        for host in [
+            "169.254.169.254",
+            "[fd00:ec2::254]",
+            "[fe80::1]",
+            "0.0.0.0",
+            "100.100.100.200",
+        ] {
+            assert_eq!(
+                check(UrlPolicy::Operator, &format!("https://{host}/")),
+                Ok(()),
+                "{host}"
+            );
+            assert_eq!(
+                check(PRIVATE, &format!("https://{host}/")),
+                Err(UrlPolicyError::Address),
+                "{host}"
+            );
         }
-        assert_eq!(check(LOOPBACK, "https://10.0.0.1/"), Err(UrlPolicyError::Address));
+        assert_eq!(
+            check(LOOPBACK, "https://10.0.0.1/"),
+            Err(UrlPolicyError::Address)
+        );
     }
 
     #[test]
@@ -228,11 +332,26 @@ mod tests {
     /// G6: the origin that a user entered can be private, but not link-local or a cloud metadata service.
     #[test]
     fn the_origin_that_a_user_entered_can_be_private() {
-        for host in ["10.0.0.1", "192.168.1.1", "[fd00::1]", "127.0.0.1", "9.9.9.9", "mcp.corp.internal", "mcp"] {
-            assert_eq!(check(UrlPolicy::StartOrigin, &format!("https://{host}/")), Ok(()), "{host}");
+        for host in [
+            "10.0.0.1",
+            "192.168.1.1",
+            "[fd00::1]",
+            "127.0.0.1",
+            "9.9.9.9",
+            "mcp.corp.internal",
+            "mcp",
+        ] {
+            assert_eq!(
+                check(UrlPolicy::StartOrigin, &format!("https://{host}/")),
+                Ok(()),
+                "{host}"
+            );
         }
         assert_eq!(check(UrlPolicy::StartOrigin, "http://127.0.0.1:1/"), Ok(()));
-        assert_eq!(check(UrlPolicy::StartOrigin, "http://10.0.0.1/"), Err(UrlPolicyError::Scheme));
+        assert_eq!(
+            check(UrlPolicy::StartOrigin, "http://10.0.0.1/"),
+            Err(UrlPolicyError::Scheme)
+        );
 
         for host in [
             "169.254.169.254",
@@ -248,11 +367,23 @@ mod tests {
             "192.0.0.192",
         ] {
             let rejected = Err(UrlPolicyError::Address);
-            assert_eq!(check(UrlPolicy::StartOrigin, &format!("https://{host}/")), rejected, "{host}");
+            assert_eq!(
+                check(UrlPolicy::StartOrigin, &format!("https://{host}/")),
+                rejected,
+                "{host}"
+            );
         }
         let url = Url::parse("https://mcp.example.com/").unwrap();
-        for (address, is_admitted) in [("10.0.0.1", true), ("127.0.0.1", true), ("169.254.169.254", false)] {
-            assert_eq!(UrlPolicy::StartOrigin.allows_address(&url, address.parse().unwrap()), is_admitted, "{address}");
+        for (address, is_admitted) in [
+            ("10.0.0.1", true),
+            ("127.0.0.1", true),
+            ("169.254.169.254", false),
+        ] {
+            assert_eq!(
+                UrlPolicy::StartOrigin.allows_address(&url, address.parse().unwrap()),
+                is_admitted,
+                "{address}"
+            );
         }
     }
 }

@@ -7,18 +7,48 @@ use url::Url;
 
 use crate::{Finding, Rule, malformed, page, text};
 
-const STATUS: Rule = Rule { id: "challenge.status", source: "RFC 9110 section 15.5.2, RFC 6750 section 3" };
-const TLS: Rule = Rule { id: "connection.tls", source: "RFC 6750 section 5.3" };
-const HEADER: Rule = Rule { id: "challenge.header", source: "RFC 9110 section 11.6.1" };
-const BEARER: Rule = Rule { id: "challenge.bearer", source: "RFC 6750 section 3" };
-const METADATA: Rule = Rule { id: "challenge.resource_metadata", source: "RFC 9728 section 5.1" };
-const NO_ERROR: Rule = Rule { id: "challenge.no_error", source: "RFC 6750 section 3.1" };
-const SCOPE: Rule = Rule { id: "challenge.scope", source: "MCP 2025-11-25 authorization, scope selection strategy" };
+const STATUS: Rule = Rule {
+    id: "challenge.status",
+    source: "RFC 9110 section 15.5.2, RFC 6750 section 3",
+};
+const TLS: Rule = Rule {
+    id: "connection.tls",
+    source: "RFC 6750 section 5.3",
+};
+const HEADER: Rule = Rule {
+    id: "challenge.header",
+    source: "RFC 9110 section 11.6.1",
+};
+const BEARER: Rule = Rule {
+    id: "challenge.bearer",
+    source: "RFC 6750 section 3",
+};
+const METADATA: Rule = Rule {
+    id: "challenge.resource_metadata",
+    source: "RFC 9728 section 5.1",
+};
+const NO_ERROR: Rule = Rule {
+    id: "challenge.no_error",
+    source: "RFC 6750 section 3.1",
+};
+const SCOPE: Rule = Rule {
+    id: "challenge.scope",
+    source: "MCP 2025-11-25 authorization, scope selection strategy",
+};
 
 /// Checks the response of the resource, and returns its challenge, if any.
-pub(crate) fn check(asked: &Url, response: &FetchResponse, findings: &mut Vec<Finding>) -> Option<BearerChallenge> {
+pub(crate) fn check(
+    asked: &Url,
+    response: &FetchResponse,
+    findings: &mut Vec<Finding>,
+) -> Option<BearerChallenge> {
     findings.push(check_status(asked, response));
-    let values: Vec<_> = response.headers.get_all(WWW_AUTHENTICATE).iter().map(|value| value.as_bytes()).collect();
+    let values: Vec<_> = response
+        .headers
+        .get_all(WWW_AUTHENTICATE)
+        .iter()
+        .map(|value| value.as_bytes())
+        .collect();
     if values.is_empty() {
         if response.status == StatusCode::UNAUTHORIZED {
             findings.push(Finding::problem(
@@ -73,15 +103,19 @@ fn check_status(asked: &Url, response: &FetchResponse) -> Finding {
     }
     let described = page::describe_response(response);
     let fix = fix_of_status(asked, response);
-    Finding::problem(STATUS, format!("a request without a token is answered with {described}, not with 401"), fix)
+    Finding::problem(
+        STATUS,
+        format!("a request without a token is answered with {described}, not with 401"),
+        fix,
+    )
 }
 
 /// What to change if the response is not a 401, by its status and its content.
 fn fix_of_status(asked: &Url, response: &FetchResponse) -> &'static str {
     let status = response.status;
     let page = page::WebPage::of(response);
-    let redirects_to_http =
-        asked.scheme() == "https" && page::redirect_target(response).is_some_and(|target| target.starts_with("http:"));
+    let redirects_to_http = asked.scheme() == "https"
+        && page::redirect_target(response).is_some_and(|target| target.starts_with("http:"));
     if page.as_ref().is_some_and(|page| page.firewall.is_some()) {
         return page::FIREWALL_FIX;
     }
@@ -93,7 +127,9 @@ fn fix_of_status(asked: &Url, response: &FetchResponse) -> &'static str {
         _ if status.is_redirection() && redirects_to_http => {
             "configure the server for https behind a proxy (X-Forwarded-Proto), or correct its redirect"
         }
-        _ if status.is_redirection() => "answer at this URL, or give clients the URL that it redirects to",
+        _ if status.is_redirection() => {
+            "answer at this URL, or give clients the URL that it redirects to"
+        }
         StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED => {
             "give clients the whole URL of the MCP endpoint, with its path; if this is it, let the proxy pass POST requests to \
              this path"
@@ -111,17 +147,26 @@ fn fix_of_status(asked: &Url, response: &FetchResponse) -> &'static str {
 
 /// Checks the URL of the metadata in the challenge.
 fn check_resource_metadata(challenge: &BearerChallenge) -> Finding {
-    const FIX: &str = "add resource_metadata=\"<absolute URL of the metadata document>\" to the challenge";
+    const FIX: &str =
+        "add resource_metadata=\"<absolute URL of the metadata document>\" to the challenge";
     match challenge.resource_metadata.as_deref() {
-        None => {
-            Finding::warning(METADATA, "the challenge has no URL of the resource's metadata (resource_metadata)", FIX)
-        }
-        Some(named) if Url::parse(named).is_err() => Finding::problem(
+        None => Finding::warning(
             METADATA,
-            format!("resource_metadata is not an absolute URL: {}", text::quoted(named)),
+            "the challenge has no URL of the resource's metadata (resource_metadata)",
             FIX,
         ),
-        Some(_) => Finding::met(METADATA, "the challenge has the URL of the resource's metadata"),
+        Some(named) if Url::parse(named).is_err() => Finding::problem(
+            METADATA,
+            format!(
+                "resource_metadata is not an absolute URL: {}",
+                text::quoted(named)
+            ),
+            FIX,
+        ),
+        Some(_) => Finding::met(
+            METADATA,
+            "the challenge has the URL of the resource's metadata",
+        ),
     }
 }
 
@@ -130,7 +175,10 @@ fn check_error(challenge: &BearerChallenge) -> Option<Finding> {
     let error = challenge.error.as_deref()?;
     Some(Finding::warning(
         NO_ERROR,
-        format!("the challenge has error=\"{}\" although no token was sent", text::quoted(error)),
+        format!(
+            "the challenge has error=\"{}\" although no token was sent",
+            text::quoted(error)
+        ),
         "omit `error` if the request has no token: clients may discard their token",
     ))
 }
@@ -138,8 +186,14 @@ fn check_error(challenge: &BearerChallenge) -> Option<Finding> {
 /// Reports the scopes of the challenge.
 fn check_scope(challenge: &BearerChallenge) -> Finding {
     match &challenge.scope {
-        Some(scopes) => Finding::met(SCOPE, format!("the challenge requires: {}", text::list(scopes.iter()))),
-        None => Finding::note(SCOPE, "the challenge has no scope: clients request all of scopes_supported"),
+        Some(scopes) => Finding::met(
+            SCOPE,
+            format!("the challenge requires: {}", text::list(scopes.iter())),
+        ),
+        None => Finding::note(
+            SCOPE,
+            "the challenge has no scope: clients request all of scopes_supported",
+        ),
     }
 }
 
@@ -160,13 +214,21 @@ mod tests {
             sent: Default::default(),
         };
         let mut findings = Vec::new();
-        check(&Url::parse("https://mcp.example.com/mcp").unwrap(), &response, &mut findings);
-        findings.into_iter().map(|finding| (finding.rule.id, finding.verdict)).collect()
+        check(
+            &Url::parse("https://mcp.example.com/mcp").unwrap(),
+            &response,
+            &mut findings,
+        );
+        findings
+            .into_iter()
+            .map(|finding| (finding.rule.id, finding.verdict))
+            .collect()
     }
 
     #[test]
     fn a_good_challenge() {
-        let good = r#"Bearer resource_metadata="https://a.example/.well-known/x", scope="mcp:tools""#;
+        let good =
+            r#"Bearer resource_metadata="https://a.example/.well-known/x", scope="mcp:tools""#;
         assert_eq!(
             verdicts(401, Some(good)),
             [
@@ -181,18 +243,52 @@ mod tests {
     #[test]
     fn each_fault_by_itself() {
         let of = |status, header, rule| {
-            verdicts(status, header).into_iter().find(|(id, _)| *id == rule).map(|(_, verdict)| verdict)
+            verdicts(status, header)
+                .into_iter()
+                .find(|(id, _)| *id == rule)
+                .map(|(_, verdict)| verdict)
         };
         for status in [200, 302, 400, 403, 404, 500] {
-            assert_eq!(of(status, None, "challenge.status"), Some(Problem), "{status}");
-            assert_eq!(of(status, None, "challenge.header"), None, "one cause for {status}");
+            assert_eq!(
+                of(status, None, "challenge.status"),
+                Some(Problem),
+                "{status}"
+            );
+            assert_eq!(
+                of(status, None, "challenge.header"),
+                None,
+                "one cause for {status}"
+            );
         }
         assert_eq!(of(401, None, "challenge.header"), Some(Problem));
-        assert_eq!(of(401, Some("Bearer realm=\"x"), "challenge.header"), Some(Problem));
-        assert_eq!(of(401, Some("Basic realm=\"x\""), "challenge.bearer"), Some(Problem));
-        assert_eq!(of(401, Some("Bearer"), "challenge.resource_metadata"), Some(Warning));
-        assert_eq!(of(401, Some("Bearer resource_metadata=\"/x\""), "challenge.resource_metadata"), Some(Problem));
-        assert_eq!(of(401, Some("Bearer error=\"invalid_token\""), "challenge.no_error"), Some(Warning));
+        assert_eq!(
+            of(401, Some("Bearer realm=\"x"), "challenge.header"),
+            Some(Problem)
+        );
+        assert_eq!(
+            of(401, Some("Basic realm=\"x\""), "challenge.bearer"),
+            Some(Problem)
+        );
+        assert_eq!(
+            of(401, Some("Bearer"), "challenge.resource_metadata"),
+            Some(Warning)
+        );
+        assert_eq!(
+            of(
+                401,
+                Some("Bearer resource_metadata=\"/x\""),
+                "challenge.resource_metadata"
+            ),
+            Some(Problem)
+        );
+        assert_eq!(
+            of(
+                401,
+                Some("Bearer error=\"invalid_token\""),
+                "challenge.no_error"
+            ),
+            Some(Warning)
+        );
         assert_eq!(of(401, Some("Bearer"), "challenge.scope"), Some(Note));
     }
 }

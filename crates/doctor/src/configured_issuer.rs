@@ -24,8 +24,7 @@ use crate::Step;
 const TIMEOUT: Duration = Duration::from_secs(8);
 
 /// The fix for a response of a firewall.
-const FIREWALL_FIX: &str =
-    "let the firewall pass requests of this server and of MCP clients: they cannot answer its challenges";
+const FIREWALL_FIX: &str = "let the firewall pass requests of this server and of MCP clients: they cannot answer its challenges";
 
 /// An issuer as a server that trusts its tokens is configured. Examined by
 /// [`Doctor::examine_issuer`](crate::Doctor::examine_issuer).
@@ -66,7 +65,13 @@ pub(crate) async fn examine(
     clock: &dyn Clock,
     on_step: &mut (dyn FnMut(&Step) + Send),
 ) -> Vec<Step> {
-    let mut examination = Examination { issuer, fetch, clock, steps: Vec::new(), on_step };
+    let mut examination = Examination {
+        issuer,
+        fetch,
+        clock,
+        steps: Vec::new(),
+        on_step,
+    };
     let metadata = examination.metadata().await;
     examination.keys(metadata.as_deref()).await;
     examination.introspection(metadata.as_deref()).await;

@@ -5,20 +5,24 @@ use std::sync::Arc;
 use http::{HeaderValue, header::ACCEPT};
 use portcullis_discovery::{ChainPolicy, Fetch, FetchRequest, FetchResponse, UrlPolicy};
 use portcullis_metadata::{
-    AccessToken, BearerChallenge, Clock, ProtectedResourceMetadata, SystemClock, is_https_or_loopback_http,
-    protected_resource_urls,
+    AccessToken, BearerChallenge, Clock, ProtectedResourceMetadata, SystemClock,
+    is_https_or_loopback_http, protected_resource_urls,
 };
 use url::Url;
 
 use crate::{
-    ConfiguredIssuer, Finding, Report, Rule, SettingNames, Step, challenge, configured_issuer, cors, probe,
+    ConfiguredIssuer, Finding, Report, Rule, SettingNames, Step, challenge, configured_issuer,
+    cors, probe,
     resource::{self, Lookup, Place},
     search::Search,
     text, time,
     token::Chain,
 };
 
-const HTTPS: Rule = Rule { id: "resource.https", source: "RFC 9728 section 2" };
+const HTTPS: Rule = Rule {
+    id: "resource.https",
+    source: "RFC 9728 section 2",
+};
 /// The first message of an MCP client. Resources without MCP also reject it, because it has no token.
 const INITIALIZE: &str = concat!(
     r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"#,
@@ -106,7 +110,10 @@ impl Doctor {
             doctor: self,
             url,
             policy: ChainPolicy::started_at(url, self.private_addresses),
-            report: Report { resource: text::url(url), steps: Vec::new() },
+            report: Report {
+                resource: text::url(url),
+                steps: Vec::new(),
+            },
             on_step,
         };
         examination.run(token).await;
@@ -128,7 +135,9 @@ impl Doctor {
 
 impl std::fmt::Debug for Doctor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Doctor").field("private_addresses", &self.private_addresses).finish_non_exhaustive()
+        f.debug_struct("Doctor")
+            .field("private_addresses", &self.private_addresses)
+            .finish_non_exhaustive()
     }
 }
 
@@ -147,14 +156,29 @@ struct Examination<'a> {
 impl Examination<'_> {
     /// Performs the steps in order, up to one that prevents the next ones.
     async fn run(&mut self, token: Option<&AccessToken>) {
-        let Ok(challenge) = self.challenge().await else { return };
-        let Some((from, metadata)) = self.metadata(challenge.as_ref()).await else { return };
+        let Ok(challenge) = self.challenge().await else {
+            return;
+        };
+        let Some((from, metadata)) = self.metadata(challenge.as_ref()).await else {
+            return;
+        };
         self.check_web_page(from).await;
-        let keys = self.authorization_servers(challenge.as_ref(), &metadata).await;
+        let keys = self
+            .authorization_servers(challenge.as_ref(), &metadata)
+            .await;
         if let Some(token) = token {
-            let needed = challenge.and_then(|challenge| challenge.scope).unwrap_or_default();
-            let chain = Chain { metadata, needed, keys };
-            for step in chain.explain(token, &self.doctor.fetch, &self.doctor.clock).await {
+            let needed = challenge
+                .and_then(|challenge| challenge.scope)
+                .unwrap_or_default();
+            let chain = Chain {
+                metadata,
+                needed,
+                keys,
+            };
+            for step in chain
+                .explain(token, &self.doctor.fetch, &self.doctor.clock)
+                .await
+            {
                 self.finish_step(step);
             }
         }
@@ -168,7 +192,11 @@ impl Examination<'_> {
         let mut step = Step::new("a request without a token");
         if !is_https_or_loopback_http(self.url) {
             let fix = "serve the resource over https: anyone on the network can read a token over plain http";
-            step.findings.push(Finding::problem(HTTPS, "the URL is neither https nor http to loopback", fix));
+            step.findings.push(Finding::problem(
+                HTTPS,
+                "the URL is neither https nor http to loopback",
+                fix,
+            ));
             self.finish_step(step);
             return Err(NoResponse);
         }
@@ -177,15 +205,18 @@ impl Examination<'_> {
             return Err(NoResponse);
         };
         let challenge = challenge::check(self.url, &response, &mut step.findings);
-        step.findings.extend(time::check(&response.headers, self.doctor.clock.now()));
+        step.findings
+            .extend(time::check(&response.headers, self.doctor.clock.now()));
         self.finish_step(step);
         Ok(challenge)
     }
 
     /// The first request of an MCP client, without a token.
     fn initialize_request(&self) -> FetchRequest {
-        FetchRequest::post_json(self.url.clone(), INITIALIZE, UrlPolicy::StartOrigin)
-            .header(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"))
+        FetchRequest::post_json(self.url.clone(), INITIALIZE, UrlPolicy::StartOrigin).header(
+            ACCEPT,
+            HeaderValue::from_static("application/json, text/event-stream"),
+        )
     }
 
     /// Checks what a page of another origin can do, from the preflight to the metadata at `from`.
@@ -198,8 +229,12 @@ impl Examination<'_> {
         self.finish_step(step);
 
         let mut step = Step::new("a web page reads the challenge");
-        if let Some(response) = self.send(cors::from_page(self.initialize_request()), &mut step).await {
-            step.findings.extend(cors::check_challenge(&response.headers));
+        if let Some(response) = self
+            .send(cors::from_page(self.initialize_request()), &mut step)
+            .await
+        {
+            step.findings
+                .extend(cors::check_challenge(&response.headers));
         }
         self.finish_step(step);
 
@@ -213,7 +248,10 @@ impl Examination<'_> {
     }
 
     /// Returns the metadata that a client finds first, and its URL.
-    async fn metadata(&mut self, challenge: Option<&BearerChallenge>) -> Option<(Url, ProtectedResourceMetadata)> {
+    async fn metadata(
+        &mut self,
+        challenge: Option<&BearerChallenge>,
+    ) -> Option<(Url, ProtectedResourceMetadata)> {
         let mut found = None;
         let mut search = Search::default();
         let places = self.places(challenge);
@@ -221,9 +259,20 @@ impl Examination<'_> {
         for (index, (place, url)) in places.into_iter().enumerate() {
             let mut step = Step::new(place.title());
             let request = FetchRequest::get(url.clone(), self.policy.of(&url));
-            let lookup = Lookup { place, url: &url, is_needed: found.is_none(), is_last: index == last };
+            let lookup = Lookup {
+                place,
+                url: &url,
+                is_needed: found.is_none(),
+                is_last: index == last,
+            };
             let metadata = match self.send(request, &mut step).await {
-                Some(response) => resource::check(&lookup, self.url, &response, &mut search, &mut step.findings),
+                Some(response) => resource::check(
+                    &lookup,
+                    self.url,
+                    &response,
+                    &mut search,
+                    &mut step.findings,
+                ),
                 None => {
                     resource::explain_unreachable(&lookup, self.url, &mut step.findings);
                     step.findings.extend(search.earlier(resource::FOUND));
@@ -244,12 +293,23 @@ impl Examination<'_> {
     /// The URLs at which clients look, in their order, each once. Clients try the origin's URL if the others have no
     /// document.
     fn places(&self, challenge: Option<&BearerChallenge>) -> Vec<(Place, Url)> {
-        let named = challenge.and_then(|challenge| Url::parse(challenge.resource_metadata.as_deref()?).ok());
+        let named = challenge
+            .and_then(|challenge| Url::parse(challenge.resource_metadata.as_deref()?).ok());
         let mut places = Vec::with_capacity(3);
         places.extend(named.clone().map(|url| (Place::Challenge, url)));
         let well_known = protected_resource_urls(self.url);
-        let forms = if well_known.len() == 1 { &[Place::Root][..] } else { &[Place::Path, Place::Root][..] };
-        places.extend(forms.iter().copied().zip(well_known).filter(|(_, url)| Some(url) != named.as_ref()));
+        let forms = if well_known.len() == 1 {
+            &[Place::Root][..]
+        } else {
+            &[Place::Path, Place::Root][..]
+        };
+        places.extend(
+            forms
+                .iter()
+                .copied()
+                .zip(well_known)
+                .filter(|(_, url)| Some(url) != named.as_ref()),
+        );
         places
     }
 
@@ -257,7 +317,10 @@ impl Examination<'_> {
     async fn send(&self, request: FetchRequest, step: &mut Step) -> Option<FetchResponse> {
         let is_http = request.url.scheme() == "http";
         let names = &self.doctor.setting_names;
-        probe::send(&*self.doctor.fetch, request, step, |error| probe::failure(error, is_http, names)).await
+        probe::send(&*self.doctor.fetch, request, step, |error| {
+            probe::failure(error, is_http, names)
+        })
+        .await
     }
 
     /// Reports a step and adds it to the report.

@@ -15,11 +15,23 @@ use crate::{
 };
 
 /// A document is found.
-pub(crate) const FOUND: Rule = Rule { id: "issuer.found", source: "RFC 8414 section 3" };
-pub(crate) const DOCUMENT: Rule = Rule { id: "issuer.document", source: "RFC 8414 section 2" };
+pub(crate) const FOUND: Rule = Rule {
+    id: "issuer.found",
+    source: "RFC 8414 section 3",
+};
+pub(crate) const DOCUMENT: Rule = Rule {
+    id: "issuer.document",
+    source: "RFC 8414 section 2",
+};
 /// Endpoints are secure.
-pub(crate) const ENDPOINTS: Rule = Rule { id: "issuer.endpoints", source: "RFC 8414 section 2" };
-pub(crate) const IDENTITY: Rule = Rule { id: "issuer.identity", source: "RFC 8414 section 3.3" };
+pub(crate) const ENDPOINTS: Rule = Rule {
+    id: "issuer.endpoints",
+    source: "RFC 8414 section 2",
+};
+pub(crate) const IDENTITY: Rule = Rule {
+    id: "issuer.identity",
+    source: "RFC 8414 section 3.3",
+};
 
 /// A URL at which clients look for the metadata of an issuer.
 pub(crate) struct Place<'a> {
@@ -37,7 +49,9 @@ pub(crate) fn check(
     search: &mut Search,
     findings: &mut Vec<Finding>,
 ) -> Option<Box<AuthorizationServerMetadata>> {
-    let LookupResponse { content, response, .. } = found;
+    let LookupResponse {
+        content, response, ..
+    } = found;
     match content {
         LookupContent::Document(metadata) if metadata.issuer == *place.issuer => {
             findings.push(Finding::met(IDENTITY, "the document is of this issuer"));
@@ -83,7 +97,8 @@ fn absent(place: &Place<'_>, response: &FetchResponse, search: &Search) -> Findi
     }
     let text = format!("no document: {}", outcome(response));
     if response.status == StatusCode::OK {
-        let fix = "serve the document here, or answer with 404: several clients stop at such a response";
+        let fix =
+            "serve the document here, or answer with 404: several clients stop at such a response";
         Finding::warning(FOUND, text, fix)
     } else {
         Finding::note(FOUND, text)

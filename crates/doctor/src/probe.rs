@@ -1,18 +1,33 @@
 //! Sends a request, and explains why there is no response.
 
 use portcullis_discovery::{
-    CertificateProblem, Fetch, FetchError, FetchRequest, FetchResponse, Lookup, LookupResponse, NetworkFailure,
-    UrlPolicyError,
+    CertificateProblem, Fetch, FetchError, FetchRequest, FetchResponse, Lookup, LookupResponse,
+    NetworkFailure, UrlPolicyError,
 };
 
 use crate::{Finding, RequestSummary, ResponseSummary, Rule, SettingNames, Step};
 
 /// The server can be reached.
-pub(crate) const REACHABLE: Rule = Rule { id: "connection.reachable", source: "RFC 9110 section 7.3" };
-const TLS: Rule = Rule { id: "connection.tls", source: "RFC 6750 section 5.3" };
-const HTTPS: Rule = Rule { id: "connection.https", source: "RFC 6749 section 1.6" };
-const PUBLIC: Rule = Rule { id: "connection.public_address", source: "MCP authorization, security considerations" };
-const BOUNDED: Rule = Rule { id: "connection.bounded", source: "RFC 9110 section 17" };
+pub(crate) const REACHABLE: Rule = Rule {
+    id: "connection.reachable",
+    source: "RFC 9110 section 7.3",
+};
+const TLS: Rule = Rule {
+    id: "connection.tls",
+    source: "RFC 6750 section 5.3",
+};
+const HTTPS: Rule = Rule {
+    id: "connection.https",
+    source: "RFC 6749 section 1.6",
+};
+const PUBLIC: Rule = Rule {
+    id: "connection.public_address",
+    source: "MCP authorization, security considerations",
+};
+const BOUNDED: Rule = Rule {
+    id: "connection.bounded",
+    source: "RFC 9110 section 17",
+};
 
 /// Sends the request, and records request and response in the step. Without a response, the step gets the explanation.
 pub(crate) async fn send(
@@ -22,7 +37,11 @@ pub(crate) async fn send(
     explain: impl FnOnce(&FetchError) -> Finding,
 ) -> Option<FetchResponse> {
     step.request = Some(RequestSummary::from(&request));
-    let response = fetch.fetch(request).await.map_err(|error| record_failure(step, explain(&error))).ok()?;
+    let response = fetch
+        .fetch(request)
+        .await
+        .map_err(|error| record_failure(step, explain(&error)))
+        .ok()?;
     step.response = Some(ResponseSummary::from(&response));
     Some(response)
 }
@@ -34,7 +53,10 @@ pub(crate) fn record_lookup<T>(
     explain: impl FnOnce(&FetchError) -> Finding,
 ) -> Option<LookupResponse<T>> {
     step.request = Some(RequestSummary::get(&lookup.url));
-    let found = lookup.result.map_err(|error| record_failure(step, explain(&error))).ok()?;
+    let found = lookup
+        .result
+        .map_err(|error| record_failure(step, explain(&error)))
+        .ok()?;
     step.response = Some(ResponseSummary::from(&found.response));
     Some(found)
 }
@@ -59,12 +81,15 @@ pub(crate) fn describe_failure(error: &FetchError) -> String {
 pub(crate) fn failure(error: &FetchError, is_http: bool, names: &SettingNames) -> Finding {
     let text = describe_failure(error);
     let (rule, fix) = match error {
-        FetchError::UrlPolicy(UrlPolicyError::Scheme | UrlPolicyError::UserInformation) => {
-            (HTTPS, "use an https URL without user information; plain http is for loopback only")
-        }
+        FetchError::UrlPolicy(UrlPolicyError::Scheme | UrlPolicyError::UserInformation) => (
+            HTTPS,
+            "use an https URL without user information; plain http is for loopback only",
+        ),
         FetchError::UrlPolicy(UrlPolicyError::PrivateName) => {
             let allow = names.allow_private;
-            let fix = format!("a proxy is used: publish a public name, or allow private ones here with {allow}");
+            let fix = format!(
+                "a proxy is used: publish a public name, or allow private ones here with {allow}"
+            );
             return Finding::problem(PUBLIC, text, fix);
         }
         FetchError::UrlPolicy(_) => {
@@ -81,22 +106,30 @@ pub(crate) fn failure(error: &FetchError, is_http: bool, names: &SettingNames) -
                 REACHABLE,
                 "correct the host name in the URL or its DNS records, or set HTTPS_PROXY if there is a proxy",
             ),
-            NetworkFailure::Proxy => {
-                (REACHABLE, "check HTTPS_PROXY, or list the host in NO_PROXY if it needs no proxy")
-            }
-            NetworkFailure::NotTls => {
-                (TLS, "serve https on this port, or correct the port; http is possible for loopback hosts only")
-            }
+            NetworkFailure::Proxy => (
+                REACHABLE,
+                "check HTTPS_PROXY, or list the host in NO_PROXY if it needs no proxy",
+            ),
+            NetworkFailure::NotTls => (
+                TLS,
+                "serve https on this port, or correct the port; http is possible for loopback hosts only",
+            ),
             NetworkFailure::Interrupted if is_http => (
                 REACHABLE,
                 "try https, because the server may speak TLS on this port, or find out why it closes the connection",
             ),
-            NetworkFailure::Interrupted => (REACHABLE, "look in the log of the server, or of a proxy, for the reason"),
+            NetworkFailure::Interrupted => (
+                REACHABLE,
+                "look in the log of the server, or of a proxy, for the reason",
+            ),
             NetworkFailure::Tls => {
                 let fix = fix_for_certificate(network.certificate_problem(), names);
                 return Finding::problem(TLS, text, fix);
             }
-            _ => (REACHABLE, "start the server, or correct the host and port in the URL"),
+            _ => (
+                REACHABLE,
+                "start the server, or correct the host and port in the URL",
+            ),
         },
         _ => (REACHABLE, "correct the network settings of this machine"),
     };
@@ -113,8 +146,12 @@ fn fix_for_certificate(problem: Option<CertificateProblem>, names: &SettingNames
                 names.ca_file
             );
         }
-        Some(CertificateProblem::Expired) => "renew the certificate, or correct the clock of this machine",
-        Some(CertificateProblem::NotYetValid) => "correct the clock of this machine or of the certificate's issuer",
+        Some(CertificateProblem::Expired) => {
+            "renew the certificate, or correct the clock of this machine"
+        }
+        Some(CertificateProblem::NotYetValid) => {
+            "correct the clock of this machine or of the certificate's issuer"
+        }
         Some(CertificateProblem::WrongName) => {
             "use a host name for which the certificate is valid, or issue another one"
         }

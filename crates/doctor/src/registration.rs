@@ -6,9 +6,14 @@ use portcullis_metadata::AuthorizationServerMetadata;
 use crate::{Finding, Rule};
 
 /// Both revisions recommend client ID metadata documents and allow dynamic registration, which 2026-07-28 deprecates.
-const PATHS: Rule =
-    Rule { id: "registration.paths", source: "MCP 2025-11-25 and 2026-07-28 authorization, client registration" };
-const ENDPOINT: Rule = Rule { id: "registration.endpoint", source: "RFC 7591 section 3" };
+const PATHS: Rule = Rule {
+    id: "registration.paths",
+    source: "MCP 2025-11-25 and 2026-07-28 authorization, client registration",
+};
+const ENDPOINT: Rule = Rule {
+    id: "registration.endpoint",
+    source: "RFC 7591 section 3",
+};
 
 /// Checks how clients that the server does not know can register: by a client ID metadata document, dynamically, in both
 /// ways, or not at all.
@@ -16,19 +21,31 @@ const ENDPOINT: Rule = Rule { id: "registration.endpoint", source: "RFC 7591 sec
 /// A registration endpoint that clients must not use counts as absent. Only its URL is checked here;
 /// [`test_registration`](crate::test_registration) requests it.
 pub(crate) fn check(metadata: &AuthorizationServerMetadata, policy: &ChainPolicy) -> Vec<Finding> {
-    let endpoint = metadata.registration_endpoint.as_ref().map(|url| policy.of(url).check(url));
+    let endpoint = metadata
+        .registration_endpoint
+        .as_ref()
+        .map(|url| policy.of(url).check(url));
     let is_dynamic = matches!(endpoint, Some(Ok(())));
     let unusable = endpoint.and_then(Result::err).map(|error| {
         let text = format!("`registration_endpoint` cannot be used: {error}");
         Finding::problem(ENDPOINT, text, "publish an https URL of a public host")
     });
-    unusable.into_iter().chain([paths(metadata.client_id_metadata_document_supported, is_dynamic)]).collect()
+    unusable
+        .into_iter()
+        .chain([paths(
+            metadata.client_id_metadata_document_supported,
+            is_dynamic,
+        )])
+        .collect()
 }
 
 /// Returns the finding about the ways to register.
 fn paths(by_document: bool, is_dynamic: bool) -> Finding {
     match (by_document, is_dynamic) {
-        (true, true) => Finding::met(PATHS, "clients register by a client ID metadata document, or dynamically"),
+        (true, true) => Finding::met(
+            PATHS,
+            "clients register by a client ID metadata document, or dynamically",
+        ),
         (true, false) => Finding::met(
             PATHS,
             "clients register by a client ID metadata document; older clients, which only register dynamically, must be \
@@ -77,14 +94,22 @@ mod tests {
                 "an insecure endpoint only",
                 false,
                 INSECURE,
-                &[(ENDPOINT.id, Verdict::Problem), (PATHS.id, Verdict::Warning)],
+                &[
+                    (ENDPOINT.id, Verdict::Problem),
+                    (PATHS.id, Verdict::Warning),
+                ],
             ),
         ] {
-            let mut metadata = AuthorizationServerMetadata::new(Issuer::parse("https://auth.example.com").unwrap());
+            let mut metadata = AuthorizationServerMetadata::new(
+                Issuer::parse("https://auth.example.com").unwrap(),
+            );
             metadata.client_id_metadata_document_supported = by_document;
             metadata.registration_endpoint = endpoint.map(|url| url.parse().unwrap());
             let findings = check(&metadata, &ChainPolicy::from(UrlPolicy::StartOrigin));
-            let found: Vec<_> = findings.iter().map(|finding| (finding.rule.id, finding.verdict)).collect();
+            let found: Vec<_> = findings
+                .iter()
+                .map(|finding| (finding.rule.id, finding.verdict))
+                .collect();
             assert_eq!(found, expected, "{name}");
         }
     }
@@ -92,10 +117,16 @@ mod tests {
     /// The text does not promise a way that the endpoint's problem closes.
     #[test]
     fn an_unusable_endpoint_is_no_way_to_register() {
-        let mut metadata = AuthorizationServerMetadata::new(Issuer::parse("https://auth.example.com").unwrap());
+        let mut metadata =
+            AuthorizationServerMetadata::new(Issuer::parse("https://auth.example.com").unwrap());
         metadata.client_id_metadata_document_supported = true;
         metadata.registration_endpoint = INSECURE.map(|url| url.parse().unwrap());
         let findings = check(&metadata, &ChainPolicy::from(UrlPolicy::StartOrigin));
-        assert!(!findings.iter().any(|finding| finding.text.contains("or dynamically")), "{findings:?}");
+        assert!(
+            !findings
+                .iter()
+                .any(|finding| finding.text.contains("or dynamically")),
+            "{findings:?}"
+        );
     }
 }

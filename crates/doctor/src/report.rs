@@ -62,22 +62,46 @@ impl Rule {
 impl Finding {
     /// The rule is met.
     pub fn met(rule: Rule, text: impl Into<String>) -> Self {
-        Self { verdict: Verdict::Met, rule, text: text.into(), url: None, fix: None }
+        Self {
+            verdict: Verdict::Met,
+            rule,
+            text: text.into(),
+            url: None,
+            fix: None,
+        }
     }
 
     /// Information.
     pub fn note(rule: Rule, text: impl Into<String>) -> Self {
-        Self { verdict: Verdict::Note, rule, text: text.into(), url: None, fix: None }
+        Self {
+            verdict: Verdict::Note,
+            rule,
+            text: text.into(),
+            url: None,
+            fix: None,
+        }
     }
 
     /// Some clients fail, or a recommendation is not followed.
     pub fn warning(rule: Rule, text: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self { verdict: Verdict::Warning, rule, text: text.into(), url: None, fix: Some(fix.into()) }
+        Self {
+            verdict: Verdict::Warning,
+            rule,
+            text: text.into(),
+            url: None,
+            fix: Some(fix.into()),
+        }
     }
 
     /// Clients that follow the standards fail.
     pub fn problem(rule: Rule, text: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self { verdict: Verdict::Problem, rule, text: text.into(), url: None, fix: Some(fix.into()) }
+        Self {
+            verdict: Verdict::Problem,
+            rule,
+            text: text.into(),
+            url: None,
+            fix: Some(fix.into()),
+        }
     }
 
     /// Sets the URL that the finding is about.
@@ -124,12 +148,17 @@ impl Step {
 
     /// Creates a step that checks the token.
     pub(crate) fn for_token(title: impl Into<String>) -> Self {
-        Self { is_about_token: true, ..Self::new(title) }
+        Self {
+            is_about_token: true,
+            ..Self::new(title)
+        }
     }
 
     /// Whether any finding is a problem.
     pub fn has_problem(&self) -> bool {
-        self.findings.iter().any(|finding| finding.verdict == Verdict::Problem)
+        self.findings
+            .iter()
+            .any(|finding| finding.verdict == Verdict::Problem)
     }
 }
 
@@ -147,13 +176,19 @@ pub struct RequestSummary {
 impl RequestSummary {
     /// A GET request.
     pub(crate) fn get(url: &Url) -> Self {
-        Self { method: Method::GET, url: text::url(url) }
+        Self {
+            method: Method::GET,
+            url: text::url(url),
+        }
     }
 }
 
 impl From<&FetchRequest> for RequestSummary {
     fn from(request: &FetchRequest) -> Self {
-        Self { method: request.method.clone(), url: text::url(&request.url) }
+        Self {
+            method: request.method.clone(),
+            url: text::url(&request.url),
+        }
     }
 }
 
@@ -177,7 +212,8 @@ impl From<&FetchResponse> for ResponseSummary {
         let content_type = response.headers.get(http::header::CONTENT_TYPE);
         Self {
             status: response.status,
-            content_type: content_type.map(|value| text::quoted(&String::from_utf8_lossy(value.as_bytes()))),
+            content_type: content_type
+                .map(|value| text::quoted(&String::from_utf8_lossy(value.as_bytes()))),
             location: page::redirect_target(response),
         }
     }
@@ -210,7 +246,10 @@ pub struct Report {
 impl Report {
     /// Creates a report of steps that another program has carried out.
     pub fn new(resource: impl Into<String>, steps: Vec<Step>) -> Self {
-        Self { resource: resource.into(), steps }
+        Self {
+            resource: resource.into(),
+            steps,
+        }
     }
 
     /// All findings, in order.
@@ -220,12 +259,15 @@ impl Report {
 
     /// The first problem, which is the one to fix first.
     pub fn first_problem(&self) -> Option<&Finding> {
-        self.findings().find(|finding| finding.verdict == Verdict::Problem)
+        self.findings()
+            .find(|finding| finding.verdict == Verdict::Problem)
     }
 
     /// The number of findings with this verdict.
     pub fn count(&self, verdict: Verdict) -> usize {
-        self.findings().filter(|finding| finding.verdict == verdict).count()
+        self.findings()
+            .filter(|finding| finding.verdict == verdict)
+            .count()
     }
 }
 

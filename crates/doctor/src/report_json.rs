@@ -72,12 +72,28 @@ impl Report {
     /// The first problem, with the URL that it is about.
     fn first_cause(&self) -> Option<FirstCause<'_>> {
         let step = self.steps.iter().find(|step| step.has_problem())?;
-        let problem = step.findings.iter().find(|finding| finding.verdict == Verdict::Problem)?;
-        let Finding { verdict, rule, text, url, fix } = problem;
+        let problem = step
+            .findings
+            .iter()
+            .find(|finding| finding.verdict == Verdict::Problem)?;
+        let Finding {
+            verdict,
+            rule,
+            text,
+            url,
+            fix,
+        } = problem;
         let requested = step.request.as_ref().map(|request| &request.url);
         let url = url.as_ref().or(requested).map(String::as_str);
         let fix = fix.as_deref();
-        Some(FirstCause { step: &step.title, url, verdict: *verdict, rule: *rule, text, fix })
+        Some(FirstCause {
+            step: &step.title,
+            url,
+            verdict: *verdict,
+            rule: *rule,
+            text,
+            fix,
+        })
     }
 }
 
@@ -90,5 +106,10 @@ fn request(step: &Step) -> Option<JsonRequest<'_>> {
         (None, None) => "no response".to_owned(),
     };
     let verdict = step.findings.iter().map(|finding| finding.verdict).max();
-    Some(JsonRequest { method: request.method.as_str(), url: &request.url, outcome, verdict })
+    Some(JsonRequest {
+        method: request.method.as_str(),
+        url: &request.url,
+        outcome,
+        verdict,
+    })
 }

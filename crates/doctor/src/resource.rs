@@ -12,13 +12,34 @@ use crate::{
 };
 
 /// A document is found.
-pub(crate) const FOUND: Rule = Rule { id: "resource.found", source: "RFC 9728 section 3.1" };
-const CONTENT: Rule = Rule { id: "resource.content_type", source: "RFC 9728 section 3.2" };
-const DOCUMENT: Rule = Rule { id: "resource.document", source: "RFC 9728 section 2" };
-const MATCH: Rule = Rule { id: "resource.match", source: "RFC 9728 section 3.3" };
-const HEADER_METHOD: Rule = Rule { id: "resource.bearer_methods", source: "RFC 9728 section 2, RFC 6750 section 2.1" };
-const OFFLINE: Rule = Rule { id: "resource.offline_access", source: "MCP 2026-07-28 authorization, refresh tokens" };
-const SCOPES: Rule = Rule { id: "resource.scopes_supported", source: "RFC 9728 section 2" };
+pub(crate) const FOUND: Rule = Rule {
+    id: "resource.found",
+    source: "RFC 9728 section 3.1",
+};
+const CONTENT: Rule = Rule {
+    id: "resource.content_type",
+    source: "RFC 9728 section 3.2",
+};
+const DOCUMENT: Rule = Rule {
+    id: "resource.document",
+    source: "RFC 9728 section 2",
+};
+const MATCH: Rule = Rule {
+    id: "resource.match",
+    source: "RFC 9728 section 3.3",
+};
+const HEADER_METHOD: Rule = Rule {
+    id: "resource.bearer_methods",
+    source: "RFC 9728 section 2, RFC 6750 section 2.1",
+};
+const OFFLINE: Rule = Rule {
+    id: "resource.offline_access",
+    source: "MCP 2026-07-28 authorization, refresh tokens",
+};
+const SCOPES: Rule = Rule {
+    id: "resource.scopes_supported",
+    source: "RFC 9728 section 2",
+};
 
 /// A URL at which clients look for the document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,13 +114,15 @@ pub(crate) fn explain_unreachable(lookup: &Lookup<'_>, asked: &Url, findings: &m
         return;
     }
     let origin = text::quoted(&lookup.url.origin().ascii_serialization());
-    for finding in findings.iter_mut().filter(|finding| finding.rule == probe::REACHABLE) {
+    for finding in findings
+        .iter_mut()
+        .filter(|finding| finding.rule == probe::REACHABLE)
+    {
         finding.text = format!(
             "the challenge names metadata at {origin}, and not at the origin of the resource: {}",
             finding.text
         );
-        let fix =
-            "write the public URL into resource_metadata; behind a proxy, configure the public base URL of the server";
+        let fix = "write the public URL into resource_metadata; behind a proxy, configure the public base URL of the server";
         finding.fix = Some(fix.to_owned());
     }
 }
@@ -121,7 +144,12 @@ fn not_json(lookup: &Lookup<'_>, response: &FetchResponse, search: &Search) -> F
 
 /// The finding for a response with another status than 200.
 fn absent(lookup: &Lookup<'_>, response: &FetchResponse, search: &Search) -> Finding {
-    let (&Lookup { place, is_needed, .. }, status) = (lookup, response.status);
+    let (
+        &Lookup {
+            place, is_needed, ..
+        },
+        status,
+    ) = (lookup, response.status);
     let text = format!("no document: {}", outcome(response));
     if status.is_redirection() && place == Place::Challenge {
         let fix = "serve the document at the URL of the challenge: clients do not follow redirects of metadata";
@@ -131,16 +159,30 @@ fn absent(lookup: &Lookup<'_>, response: &FetchResponse, search: &Search) -> Fin
         return Finding::problem(FOUND, text, page::FIREWALL_FIX);
     }
     if is_needed && status.is_server_error() {
-        return Finding::problem(FOUND, text, "repair the server: clients end their search at such a response");
+        return Finding::problem(
+            FOUND,
+            text,
+            "repair the server: clients end their search at such a response",
+        );
     }
     match place {
-        Place::Challenge => Finding::problem(FOUND, text, "serve the document at the URL of the challenge"),
+        Place::Challenge => Finding::problem(
+            FOUND,
+            text,
+            "serve the document at the URL of the challenge",
+        ),
         Place::Path if is_needed => Finding::note(FOUND, text),
-        Place::Path => Finding::warning(FOUND, text, "serve it here too, for clients that have no challenge"),
-        Place::Root if is_needed => {
-            Finding::problem(FOUND, search.summary(), "serve the document at the well-known URL of the resource")
-                .at(search.web_page())
-        }
+        Place::Path => Finding::warning(
+            FOUND,
+            text,
+            "serve it here too, for clients that have no challenge",
+        ),
+        Place::Root if is_needed => Finding::problem(
+            FOUND,
+            search.summary(),
+            "serve the document at the well-known URL of the resource",
+        )
+        .at(search.web_page()),
         Place::Root => Finding::note(FOUND, text),
     }
 }
@@ -150,7 +192,11 @@ fn check_content_type(response: &FetchResponse) -> Finding {
     if has_media_type(&response.headers, "application/json") {
         Finding::met(CONTENT, "it is served as application/json")
     } else {
-        let content_type = response.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let content_type = response
+            .headers
+            .get(CONTENT_TYPE)
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or_default();
         let media_type = content_type.split(';').next().unwrap_or_default().trim();
         Finding::warning(
             CONTENT,
@@ -164,12 +210,19 @@ fn check_content_type(response: &FetchResponse) -> Finding {
 fn check_match(requested: &Url, metadata: &ProtectedResourceMetadata) -> Finding {
     let named = text::quoted(metadata.resource.as_str());
     match ResourceMatch::of(&metadata.resource, requested) {
-        Some(ResourceMatch::Same) if metadata.resource.url().path() != requested.path() => Finding::warning(
+        Some(ResourceMatch::Same) if metadata.resource.url().path() != requested.path() => {
+            Finding::warning(
+                MATCH,
+                format!(
+                    "it is the metadata of {named}, which differs from the requested URL by a final slash"
+                ),
+                "set `resource` to exactly the URL that clients use: several clients compare it as a string",
+            )
+        }
+        Some(ResourceMatch::Same) => Finding::met(
             MATCH,
-            format!("it is the metadata of {named}, which differs from the requested URL by a final slash"),
-            "set `resource` to exactly the URL that clients use: several clients compare it as a string",
+            format!("it is the metadata of this resource: {named}"),
         ),
-        Some(ResourceMatch::Same) => Finding::met(MATCH, format!("it is the metadata of this resource: {named}")),
         Some(ResourceMatch::PathPrefix) => Finding::warning(
             MATCH,
             format!(
@@ -177,7 +230,10 @@ fn check_match(requested: &Url, metadata: &ProtectedResourceMetadata) -> Finding
             ),
             "set `resource` to the URL that clients use: VS Code and others reject a broader one, and strict clients ask the user first",
         ),
-        Some(_) => Finding::note(MATCH, format!("it is the metadata of {named}, which is the URL without its query")),
+        Some(_) => Finding::note(
+            MATCH,
+            format!("it is the metadata of {named}, which is the URL without its query"),
+        ),
         None => Finding::problem(
             MATCH,
             format!("it is the metadata of another resource: {named}"),
@@ -198,9 +254,15 @@ fn check_members(metadata: &ProtectedResourceMetadata, findings: &mut Vec<Findin
     }
     let scopes = &metadata.scopes_supported;
     findings.push(if scopes.is_empty() {
-        Finding::note(SCOPES, "it lists no scopes: clients without a challenge request none")
+        Finding::note(
+            SCOPES,
+            "it lists no scopes: clients without a challenge request none",
+        )
     } else {
-        Finding::met(SCOPES, format!("scopes: {}", text::list(scopes.iter().map(String::as_str))))
+        Finding::met(
+            SCOPES,
+            format!("scopes: {}", text::list(scopes.iter().map(String::as_str))),
+        )
     });
     if scopes.iter().any(|scope| scope == "offline_access") {
         findings.push(Finding::warning(

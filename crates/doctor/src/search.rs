@@ -26,7 +26,12 @@ impl Search {
 
     /// What came before a URL at which the search ended. `None` if it was the first.
     pub(crate) fn earlier(&self, rule: Rule) -> Option<Finding> {
-        let text = || format!("before that, no metadata document at {}", self.failed.join(", "));
+        let text = || {
+            format!(
+                "before that, no metadata document at {}",
+                self.failed.join(", ")
+            )
+        };
         (!self.failed.is_empty()).then(|| Finding::note(rule, text()))
     }
 

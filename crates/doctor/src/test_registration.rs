@@ -4,16 +4,27 @@ use http::{HeaderValue, Method, StatusCode, header::AUTHORIZATION};
 use portcullis_discovery::{ChainPolicy, FetchRequest, FetchResponse};
 use portcullis_metadata::{
     AuthorizationServerMetadata,
-    client::{ClientMetadata, ClientRegistrationRequest, ClientRegistrationResponse, RegistrationError},
+    client::{
+        ClientMetadata, ClientRegistrationRequest, ClientRegistrationResponse, RegistrationError,
+    },
 };
 use serde::Deserialize;
 use url::Url;
 
 use crate::{Finding, Rule, SettingNames, text};
 
-const RESPONSE: Rule = Rule { id: "registration.response", source: "RFC 7591 section 3.2" };
-const REDIRECT_URIS: Rule = Rule { id: "registration.redirect_uris", source: "RFC 7591 section 3.2.1" };
-const DELETED: Rule = Rule { id: "registration.deleted", source: "RFC 7592 section 2.3" };
+const RESPONSE: Rule = Rule {
+    id: "registration.response",
+    source: "RFC 7591 section 3.2",
+};
+const REDIRECT_URIS: Rule = Rule {
+    id: "registration.redirect_uris",
+    source: "RFC 7591 section 3.2.1",
+};
+const DELETED: Rule = Rule {
+    id: "registration.deleted",
+    source: "RFC 7592 section 2.3",
+};
 
 /// The redirect URI of a client on the user's machine (RFC 8252 section 7.3). Nothing listens there.
 const REDIRECT_URI: &str = "http://127.0.0.1:33419/callback";
@@ -24,13 +35,21 @@ const CLIENT_NAME: &str = "portcullis doctor (test)";
 pub(crate) struct Deletion(FetchRequest);
 
 /// The request of a native client that registers as MCP clients do. `None` if there is no endpoint that clients may use.
-pub(crate) fn request(server: &AuthorizationServerMetadata, policy: &ChainPolicy) -> Option<FetchRequest> {
+pub(crate) fn request(
+    server: &AuthorizationServerMetadata,
+    policy: &ChainPolicy,
+) -> Option<FetchRequest> {
     let endpoint = server.registration_endpoint.as_ref()?;
     let policy = policy.of(endpoint);
     policy.check(endpoint).ok()?;
-    let listed = server.token_endpoint_auth_methods_supported.as_deref().unwrap_or_default();
+    let listed = server
+        .token_endpoint_auth_methods_supported
+        .as_deref()
+        .unwrap_or_default();
     let supported = ["none", "client_secret_post", "client_secret_basic"];
-    let method = supported.into_iter().find(|method| listed.iter().any(|listed| listed == method));
+    let method = supported
+        .into_iter()
+        .find(|method| listed.iter().any(|listed| listed == method));
     let metadata = ClientMetadata {
         client_name: Some(CLIENT_NAME.into()),
         redirect_uris: vec![REDIRECT_URI.into()],
@@ -40,7 +59,11 @@ pub(crate) fn request(server: &AuthorizationServerMetadata, policy: &ChainPolicy
         token_endpoint_auth_method: Some(method.unwrap_or("none").into()),
         ..ClientMetadata::default()
     };
-    let body = ClientRegistrationRequest { metadata, software_statement: None }.to_json();
+    let body = ClientRegistrationRequest {
+        metadata,
+        software_statement: None,
+    }
+    .to_json();
     Some(FetchRequest::post_json(endpoint.clone(), body, policy))
 }
 
@@ -58,10 +81,17 @@ pub(crate) fn check(
     }
     let Ok(registered) = ClientRegistrationResponse::parse(&response.body) else {
         let fix = "answer with 201 and a JSON object with `client_id`";
-        findings.push(Finding::problem(RESPONSE, "the response is not a registration of a client", fix));
+        findings.push(Finding::problem(
+            RESPONSE,
+            "the response is not a registration of a client",
+            fix,
+        ));
         return None;
     };
-    findings.push(Finding::met(RESPONSE, "it registers a client that it does not know"));
+    findings.push(Finding::met(
+        RESPONSE,
+        "it registers a client that it does not know",
+    ));
     findings.push(redirect_uris(&response.body));
     let deletion = deletion(server, policy, &registered);
     if deletion.is_none() {
@@ -83,9 +113,17 @@ impl Deletion {
 /// Checks the response to the deletion.
 pub(crate) fn check_deletion(response: Option<&FetchResponse>) -> Finding {
     match response.map(|response| response.status) {
-        Some(status) if status.is_success() => Finding::met(DELETED, "the client of this test is deleted"),
-        Some(status) => Finding::note(DELETED, format!("the client `{CLIENT_NAME}` is not deleted: {status}")),
-        None => Finding::note(DELETED, format!("the client `{CLIENT_NAME}` is not deleted: there is no response")),
+        Some(status) if status.is_success() => {
+            Finding::met(DELETED, "the client of this test is deleted")
+        }
+        Some(status) => Finding::note(
+            DELETED,
+            format!("the client `{CLIENT_NAME}` is not deleted: {status}"),
+        ),
+        None => Finding::note(
+            DELETED,
+            format!("the client `{CLIENT_NAME}` is not deleted: there is no response"),
+        ),
     }
 }
 
@@ -97,7 +135,9 @@ fn rejection(response: &FetchResponse, names: &SettingNames) -> Finding {
     if requires_token {
         return Finding::warning(
             RESPONSE,
-            format!("clients cannot register: the endpoint answers {status}, so it requires an initial access token"),
+            format!(
+                "clients cannot register: the endpoint answers {status}, so it requires an initial access token"
+            ),
             format!(
                 "use a client that is registered beforehand (`{}`), support client ID metadata documents, or permit \
                  registration without a token",
@@ -106,7 +146,10 @@ fn rejection(response: &FetchResponse, names: &SettingNames) -> Finding {
         );
     }
     if status == StatusCode::TOO_MANY_REQUESTS {
-        return Finding::note(RESPONSE, "too many clients have registered for now: it cannot be tested");
+        return Finding::note(
+            RESPONSE,
+            "too many clients have registered for now: it cannot be tested",
+        );
     }
     match error {
         Some(RegistrationError(error)) => {
@@ -114,9 +157,14 @@ fn rejection(response: &FetchResponse, names: &SettingNames) -> Finding {
                 "invalid_redirect_uri" => {
                     "accept redirect URIs of clients on the user's machine (RFC 8252 section 7.3)"
                 }
-                _ => "accept native clients with the authorization code grant, or register clients for your users",
+                _ => {
+                    "accept native clients with the authorization code grant, or register clients for your users"
+                }
             };
-            let text = format!("it rejects a client on the user's machine: {}", text::quoted(&error.to_string()));
+            let text = format!(
+                "it rejects a client on the user's machine: {}",
+                text::quoted(&error.to_string())
+            );
             Finding::warning(RESPONSE, text, fix)
         }
         None => Finding::problem(
@@ -133,26 +181,37 @@ fn redirect_uris(body: &[u8]) -> Finding {
     struct Registered {
         redirect_uris: Option<Vec<String>>,
     }
-    let uris = serde_json::from_slice::<Registered>(body).map(|registered| registered.redirect_uris);
+    let uris =
+        serde_json::from_slice::<Registered>(body).map(|registered| registered.redirect_uris);
     let fix = "register the redirect URIs that a client requests, unchanged, or reject the registration with \
                `invalid_redirect_uri`";
     match uris {
         Ok(Some(uris)) if uris.iter().any(|uri| uri == REDIRECT_URI) => {
             Finding::met(REDIRECT_URIS, "it registers the requested redirect URI")
         }
-        Ok(Some(uris)) if uris.is_empty() => {
-            Finding::problem(REDIRECT_URIS, format!("it drops the redirect URI {REDIRECT_URI}"), fix)
-        }
+        Ok(Some(uris)) if uris.is_empty() => Finding::problem(
+            REDIRECT_URIS,
+            format!("it drops the redirect URI {REDIRECT_URI}"),
+            fix,
+        ),
         Ok(Some(uris)) => {
             let registered = text::list(uris.iter().map(String::as_str));
-            Finding::problem(REDIRECT_URIS, format!("it replaces the redirect URI {REDIRECT_URI}: {registered}"), fix)
+            Finding::problem(
+                REDIRECT_URIS,
+                format!("it replaces the redirect URI {REDIRECT_URI}: {registered}"),
+                fix,
+            )
         }
         Ok(None) => Finding::warning(
             REDIRECT_URIS,
             "the response does not list the redirect URIs",
             "return all registered metadata: some clients stop without `redirect_uris`",
         ),
-        Err(_) => Finding::problem(REDIRECT_URIS, "`redirect_uris` is not a list of strings", fix),
+        Err(_) => Finding::problem(
+            REDIRECT_URIS,
+            "`redirect_uris` is not a list of strings",
+            fix,
+        ),
     }
 }
 
@@ -171,13 +230,18 @@ fn deletion(
     let mut authorization = HeaderValue::from_str(&format!("Bearer {}", token.secret())).ok()?;
     authorization.set_sensitive(true);
     let policy = policy.of(&url);
-    Some(Deletion(FetchRequest::new(Method::DELETE, url, policy).header(AUTHORIZATION, authorization)))
+    Some(Deletion(
+        FetchRequest::new(Method::DELETE, url, policy).header(AUTHORIZATION, authorization),
+    ))
 }
 
 /// The note about a client that remains.
 fn left_behind(client_id: &str, reason: &str) -> Finding {
     let client_id = text::quoted(client_id);
-    Finding::note(DELETED, format!("{reason}: the client `{CLIENT_NAME}` ({client_id}) remains"))
+    Finding::note(
+        DELETED,
+        format!("{reason}: the client `{CLIENT_NAME}` ({client_id}) remains"),
+    )
 }
 
 #[cfg(test)]
@@ -193,7 +257,8 @@ mod tests {
     const ENDPOINT: &str = "https://auth.example.com/register";
 
     fn server() -> AuthorizationServerMetadata {
-        let mut server = AuthorizationServerMetadata::new(Issuer::parse("https://auth.example.com").unwrap());
+        let mut server =
+            AuthorizationServerMetadata::new(Issuer::parse("https://auth.example.com").unwrap());
         server.registration_endpoint = Some(ENDPOINT.parse().unwrap());
         server
     }
@@ -207,9 +272,17 @@ mod tests {
             sent: Default::default(),
         };
         let mut findings = Vec::new();
-        let deletion =
-            check(&server(), &UrlPolicy::StartOrigin.into(), &response, &SettingNames::default(), &mut findings);
-        let found = findings.iter().map(|finding| (finding.rule.id, finding.verdict)).collect();
+        let deletion = check(
+            &server(),
+            &UrlPolicy::StartOrigin.into(),
+            &response,
+            &SettingNames::default(),
+            &mut findings,
+        );
+        let found = findings
+            .iter()
+            .map(|finding| (finding.rule.id, finding.verdict))
+            .collect();
         (found, deletion.map(Deletion::request))
     }
 
@@ -248,7 +321,15 @@ mod tests {
             (json!(null), Warning),
         ] {
             let (found, _) = checked(201, &json!({ "client_id": "c", "redirect_uris": uris }));
-            assert_eq!(found, [(RESPONSE.id, Met), (REDIRECT_URIS.id, verdict), (DELETED.id, Note)], "{uris}");
+            assert_eq!(
+                found,
+                [
+                    (RESPONSE.id, Met),
+                    (REDIRECT_URIS.id, verdict),
+                    (DELETED.id, Note)
+                ],
+                "{uris}"
+            );
         }
     }
 
@@ -265,9 +346,16 @@ mod tests {
         let (found, deletion) = registered("https://auth.example.com/register/c");
         assert_eq!(found, [(RESPONSE.id, Met), (REDIRECT_URIS.id, Met)]);
         let deletion = deletion.unwrap();
-        assert_eq!((deletion.method, deletion.url.path()), (Method::DELETE, "/register/c"));
+        assert_eq!(
+            (deletion.method, deletion.url.path()),
+            (Method::DELETE, "/register/c")
+        );
         assert_eq!(deletion.headers[AUTHORIZATION], "Bearer hush");
-        for foreign in ["https://evil.example/register/c", "http://auth.example.com/register/c", "register/c"] {
+        for foreign in [
+            "https://evil.example/register/c",
+            "http://auth.example.com/register/c",
+            "register/c",
+        ] {
             let (found, deletion) = registered(foreign);
             assert_eq!(found.last(), Some(&(DELETED.id, Note)), "{foreign}");
             assert!(deletion.is_none(), "{foreign}");
@@ -277,9 +365,16 @@ mod tests {
     #[test]
     fn an_endpoint_that_clients_must_not_use_is_not_requested() {
         let mut server = server();
-        let peer = ChainPolicy::from(UrlPolicy::Peer { loopback_http: false, private_addresses: false });
+        let peer = ChainPolicy::from(UrlPolicy::Peer {
+            loopback_http: false,
+            private_addresses: false,
+        });
         assert!(request(&server, &peer).is_some());
-        for endpoint in [None, Some("http://auth.example.com/register"), Some("https://10.0.0.1/register")] {
+        for endpoint in [
+            None,
+            Some("http://auth.example.com/register"),
+            Some("https://10.0.0.1/register"),
+        ] {
             server.registration_endpoint = endpoint.map(|url| url.parse().unwrap());
             assert!(request(&server, &peer).is_none(), "{endpoint:?}");
         }

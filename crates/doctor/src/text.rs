@@ -53,8 +53,14 @@ mod tests {
     #[test]
     fn a_terminal_sees_no_control_character() {
         for shown in [quoted, line] {
-            assert_eq!(shown("a\u{1b}[2Jb\r\n\u{202e}c"), "a\\u{1b}[2Jb\\u{d}\\u{a}\\u{202e}c");
-            assert_eq!(shown("\u{ad}\u{3164}\u{e0041}"), "\\u{ad}\\u{3164}\\u{e0041}");
+            assert_eq!(
+                shown("a\u{1b}[2Jb\r\n\u{202e}c"),
+                "a\\u{1b}[2Jb\\u{d}\\u{a}\\u{202e}c"
+            );
+            assert_eq!(
+                shown("\u{ad}\u{3164}\u{e0041}"),
+                "\\u{ad}\\u{3164}\\u{e0041}"
+            );
             assert_eq!(shown("Zoë"), "Zoë");
         }
     }

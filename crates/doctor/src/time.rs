@@ -7,7 +7,10 @@ use portcullis_metadata::UnixTime;
 
 use crate::{Finding, Rule};
 
-const CLOCK: Rule = Rule { id: "clock.difference", source: "RFC 9110 section 6.6.1, RFC 7519 section 4.1.4" };
+const CLOCK: Rule = Rule {
+    id: "clock.difference",
+    source: "RFC 9110 section 6.6.1, RFC 7519 section 4.1.4",
+};
 
 /// The clock difference that most verifiers tolerate.
 const COMMON_LEEWAY: Duration = Duration::from_secs(60);
@@ -36,7 +39,9 @@ pub(crate) fn check(headers: &HeaderMap, now: UnixTime) -> Option<Finding> {
 pub(crate) fn date(headers: &HeaderMap) -> Option<UnixTime> {
     let date = headers.get(DATE)?.to_str().ok()?;
     let date = httpdate::parse_http_date(date).ok()?;
-    Some(UnixTime::from_secs(date.duration_since(UNIX_EPOCH).ok()?.as_secs()))
+    Some(UnixTime::from_secs(
+        date.duration_since(UNIX_EPOCH).ok()?.as_secs(),
+    ))
 }
 
 #[cfg(test)]

@@ -9,7 +9,9 @@ use std::sync::Arc;
 use portcullis_discovery::Fetch;
 use portcullis_jose::Algorithm;
 use portcullis_metadata::{AccessToken, Clock, Issuer, JwkSet, ProtectedResourceMetadata, Scopes};
-use portcullis_verifier::{IssuerSettings, KeySource, TokenRule, TrustedIssuer, Verifier, VerifierSettings};
+use portcullis_verifier::{
+    IssuerSettings, KeySource, TokenRule, TrustedIssuer, Verifier, VerifierSettings,
+};
 use tracing::{instrument::WithSubscriber as _, subscriber::NoSubscriber};
 
 use self::{
@@ -19,11 +21,23 @@ use self::{
 };
 use crate::{Finding, Rule, Step, text};
 
-const OPAQUE: Rule = Rule { id: "token.opaque", source: "RFC 7662 section 2" };
-const SCOPES: Rule = Rule { id: "token.scopes", source: "RFC 6750 section 3.1" };
+const OPAQUE: Rule = Rule {
+    id: "token.opaque",
+    source: "RFC 7662 section 2",
+};
+const SCOPES: Rule = Rule {
+    id: "token.scopes",
+    source: "RFC 6750 section 3.1",
+};
 /// How a guard responds.
-const ANSWER: Rule = Rule { id: "token.answer", source: "RFC 6750 section 3.1" };
-const SETTINGS: Rule = Rule { id: "token.settings", source: "RFC 9728 section 2" };
+const ANSWER: Rule = Rule {
+    id: "token.answer",
+    source: "RFC 6750 section 3.1",
+};
+const SETTINGS: Rule = Rule {
+    id: "token.settings",
+    source: "RFC 9728 section 2",
+};
 
 const OPAQUE_TEXT: &str = "it is not a JWT: only its issuer can validate it, by introspection";
 const OPAQUE_FIX: &str = "an opaque token needs a guard with introspection (RFC 7662): configure introspection at the resource, or let \
@@ -52,10 +66,17 @@ impl Chain {
         fetch: &Arc<dyn Fetch>,
         clock: &Arc<dyn Clock>,
     ) -> Vec<Step> {
-        self.steps(token, fetch, clock).with_subscriber(NoSubscriber::new()).await
+        self.steps(token, fetch, clock)
+            .with_subscriber(NoSubscriber::new())
+            .await
     }
 
-    async fn steps(&self, token: &AccessToken, fetch: &Arc<dyn Fetch>, clock: &Arc<dyn Clock>) -> Vec<Step> {
+    async fn steps(
+        &self,
+        token: &AccessToken,
+        fetch: &Arc<dyn Fetch>,
+        clock: &Arc<dyn Clock>,
+    ) -> Vec<Step> {
         let unverified = UnverifiedToken::parse(token, clock.now());
         let mut rules = Step::for_token("the token, rule by rule");
         let mut answer = Step::for_token("how a guard of this resource would respond");
@@ -67,7 +88,9 @@ impl Chain {
                 Err(NotParsed::Malformed(error)) => vec![rule_finding(TokenRule::Form, Err(error))],
             };
             let fix = if is_opaque { OPAQUE_FIX } else { NO_KEYS_FIX };
-            answer.findings.push(Finding::problem(ANSWER, NO_KEYS_TEXT, fix));
+            answer
+                .findings
+                .push(Finding::problem(ANSWER, NO_KEYS_TEXT, fix));
             return vec![rules, answer];
         }
         match self.verifier(fetch, clock) {
@@ -84,19 +107,38 @@ impl Chain {
     }
 
     /// A verifier with the published keys and all algorithms, because the resource's own list is unknown.
-    fn verifier(&self, fetch: &Arc<dyn Fetch>, clock: &Arc<dyn Clock>) -> Result<Arc<Verifier>, Finding> {
+    fn verifier(
+        &self,
+        fetch: &Arc<dyn Fetch>,
+        clock: &Arc<dyn Clock>,
+    ) -> Result<Arc<Verifier>, Finding> {
         let unusable = |error: &dyn std::fmt::Display| {
-            Finding::problem(SETTINGS, error.to_string(), "correct the resource's metadata")
+            Finding::problem(
+                SETTINGS,
+                error.to_string(),
+                "correct the resource's metadata",
+            )
         };
         let trusted = self.keys.iter().map(|(issuer, keys)| {
             let mut settings = IssuerSettings::new(issuer.clone());
             settings.algorithms = Algorithm::ALL.into_iter().collect();
             settings.keys = KeySource::Fixed(keys.clone());
-            TrustedIssuer::new(settings, Arc::clone(fetch), Arc::clone(clock), tokio::runtime::Handle::current())
+            TrustedIssuer::new(
+                settings,
+                Arc::clone(fetch),
+                Arc::clone(clock),
+                tokio::runtime::Handle::current(),
+            )
         });
-        let trusted = trusted.collect::<Result<Vec<_>, _>>().map_err(|error| unusable(&error))?;
-        Verifier::new(VerifierSettings::new(self.metadata.resource.clone()), trusted, Arc::clone(clock))
-            .map_err(|error| unusable(&error))
+        let trusted = trusted
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(|error| unusable(&error))?;
+        Verifier::new(
+            VerifierSettings::new(self.metadata.resource.clone()),
+            trusted,
+            Arc::clone(clock),
+        )
+        .map_err(|error| unusable(&error))
     }
 
     /// The findings for the rules. An opaque token has one finding.
@@ -113,7 +155,11 @@ impl Chain {
             Err(NotParsed::Malformed(_)) => (Vec::new(), None),
         };
         let checks = verifier.explain(token).await;
-        findings.extend(checks.into_iter().map(|check| rule_finding(check.rule, check.result)));
+        findings.extend(
+            checks
+                .into_iter()
+                .map(|check| rule_finding(check.rule, check.result)),
+        );
         findings.extend(scopes.map(|scopes| self.check_scopes(&scopes)));
         findings
     }

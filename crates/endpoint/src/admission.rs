@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use http::{Method, request::Parts};
 use portcullis_guard::Caller;
-use portcullis_mcp::{Envelope, Era, EraError, MessageId, Revision, checks_name_header, legacy_version};
+use portcullis_mcp::{
+    Envelope, Era, EraError, MessageId, Revision, checks_name_header, legacy_version,
+};
 use portcullis_metadata::Scopes;
 use portcullis_session::{EndRecord, Owner, Reservation, ResolveError, Session};
 use tokio::time::Instant;
@@ -56,19 +58,38 @@ pub(crate) fn admit_without_body(
     caller: &Caller,
 ) -> Result<Admission, Reason> {
     if !endpoint.has_sessions() {
-        return Err(Reason::Method { has_sessions: false });
+        return Err(Reason::Method {
+            has_sessions: false,
+        });
     }
     let owner = session::owner(caller.principal());
     let scopes = session::scopes(caller.principal());
-    let session = endpoint.sessions.resolve(&parts.headers, owner, scopes).map_err(Reason::StreamSession)?;
-    let version = legacy_version(&parts.headers, endpoint.revisions).map_err(Reason::StreamVersion)?;
-    endpoint.rules.authorize(&Subject::default(), caller).map_err(Reason::Rule)?;
-    let era = Era::Legacy { version: version.or_else(|| negotiated_revision(&session)) };
+    let session = endpoint
+        .sessions
+        .resolve(&parts.headers, owner, scopes)
+        .map_err(Reason::StreamSession)?;
+    let version =
+        legacy_version(&parts.headers, endpoint.revisions).map_err(Reason::StreamVersion)?;
+    endpoint
+        .rules
+        .authorize(&Subject::default(), caller)
+        .map_err(Reason::Rule)?;
+    let era = Era::Legacy {
+        version: version.or_else(|| negotiated_revision(&session)),
+    };
     let session_use = match parts.method {
         Method::DELETE => SessionUse::Delete(Deletion::new(&endpoint.sessions.store, session)),
-        _ => SessionUse::Existing(ExistingSession::new(session, StreamPurpose::Listen { id: None })),
+        _ => SessionUse::Existing(ExistingSession::new(
+            session,
+            StreamPurpose::Listen { id: None },
+        )),
     };
-    Ok(Admission { era, session_use, checked_headers: CheckedHeaders::None, message_id: None })
+    Ok(Admission {
+        era,
+        session_use,
+        checked_headers: CheckedHeaders::None,
+        message_id: None,
+    })
 }
 
 /// Returns the record of the end that the client of a rejected DELETE must wait for: it takes the rejection for the confirmation
@@ -79,12 +100,16 @@ pub(crate) fn unconfirmed_end(
     caller: &Caller,
     reason: &Reason,
 ) -> Option<EndRecord> {
-    let is_ended =
-        matches!(reason, Reason::StreamSession(SessionError::Ended | SessionError::NotResolved(ResolveError::Ended)));
+    let is_ended = matches!(
+        reason,
+        Reason::StreamSession(SessionError::Ended | SessionError::NotResolved(ResolveError::Ended))
+    );
     if parts.method != Method::DELETE || !is_ended {
         return None;
     }
-    endpoint.sessions.record_known_end(&parts.headers, session::owner(caller.principal())?)
+    endpoint
+        .sessions
+        .record_known_end(&parts.headers, session::owner(caller.principal())?)
 }
 
 /// Checks a POST whose body is complete.
@@ -108,10 +133,16 @@ pub(crate) fn admit_post(
     };
     let envelope = message.envelope.as_ref();
     match admission {
-        Ok(admission) => Ok(Admission { message_id: envelope.ok().and_then(Envelope::message_id), ..admission }),
+        Ok(admission) => Ok(Admission {
+            message_id: envelope.ok().and_then(Envelope::message_id),
+            ..admission
+        }),
         Err(reason) => {
             let id = envelope.map_or_else(|_| Envelope::refused_id(body), Envelope::id);
-            Err(Rejection { reason, id: id.map(ToOwned::to_owned) })
+            Err(Rejection {
+                reason,
+                id: id.map(ToOwned::to_owned),
+            })
         }
     }
 }
@@ -124,18 +155,39 @@ fn admit_modern(
     message: &Message<'_>,
 ) -> Result<Admission, Reason> {
     check_content_type(&parts.headers)?;
-    let with_supported = |error: EraError| error.map_supported(|served| endpoint.upstream_revisions.supported(served));
-    let era = message.era.clone().map_err(|error| Reason::Era(with_supported(error)))?;
-    let envelope = message.envelope.as_ref().map_err(|error| Reason::Message(*error))?;
+    let with_supported = |error: EraError| {
+        error.map_supported(|served| endpoint.upstream_revisions.supported(served))
+    };
+    let era = message
+        .era
+        .clone()
+        .map_err(|error| Reason::Era(with_supported(error)))?;
+    let envelope = message
+        .envelope
+        .as_ref()
+        .map_err(|error| Reason::Message(*error))?;
     authorize(endpoint, caller, envelope)?;
     let is_discover = envelope.method() == Some("server/discover");
-    let checked_headers =
-        if checks_name_header(envelope) { CheckedHeaders::MethodAndName } else { CheckedHeaders::Method };
+    let checked_headers = if checks_name_header(envelope) {
+        CheckedHeaders::MethodAndName
+    } else {
+        CheckedHeaders::Method
+    };
     let purpose = match envelope.id() {
-        Some(id) if envelope.method() == Some(LISTEN) => StreamPurpose::Listen { id: Some(id.to_owned()) },
+        Some(id) if envelope.method() == Some(LISTEN) => StreamPurpose::Listen {
+            id: Some(id.to_owned()),
+        },
         _ => StreamPurpose::Answer,
     };
-    Ok(Admission { era, session_use: SessionUse::None { is_discover, purpose }, checked_headers, message_id: None })
+    Ok(Admission {
+        era,
+        session_use: SessionUse::None {
+            is_discover,
+            purpose,
+        },
+        checked_headers,
+        message_id: None,
+    })
 }
 
 /// Checks a message of a legacy revision. The session is checked first: without a usable session the response does not
@@ -154,21 +206,39 @@ fn admit_legacy(
     let session = if opens_session || !has_sessions {
         None
     } else {
-        Some(sessions.resolve(&parts.headers, owner, scopes).map_err(Reason::Session)?)
+        Some(
+            sessions
+                .resolve(&parts.headers, owner, scopes)
+                .map_err(Reason::Session)?,
+        )
     };
     check_content_type(&parts.headers)?;
-    let envelope = message.envelope.as_ref().map_err(|error| Reason::Message(*error))?;
+    let envelope = message
+        .envelope
+        .as_ref()
+        .map_err(|error| Reason::Message(*error))?;
     let era = message.era.clone().map_err(Reason::Era)?;
     authorize(endpoint, caller, envelope)?;
     let (session_use, session_revision) = match session {
         Some(session) => {
             let is_named = matches!(era, Era::Legacy { version: Some(_) });
-            let revision = if is_named { None } else { negotiated_revision(&session) };
-            (SessionUse::Existing(ExistingSession::new(session, StreamPurpose::Answer)), revision)
+            let revision = if is_named {
+                None
+            } else {
+                negotiated_revision(&session)
+            };
+            (
+                SessionUse::Existing(ExistingSession::new(session, StreamPurpose::Answer)),
+                revision,
+            )
         }
         None if !message.is_initialize() => (SessionUse::Stateless, None),
         None => {
-            let reservation = if has_sessions { Some(reserve(sessions, owner, scopes)?) } else { None };
+            let reservation = if has_sessions {
+                Some(reserve(sessions, owner, scopes)?)
+            } else {
+                None
+            };
             let requested_version = envelope.initialize_version();
             let opening = Opening {
                 reservation,
@@ -176,26 +246,50 @@ fn admit_legacy(
                 id: envelope.id().map(ToOwned::to_owned),
                 deadline: Instant::now() + endpoint.head_timeout.min(MAX_HEAD_TIMEOUT),
             };
-            (SessionUse::Open(opening), requested_version.and_then(Revision::parse))
+            (
+                SessionUse::Open(opening),
+                requested_version.and_then(Revision::parse),
+            )
         }
     };
     let era = match era {
-        Era::Legacy { version } => Era::Legacy { version: version.or(session_revision) },
+        Era::Legacy { version } => Era::Legacy {
+            version: version.or(session_revision),
+        },
         era => era,
     };
-    Ok(Admission { era, session_use, checked_headers: CheckedHeaders::None, message_id: None })
+    Ok(Admission {
+        era,
+        session_use,
+        checked_headers: CheckedHeaders::None,
+        message_id: None,
+    })
 }
 
 /// Reserves a session for the caller.
-fn reserve(sessions: &Sessions, owner: Option<Owner<'_>>, scopes: &Scopes) -> Result<Reservation, Reason> {
+fn reserve(
+    sessions: &Sessions,
+    owner: Option<Owner<'_>>,
+    scopes: &Scopes,
+) -> Result<Reservation, Reason> {
     let owner = owner.ok_or(Reason::NoOwner)?;
-    sessions.store.reserve(&sessions.target, owner, scopes).map_err(Reason::SessionLimit)
+    sessions
+        .store
+        .reserve(&sessions.target, owner, scopes)
+        .map_err(Reason::SessionLimit)
 }
 
 /// Checks a message against all rules that match it.
-fn authorize(endpoint: &EndpointState, caller: &Caller, envelope: &Envelope<'_>) -> Result<(), Reason> {
+fn authorize(
+    endpoint: &EndpointState,
+    caller: &Caller,
+    envelope: &Envelope<'_>,
+) -> Result<(), Reason> {
     let subject = endpoint.rules.subject(envelope).map_err(Reason::Uri)?;
-    endpoint.rules.authorize(&subject, caller).map_err(Reason::Rule)
+    endpoint
+        .rules
+        .authorize(&subject, caller)
+        .map_err(Reason::Rule)
 }
 
 /// Returns the revision that the session negotiated, if it is known.

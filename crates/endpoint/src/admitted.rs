@@ -26,8 +26,20 @@ pub struct Admitted {
 
 impl Admitted {
     /// Only the admission of this crate calls this, after all checks.
-    pub(crate) fn new(parts: Parts, body: Bytes, caller: Caller, era: Era, message_id: Option<MessageId>) -> Self {
-        Self { parts, body, caller, era, message_id }
+    pub(crate) fn new(
+        parts: Parts,
+        body: Bytes,
+        caller: Caller,
+        era: Era,
+        message_id: Option<MessageId>,
+    ) -> Self {
+        Self {
+            parts,
+            body,
+            caller,
+            era,
+            message_id,
+        }
     }
 
     /// Returns the method: POST, GET or DELETE.
@@ -94,7 +106,12 @@ impl Admitted {
 
     /// Converts to an HTTP request, for services that do not depend on this crate. The [`Caller`] is in the extensions.
     pub fn into_request(self) -> Request<AdmittedBody> {
-        let Self { mut parts, body, caller, .. } = self;
+        let Self {
+            mut parts,
+            body,
+            caller,
+            ..
+        } = self;
         parts.extensions.insert(caller);
         Request::from_parts(parts, AdmittedBody::new(body))
     }

@@ -18,7 +18,8 @@ use tokio::{
 
 pub use self::error::EndpointBuilderError;
 use crate::{
-    layer::EndpointLayer, rules::MessageRule, service::Endpoint, settings::EndpointSettings, stream::StreamRegistry,
+    layer::EndpointLayer, rules::MessageRule, service::Endpoint, settings::EndpointSettings,
+    stream::StreamRegistry,
 };
 
 impl Endpoint<()> {
@@ -38,7 +39,12 @@ impl Endpoint<()> {
     /// # }
     /// ```
     pub fn builder(guard: GuardBuilder) -> EndpointBuilder {
-        EndpointBuilder { guard, sessions: None, rules: Vec::new(), changes: Vec::new() }
+        EndpointBuilder {
+            guard,
+            sessions: None,
+            rules: Vec::new(),
+            changes: Vec::new(),
+        }
     }
 }
 
@@ -74,7 +80,10 @@ impl EndpointBuilder {
     }
 
     /// Changes any of the settings, for those that have no method here.
-    pub fn configure(mut self, change: impl FnOnce(&mut EndpointSettings) + Send + 'static) -> Self {
+    pub fn configure(
+        mut self,
+        change: impl FnOnce(&mut EndpointSettings) + Send + 'static,
+    ) -> Self {
         self.changes.push(Box::new(change));
         self
     }
@@ -103,30 +112,42 @@ impl EndpointBuilder {
         let clock = clock.unwrap_or_else(|| Arc::new(portcullis_metadata::SystemClock::new()));
         let sessions = match self.sessions {
             Some(sessions) => sessions,
-            None => {
-                SessionStore::builder(SessionSettings::new(SessionKey::random()?)).clock(Arc::clone(&clock)).build()
-            }
+            None => SessionStore::builder(SessionSettings::new(SessionKey::random()?))
+                .clock(Arc::clone(&clock))
+                .build(),
         };
         let mut settings = EndpointSettings::new(Arc::clone(guard.resource()), sessions);
         settings.required_scopes = required_scopes.unwrap_or_default();
         settings.rules = self.rules;
         settings.streams = StreamRegistry::new(clock, Arc::new(()));
-        self.changes.into_iter().for_each(|change| change(&mut settings));
+        self.changes
+            .into_iter()
+            .for_each(|change| change(&mut settings));
         let resource = Arc::downgrade(guard.resource());
         // Those of the changed settings.
         let (streams, sessions) = (settings.streams.clone(), settings.sessions.clone());
         let endpoint = EndpointLayer::new(settings)?;
         let sweep_streams = move || _ = streams.sweep();
         let sweep_sessions = move || _ = sessions.sweep();
-        runtime.spawn(sweep_every(StreamRegistry::SWEEP_INTERVAL, resource.clone(), sweep_streams));
-        runtime.spawn(sweep_every(SessionStore::SWEEP_INTERVAL, resource, sweep_sessions));
+        runtime.spawn(sweep_every(
+            StreamRegistry::SWEEP_INTERVAL,
+            resource.clone(),
+            sweep_streams,
+        ));
+        runtime.spawn(sweep_every(
+            SessionStore::SWEEP_INTERVAL,
+            resource,
+            sweep_sessions,
+        ));
         Ok((guard, endpoint))
     }
 }
 
 impl fmt::Debug for EndpointBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EndpointBuilder").field("rules", &self.rules).finish_non_exhaustive()
+        f.debug_struct("EndpointBuilder")
+            .field("rules", &self.rules)
+            .finish_non_exhaustive()
     }
 }
 
@@ -163,7 +184,9 @@ mod tests {
         let fetch = ScriptedFetch::new();
         fetch.publish(&issuer);
         let issuer = issuer.with_clock(portcullis_metadata::SystemClock::new());
-        let verifier = Verifier::builder(RESOURCE).issuer("https://issuer.example").fetch(Arc::new(fetch));
+        let verifier = Verifier::builder(RESOURCE)
+            .issuer("https://issuer.example")
+            .fetch(Arc::new(fetch));
         (issuer, Guard::builder(verifier.build().unwrap()))
     }
 
@@ -173,13 +196,19 @@ mod tests {
         let (issuer, guard) = guard();
         let mut rule = MessageRule::for_method(NameGlob::parse("tools/*").unwrap());
         rule.scopes = Scopes::parse("tools").unwrap();
-        let (guard, endpoint) = Endpoint::builder(guard.required_scopes("mcp")).rule(rule).build().unwrap();
+        let (guard, endpoint) = Endpoint::builder(guard.required_scopes("mcp"))
+            .rule(rule)
+            .build()
+            .unwrap();
         let inner = service_fn(async |_: Request<AdmittedBody>| {
-            Ok::<_, Infallible>(Response::new(Full::<Bytes>::from(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#)))
+            Ok::<_, Infallible>(Response::new(Full::<Bytes>::from(
+                r#"{"jsonrpc":"2.0","id":1,"result":{}}"#,
+            )))
         });
         let service = guard.layer(endpoint.layer(Plain::new(inner)));
         let send = async |scope: &str, session: Option<&str>, method: &str| {
-            let message = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{}}}}"#);
+            let message =
+                format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{}}}}"#);
             let token = issuer.token().scope(scope).sign();
             let mut request = Request::post("/mcp")
                 .header("host", "mcp.example.com")
@@ -188,28 +217,54 @@ mod tests {
             if let Some(session) = session {
                 request = request.header("mcp-session-id", session);
             }
-            let response = service.clone().oneshot(request.body(Full::<Bytes>::from(message)).unwrap()).await.unwrap();
-            let session = response.headers().get("mcp-session-id").map(|id| id.to_str().unwrap().to_owned());
+            let response = service
+                .clone()
+                .oneshot(request.body(Full::<Bytes>::from(message)).unwrap())
+                .await
+                .unwrap();
+            let session = response
+                .headers()
+                .get("mcp-session-id")
+                .map(|id| id.to_str().unwrap().to_owned());
             (response.status(), session)
         };
-        assert_eq!(send("tools", None, "initialize").await.0, StatusCode::FORBIDDEN);
+        assert_eq!(
+            send("tools", None, "initialize").await.0,
+            StatusCode::FORBIDDEN
+        );
 
         let (status, session) = send("mcp", None, "initialize").await;
         assert_eq!(status, StatusCode::OK);
-        assert_eq!(send("mcp", session.as_deref(), "tools/list").await.0, StatusCode::FORBIDDEN);
+        assert_eq!(
+            send("mcp", session.as_deref(), "tools/list").await.0,
+            StatusCode::FORBIDDEN
+        );
         let (status, session) = send("mcp tools", None, "initialize").await;
         assert_eq!(status, StatusCode::OK);
-        assert_eq!(send("mcp tools", session.as_deref(), "tools/list").await.0, StatusCode::OK);
+        assert_eq!(
+            send("mcp tools", session.as_deref(), "tools/list").await.0,
+            StatusCode::OK
+        );
     }
 
     /// The endpoint's own path cannot be public.
     #[tokio::test]
     async fn a_public_endpoint_does_not_build() {
         let (_, guard) = guard();
-        assert!(Endpoint::builder(guard.clone().public_path("/healthz")).build().is_ok());
-        let error = Endpoint::builder(guard.clone().public_path("/mcp")).build().map(drop).unwrap_err();
+        assert!(
+            Endpoint::builder(guard.clone().public_path("/healthz"))
+                .build()
+                .is_ok()
+        );
+        let error = Endpoint::builder(guard.clone().public_path("/mcp"))
+            .build()
+            .map(drop)
+            .unwrap_err();
         assert_eq!(error.code(), "settings.public_endpoint");
-        let error = Endpoint::builder(guard.realm("")).build().map(drop).unwrap_err();
+        let error = Endpoint::builder(guard.realm(""))
+            .build()
+            .map(drop)
+            .unwrap_err();
         assert_eq!(error.code(), "settings.realm");
     }
 
@@ -219,9 +274,13 @@ mod tests {
         let clock = ManualClock::new();
         let store = || {
             let settings = SessionSettings::new(SessionKey::random().unwrap());
-            let store = SessionStore::builder(settings).clock(Arc::new(clock.clone())).build();
+            let store = SessionStore::builder(settings)
+                .clock(Arc::new(clock.clone()))
+                .build();
             let target = SessionTarget::new(ResourceUri::parse(RESOURCE).unwrap(), "");
-            let reservation = store.reserve(&target, Owner::Anonymous, &Scopes::empty()).unwrap();
+            let reservation = store
+                .reserve(&target, Owner::Anonymous, &Scopes::empty())
+                .unwrap();
             drop(reservation.open(Box::default(), None).unwrap());
             store
         };
@@ -232,7 +291,9 @@ mod tests {
         ];
         for (builder, store) in builders.into_iter().zip([passed, configured]) {
             assert_eq!(store.len(), 1);
-            let _layers = builder(Endpoint::builder(guard().1), store.clone()).build().unwrap();
+            let _layers = builder(Endpoint::builder(guard().1), store.clone())
+                .build()
+                .unwrap();
             clock.advance(Duration::from_secs(3600));
             tokio::time::sleep(2 * SessionStore::SWEEP_INTERVAL).await;
             assert_eq!(store.len(), 0);
@@ -245,9 +306,19 @@ mod tests {
         let (_, guard) = guard();
         let layers = Endpoint::builder(guard).build().unwrap();
         tokio::time::sleep(Duration::from_secs(60)).await;
-        assert!(tokio::runtime::Handle::current().metrics().num_alive_tasks() > 0);
+        assert!(
+            tokio::runtime::Handle::current()
+                .metrics()
+                .num_alive_tasks()
+                > 0
+        );
         drop(layers);
         tokio::time::sleep(Duration::from_secs(60)).await;
-        assert_eq!(tokio::runtime::Handle::current().metrics().num_alive_tasks(), 0);
+        assert_eq!(
+            tokio::runtime::Handle::current()
+                .metrics()
+                .num_alive_tasks(),
+            0
+        );
     }
 }

@@ -20,7 +20,9 @@ use portcullis_verifier::Principal;
 use tower_service::Service;
 
 use crate::{
-    admission::{Admission, Finished, Negotiated, Negotiation, SessionUse, admit_post, record_session},
+    admission::{
+        Admission, Finished, Negotiated, Negotiation, SessionUse, admit_post, record_session,
+    },
     admitted::Admitted,
     message::{BodyError, BudgetShare, Collector},
     response::{EndpointBody, Reason, Rejection},
@@ -99,25 +101,51 @@ where
     }
 
     /// Returns a future that is ready with the response to a rejected request when the end of its session is recorded.
-    pub(crate) fn rejected_when_recorded(endpoint: Arc<EndpointState>, rejection: &Rejection, end: EndRecord) -> Self {
-        let state = State::Recording { end, response: Some(endpoint.reject(rejection)) };
+    pub(crate) fn rejected_when_recorded(
+        endpoint: Arc<EndpointState>,
+        rejection: &Rejection,
+        end: EndRecord,
+    ) -> Self {
+        let state = State::Recording {
+            end,
+            response: Some(endpoint.reject(rejection)),
+        };
         Self { endpoint, state }
     }
 
     /// Returns a future that collects the body of a POST, checks the message, and calls the inner service. A body whose
     /// announced size exceeds the limit is rejected unread.
-    pub(crate) fn collecting(endpoint: Arc<EndpointState>, parts: Parts, body: B, caller: Caller, service: S) -> Self {
+    pub(crate) fn collecting(
+        endpoint: Arc<EndpointState>,
+        parts: Parts,
+        body: B,
+        caller: Caller,
+        service: S,
+    ) -> Self {
         if body.size_hint().lower() > endpoint.max_body as u64 {
             return Self::rejected(endpoint, Reason::Body(BodyError::TooLarge).into());
         }
         let principal = caller.principal().map_or(0, Principal::limit_key);
         let collector = Collector::new(endpoint.max_body, &endpoint.budget, principal);
-        let pending = Some(PendingPost { collector, parts, caller, service, has_waited: false });
-        Self { endpoint, state: State::Collecting { body, pending } }
+        let pending = Some(PendingPost {
+            collector,
+            parts,
+            caller,
+            service,
+            has_waited: false,
+        });
+        Self {
+            endpoint,
+            state: State::Collecting { body, pending },
+        }
     }
 
     /// Returns a future of the inner service's response to an admitted request.
-    pub(crate) fn admitted(endpoint: Arc<EndpointState>, request: AdmittedRequest, service: &mut S) -> Self {
+    pub(crate) fn admitted(
+        endpoint: Arc<EndpointState>,
+        request: AdmittedRequest,
+        service: &mut S,
+    ) -> Self {
         let state = State::inner(&endpoint, request, service);
         Self { endpoint, state }
     }
@@ -128,13 +156,25 @@ where
     S: Service<Admitted, Response = Response<RB>>,
 {
     fn rejected(endpoint: &EndpointState, rejection: &Rejection) -> Self {
-        Self::Ready { response: Some(endpoint.reject(rejection)) }
+        Self::Ready {
+            response: Some(endpoint.reject(rejection)),
+        }
     }
 
     /// Calls the inner service.
     fn inner(endpoint: &EndpointState, request: AdmittedRequest, service: &mut S) -> Self {
-        let AdmittedRequest { admission, mut parts, body, caller } = request;
-        let Admission { era, mut session_use, checked_headers, message_id } = admission;
+        let AdmittedRequest {
+            admission,
+            mut parts,
+            body,
+            caller,
+        } = request;
+        let Admission {
+            era,
+            mut session_use,
+            checked_headers,
+            message_id,
+        } = admission;
         checked_headers.remove_unchecked(&mut parts.headers);
         session_use.extend_streams(&caller);
         session_use.prepare_headers(&endpoint.sessions, &mut parts.headers);
@@ -149,22 +189,57 @@ where
             parts.headers.remove(framing);
         }
         let future = service.call(Admitted::new(parts, body, caller.clone(), era, message_id));
-        Self::Inner { future, session_use: Some(session_use), caller }
+        Self::Inner {
+            future,
+            session_use: Some(session_use),
+            caller,
+        }
     }
 
     /// Checks a POST whose body is complete. If the decision about it is too old, the guard decides again first.
     fn collected(endpoint: &EndpointState, pending: PendingPost<S>) -> Self {
-        let PendingPost { collector, parts, caller, service, has_waited } = pending;
+        let PendingPost {
+            collector,
+            parts,
+            caller,
+            service,
+            has_waited,
+        } = pending;
         let is_outdated = has_waited && caller.needs_new_decision();
-        let complete = CompletePost { parts, body: collector.finish(), caller, service };
-        if is_outdated { Self::Deciding { complete: Some(complete) } } else { Self::decided(endpoint, complete) }
+        let complete = CompletePost {
+            parts,
+            body: collector.finish(),
+            caller,
+            service,
+        };
+        if is_outdated {
+            Self::Deciding {
+                complete: Some(complete),
+            }
+        } else {
+            Self::decided(endpoint, complete)
+        }
     }
 
     /// Checks a complete POST about which the guard has decided.
     fn decided(endpoint: &EndpointState, complete: CompletePost<S>) -> Self {
-        let CompletePost { parts, body, caller, mut service } = complete;
+        let CompletePost {
+            parts,
+            body,
+            caller,
+            mut service,
+        } = complete;
         match admit_post(endpoint, &parts, &caller, &body) {
-            Ok(admission) => Self::inner(endpoint, AdmittedRequest { admission, parts, body, caller }, &mut service),
+            Ok(admission) => Self::inner(
+                endpoint,
+                AdmittedRequest {
+                    admission,
+                    parts,
+                    body,
+                    caller,
+                },
+                &mut service,
+            ),
             Err(rejection) => Self::rejected(endpoint, &rejection),
         }
     }
@@ -174,8 +249,12 @@ where
         let CompletePost { parts, body, .. } = complete;
         let mut response = Response::new(EndpointBody::own(Bytes::new()));
         *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
-        response.extensions_mut().insert(SupersededRequest(Request::from_parts(parts, body)));
-        Self::Ready { response: Some(response) }
+        response
+            .extensions_mut()
+            .insert(SupersededRequest(Request::from_parts(parts, body)));
+        Self::Ready {
+            response: Some(response),
+        }
     }
 }
 
@@ -192,12 +271,16 @@ where
         let endpoint: &EndpointState = this.endpoint;
         loop {
             let next = match this.state.as_mut().project() {
-                StateProj::Collecting { body, pending } => match ready!(poll_collected(body, pending, cx)) {
-                    Ok(post) => State::collected(endpoint, post),
-                    Err(error) => State::rejected(endpoint, &Reason::Body(error).into()),
-                },
+                StateProj::Collecting { body, pending } => {
+                    match ready!(poll_collected(body, pending, cx)) {
+                        Ok(post) => State::collected(endpoint, post),
+                        Err(error) => State::rejected(endpoint, &Reason::Body(error).into()),
+                    }
+                }
                 StateProj::Deciding { complete } => {
-                    let Some(post) = complete.as_ref() else { return Poll::Pending };
+                    let Some(post) = complete.as_ref() else {
+                        return Poll::Pending;
+                    };
                     if !post.caller.is_superseded() {
                         ready!(post.caller.poll_new_decision());
                     }
@@ -207,33 +290,60 @@ where
                         None => return Poll::Pending,
                     }
                 }
-                StateProj::Inner { future, session_use, caller } => {
+                StateProj::Inner {
+                    future,
+                    session_use,
+                    caller,
+                } => {
                     let response = ready!(future.poll(cx))?;
                     match session_use.take() {
                         Some(SessionUse::Open(opening)) if response.status().is_success() => {
                             let share = BudgetShare::empty(&endpoint.budget);
                             match Negotiation::begin(opening, response, endpoint.revisions, share) {
-                                Ok(negotiation) => State::Negotiating { negotiation, caller: caller.clone() },
-                                Err(accepted) => return Poll::Ready(Ok(record_session(*accepted, endpoint, caller))),
+                                Ok(negotiation) => State::Negotiating {
+                                    negotiation,
+                                    caller: caller.clone(),
+                                },
+                                Err(accepted) => {
+                                    return Poll::Ready(Ok(record_session(
+                                        *accepted, endpoint, caller,
+                                    )));
+                                }
                             }
                         }
                         Some(session_use) => match session_use.finish(endpoint, caller, response) {
-                            Finished { response, end: None } => return Poll::Ready(Ok(response)),
-                            Finished { response, end: Some(end) } => State::Recording { end, response: Some(response) },
+                            Finished {
+                                response,
+                                end: None,
+                            } => return Poll::Ready(Ok(response)),
+                            Finished {
+                                response,
+                                end: Some(end),
+                            } => State::Recording {
+                                end,
+                                response: Some(response),
+                            },
                         },
                         // The future was polled after completion.
                         None => return Poll::Pending,
                     }
                 }
-                StateProj::Negotiating { negotiation, caller } => {
+                StateProj::Negotiating {
+                    negotiation,
+                    caller,
+                } => {
                     let response = match ready!(Pin::new(negotiation).poll(cx)) {
-                        Negotiated::Accepted(accepted) => record_session(*accepted, endpoint, caller),
+                        Negotiated::Accepted(accepted) => {
+                            record_session(*accepted, endpoint, caller)
+                        }
                         Negotiated::Rejected(rejection) => endpoint.reject(&rejection),
                     };
                     return Poll::Ready(Ok(response));
                 }
                 StateProj::Recording { end, response } => match ready!(Pin::new(end).poll(cx)) {
-                    Ok(()) => State::Ready { response: response.take() },
+                    Ok(()) => State::Ready {
+                        response: response.take(),
+                    },
                     Err(error) => State::rejected(endpoint, &Reason::EndNotRecorded(error).into()),
                 },
                 StateProj::Ready { response } => match response.take() {
@@ -253,7 +363,9 @@ fn poll_collected<S, B: Body<Data = Bytes>>(
     pending: &mut Option<PendingPost<S>>,
     cx: &mut Context<'_>,
 ) -> Poll<Result<PendingPost<S>, BodyError>> {
-    let Some(post) = pending else { return Poll::Pending };
+    let Some(post) = pending else {
+        return Poll::Pending;
+    };
     // Most bodies are known to be complete with their last frame.
     let mut is_complete = false;
     while !is_complete {
@@ -269,5 +381,7 @@ fn poll_collected<S, B: Body<Data = Bytes>>(
             None => is_complete = true,
         }
     }
-    pending.take().map_or(Poll::Pending, |post| Poll::Ready(Ok(post)))
+    pending
+        .take()
+        .map_or(Poll::Pending, |post| Poll::Ready(Ok(post)))
 }

@@ -28,7 +28,9 @@ impl EndpointLayer {
     /// Fails if no revision is served, the guard's settings make the endpoint public, or `offline_access` is a required scope.
     pub fn new(settings: EndpointSettings) -> Result<Self, EndpointSettingsError> {
         settings.check()?;
-        Ok(Self { state: Arc::new(EndpointState::new(settings)) })
+        Ok(Self {
+            state: Arc::new(EndpointState::new(settings)),
+        })
     }
 
     /// Returns whether the guard's and the endpoint's rules admit a request that was admitted with other settings.
@@ -40,8 +42,14 @@ impl EndpointLayer {
         if resource.verifier().is_none() {
             return true;
         }
-        let Some(principal) = request.principal else { return false };
-        let method = if request.operation.is_some() { Method::POST } else { Method::GET };
+        let Some(principal) = request.principal else {
+            return false;
+        };
+        let method = if request.operation.is_some() {
+            Method::POST
+        } else {
+            Method::GET
+        };
         resource.admits(&method, resource.resource().url().path(), principal)
             && self.state.rules.admit(request.operation, principal)
     }

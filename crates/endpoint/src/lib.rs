@@ -27,7 +27,9 @@ pub use rules::{MessageRule, NameGlob, NameGlobError};
 pub use service::Endpoint;
 pub use session::{BackendSessionGuard, EndedSessionStatus, SessionMode};
 pub use settings::{EndpointSettings, EndpointSettingsError};
-pub use stream::{EndedStream, StreamEndReason, StreamObserver, StreamRegistry, StreamRequest, StreamStopped};
+pub use stream::{
+    EndedStream, StreamEndReason, StreamObserver, StreamRegistry, StreamRequest, StreamStopped,
+};
 
 #[cfg(test)]
 mod tests;

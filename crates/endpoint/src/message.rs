@@ -26,7 +26,12 @@ pub(crate) struct Message<'a> {
 
 impl<'a> Message<'a> {
     /// Parses the envelope, and compares it with the headers. Both can fail independently of each other.
-    pub(crate) fn parse(body: &'a [u8], headers: &HeaderMap, limits: EnvelopeLimits, served: Revisions) -> Self {
+    pub(crate) fn parse(
+        body: &'a [u8],
+        headers: &HeaderMap,
+        limits: EnvelopeLimits,
+        served: Revisions,
+    ) -> Self {
         let envelope = Envelope::parse(body, limits);
         let era = classify(envelope.as_ref(), headers, served);
         Self { envelope, era }

@@ -42,7 +42,10 @@ pub struct MessageRule {
 impl MessageRule {
     /// Returns a rule for these methods that requires nothing. Set the requirements afterwards.
     pub fn for_method(method: NameGlob) -> Self {
-        Self { method: Some(method), ..Self::default() }
+        Self {
+            method: Some(method),
+            ..Self::default()
+        }
     }
 }
 
@@ -81,9 +84,20 @@ pub(crate) struct MissingScopes {
 
 impl Rules {
     /// Returns the requirements of an endpoint: `required` for each request, and those of the rules.
-    pub(crate) fn new(required: Scopes, implications: ScopeImplications, rules: Vec<MessageRule>) -> Self {
-        let known_scopes = rules.iter().fold(required.clone(), |known, rule| known.union(&rule.scopes));
-        Self { required, implications, rules, known_scopes }
+    pub(crate) fn new(
+        required: Scopes,
+        implications: ScopeImplications,
+        rules: Vec<MessageRule>,
+    ) -> Self {
+        let known_scopes = rules
+            .iter()
+            .fold(required.clone(), |known, rule| known.union(&rule.scopes));
+        Self {
+            required,
+            implications,
+            rules,
+            known_scopes,
+        }
     }
 
     /// Returns the subject of a message, for [`authorize`](Self::authorize).
@@ -98,7 +112,11 @@ impl Rules {
     ///
     /// Without a principal (authentication is off), only rate limits are checked. Allocates nothing if no rule has
     /// claims and the scopes suffice.
-    pub(crate) fn authorize(&self, subject: &Subject<'_>, caller: &Caller) -> Result<(), RuleViolation> {
+    pub(crate) fn authorize(
+        &self,
+        subject: &Subject<'_>,
+        caller: &Caller,
+    ) -> Result<(), RuleViolation> {
         let principal = caller.principal();
         if let Some(principal) = principal {
             self.authorize_principal(subject, principal, caller)?;
@@ -107,7 +125,9 @@ impl Rules {
             if let Some(limiter) = &rule.limit
                 && subject.matches(rule)
             {
-                limiter.check_principal(principal).map_err(RuleViolation::RateLimit)?;
+                limiter
+                    .check_principal(principal)
+                    .map_err(RuleViolation::RateLimit)?;
             }
         }
         Ok(())
@@ -131,7 +151,11 @@ impl Rules {
             return Err(RuleViolation::Claims(denial));
         }
         if !has_scopes {
-            let needed = self.matching(subject).fold(self.required.clone(), |needed, rule| needed.union(&rule.scopes));
+            let needed = self
+                .matching(subject)
+                .fold(self.required.clone(), |needed, rule| {
+                    needed.union(&rule.scopes)
+                });
             tracing::debug!(
                 request.id = caller.request_id().as_str(),
                 deny.code = "scope.insufficient",
@@ -140,7 +164,10 @@ impl Rules {
                 "the token lacks scopes"
             );
             let needed = needed.union(&granted.intersection(&self.known_scopes));
-            return Err(RuleViolation::Scopes(MissingScopes { needed, granted: granted.clone() }));
+            return Err(RuleViolation::Scopes(MissingScopes {
+                needed,
+                granted: granted.clone(),
+            }));
         }
         if let Some(denial) = denials.report_only {
             caller.record().set_report_only_denial(denial.code());

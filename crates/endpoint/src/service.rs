@@ -74,16 +74,25 @@ where
             Method::GET | Method::DELETE => match admit_without_body(&endpoint, &parts, &caller) {
                 // Called at once, so no clone is needed.
                 Ok(admission) => {
-                    let request = AdmittedRequest { admission, parts, body: Bytes::new(), caller };
+                    let request = AdmittedRequest {
+                        admission,
+                        parts,
+                        body: Bytes::new(),
+                        caller,
+                    };
                     EndpointFuture::admitted(endpoint, request, &mut self.inner)
                 }
                 Err(reason) => match unconfirmed_end(&endpoint, &parts, &caller, &reason) {
-                    Some(end) => EndpointFuture::rejected_when_recorded(endpoint, &reason.into(), end),
+                    Some(end) => {
+                        EndpointFuture::rejected_when_recorded(endpoint, &reason.into(), end)
+                    }
                     None => EndpointFuture::rejected(endpoint, reason.into()),
                 },
             },
             _ => {
-                let reason = Reason::Method { has_sessions: endpoint.has_sessions() };
+                let reason = Reason::Method {
+                    has_sessions: endpoint.has_sessions(),
+                };
                 EndpointFuture::rejected(endpoint, reason.into())
             }
         }

@@ -8,7 +8,9 @@ mod owner;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use portcullis_mcp::header;
 use portcullis_metadata::Scopes;
-use portcullis_session::{EndRecord, Identifier, InUse, Owner, ResolveError, Session, SessionStore, SessionTarget};
+use portcullis_session::{
+    EndRecord, Identifier, InUse, Owner, ResolveError, Session, SessionStore, SessionTarget,
+};
 
 pub use self::{
     backend_guard::BackendSessionGuard,
@@ -46,16 +48,25 @@ impl Sessions {
         };
         let owner = owner.ok_or(SessionError::NoOwner)?;
         let reveals_ended = self.ended_status == EndedSessionStatus::NotFound;
-        self.store.resolve(&self.target, owner, scopes, identifier.as_bytes()).map_err(|error| match error {
-            ResolveError::Ended if reveals_ended => SessionError::Ended,
-            error => SessionError::NotResolved(error),
-        })
+        self.store
+            .resolve(&self.target, owner, scopes, identifier.as_bytes())
+            .map_err(|error| match error {
+                ResolveError::Ended if reveals_ended => SessionError::Ended,
+                error => SessionError::NotResolved(error),
+            })
     }
 
     /// Records the end of the owner's session that the request names. `None` if it names no single one.
-    pub(crate) fn record_known_end(&self, headers: &HeaderMap, owner: Owner<'_>) -> Option<EndRecord> {
+    pub(crate) fn record_known_end(
+        &self,
+        headers: &HeaderMap,
+        owner: Owner<'_>,
+    ) -> Option<EndRecord> {
         let identifier = header::single(headers, &self.header).ok().flatten()?;
-        Some(self.store.record_known_end(&self.target, owner, identifier.as_bytes()))
+        Some(
+            self.store
+                .record_known_end(&self.target, owner, identifier.as_bytes()),
+        )
     }
 
     /// Removes every session header and returns the first value.
@@ -65,7 +76,11 @@ impl Sessions {
     }
 
     /// Replaces the client's identifier by the backend's, if the backend issued one. Returns the client's.
-    pub(crate) fn set_backend_identifier(&self, session: &Session, headers: &mut HeaderMap) -> Option<HeaderValue> {
+    pub(crate) fn set_backend_identifier(
+        &self,
+        session: &Session,
+        headers: &mut HeaderMap,
+    ) -> Option<HeaderValue> {
         if session.backend_id().is_empty() {
             self.take_header(headers)
         } else {
@@ -75,7 +90,9 @@ impl Sessions {
 
     /// Returns whether the session header is the backend's identifier of a session.
     pub(crate) fn is_backend_identifier(&self, session: &Session, headers: &HeaderMap) -> bool {
-        headers.get(&self.header).is_some_and(|named| named.as_bytes() == session.backend_id())
+        headers
+            .get(&self.header)
+            .is_some_and(|named| named.as_bytes() == session.backend_id())
     }
 
     /// Sets the client's identifier.
@@ -99,7 +116,11 @@ impl Sessions {
     }
 
     /// Replaces every session header by this one, and returns the first value.
-    pub(crate) fn set_header(&self, mut identifier: HeaderValue, headers: &mut HeaderMap) -> Option<HeaderValue> {
+    pub(crate) fn set_header(
+        &self,
+        mut identifier: HeaderValue,
+        headers: &mut HeaderMap,
+    ) -> Option<HeaderValue> {
         self.remove_default_header(headers);
         identifier.set_sensitive(true);
         headers.insert(&self.header, identifier)

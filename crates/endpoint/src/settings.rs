@@ -101,11 +101,21 @@ impl EndpointSettings {
         if self.revisions.is_empty() {
             return Err(EndpointSettingsError::NoRevision);
         }
-        if self.resource.is_public(self.resource.resource().url().path()) {
+        if self
+            .resource
+            .is_public(self.resource.resource().url().path())
+        {
             return Err(EndpointSettingsError::PublicEndpoint);
         }
-        let scopes = self.rules.iter().map(|rule| &rule.scopes).chain([&self.required_scopes]);
-        if scopes.into_iter().any(|scopes| scopes.contains("offline_access")) {
+        let scopes = self
+            .rules
+            .iter()
+            .map(|rule| &rule.scopes)
+            .chain([&self.required_scopes]);
+        if scopes
+            .into_iter()
+            .any(|scopes| scopes.contains("offline_access"))
+        {
             return Err(EndpointSettingsError::OfflineAccess);
         }
         Ok(())
@@ -117,7 +127,9 @@ impl EndpointSettings {
 #[non_exhaustive]
 pub enum EndpointSettingsError {
     /// No revision is served.
-    #[error("an endpoint must serve at least one revision of the protocol; name one in `revisions`")]
+    #[error(
+        "an endpoint must serve at least one revision of the protocol; name one in `revisions`"
+    )]
     NoRevision,
     /// The endpoint's own path is one of the guard's
     /// [public paths](portcullis_guard::GuardSettings::public_paths).
@@ -125,7 +137,9 @@ pub enum EndpointSettingsError {
     PublicEndpoint,
     /// `offline_access` is a required scope. It requests a refresh token and is not a permission at a resource; MCP
     /// 2026-07-28 forbids it.
-    #[error("`offline_access` is not a scope of a resource; remove it from required scopes and rules")]
+    #[error(
+        "`offline_access` is not a scope of a resource; remove it from required scopes and rules"
+    )]
     OfflineAccess,
 }
 

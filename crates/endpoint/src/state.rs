@@ -46,7 +46,11 @@ impl EndpointState {
             ended_status: settings.ended_status,
         };
         Self {
-            rules: Rules::new(settings.required_scopes, settings.resource.scope_implications().clone(), settings.rules),
+            rules: Rules::new(
+                settings.required_scopes,
+                settings.resource.scope_implications().clone(),
+                settings.rules,
+            ),
             resource: settings.resource,
             revisions: settings.revisions,
             upstream_revisions: Arc::default(),

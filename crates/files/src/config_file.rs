@@ -35,7 +35,10 @@ impl ConfigFile {
     /// Fails for symbolic links, special files, files of other users, files over 4 MiB, and text that is not UTF-8.
     pub fn read(path: &Path) -> Result<Option<Self>, ConfigFileError> {
         let metadata = match fs::symlink_metadata(path) {
-            Err(error) if [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory].contains(&error.kind()) => {
+            Err(error)
+                if [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory]
+                    .contains(&error.kind()) =>
+            {
                 return Ok(None);
             }
             metadata => metadata.map_err(ConfigFileError::NotRead)?,
@@ -48,7 +51,11 @@ impl ConfigFile {
             return Err(ConfigFileError::NotAFile);
         }
         let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
-        let file = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(ConfigFileError::NotRead)?;
+        let file = OpenOptions::new()
+            .read(true)
+            .custom_flags(flags)
+            .open(path)
+            .map_err(ConfigFileError::NotRead)?;
         let metadata = file.metadata().map_err(ConfigFileError::NotRead)?;
         if !metadata.is_file() {
             return Err(ConfigFileError::NotAFile);
@@ -59,14 +66,22 @@ impl ConfigFile {
         if metadata.len() > MAX_SIZE {
             return Err(ConfigFileError::TooLarge);
         }
-        let mut bytes = Zeroizing::new(Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or(0) + 1));
-        file.take(MAX_SIZE + 1).read_to_end(&mut bytes).map_err(ConfigFileError::NotRead)?;
+        let mut bytes = Zeroizing::new(Vec::with_capacity(
+            usize::try_from(metadata.len()).unwrap_or(0) + 1,
+        ));
+        file.take(MAX_SIZE + 1)
+            .read_to_end(&mut bytes)
+            .map_err(ConfigFileError::NotRead)?;
         if bytes.len() as u64 > MAX_SIZE {
             return Err(ConfigFileError::TooLarge);
         }
         let text = str::from_utf8(&bytes).map_err(|_| ConfigFileError::NotText)?;
         let text = Zeroizing::new(text.to_owned());
-        Ok(Some(Self { path: path.to_owned(), text, mode: metadata.mode() & 0o777 }))
+        Ok(Some(Self {
+            path: path.to_owned(),
+            text,
+            mode: metadata.mode() & 0o777,
+        }))
     }
 
     /// Whether users other than the owner can write the file.
@@ -86,7 +101,12 @@ impl ConfigFile {
             return Err(ConfigFileError::Changed);
         }
         let backup = self.backup()?;
-        let replaced = crate::replace(&self.path, &temporary(&self.path), text.as_bytes(), self.mode);
+        let replaced = crate::replace(
+            &self.path,
+            &temporary(&self.path),
+            text.as_bytes(),
+            self.mode,
+        );
         finish_replacement(replaced, backup)
     }
 
@@ -99,12 +119,17 @@ impl ConfigFile {
                 written => return written.map(|()| path).map_err(ConfigFileError::NoBackup),
             }
         }
-        Err(ConfigFileError::TooManyBackups { maximum: MAX_BACKUPS })
+        Err(ConfigFileError::TooManyBackups {
+            maximum: MAX_BACKUPS,
+        })
     }
 }
 
 /// Returns the path of the backup of a replaced file. Removes the backup if the file is unchanged.
-fn finish_replacement(replaced: Result<(), ReplaceError>, backup: PathBuf) -> Result<PathBuf, ConfigFileError> {
+fn finish_replacement(
+    replaced: Result<(), ReplaceError>,
+    backup: PathBuf,
+) -> Result<PathBuf, ConfigFileError> {
     match replaced {
         Ok(()) => Ok(backup),
         Err(ReplaceError::NotReplaced(error)) => {
@@ -127,7 +152,9 @@ pub fn create_public(path: &Path, text: &str) -> io::Result<()> {
     create_new(&temporary, text.as_bytes(), PUBLIC)?;
     // A link does not replace another file, as a rename does. Not every file system has links.
     let created = match fs::hard_link(&temporary, path) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => create_new(path, text.as_bytes(), PUBLIC),
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            create_new(path, text.as_bytes(), PUBLIC)
+        }
         linked => linked,
     };
     // The file is complete without it.
@@ -161,13 +188,21 @@ mod tests {
     use super::*;
 
     /// A file in a scratch directory, and the names of all files there.
-    fn scratch(text: &str) -> (tempfile::TempDir, ConfigFile, impl Fn() -> Vec<String> + use<>) {
+    fn scratch(
+        text: &str,
+    ) -> (
+        tempfile::TempDir,
+        ConfigFile,
+        impl Fn() -> Vec<String> + use<>,
+    ) {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("mcp.json");
         fs::write(&path, text).unwrap();
         let listed = directory.path().to_owned();
         let names = move || {
-            let entries = fs::read_dir(&listed).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+            let entries = fs::read_dir(&listed)
+                .unwrap()
+                .map(|entry| entry.unwrap().file_name().into_string().unwrap());
             let mut names: Vec<_> = entries.collect();
             names.sort();
             names
@@ -208,6 +243,9 @@ mod tests {
         let full = ReplaceError::NotDurable(io::ErrorKind::StorageFull.into());
         let error = finish_replacement(Err(full), backup.clone()).unwrap_err();
         assert_eq!(fs::read_to_string(&backup).unwrap(), "old");
-        assert!(error.to_string().contains(backup.to_str().unwrap()), "{error}");
+        assert!(
+            error.to_string().contains(backup.to_str().unwrap()),
+            "{error}"
+        );
     }
 }

@@ -58,5 +58,7 @@ pub enum ConfigFileError {
 }
 
 fn which(target: Option<&Path>) -> String {
-    target.map(|target| format!(", which is {}", target.display())).unwrap_or_default()
+    target
+        .map(|target| format!(", which is {}", target.display()))
+        .unwrap_or_default()
 }

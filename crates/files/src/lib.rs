@@ -31,7 +31,12 @@ pub const PRIVATE: u32 = 0o600;
 /// # Errors
 /// [`ReplaceError::NotReplaced`] if the file cannot be written or renamed: the old content stays, and the temporary file
 /// is removed. [`ReplaceError::NotDurable`] if only the directory cannot be synchronized: the file has the new content.
-pub fn replace(path: &Path, temporary: &Path, content: &[u8], mode: u32) -> Result<(), ReplaceError> {
+pub fn replace(
+    path: &Path,
+    temporary: &Path,
+    content: &[u8],
+    mode: u32,
+) -> Result<(), ReplaceError> {
     replace_and(sync_parent, path, temporary, content, mode)
 }
 
@@ -61,7 +66,10 @@ fn replace_and(
 /// its space.
 pub fn create_new(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
     let mut file = private_options().write(true).create_new(true).open(path)?;
-    let written = file.write_all(content).and_then(|()| set_mode(&file, mode)).and_then(|()| file.sync_all());
+    let written = file
+        .write_all(content)
+        .and_then(|()| set_mode(&file, mode))
+        .and_then(|()| file.sync_all());
     written.inspect_err(|_| {
         let _ = fs::remove_file(path);
     })
@@ -73,12 +81,16 @@ pub fn create_new(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
 /// # Errors
 /// Fails if the directory of the file cannot be opened or synchronized for another reason.
 pub fn sync_parent(path: &Path) -> io::Result<()> {
-    File::open(directory_of(path)).and_then(|directory| directory.sync_all()).or_else(ignore_unsupported)
+    File::open(directory_of(path))
+        .and_then(|directory| directory.sync_all())
+        .or_else(ignore_unsupported)
 }
 
 /// Returns the directory of a file: `.` for a name without one.
 pub fn directory_of(file: &Path) -> &Path {
-    file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+    file.parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+        .unwrap_or(Path::new("."))
 }
 
 /// Returns options that create files which only their owner can read and write. They open nothing by themselves: call
@@ -107,7 +119,9 @@ fn set_mode(_: &File, _: u32) -> io::Result<()> {
 /// Some file systems cannot synchronize a directory, and Windows cannot open one.
 fn ignore_unsupported(error: io::Error) -> io::Result<()> {
     match error.kind() {
-        io::ErrorKind::Unsupported | io::ErrorKind::PermissionDenied | io::ErrorKind::InvalidInput => Ok(()),
+        io::ErrorKind::Unsupported
+        | io::ErrorKind::PermissionDenied
+        | io::ErrorKind::InvalidInput => Ok(()),
         _ => Err(error),
     }
 }
@@ -131,7 +145,11 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("file");
         let temporary = directory.path().join("file.tmp");
-        Scratch { directory, path, temporary }
+        Scratch {
+            directory,
+            path,
+            temporary,
+        }
     }
 
     fn mode(path: &Path) -> u32 {
@@ -140,7 +158,9 @@ mod tests {
 
     #[test]
     fn a_replaced_file_has_the_new_content_and_mode() {
-        let Scratch { path, temporary, .. } = &scratch();
+        let Scratch {
+            path, temporary, ..
+        } = &scratch();
         replace(path, temporary, b"old", 0o666).unwrap();
         assert_eq!(mode(path), 0o666, "the umask does not apply");
         replace(path, temporary, b"new", PRIVATE).unwrap();
@@ -151,7 +171,11 @@ mod tests {
 
     #[test]
     fn what_a_killed_process_left_is_removed() {
-        let Scratch { directory, path, temporary } = &scratch();
+        let Scratch {
+            directory,
+            path,
+            temporary,
+        } = &scratch();
         let other = directory.path().join("other");
         fs::write(&other, "other").unwrap();
         symlink(&other, temporary).unwrap();
@@ -162,21 +186,30 @@ mod tests {
 
     #[test]
     fn a_failed_replacement_leaves_the_old_file_alone() {
-        let Scratch { path, temporary, .. } = &scratch();
+        let Scratch {
+            path, temporary, ..
+        } = &scratch();
         fs::create_dir_all(path.join("not empty")).unwrap();
         let failed = replace(path, temporary, b"new", PRIVATE);
-        assert!(matches!(failed, Err(ReplaceError::NotReplaced(_))), "{failed:?}");
+        assert!(
+            matches!(failed, Err(ReplaceError::NotReplaced(_))),
+            "{failed:?}"
+        );
         assert!(path.join("not empty").exists());
         assert!(!temporary.exists());
     }
 
     #[test]
     fn a_file_in_an_unsynchronized_directory_has_the_new_content() {
-        let Scratch { path, temporary, .. } = &scratch();
+        let Scratch {
+            path, temporary, ..
+        } = &scratch();
         replace(path, temporary, b"old", PRIVATE).unwrap();
         let full = |_: &Path| Err(io::ErrorKind::StorageFull.into());
         let failed = replace_and(full, path, temporary, b"new", PRIVATE);
-        let Err(ReplaceError::NotDurable(error)) = failed else { panic!("{failed:?}") };
+        let Err(ReplaceError::NotDurable(error)) = failed else {
+            panic!("{failed:?}")
+        };
         assert_eq!(error.kind(), io::ErrorKind::StorageFull);
         assert_eq!(fs::read(path).unwrap(), b"new".to_vec());
         assert!(!temporary.exists());
@@ -184,29 +217,55 @@ mod tests {
 
     #[test]
     fn a_new_file_replaces_nothing() {
-        let Scratch { directory, path, .. } = &scratch();
+        let Scratch {
+            directory, path, ..
+        } = &scratch();
         create_new(path, b"first", 0o640).unwrap();
         assert_eq!(mode(path), 0o640);
-        assert_eq!(create_new(path, b"second", PRIVATE).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(
+            create_new(path, b"second", PRIVATE).unwrap_err().kind(),
+            io::ErrorKind::AlreadyExists
+        );
         let link = directory.path().join("link");
         symlink(directory.path().join("missing"), &link).unwrap();
-        assert_eq!(create_new(&link, b"second", PRIVATE).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(
+            create_new(&link, b"second", PRIVATE).unwrap_err().kind(),
+            io::ErrorKind::AlreadyExists
+        );
         assert_eq!(fs::read(path).unwrap(), b"first");
     }
 
     #[test]
     fn every_file_has_a_directory() {
-        for (file, directory) in [("a", "."), ("./a", "."), ("a/b", "a"), ("/a", "/"), ("../a", "..")] {
-            assert_eq!(directory_of(Path::new(file)), Path::new(directory), "{file}");
+        for (file, directory) in [
+            ("a", "."),
+            ("./a", "."),
+            ("a/b", "a"),
+            ("/a", "/"),
+            ("../a", ".."),
+        ] {
+            assert_eq!(
+                directory_of(Path::new(file)),
+                Path::new(directory),
+                "{file}"
+            );
         }
     }
 
     #[test]
     fn an_unsupported_synchronization_is_no_error() {
-        for kind in [io::ErrorKind::Unsupported, io::ErrorKind::PermissionDenied, io::ErrorKind::InvalidInput] {
+        for kind in [
+            io::ErrorKind::Unsupported,
+            io::ErrorKind::PermissionDenied,
+            io::ErrorKind::InvalidInput,
+        ] {
             assert!(ignore_unsupported(kind.into()).is_ok(), "{kind}");
         }
-        for kind in [io::ErrorKind::StorageFull, io::ErrorKind::NotFound, io::ErrorKind::Other] {
+        for kind in [
+            io::ErrorKind::StorageFull,
+            io::ErrorKind::NotFound,
+            io::ErrorKind::Other,
+        ] {
             assert_eq!(ignore_unsupported(kind.into()).unwrap_err().kind(), kind);
         }
     }

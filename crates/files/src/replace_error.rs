@@ -19,7 +19,9 @@ impl fmt::Display for ReplaceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::NotReplaced(_) => "the file was not replaced",
-            Self::NotDurable(_) => "the file was replaced, but its directory cannot be synchronized",
+            Self::NotDurable(_) => {
+                "the file was replaced, but its directory cannot be synchronized"
+            }
         })
     }
 }

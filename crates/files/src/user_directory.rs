@@ -7,7 +7,11 @@ use std::{env, path::PathBuf};
 ///
 /// Source: XDG Base Directory Specification.
 pub fn user_state_directory() -> Option<PathBuf> {
-    let named = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let named = |name| {
+        env::var_os(name)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+    };
     named("XDG_STATE_HOME")
         .or_else(|| named("HOME").map(|home| home.join(".local/state")))
         .or_else(|| named("LOCALAPPDATA"))

@@ -49,7 +49,12 @@ pub(crate) enum Endpoint {
     /// Host and port of an `http` URL.
     Tcp(Host<String>, u16),
     /// Host and port of an `https` URL, and the name that its certificate must have.
-    Tls { host: Host<String>, port: u16, name: ServerName<'static>, connector: TlsConnector },
+    Tls {
+        host: Host<String>,
+        port: u16,
+        name: ServerName<'static>,
+        connector: TlsConnector,
+    },
     /// The path of a Unix socket.
     Unix(PathBuf),
 }
@@ -69,35 +74,60 @@ impl Target {
     ///
     /// # Errors
     /// Fails if the URL cannot be that of an upstream, or an `https` URL has no `trust`.
-    pub(crate) fn new(address: UpstreamAddress, trust: Option<UpstreamTrust>) -> Result<Self, UpstreamSettingsError> {
+    pub(crate) fn new(
+        address: UpstreamAddress,
+        trust: Option<UpstreamTrust>,
+    ) -> Result<Self, UpstreamSettingsError> {
         let (url, socket) = match address {
             UpstreamAddress::Tcp(url) => (url, None),
-            UpstreamAddress::Unix { .. } if cfg!(not(unix)) => return Err(UpstreamSettingsError::NoUnixSockets),
+            UpstreamAddress::Unix { .. } if cfg!(not(unix)) => {
+                return Err(UpstreamSettingsError::NoUnixSockets);
+            }
             UpstreamAddress::Unix { path, uri } => (uri, Some(path)),
         };
         let host = host(&url)?.to_owned();
-        let port = url.port_or_known_default().ok_or(UpstreamSettingsError::AddressScheme)?;
+        let port = url
+            .port_or_known_default()
+            .ok_or(UpstreamSettingsError::AddressScheme)?;
         let endpoint = match (socket, url.scheme()) {
             (None, "http") => Endpoint::Tcp(host, port),
             (None, "https") => {
                 let UpstreamTrust(config) = trust.ok_or(UpstreamSettingsError::TrustMissing)?;
-                Endpoint::Tls { name: server_name(&host)?, host, port, connector: TlsConnector::from(config) }
+                Endpoint::Tls {
+                    name: server_name(&host)?,
+                    host,
+                    port,
+                    connector: TlsConnector::from(config),
+                }
             }
             (Some(path), "http") => Endpoint::Unix(path),
             _ => return Err(UpstreamSettingsError::AddressScheme),
         };
         let authority = url.authority();
-        let host = HeaderValue::from_str(authority).map_err(|_| UpstreamSettingsError::AddressWithoutHost)?;
+        let host = HeaderValue::from_str(authority)
+            .map_err(|_| UpstreamSettingsError::AddressWithoutHost)?;
         let path = url.path().into();
         let query = url.query().map(Box::from);
-        let path_and_query = origin_form(url.path(), url.query()).ok_or(UpstreamSettingsError::AddressPath)?;
-        Ok(Self { endpoint, host, path, query, path_and_query, url })
+        let path_and_query =
+            origin_form(url.path(), url.query()).ok_or(UpstreamSettingsError::AddressPath)?;
+        Ok(Self {
+            endpoint,
+            host,
+            path,
+            query,
+            path_and_query,
+            url,
+        })
     }
 
     /// Returns the URL in a `Location` of this upstream (RFC 9110 section 10.2.2), without user information, query and
     /// fragment, which may contain secrets. `None` if it is not an http or https URL.
     pub(crate) fn redirected(&self, location: &HeaderValue) -> Option<Url> {
-        let url = self.url.join(location.to_str().ok()?).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;
+        let url = self
+            .url
+            .join(location.to_str().ok()?)
+            .ok()
+            .filter(|url| matches!(url.scheme(), "http" | "https"))?;
         Some(url_without_secrets(&url))
     }
 
@@ -105,7 +135,9 @@ impl Target {
     /// address has, too, are removed, because servers disagree on which of two parameters with the same name counts. A query
     /// that would make the target longer than 65,534 bytes is left out.
     pub(crate) fn path_and_query(&self, query: Option<&str>) -> PathAndQuery {
-        let Some(query) = query.filter(|query| !query.is_empty()) else { return self.path_and_query.clone() };
+        let Some(query) = query.filter(|query| !query.is_empty()) else {
+            return self.path_and_query.clone();
+        };
         let joined = match &self.query {
             Some(own) => match query::without_those_of(query, own) {
                 rest if rest.is_empty() => return self.path_and_query.clone(),
@@ -131,7 +163,8 @@ fn host(url: &Url) -> Result<Host<&str>, UpstreamSettingsError> {
 /// Returns the name that the upstream's certificate must contain.
 fn server_name(host: &Host<String>) -> Result<ServerName<'static>, UpstreamSettingsError> {
     match host {
-        Host::Domain(name) => ServerName::try_from(name.clone()).map_err(|_| UpstreamSettingsError::AddressWithoutHost),
+        Host::Domain(name) => ServerName::try_from(name.clone())
+            .map_err(|_| UpstreamSettingsError::AddressWithoutHost),
         Host::Ipv4(address) => Ok(ServerName::IpAddress((*address).into())),
         Host::Ipv6(address) => Ok(ServerName::IpAddress((*address).into())),
     }
@@ -160,11 +193,18 @@ mod tests {
     #[test]
     fn addresses_are_parsed() {
         let plain = target("http://localhost/mcp").unwrap();
-        assert!(matches!(&plain.endpoint, Endpoint::Tcp(Host::Domain(name), 80) if name == "localhost"));
+        assert!(
+            matches!(&plain.endpoint, Endpoint::Tcp(Host::Domain(name), 80) if name == "localhost")
+        );
         assert_eq!(plain.host.to_str().unwrap(), "localhost");
-        assert_eq!(plain.path_and_query(None), PathAndQuery::from_static("/mcp"));
+        assert_eq!(
+            plain.path_and_query(None),
+            PathAndQuery::from_static("/mcp")
+        );
         let literal = target("http://[::1]:8000").unwrap();
-        assert!(matches!(&literal.endpoint, Endpoint::Tcp(Host::Ipv6(address), 8000) if address.is_loopback()));
+        assert!(
+            matches!(&literal.endpoint, Endpoint::Tcp(Host::Ipv6(address), 8000) if address.is_loopback())
+        );
         assert_eq!(literal.host.to_str().unwrap(), "[::1]:8000");
         assert_eq!(literal.path_and_query(None), PathAndQuery::from_static("/"));
     }
@@ -184,12 +224,30 @@ mod tests {
     /// L1: an https upstream needs trusted certificates.
     #[test]
     fn unusable_addresses_are_rejected() {
-        assert_eq!(error("https://upstream.example/mcp"), UpstreamSettingsError::TrustMissing);
+        assert_eq!(
+            error("https://upstream.example/mcp"),
+            UpstreamSettingsError::TrustMissing
+        );
         let uri = Url::parse("https://localhost/mcp").unwrap();
-        let socket = UpstreamAddress::Unix { path: "/run/mcp.sock".into(), uri };
-        assert_eq!(Target::new(socket, None).err(), Some(UpstreamSettingsError::AddressScheme));
-        assert_eq!(error("ftp://upstream.example/"), UpstreamSettingsError::AddressScheme);
-        assert_eq!(error("http://user:secret@upstream.example/"), UpstreamSettingsError::AddressUserInformation);
-        assert_eq!(error("http://upstream.example/#x"), UpstreamSettingsError::AddressFragment);
+        let socket = UpstreamAddress::Unix {
+            path: "/run/mcp.sock".into(),
+            uri,
+        };
+        assert_eq!(
+            Target::new(socket, None).err(),
+            Some(UpstreamSettingsError::AddressScheme)
+        );
+        assert_eq!(
+            error("ftp://upstream.example/"),
+            UpstreamSettingsError::AddressScheme
+        );
+        assert_eq!(
+            error("http://user:secret@upstream.example/"),
+            UpstreamSettingsError::AddressUserInformation
+        );
+        assert_eq!(
+            error("http://upstream.example/#x"),
+            UpstreamSettingsError::AddressFragment
+        );
     }
 }

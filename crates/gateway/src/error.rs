@@ -10,7 +10,9 @@ pub enum UpstreamSettingsError {
     #[error("an https upstream needs trusted certificates")]
     TrustMissing,
     /// The address is neither `http` nor `https`, or an `https` one for a unix socket.
-    #[error("the address of an upstream must be an http or https URL, and that of a Unix socket an http URL")]
+    #[error(
+        "the address of an upstream must be an http or https URL, and that of a Unix socket an http URL"
+    )]
     AddressScheme,
     /// The address has no host that fits into a `Host` header.
     #[error("the address of an upstream must have a host")]
@@ -34,7 +36,9 @@ pub enum UpstreamSettingsError {
     #[error("it is not a PEM file, or contains an unusable certificate")]
     TrustInvalid,
     /// The operating system has no usable trusted certificates.
-    #[error("the trusted certificates of this machine cannot be used; install them (Debian: ca-certificates)")]
+    #[error(
+        "the trusted certificates of this machine cannot be used; install them (Debian: ca-certificates)"
+    )]
     TrustPlatform,
     /// The public URL has no host, or is neither `http` nor `https`.
     #[error("the public URL must be an http or https URL with a host")]

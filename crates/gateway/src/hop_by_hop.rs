@@ -5,7 +5,13 @@
 pub(crate) fn is_hop_by_hop(name: &str) -> bool {
     matches!(
         name,
-        "connection" | "keep-alive" | "proxy-connection" | "te" | "trailer" | "transfer-encoding" | "upgrade"
+        "connection"
+            | "keep-alive"
+            | "proxy-connection"
+            | "te"
+            | "trailer"
+            | "transfer-encoding"
+            | "upgrade"
     )
 }
 
@@ -16,7 +22,15 @@ mod tests {
     /// L1: headers of one connection, and no others.
     #[test]
     fn hop_by_hop_names() {
-        for name in ["connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade"] {
+        for name in [
+            "connection",
+            "keep-alive",
+            "proxy-connection",
+            "te",
+            "trailer",
+            "transfer-encoding",
+            "upgrade",
+        ] {
             assert!(is_hop_by_hop(name), "{name}");
         }
         for name in ["", "accept", "content-length", "via", "connection-id"] {

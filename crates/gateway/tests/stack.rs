@@ -10,10 +10,12 @@ use http_body_util::{BodyExt, Full};
 use parking_lot::Mutex;
 use portcullis_endpoint::{Endpoint, EndpointBody, EndpointLayer, EndpointSettings};
 use portcullis_gateway::{
-    HttpUpstream, HttpUpstreamSettings, IdentityHeader, IdentitySource, UpstreamAddress, UpstreamBody,
+    HttpUpstream, HttpUpstreamSettings, IdentityHeader, IdentitySource, UpstreamAddress,
+    UpstreamBody,
 };
 use portcullis_guard::{
-    Authentication, Decision, DecisionSink, Guard, GuardBody, GuardLayer, GuardSettings, Peer, ProtectedResource,
+    Authentication, Decision, DecisionSink, Guard, GuardBody, GuardLayer, GuardSettings, Peer,
+    ProtectedResource,
 };
 use portcullis_metadata::{JwkSet, ProtectedResourceMetadata, ResourceUri};
 use portcullis_session::{SessionKey, SessionSettings, SessionStore};
@@ -60,9 +62,20 @@ async fn test_stack() -> TestStack {
     let mut issuer = IssuerSettings::new(test_issuer.issuer().clone());
     issuer.keys = KeySource::Fixed(JwkSet::parse(test_issuer.jwks_json().as_bytes()).unwrap());
     let control = tokio::runtime::Handle::current();
-    let issuer = TrustedIssuer::new(issuer, Arc::new(ScriptedFetch::new()), clock.clone(), control).unwrap();
+    let issuer = TrustedIssuer::new(
+        issuer,
+        Arc::new(ScriptedFetch::new()),
+        clock.clone(),
+        control,
+    )
+    .unwrap();
     let resource = ResourceUri::parse(TestIssuer::RESOURCE).unwrap();
-    let verifier = Verifier::new(VerifierSettings::new(resource.clone()), vec![issuer], clock.clone()).unwrap();
+    let verifier = Verifier::new(
+        VerifierSettings::new(resource.clone()),
+        vec![issuer],
+        clock.clone(),
+    )
+    .unwrap();
 
     let metadata = ProtectedResourceMetadata::new(resource, vec![test_issuer.issuer().clone()]);
     let mut guard = GuardSettings::new(metadata, Authentication::Required(verifier)).unwrap();
@@ -77,18 +90,30 @@ async fn test_stack() -> TestStack {
     let url = Url::parse(&format!("http://{}/mcp", listener.local_addr().unwrap())).unwrap();
     let mut settings = HttpUpstreamSettings::new(UpstreamAddress::Tcp(url));
     let email = IdentitySource::Claim("email".into());
-    settings.identity_headers.push(IdentityHeader::new("x-email".parse().unwrap(), email));
+    settings
+        .identity_headers
+        .push(IdentityHeader::new("x-email".parse().unwrap(), email));
     settings.public_url = Some(Url::parse(TestIssuer::RESOURCE).unwrap());
     let upstream = HttpUpstream::new(settings, clock).unwrap();
 
     let stack = GuardLayer::new(resource).layer(endpoint.layer(upstream));
-    TestStack { listener, test_issuer, decided, stack }
+    TestStack {
+        listener,
+        test_issuer,
+        decided,
+        stack,
+    }
 }
 
 impl TestStack {
     /// An authorized POST with this body.
     fn request(&self, body: &'static str, headers: &[(&str, &str)]) -> Request<Full<Bytes>> {
-        let token = self.test_issuer.token().claim("email", "alice@example.com").scope("mcp:tools").sign();
+        let token = self
+            .test_issuer
+            .token()
+            .claim("email", "alice@example.com")
+            .scope("mcp:tools")
+            .sign();
         let mut request = Request::post("/mcp")
             .header("host", "mcp.example.com")
             .header("authorization", format!("Bearer {token}"))
@@ -102,12 +127,18 @@ impl TestStack {
             request = request.header(*name, *value);
         }
         let mut request = request.body(Full::from(body)).unwrap();
-        request.extensions_mut().insert(Peer("192.0.2.7:1234".parse().unwrap()));
+        request
+            .extensions_mut()
+            .insert(Peer("192.0.2.7:1234".parse().unwrap()));
         request
     }
 
     async fn call(&self, request: Request<Full<Bytes>>) -> Response<Body> {
-        self.stack.clone().oneshot(request).await.unwrap_or_else(|never| match never {})
+        self.stack
+            .clone()
+            .oneshot(request)
+            .await
+            .unwrap_or_else(|never| match never {})
     }
 }
 
@@ -135,13 +166,24 @@ async fn the_upstream_gets_the_identity() {
     let client = async {
         let opened = bench.call(bench.request(INITIALIZE, &[])).await;
         assert_eq!(opened.status(), StatusCode::OK);
-        let session = opened.headers()["mcp-session-id"].to_str().unwrap().to_owned();
-        let request_id = opened.headers()["x-request-id"].to_str().unwrap().to_owned();
+        let session = opened.headers()["mcp-session-id"]
+            .to_str()
+            .unwrap()
+            .to_owned();
+        let request_id = opened.headers()["x-request-id"]
+            .to_str()
+            .unwrap()
+            .to_owned();
         assert_ne!(session, "backend-id");
         assert_eq!(opened.into_body().collect().await.unwrap().to_bytes(), "{}");
-        let listed = bench.call(bench.request(LIST, &[("mcp-session-id", &session)])).await;
+        let listed = bench
+            .call(bench.request(LIST, &[("mcp-session-id", &session)]))
+            .await;
         assert_eq!(listed.headers()["x-accel-buffering"], "no");
-        assert_eq!(listed.into_body().collect().await.unwrap().to_bytes(), ":a\n\n");
+        assert_eq!(
+            listed.into_body().collect().await.unwrap().to_bytes(),
+            ":a\n\n"
+        );
         request_id
     };
     let ((first, second), request_id) = tokio::join!(upstream, client);
@@ -159,7 +201,10 @@ async fn the_upstream_gets_the_identity() {
         let headers: Vec<&str> = request.split("\r\n").collect();
         for line in expected {
             let name = line.split(':').next().unwrap();
-            let values: Vec<_> = headers.iter().filter(|header| header.split(':').next() == Some(name)).collect();
+            let values: Vec<_> = headers
+                .iter()
+                .filter(|header| header.split(':').next() == Some(name))
+                .collect();
             assert_eq!(values, [&line], "{request}");
         }
         for absent in ["authorization", "Bearer", "cookie", "root"] {
@@ -187,10 +232,26 @@ async fn connection_options_are_removed_before_all_checks() {
     };
     let client = async {
         let opened = bench.call(bench.request(INITIALIZE, &[])).await;
-        let session = opened.headers()["mcp-session-id"].to_str().unwrap().to_owned();
+        let session = opened.headers()["mcp-session-id"]
+            .to_str()
+            .unwrap()
+            .to_owned();
         for (body, headers, status, code) in [
-            (LIST, &[("connection", "Mcp-Session-Id"), ("mcp-session-id", &*session)][..], 400, "session.missing"),
-            (INITIALIZE, &[("connection", "content-type")], 415, "body.content_type"),
+            (
+                LIST,
+                &[
+                    ("connection", "Mcp-Session-Id"),
+                    ("mcp-session-id", &*session),
+                ][..],
+                400,
+                "session.missing",
+            ),
+            (
+                INITIALIZE,
+                &[("connection", "content-type")],
+                415,
+                "body.content_type",
+            ),
             (
                 MODERN_LIST,
                 &[
@@ -204,7 +265,11 @@ async fn connection_options_are_removed_before_all_checks() {
         ] {
             let response = bench.call(bench.request(body, headers)).await;
             assert_eq!(response.status(), status, "{headers:?}");
-            assert_eq!(bench.decided.0.lock().last(), Some(&Some(code)), "{headers:?}");
+            assert_eq!(
+                bench.decided.0.lock().last(),
+                Some(&Some(code)),
+                "{headers:?}"
+            );
         }
         drop(opened);
     };
@@ -220,7 +285,8 @@ async fn only_the_log_has_the_reason_of_a_failure() {
     let bench = test_stack().await;
     let upstream = async {
         let (mut socket, _) = bench.listener.accept().await.unwrap();
-        let response = "HTTP/1.1 401 Unauthorized\r\nwww-authenticate: Bearer\r\ncontent-length: 0\r\n\r\n";
+        let response =
+            "HTTP/1.1 401 Unauthorized\r\nwww-authenticate: Bearer\r\ncontent-length: 0\r\n\r\n";
         serve(&mut socket, INITIALIZE, response).await;
         serve(&mut socket, INITIALIZE, "not HTTP at all\r\n\r\n").await;
     };
@@ -235,5 +301,8 @@ async fn only_the_log_has_the_reason_of_a_failure() {
     };
     tokio::join!(upstream, client);
     let decided = bench.decided.0.lock().clone();
-    assert_eq!(decided, [Some("upstream.unauthorized"), Some("upstream.no_answer")]);
+    assert_eq!(
+        decided,
+        [Some("upstream.unauthorized"), Some("upstream.no_answer")]
+    );
 }

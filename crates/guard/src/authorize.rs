@@ -74,22 +74,41 @@ impl Rules {
             return Err(NotAuthorized::Claims(denial));
         }
         self.check_scopes(method, path, principal.scopes())?;
-        Ok(Authorized { report_only_denial: denials.report_only })
+        Ok(Authorized {
+            report_only_denial: denials.report_only,
+        })
     }
 
-    fn check_scopes(&self, method: &Method, path: &str, granted: &Scopes) -> Result<(), NotAuthorized> {
+    fn check_scopes(
+        &self,
+        method: &Method,
+        path: &str,
+        granted: &Scopes,
+    ) -> Result<(), NotAuthorized> {
         let covers = |needed| self.implications.covers(granted, needed);
         let has_required = self.enforced_by == ScopeEnforcer::Inner || covers(&self.required);
         if self.routes.is_empty() {
-            return if has_required { Ok(()) } else { Err(NotAuthorized::Scopes { needed: self.required.clone() }) };
+            return if has_required {
+                Ok(())
+            } else {
+                Err(NotAuthorized::Scopes {
+                    needed: self.required.clone(),
+                })
+            };
         }
         let path = PlainPath::parse(path).map_err(|AmbiguousPath| NotAuthorized::AmbiguousPath)?;
-        let matching = || self.routes.iter().filter(|rule| rule.matches(method, &path));
+        let matching = || {
+            self.routes
+                .iter()
+                .filter(|rule| rule.matches(method, &path))
+        };
         if has_required && matching().all(|rule| covers(&rule.scopes)) {
             return Ok(());
         }
         // All needed scopes are named, so that the client has to request scopes only once.
-        let needed = matching().fold(self.required.clone(), |needed, rule| needed.union(&rule.scopes));
+        let needed = matching().fold(self.required.clone(), |needed, rule| {
+            needed.union(&rule.scopes)
+        });
         Err(NotAuthorized::Scopes { needed })
     }
 }

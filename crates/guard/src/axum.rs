@@ -44,7 +44,10 @@ mod tests {
     }
 
     async fn status(router: Router) -> StatusCode {
-        let request = Request::get("/").header("host", "localhost:3000").body(Body::empty()).unwrap();
+        let request = Request::get("/")
+            .header("host", "localhost:3000")
+            .body(Body::empty())
+            .unwrap();
         router.oneshot(request).await.unwrap().status()
     }
 
@@ -53,7 +56,10 @@ mod tests {
     async fn the_caller_is_extracted() {
         let routes = || Router::new().route("/", get(name));
         assert_eq!(status(routes()).await, StatusCode::INTERNAL_SERVER_ERROR);
-        let metadata = ProtectedResourceMetadata::new(ResourceUri::parse("http://localhost:3000/").unwrap(), vec![]);
+        let metadata = ProtectedResourceMetadata::new(
+            ResourceUri::parse("http://localhost:3000/").unwrap(),
+            vec![],
+        );
         let settings = GuardSettings::new(metadata, Authentication::Off).unwrap();
         let guard = GuardLayer::new(ProtectedResource::new(settings).unwrap());
         assert_eq!(status(routes().layer(guard)).await, StatusCode::OK);

@@ -31,16 +31,23 @@ impl GuardLayer {
     ///
     /// See the [crate documentation](crate) for an example.
     pub fn builder(verifier: Arc<Verifier>) -> GuardBuilder {
-        let issuers = verifier.issuers().iter().map(|issuer| issuer.issuer().clone()).collect();
+        let issuers = verifier
+            .issuers()
+            .iter()
+            .map(|issuer| issuer.issuer().clone())
+            .collect();
         let metadata = ProtectedResourceMetadata::new(verifier.resource().clone(), issuers);
-        let settings = GuardSettings::new(metadata, Authentication::Required(verifier)).map(|mut settings| {
-            settings.limits.in_flight = Some(ConcurrencyLimiter::new(
-                ConcurrencyLimiter::DEFAULT_REQUESTS,
-                ConcurrencyLimiter::DEFAULT_STREAMS,
-            ));
-            settings
-        });
-        GuardBuilder { settings: settings.map_err(GuardBuilderError::from) }
+        let settings =
+            GuardSettings::new(metadata, Authentication::Required(verifier)).map(|mut settings| {
+                settings.limits.in_flight = Some(ConcurrencyLimiter::new(
+                    ConcurrencyLimiter::DEFAULT_REQUESTS,
+                    ConcurrencyLimiter::DEFAULT_STREAMS,
+                ));
+                settings
+            });
+        GuardBuilder {
+            settings: settings.map_err(GuardBuilderError::from),
+        }
     }
 }
 
@@ -81,11 +88,21 @@ impl GuardBuilder {
 
     /// Adds a [route rule](RouteRule): requests with one of these methods (any method if the list is empty) to paths
     /// that match the [pattern](PathGlob) need these scopes too.
-    pub fn route(self, methods: impl IntoIterator<Item = Method>, path: &str, scopes: &str) -> Self {
+    pub fn route(
+        self,
+        methods: impl IntoIterator<Item = Method>,
+        path: &str,
+        scopes: &str,
+    ) -> Self {
         self.try_set(|settings| {
             let pattern = PathGlob::parse(path);
-            let path = pattern.map_err(|reason| GuardBuilderError::Route { path: path.to_owned(), reason })?;
-            settings.routes.push(RouteRule::new(path, parse_scopes("route", scopes)?).methods(methods));
+            let path = pattern.map_err(|reason| GuardBuilderError::Route {
+                path: path.to_owned(),
+                reason,
+            })?;
+            settings
+                .routes
+                .push(RouteRule::new(path, parse_scopes("route", scopes)?).methods(methods));
             Ok(())
         })
     }
@@ -159,12 +176,16 @@ impl GuardBuilder {
     pub fn build(self) -> Result<GuardLayer, GuardBuilderError> {
         let mut settings = self.settings?;
         if settings.metadata.scopes_supported.is_empty() {
-            settings.metadata.scopes_supported = settings.required_scopes.iter().map(str::to_owned).collect();
+            settings.metadata.scopes_supported =
+                settings.required_scopes.iter().map(str::to_owned).collect();
         }
         Ok(GuardLayer::new(ProtectedResource::new(settings)?))
     }
 
-    fn try_set(mut self, set: impl FnOnce(&mut GuardSettings) -> Result<(), GuardBuilderError>) -> Self {
+    fn try_set(
+        mut self,
+        set: impl FnOnce(&mut GuardSettings) -> Result<(), GuardBuilderError>,
+    ) -> Self {
         if let Ok(settings) = &mut self.settings
             && let Err(error) = set(settings)
         {
@@ -218,5 +239,9 @@ impl GuardBuilderError {
 
 /// Parses the scopes that were passed to a method of the builder.
 fn parse_scopes(method: &'static str, scopes: &str) -> Result<Scopes, GuardBuilderError> {
-    Scopes::parse(scopes).map_err(|reason| GuardBuilderError::Scopes { method, scopes: scopes.to_owned(), reason })
+    Scopes::parse(scopes).map_err(|reason| GuardBuilderError::Scopes {
+        method,
+        scopes: scopes.to_owned(),
+        reason,
+    })
 }

@@ -5,8 +5,8 @@ use std::{net::IpAddr, sync::Arc, task::Poll, time::Duration};
 use portcullis_verifier::{HeldToken, Principal, VerifiedToken};
 
 use crate::{
-    decision::RequestRecord, identity::Identity, limit::Permit, new_decision::NewDecision, request_id::RequestId,
-    resource::ProtectedResource, trace::TraceContext,
+    decision::RequestRecord, identity::Identity, limit::Permit, new_decision::NewDecision,
+    request_id::RequestId, resource::ProtectedResource, trace::TraceContext,
 };
 
 /// The sender of an admitted request: a request extension that only the guard creates.
@@ -54,7 +54,13 @@ pub(crate) struct RequestFacts {
 impl Caller {
     /// Creates the sender of an admitted request.
     pub(crate) fn new(identity: Identity, facts: RequestFacts) -> Self {
-        let RequestFacts { resource, arrival, request_id, client_address, trace } = facts;
+        let RequestFacts {
+            resource,
+            arrival,
+            request_id,
+            client_address,
+            trace,
+        } = facts;
         Self(Arc::new(CallerInner {
             identity,
             resource,
@@ -107,7 +113,11 @@ impl Caller {
     /// A service that waits for something before it acts, such as the rest of a slow body, asks this first, and then for a
     /// [new decision](Self::poll_new_decision): meanwhile the token may have expired or been revoked.
     pub fn needs_new_decision(&self) -> bool {
-        self.is_superseded() || self.0.new_decision.is_due(self.0.resource.clock.monotonic())
+        self.is_superseded()
+            || self
+                .0
+                .new_decision
+                .is_due(self.0.resource.clock.monotonic())
     }
 
     /// Returns whether the settings of the resource were replaced after the decision.
@@ -132,7 +142,9 @@ impl Caller {
     /// request is counted without a gap. The limit is not checked, but other requests of the principal count this one.
     pub fn continue_request(&self) -> Option<ContinuedRequest> {
         let limiter = self.0.resource.limits.in_flight.as_ref()?;
-        Some(ContinuedRequest { _permit: limiter.continue_request(self.principal()?) })
+        Some(ContinuedRequest {
+            _permit: limiter.continue_request(self.principal()?),
+        })
     }
 
     /// Returns what the service asks of the guard.

@@ -77,9 +77,17 @@ impl TrustedProxies {
         networks: impl IntoIterator<Item = &'a str>,
         header: ProxyHeader,
     ) -> Result<Self, TrustedProxyError> {
-        let parse = |text: &str| text.parse().or_else(|_| text.parse::<IpAddr>().map(IpNet::from));
-        let networks = networks.into_iter().map(|text| parse(text).map_err(|_| TrustedProxyError(text.to_owned())));
-        Ok(Self { networks: networks.collect::<Result<_, _>>()?, header })
+        let parse = |text: &str| {
+            text.parse()
+                .or_else(|_| text.parse::<IpAddr>().map(IpNet::from))
+        };
+        let networks = networks
+            .into_iter()
+            .map(|text| parse(text).map_err(|_| TrustedProxyError(text.to_owned())));
+        Ok(Self {
+            networks: networks.collect::<Result<_, _>>()?,
+            header,
+        })
     }
 
     /// Returns the client's address: the peer's, unless the peer is a trusted proxy with a valid header.
@@ -89,10 +97,19 @@ impl TrustedProxies {
             return peer;
         }
         let mut client = peer;
-        for value in headers.get_all(self.header.name()).iter().rev().take(MAX_HOPS) {
-            let Ok(text) = value.to_str() else { return peer };
+        for value in headers
+            .get_all(self.header.name())
+            .iter()
+            .rev()
+            .take(MAX_HOPS)
+        {
+            let Ok(text) = value.to_str() else {
+                return peer;
+            };
             for hop in text.rsplit(',').take(MAX_HOPS) {
-                let Some(address) = self.header.address(hop.trim()) else { return peer };
+                let Some(address) = self.header.address(hop.trim()) else {
+                    return peer;
+                };
                 client = address.to_canonical();
                 if !self.trusts(client) {
                     return client;
@@ -123,7 +140,9 @@ impl TrustedProxies {
 
     /// Returns whether the address is that of a trusted proxy.
     fn trusts(&self, address: IpAddr) -> bool {
-        self.networks.iter().any(|network| network.contains(&address))
+        self.networks
+            .iter()
+            .any(|network| network.contains(&address))
     }
 }
 
@@ -142,10 +161,16 @@ impl ProxyHeader {
             Self::Forwarded => {
                 let mut nodes = element.split(';').filter_map(|pair| {
                     let (name, value) = pair.split_once('=')?;
-                    name.trim().eq_ignore_ascii_case("for").then(|| value.trim())
+                    name.trim()
+                        .eq_ignore_ascii_case("for")
+                        .then(|| value.trim())
                 });
                 let value = nodes.next().filter(|_| nodes.next().is_none())?;
-                node(value.strip_prefix('"').map_or(Some(value), |quoted| quoted.strip_suffix('"'))?)
+                node(
+                    value
+                        .strip_prefix('"')
+                        .map_or(Some(value), |quoted| quoted.strip_suffix('"'))?,
+                )
             }
         }
     }
@@ -155,7 +180,13 @@ impl ProxyHeader {
 /// `[2001:db8::1]:80`.
 fn node(text: &str) -> Option<IpAddr> {
     let with_port = || text.parse::<SocketAddr>().ok().map(|address| address.ip());
-    let in_brackets = || text.strip_prefix('[')?.strip_suffix(']')?.parse().ok().map(IpAddr::V6);
+    let in_brackets = || {
+        text.strip_prefix('[')?
+            .strip_suffix(']')?
+            .parse()
+            .ok()
+            .map(IpAddr::V6)
+    };
     text.parse().ok().or_else(with_port).or_else(in_brackets)
 }
 
@@ -175,9 +206,14 @@ mod tests {
         };
         headers.insert(other.name(), HeaderValue::from_static(forged));
         for value in values {
-            headers.append(proxies.header.name(), HeaderValue::from_bytes(value.as_bytes()).unwrap());
+            headers.append(
+                proxies.header.name(),
+                HeaderValue::from_bytes(value.as_bytes()).unwrap(),
+            );
         }
-        proxies.client(SocketAddr::new(peer.parse().unwrap(), 1234), &headers).to_string()
+        proxies
+            .client(SocketAddr::new(peer.parse().unwrap(), 1234), &headers)
+            .to_string()
     }
 
     fn trusting(header: ProxyHeader) -> TrustedProxies {
@@ -194,15 +230,27 @@ mod tests {
             ("10.1.2.3", &["198.51.100.1"], "198.51.100.1"),
             ("::ffff:10.1.2.3", &["::ffff:198.51.100.1"], "198.51.100.1"),
             ("10.1.2.3", &["1.1.1.1, 198.51.100.1"], "198.51.100.1"),
-            ("10.1.2.3", &["1.1.1.1, 198.51.100.1, 192.0.2.7,10.9.9.9"], "198.51.100.1"),
-            ("10.1.2.3", &["1.1.1.1", "198.51.100.1", "10.9.9.9"], "198.51.100.1"),
+            (
+                "10.1.2.3",
+                &["1.1.1.1, 198.51.100.1, 192.0.2.7,10.9.9.9"],
+                "198.51.100.1",
+            ),
+            (
+                "10.1.2.3",
+                &["1.1.1.1", "198.51.100.1", "10.9.9.9"],
+                "198.51.100.1",
+            ),
             ("10.1.2.3", &["10.4.4.4, 10.5.5.5"], "10.4.4.4"),
             ("2001:db8:aa::1", &["2001:db8:bb::1"], "2001:db8:bb::1"),
             ("10.1.2.3", &["[2001:db8:bb::1]:80"], "2001:db8:bb::1"),
             ("10.1.2.3", &["[2001:db8:bb::1]"], "2001:db8:bb::1"),
             ("10.1.2.3", &["198.51.100.1:8080"], "198.51.100.1"),
         ] {
-            assert_eq!(client(&proxies, peer, values), expected, "{peer} {values:?}");
+            assert_eq!(
+                client(&proxies, peer, values),
+                expected,
+                "{peer} {values:?}"
+            );
         }
     }
 
@@ -211,7 +259,11 @@ mod tests {
     fn headers_of_other_peers_are_ignored() {
         let proxies = trusting(ProxyHeader::XForwardedFor);
         for (peer, header, ignored) in [
-            ("203.0.113.1:80", Some("x-forwarded-for"), Some("x-forwarded-for")),
+            (
+                "203.0.113.1:80",
+                Some("x-forwarded-for"),
+                Some("x-forwarded-for"),
+            ),
             ("203.0.113.1:80", Some("forwarded"), Some("forwarded")),
             ("203.0.113.1:80", Some("x-real-ip"), None),
             ("203.0.113.1:80", None, None),
@@ -219,10 +271,18 @@ mod tests {
             ("[::ffff:10.1.2.3]:80", Some("x-forwarded-for"), None),
         ] {
             let mut headers = HeaderMap::new();
-            headers
-                .extend(header.map(|name| (HeaderName::from_static(name), HeaderValue::from_static("198.51.100.1"))));
+            headers.extend(header.map(|name| {
+                (
+                    HeaderName::from_static(name),
+                    HeaderValue::from_static("198.51.100.1"),
+                )
+            }));
             let found = proxies.ignored_header(peer.parse().unwrap(), &headers);
-            assert_eq!(found, ignored.map(HeaderName::from_static), "{peer} {header:?}");
+            assert_eq!(
+                found,
+                ignored.map(HeaderName::from_static),
+                "{peer} {header:?}"
+            );
         }
     }
 
@@ -230,12 +290,31 @@ mod tests {
     #[test]
     fn invalid_elements_are_ignored() {
         let proxies = trusting(ProxyHeader::XForwardedFor);
-        for value in ["", "unknown", "198.51.100.1,", "a, 10.9.9.9", "1.2.3", "1.2.3.4:99999", "[10.0.0.1]", "\u{e9}"] {
-            assert_eq!(client(&proxies, "10.1.2.3", &[value]), "10.1.2.3", "{value}");
+        for value in [
+            "",
+            "unknown",
+            "198.51.100.1,",
+            "a, 10.9.9.9",
+            "1.2.3",
+            "1.2.3.4:99999",
+            "[10.0.0.1]",
+            "\u{e9}",
+        ] {
+            assert_eq!(
+                client(&proxies, "10.1.2.3", &[value]),
+                "10.1.2.3",
+                "{value}"
+            );
         }
-        assert_eq!(client(&proxies, "10.1.2.3", &["\u{e9}", "garbage, 198.51.100.1"]), "198.51.100.1");
+        assert_eq!(
+            client(&proxies, "10.1.2.3", &["\u{e9}", "garbage, 198.51.100.1"]),
+            "198.51.100.1"
+        );
         let long = ["10.9.9.9"; 100].join(",");
-        assert_eq!(client(&proxies, "10.1.2.3", &[&format!("198.51.100.1,{long}")]), "10.9.9.9");
+        assert_eq!(
+            client(&proxies, "10.1.2.3", &[&format!("198.51.100.1,{long}")]),
+            "10.9.9.9"
+        );
     }
 
     /// J5: `Forwarded` is read in the same way; its other parameters are ignored.
@@ -244,8 +323,14 @@ mod tests {
         let proxies = trusting(ProxyHeader::Forwarded);
         for (value, expected) in [
             ("for=198.51.100.1", "198.51.100.1"),
-            ("For=\"198.51.100.1:80\"; proto=https;by=10.0.0.1", "198.51.100.1"),
-            ("for=1.1.1.1, by=x;for=\"[2001:db8:bb::1]:4711\";host=a", "2001:db8:bb::1"),
+            (
+                "For=\"198.51.100.1:80\"; proto=https;by=10.0.0.1",
+                "198.51.100.1",
+            ),
+            (
+                "for=1.1.1.1, by=x;for=\"[2001:db8:bb::1]:4711\";host=a",
+                "2001:db8:bb::1",
+            ),
             ("for=198.51.100.1, for=10.9.9.9", "198.51.100.1"),
             ("for=unknown", "10.1.2.3"),
             ("for=_hidden", "10.1.2.3"),
@@ -261,7 +346,10 @@ mod tests {
     #[test]
     fn networks_are_parsed() {
         for good in ["10.0.0.0/8", "10.1.2.3", "::1", "2001:db8::/32"] {
-            assert!(TrustedProxies::new([good], ProxyHeader::default()).is_ok(), "{good}");
+            assert!(
+                TrustedProxies::new([good], ProxyHeader::default()).is_ok(),
+                "{good}"
+            );
         }
         assert_eq!(TrustedProxyError(String::new()).code(), "settings.network");
         for bad in ["", "10.0.0.0/33", "example.com", "10.0.0"] {

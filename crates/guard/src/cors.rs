@@ -4,9 +4,10 @@ use bytes::Bytes;
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode,
     header::{
-        ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
-        ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE,
-        ACCESS_CONTROL_REQUEST_HEADERS, ACCESS_CONTROL_REQUEST_METHOD, ORIGIN, VARY, WWW_AUTHENTICATE,
+        ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_HEADERS,
+        ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS,
+        ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS, ACCESS_CONTROL_REQUEST_METHOD,
+        ORIGIN, VARY, WWW_AUTHENTICATE,
     },
 };
 
@@ -50,14 +51,24 @@ impl CorsSettings {
         methods: impl IntoIterator<Item = Method>,
         exposed_headers: impl IntoIterator<Item = HeaderName>,
     ) -> Self {
-        Self { methods: methods.into_iter().collect(), exposed_headers: exposed_headers.into_iter().collect() }
+        Self {
+            methods: methods.into_iter().collect(),
+            exposed_headers: exposed_headers.into_iter().collect(),
+        }
     }
 }
 
 impl Default for CorsSettings {
     fn default() -> Self {
         Self {
-            methods: vec![Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::PATCH, Method::DELETE],
+            methods: vec![
+                Method::GET,
+                Method::HEAD,
+                Method::POST,
+                Method::PUT,
+                Method::PATCH,
+                Method::DELETE,
+            ],
             exposed_headers: Vec::new(),
         }
     }
@@ -88,7 +99,12 @@ impl Cors {
         Self {
             any_origin: origins.allows_any_origin(),
             methods: list(settings.methods.iter().map(Method::as_str)),
-            exposed: list(exposed.iter().chain(&settings.exposed_headers).map(HeaderName::as_str)),
+            exposed: list(
+                exposed
+                    .iter()
+                    .chain(&settings.exposed_headers)
+                    .map(HeaderName::as_str),
+            ),
         }
     }
 
@@ -97,7 +113,9 @@ impl Cors {
         if self.any_origin {
             return AllowedOrigin::Any;
         }
-        headers.get(ORIGIN).map_or(AllowedOrigin::None, |origin| AllowedOrigin::Origin(origin.clone()))
+        headers.get(ORIGIN).map_or(AllowedOrigin::None, |origin| {
+            AllowedOrigin::Origin(origin.clone())
+        })
     }
 
     /// Returns the response to a preflight for the resource.
@@ -109,7 +127,9 @@ impl Cors {
     pub(crate) fn add_headers(&self, allowed: &AllowedOrigin, headers: &mut HeaderMap) {
         match allowed {
             AllowedOrigin::Any => drop(headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, ANY)),
-            AllowedOrigin::Origin(origin) => drop(headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone())),
+            AllowedOrigin::Origin(origin) => {
+                drop(headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone()))
+            }
             AllowedOrigin::None => {}
         }
         headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, self.exposed.clone());
@@ -121,9 +141,13 @@ impl Cors {
 
 /// Removes the CORS headers of an inner service, except for the one that [`Cors::add_headers`] always replaces.
 pub(crate) fn strip(headers: &mut HeaderMap) {
-    const PRIVATE_NETWORK: HeaderName = HeaderName::from_static("access-control-allow-private-network");
+    const PRIVATE_NETWORK: HeaderName =
+        HeaderName::from_static("access-control-allow-private-network");
     // One pass over the few header names is cheaper than six lookups, and few responses have any of these headers.
-    if !headers.keys().any(|name| name.as_str().starts_with("access-control-")) {
+    if !headers
+        .keys()
+        .any(|name| name.as_str().starts_with("access-control-"))
+    {
         return;
     }
     for name in [
@@ -140,11 +164,16 @@ pub(crate) fn strip(headers: &mut HeaderMap) {
 
 /// Returns whether a request is a CORS preflight. Any other OPTIONS request is treated like other requests.
 pub(crate) fn is_preflight(method: &Method, headers: &HeaderMap) -> bool {
-    *method == Method::OPTIONS && headers.contains_key(ORIGIN) && headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD)
+    *method == Method::OPTIONS
+        && headers.contains_key(ORIGIN)
+        && headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD)
 }
 
 /// Returns the response to a preflight, without the headers that [`Cors::add_headers`] adds.
-pub(crate) fn preflight_response(request: &HeaderMap, methods: HeaderValue) -> Response<Option<Bytes>> {
+pub(crate) fn preflight_response(
+    request: &HeaderMap,
+    methods: HeaderValue,
+) -> Response<Option<Bytes>> {
     let mut response = Response::new(None);
     *response.status_mut() = StatusCode::NO_CONTENT;
     let headers = response.headers_mut();
@@ -161,7 +190,8 @@ pub(crate) fn preflight_response(request: &HeaderMap, methods: HeaderValue) -> R
 fn requested_headers(request: &HeaderMap) -> Option<&HeaderValue> {
     let mut values = request.get_all(ACCESS_CONTROL_REQUEST_HEADERS).iter();
     let value = values.next()?;
-    let is_list_byte = |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~, ".contains(byte);
+    let is_list_byte =
+        |byte: &u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~, ".contains(byte);
     let acceptable = values.next().is_none()
         && value.len() <= MAX_REQUESTED_HEADERS_BYTES
         && value.as_bytes().iter().all(is_list_byte);

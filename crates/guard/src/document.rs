@@ -77,7 +77,9 @@ impl Document {
             return DocumentResponse::Response(response);
         }
         response.headers_mut().insert(CONTENT_TYPE, JSON);
-        response.headers_mut().insert(CONTENT_LENGTH, self.length.clone());
+        response
+            .headers_mut()
+            .insert(CONTENT_LENGTH, self.length.clone());
         if *method == Method::GET {
             *response.body_mut() = Some(self.body.clone());
         }
@@ -90,6 +92,9 @@ impl Document {
             let tag = tag.trim_ascii();
             tag == b"*" || tag.strip_prefix(b"W/").unwrap_or(tag) == self.etag.as_bytes()
         };
-        headers.get_all(IF_NONE_MATCH).iter().any(|value| value.as_bytes().split(|byte| *byte == b',').any(matches))
+        headers
+            .get_all(IF_NONE_MATCH)
+            .iter()
+            .any(|value| value.as_bytes().split(|byte| *byte == b',').any(matches))
     }
 }

@@ -48,7 +48,10 @@ impl<S> Layer<S> for GuardLayer {
     type Service = Guard<S>;
 
     fn layer(&self, inner: S) -> Guard<S> {
-        Guard { resource: Arc::clone(&self.resource), inner }
+        Guard {
+            resource: Arc::clone(&self.resource),
+            inner,
+        }
     }
 }
 

@@ -61,7 +61,9 @@ impl LimitExceeded {
 
 /// Rounds up to whole seconds, at least one.
 pub(crate) fn whole_seconds(wait: Duration) -> u64 {
-    wait.as_secs().saturating_add(u64::from(wait.subsec_nanos() > 0)).max(1)
+    wait.as_secs()
+        .saturating_add(u64::from(wait.subsec_nanos() > 0))
+        .max(1)
 }
 
 #[cfg(test)]
@@ -71,8 +73,18 @@ mod tests {
     /// J5: a client that waits for the reported time is allowed.
     #[test]
     fn waits_are_rounded_up() {
-        for (millis, secs) in [(0, 1), (1, 1), (999, 1), (1000, 1), (1001, 2), (59_500, 60), (60_000, 60)] {
-            let exceeded = LimitExceeded { retry_after: Duration::from_millis(millis) };
+        for (millis, secs) in [
+            (0, 1),
+            (1, 1),
+            (999, 1),
+            (1000, 1),
+            (1001, 2),
+            (59_500, 60),
+            (60_000, 60),
+        ] {
+            let exceeded = LimitExceeded {
+                retry_after: Duration::from_millis(millis),
+            };
             assert_eq!(exceeded.retry_after_secs(), secs, "{millis} ms");
         }
     }

@@ -26,7 +26,11 @@ pub(crate) struct NewDecision {
 impl NewDecision {
     /// Returns the state of a request with one decision.
     pub(crate) fn after(arrival: Duration) -> Self {
-        Self { arrival, is_wanted: AtomicBool::new(false), made: OnceLock::new() }
+        Self {
+            arrival,
+            is_wanted: AtomicBool::new(false),
+            made: OnceLock::new(),
+        }
     }
 
     /// Returns whether the first decision is too old at this time.

@@ -82,7 +82,10 @@ impl OriginPolicy {
         let host = base_url.host_str().ok_or(OriginPolicyError::NoHost)?;
         Ok(Self {
             loopback: portcullis_metadata::is_loopback(base_url),
-            own: HostRule { host: host.into(), port: None },
+            own: HostRule {
+                host: host.into(),
+                port: None,
+            },
             default_port: default_port(base_url.scheme()),
             hosts: Vec::new(),
             origins: Vec::new(),
@@ -99,7 +102,10 @@ impl OriginPolicy {
     pub fn allow_host(mut self, host: &str) -> Result<Self, OriginPolicyError> {
         let parsed = Authority::parse(host).filter(|parsed| !parsed.host.contains('*'));
         let parsed = parsed.ok_or_else(|| OriginPolicyError::Host(host.to_owned()))?;
-        self.hosts.push(HostRule { host: parsed.host.into(), port: parsed.port });
+        self.hosts.push(HostRule {
+            host: parsed.host.into(),
+            port: parsed.port,
+        });
         Ok(self)
     }
 
@@ -115,8 +121,14 @@ impl OriginPolicy {
             return Err(error());
         }
         let port = authority.port.or_else(|| default_port(scheme));
-        let host = HostRule { host: authority.host.into(), port };
-        self.origins.push(OriginRule { scheme: scheme.to_ascii_lowercase().into(), host });
+        let host = HostRule {
+            host: authority.host.into(),
+            port,
+        };
+        self.origins.push(OriginRule {
+            scheme: scheme.to_ascii_lowercase().into(),
+            host,
+        });
         Ok(self.only_listed_origins())
     }
 
@@ -133,7 +145,12 @@ impl OriginPolicy {
     /// # Errors
     /// Fails if the host is missing, repeated, malformed, contradictory or not allowed, or if the origin is repeated or
     /// not allowed.
-    pub fn check(&self, version: Version, uri: &Uri, headers: &HeaderMap) -> Result<(), OriginRejection> {
+    pub fn check(
+        &self,
+        version: Version,
+        uri: &Uri,
+        headers: &HeaderMap,
+    ) -> Result<(), OriginRejection> {
         self.check_host(version, uri, headers)?;
         self.check_origin(headers)
     }
@@ -143,15 +160,28 @@ impl OriginPolicy {
         !self.loopback && !self.origins_listed
     }
 
-    fn check_host(&self, version: Version, uri: &Uri, headers: &HeaderMap) -> Result<(), OriginRejection> {
+    fn check_host(
+        &self,
+        version: Version,
+        uri: &Uri,
+        headers: &HeaderMap,
+    ) -> Result<(), OriginRejection> {
         let host = request_host(version, uri, headers)?;
-        let listed = || self.hosts.iter().any(|rule| rule.allows(&host, self.default_port));
+        let listed = || {
+            self.hosts
+                .iter()
+                .any(|rule| rule.allows(&host, self.default_port))
+        };
         let allowed = if self.loopback {
             host.is_loopback() || listed()
         } else {
             self.hosts.is_empty() || self.own.allows(&host, self.default_port) || listed()
         };
-        if allowed { Ok(()) } else { Err(OriginRejection::HostNotAllowed) }
+        if allowed {
+            Ok(())
+        } else {
+            Err(OriginRejection::HostNotAllowed)
+        }
     }
 
     fn check_origin(&self, headers: &HeaderMap) -> Result<(), OriginRejection> {
@@ -168,37 +198,60 @@ impl OriginPolicy {
         let parsed = origin.to_str().ok().and_then(split_origin);
         let allowed = parsed.is_some_and(|(scheme, authority)| {
             let page_on_loopback = matches!(scheme, "http" | "https") && authority.is_loopback();
-            (self.loopback && page_on_loopback) || self.origins.iter().any(|rule| rule.allows(scheme, &authority))
+            (self.loopback && page_on_loopback)
+                || self
+                    .origins
+                    .iter()
+                    .any(|rule| rule.allows(scheme, &authority))
         });
-        if allowed { Ok(()) } else { Err(OriginRejection::OriginNotAllowed) }
+        if allowed {
+            Ok(())
+        } else {
+            Err(OriginRejection::OriginNotAllowed)
+        }
     }
 }
 
 impl HostRule {
     fn allows(&self, host: &Authority<'_>, default_port: Option<u16>) -> bool {
         self.host.eq_ignore_ascii_case(host.host)
-            && self.port.is_none_or(|port| host.port.or(default_port) == Some(port))
+            && self
+                .port
+                .is_none_or(|port| host.port.or(default_port) == Some(port))
     }
 }
 
 impl OriginRule {
     fn allows(&self, scheme: &str, authority: &Authority<'_>) -> bool {
-        self.scheme.eq_ignore_ascii_case(scheme) && self.host.allows(authority, default_port(scheme))
+        self.scheme.eq_ignore_ascii_case(scheme)
+            && self.host.allows(authority, default_port(scheme))
     }
 }
 
 /// Returns the only host of a request: that of `Host` or of the request target, which must agree if there are both.
-fn request_host<'r>(version: Version, uri: &'r Uri, headers: &'r HeaderMap) -> Result<Authority<'r>, OriginRejection> {
+fn request_host<'r>(
+    version: Version,
+    uri: &'r Uri,
+    headers: &'r HeaderMap,
+) -> Result<Authority<'r>, OriginRejection> {
     let mut values = headers.get_all(HOST).iter();
-    let header = values.next().map(|value| Authority::parse_header(value).ok_or(OriginRejection::HostMalformed));
+    let header = values
+        .next()
+        .map(|value| Authority::parse_header(value).ok_or(OriginRejection::HostMalformed));
     if values.next().is_some() {
         return Err(OriginRejection::HostRepeated);
     }
     let header = header.transpose()?;
-    let target = uri.authority().map(|authority| Authority::parse(authority.as_str()));
-    let target = target.map(|parsed| parsed.ok_or(OriginRejection::HostMalformed)).transpose()?;
+    let target = uri
+        .authority()
+        .map(|authority| Authority::parse(authority.as_str()));
+    let target = target
+        .map(|parsed| parsed.ok_or(OriginRejection::HostMalformed))
+        .transpose()?;
     match (header, target) {
-        (Some(header), Some(target)) if !header.agrees(&target, uri.scheme_str().and_then(default_port)) => {
+        (Some(header), Some(target))
+            if !header.agrees(&target, uri.scheme_str().and_then(default_port)) =>
+        {
             Err(OriginRejection::HostDisagrees)
         }
         (Some(host), _) => Ok(host),
@@ -212,8 +265,13 @@ fn request_host<'r>(version: Version, uri: &'r Uri, headers: &'r HeaderMap) -> R
 fn split_origin(origin: &str) -> Option<(&str, Authority<'_>)> {
     let (scheme, authority) = origin.split_once("://")?;
     let scheme_like = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
-    let well_formed = scheme.starts_with(|first: char| first.is_ascii_alphabetic()) && scheme.bytes().all(scheme_like);
-    if well_formed { Some((scheme, Authority::parse(authority)?)) } else { None }
+    let well_formed = scheme.starts_with(|first: char| first.is_ascii_alphabetic())
+        && scheme.bytes().all(scheme_like);
+    if well_formed {
+        Some((scheme, Authority::parse(authority)?))
+    } else {
+        None
+    }
 }
 
 fn default_port(scheme: &str) -> Option<u16> {

@@ -26,7 +26,10 @@ impl RequestId {
     /// Generates an id. Servers call it for responses that do not pass a guard.
     pub fn generate() -> Self {
         let mut text = [0; uuid::fmt::Hyphenated::LENGTH];
-        uuid::Builder::from_random_bytes(random_bytes()).into_uuid().hyphenated().encode_lower(&mut text);
+        uuid::Builder::from_random_bytes(random_bytes())
+            .into_uuid()
+            .hyphenated()
+            .encode_lower(&mut text);
         // The headers of the request and the response share this allocation.
         let shared = Bytes::from_owner(text);
         Self(HeaderValue::from_maybe_shared(shared).unwrap_or(HeaderValue::from_static("")))
@@ -39,7 +42,9 @@ impl RequestId {
 
     /// Returns the 128 bits of the id.
     pub(crate) fn bytes(&self) -> [u8; 16] {
-        uuid::Uuid::try_parse_ascii(self.0.as_bytes()).unwrap_or_default().into_bytes()
+        uuid::Uuid::try_parse_ascii(self.0.as_bytes())
+            .unwrap_or_default()
+            .into_bytes()
     }
 
     /// Returns the id as a header value, without copying it.
@@ -54,7 +59,8 @@ fn random_bytes() -> [u8; 16] {
     thread_local! {
         static COUNTERS: Cell<[u64; 2]> = Cell::new([0, 1].map(|half: u64| RandomState::new().hash_one(half)));
     }
-    let [high, low] = COUNTERS.with(|counters| counters.replace(counters.get().map(|count| count.wrapping_add(STEP))));
+    let [high, low] = COUNTERS
+        .with(|counters| counters.replace(counters.get().map(|count| count.wrapping_add(STEP))));
     let mut bytes = [0; 16];
     bytes[..8].copy_from_slice(&mix(high).to_ne_bytes());
     bytes[8..].copy_from_slice(&mix(low).to_ne_bytes());
@@ -93,16 +99,28 @@ mod tests {
     #[test]
     fn outputs_are_those_of_splitmix64() {
         let counts = [1, 2, 3].map(|times| mix(STEP.wrapping_mul(times)));
-        assert_eq!(counts, [0xe220_a839_7b1d_cdaf, 0x6e78_9e6a_a1b9_65f4, 0x06c4_5d18_8009_454f]);
+        assert_eq!(
+            counts,
+            [
+                0xe220_a839_7b1d_cdaf,
+                0x6e78_9e6a_a1b9_65f4,
+                0x06c4_5d18_8009_454f
+            ]
+        );
     }
 
     /// J1: ids are version 4 UUIDs and do not repeat, on one thread or across threads.
     #[test]
     fn ids_are_fresh_version_4_uuids() {
         let threads: Vec<_> = (0..4)
-            .map(|_| std::thread::spawn(|| (0..1000).map(|_| RequestId::generate()).collect::<Vec<_>>()))
+            .map(|_| {
+                std::thread::spawn(|| (0..1000).map(|_| RequestId::generate()).collect::<Vec<_>>())
+            })
             .collect();
-        let ids: Vec<_> = threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect();
+        let ids: Vec<_> = threads
+            .into_iter()
+            .flat_map(|thread| thread.join().unwrap())
+            .collect();
         let distinct: HashSet<&str> = ids.iter().map(RequestId::as_str).collect();
         assert_eq!(distinct.len(), 4000);
 

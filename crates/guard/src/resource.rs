@@ -87,7 +87,10 @@ impl ProtectedResource {
         let mut metadata = settings.metadata;
         metadata.bearer_methods_supported = Some(vec!["header".to_owned()]);
         if matches!(settings.authentication, Authentication::Off) {
-            tracing::warn!(resource = settings.resource.as_str(), "authentication is off: requests need no token");
+            tracing::warn!(
+                resource = settings.resource.as_str(),
+                "authentication is off: requests need no token"
+            );
         }
         Ok(Arc::new(Self {
             document: Document::new(&metadata, metadata_url.path(), settings.root_metadata),
@@ -188,7 +191,9 @@ impl ProtectedResource {
 
 impl fmt::Debug for ProtectedResource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ProtectedResource").field("resource", &self.resource).finish_non_exhaustive()
+        f.debug_struct("ProtectedResource")
+            .field("resource", &self.resource)
+            .finish_non_exhaustive()
     }
 }
 

@@ -55,7 +55,10 @@ pub(crate) enum Rejection {
     Unavailable(VerifyError),
     /// A limit is exceeded.
     #[code(transparent)]
-    LimitExceeded { limit: Limit, exceeded: LimitExceeded },
+    LimitExceeded {
+        limit: Limit,
+        exceeded: LimitExceeded,
+    },
     /// The path is ambiguous, so no route rule can be applied.
     #[code = "path.ambiguous"]
     AmbiguousPath,
@@ -90,7 +93,10 @@ impl Rejection {
         match reason {
             NotAuthorized::Claims(denial) => Self::Claims(denial),
             NotAuthorized::AmbiguousPath => Self::AmbiguousPath,
-            NotAuthorized::Scopes { needed } => Self::InsufficientScope { needed, granted: principal.scopes().clone() },
+            NotAuthorized::Scopes { needed } => Self::InsufficientScope {
+                needed,
+                granted: principal.scopes().clone(),
+            },
         }
     }
 
@@ -98,7 +104,11 @@ impl Rejection {
     /// client can try again.
     ///
     /// `exceeded_body` replaces the body of 429.
-    pub(crate) fn response(&self, challenges: &Challenges, exceeded_body: Option<&Bytes>) -> Response<Option<Bytes>> {
+    pub(crate) fn response(
+        &self,
+        challenges: &Challenges,
+        exceeded_body: Option<&Bytes>,
+    ) -> Response<Option<Bytes>> {
         let (status, body) = self.status_and_body();
         let body = match exceeded_body {
             Some(exceeded_body) if status == StatusCode::TOO_MANY_REQUESTS => exceeded_body.clone(),
@@ -137,10 +147,14 @@ impl Rejection {
                 StatusCode::METHOD_NOT_ALLOWED,
                 r#"{"error":"method_not_allowed","error_description":"The metadata can only be read"}"#,
             ),
-            Self::NoMetadata => {
-                (StatusCode::NOT_FOUND, r#"{"error":"not_found","error_description":"There is no such document"}"#)
-            }
-            Self::NoBearerToken(_) | Self::TokenInQuery | Self::InvalidToken(_) | Self::Unavailable(_) => (
+            Self::NoMetadata => (
+                StatusCode::NOT_FOUND,
+                r#"{"error":"not_found","error_description":"There is no such document"}"#,
+            ),
+            Self::NoBearerToken(_)
+            | Self::TokenInQuery
+            | Self::InvalidToken(_)
+            | Self::Unavailable(_) => (
                 StatusCode::UNAUTHORIZED,
                 r#"{"error":"unauthorized","error_description":"A valid bearer access token is required"}"#,
             ),
@@ -163,14 +177,14 @@ impl Rejection {
     /// help.
     fn challenge(&self, challenges: &Challenges) -> Option<HeaderValue> {
         match self {
-            Self::NoBearerToken(NoBearerToken::Missing | NoBearerToken::OtherScheme) | Self::Unavailable(_) => {
-                Some(challenges.without_error().clone())
-            }
-            Self::NoBearerToken(NoBearerToken::Repeated | NoBearerToken::Malformed) | Self::TokenInQuery => {
-                Some(challenges.invalid_request().clone())
-            }
+            Self::NoBearerToken(NoBearerToken::Missing | NoBearerToken::OtherScheme)
+            | Self::Unavailable(_) => Some(challenges.without_error().clone()),
+            Self::NoBearerToken(NoBearerToken::Repeated | NoBearerToken::Malformed)
+            | Self::TokenInQuery => Some(challenges.invalid_request().clone()),
             Self::InvalidToken(_) => Some(challenges.invalid_token().clone()),
-            Self::InsufficientScope { needed, granted } => Some(challenges.insufficient_scope(needed, granted)),
+            Self::InsufficientScope { needed, granted } => {
+                Some(challenges.insufficient_scope(needed, granted))
+            }
             Self::Origin(_)
             | Self::MetadataMethod { .. }
             | Self::NoMetadata
@@ -184,7 +198,9 @@ impl Rejection {
     /// Returns the seconds after which the request can succeed, if it is rejected only for now.
     fn retry_after(&self) -> Option<u64> {
         match self {
-            Self::Unavailable(error) => Some(whole_seconds(error.retry_after().unwrap_or(DEFAULT_RETRY_AFTER))),
+            Self::Unavailable(error) => Some(whole_seconds(
+                error.retry_after().unwrap_or(DEFAULT_RETRY_AFTER),
+            )),
             Self::LimitExceeded { exceeded, .. } => Some(exceeded.retry_after_secs()),
             _ => None,
         }

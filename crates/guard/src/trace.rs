@@ -35,7 +35,10 @@ pub enum ClientTrace {
 impl TraceSettings {
     /// Returns the default settings with this ratio.
     pub fn new(ratio: f64) -> Self {
-        Self { ratio, parent: ClientTrace::default() }
+        Self {
+            ratio,
+            parent: ClientTrace::default(),
+        }
     }
 
     /// Begins or continues a trace. The identifiers are derived from the request id, which is random.
@@ -114,7 +117,12 @@ impl TraceContext {
     pub fn upstream_traceparent(&self) -> Option<HeaderValue> {
         let parent_id = self.upstream_span_id();
         let is_sampled = self.is_sampled;
-        TraceParent { trace_id: self.trace_id, parent_id, is_sampled }.to_header_value()
+        TraceParent {
+            trace_id: self.trace_id,
+            parent_id,
+            is_sampled,
+        }
+        .to_header_value()
     }
 
     /// Returns the identifier of a span in the request's span. All of them differ, and none is zero, because the first
@@ -142,7 +150,8 @@ mod tests {
     const CLIENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
     fn context(ratio: f64, parent: ClientTrace, client: &str) -> (RequestId, TraceContext) {
-        let headers = HeaderMap::from_iter([(TraceParent::HEADER, HeaderValue::from_str(client).unwrap())]);
+        let headers =
+            HeaderMap::from_iter([(TraceParent::HEADER, HeaderValue::from_str(client).unwrap())]);
         let request_id = RequestId::generate();
         let context = TraceSettings { ratio, parent }.context(&request_id, &headers);
         (request_id, context)
@@ -152,21 +161,32 @@ mod tests {
     /// trusted.
     #[test]
     fn the_trace_of_a_client() {
-        for (parent, joins, samples) in
-            [(ClientTrace::Restart, false, false), (ClientTrace::Join, true, false), (ClientTrace::Trust, true, true)]
-        {
+        for (parent, joins, samples) in [
+            (ClientTrace::Restart, false, false),
+            (ClientTrace::Join, true, false),
+            (ClientTrace::Trust, true, true),
+        ] {
             let (id, context) = context(0.0, parent, CLIENT);
             assert_eq!(context.is_sampled(), samples);
             let trace_id = hex(&context.trace_id());
-            let expected =
-                if joins { "4bf92f3577b34da6a3ce929d0e0e4736".to_owned() } else { id.as_str().replace('-', "") };
+            let expected = if joins {
+                "4bf92f3577b34da6a3ce929d0e0e4736".to_owned()
+            } else {
+                id.as_str().replace('-', "")
+            };
             assert_eq!(trace_id, expected);
             assert_eq!(context.parent_id().is_some(), joins);
             let sent = context.upstream_traceparent().unwrap();
             let upstream_span = hex(&context.upstream_span_id());
-            assert_eq!(sent, format!("00-{trace_id}-{upstream_span}-0{}", u8::from(samples)));
+            assert_eq!(
+                sent,
+                format!("00-{trace_id}-{upstream_span}-0{}", u8::from(samples))
+            );
             let headers = HeaderMap::from_iter([(TraceParent::HEADER, sent)]);
-            assert_eq!(TraceParent::of(&headers).unwrap().parent_id, context.upstream_span_id());
+            assert_eq!(
+                TraceParent::of(&headers).unwrap().parent_id,
+                context.upstream_span_id()
+            );
         }
         let (_, unsampled) = context(1.0, ClientTrace::Trust, &CLIENT.replace("-01", "-00"));
         assert!(!unsampled.is_sampled());
@@ -188,7 +208,9 @@ mod tests {
             (2.0, 10_000, 10_000),
             (f64::NAN, 0, 0),
         ] {
-            let sampled = (0..10_000).filter(|_| context(ratio, ClientTrace::Join, CLIENT).1.is_sampled()).count();
+            let sampled = (0..10_000)
+                .filter(|_| context(ratio, ClientTrace::Join, CLIENT).1.is_sampled())
+                .count();
             assert!((least..=most).contains(&sampled), "{ratio}: {sampled}");
         }
     }
@@ -198,7 +220,11 @@ mod tests {
     fn spans_have_different_identifiers() {
         for _ in 0..1000 {
             let (_, context) = context(1.0, ClientTrace::Restart, CLIENT);
-            let ids = [context.span_id(), context.upstream_span_id(), context.verification_span_id()];
+            let ids = [
+                context.span_id(),
+                context.upstream_span_id(),
+                context.verification_span_id(),
+            ];
             assert!(ids[0] != ids[1]);
             assert!(ids[1] != ids[2]);
             assert!(ids[0] != ids[2]);

@@ -15,7 +15,9 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, header::HOST, uri::PathAndQuery};
+use http::{
+    HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, header::HOST, uri::PathAndQuery,
+};
 use http_body_util::{BodyExt as _, Full};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
@@ -58,7 +60,10 @@ fn main() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("an address");
     thread::spawn(move || serve(listener));
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
     let mut rounds = Vec::new();
     for round in 0..=ROUNDS {
         let mut times = [0.0; VARIANTS.len()];
@@ -71,7 +76,10 @@ fn main() {
 
     // The first round warms up.
     rounds.remove(0);
-    println!("{:<22} {:>17} {:>24}", "CPU of the client", "us a request", "over portcullis-http1");
+    println!(
+        "{:<22} {:>17} {:>24}",
+        "CPU of the client", "us a request", "over portcullis-http1"
+    );
     for (variant, (name, _)) in VARIANTS.iter().enumerate() {
         let time = median(rounds.iter().map(|times| times[variant]));
         let difference = median(rounds.iter().map(|times| times[variant] - times[0]));
@@ -87,7 +95,10 @@ fn median(values: impl Iterator<Item = f64>) -> f64 {
 
 /// Answers each request on each connection. All requests have the same length, which the first one shows.
 fn serve(listener: std::net::TcpListener) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
     runtime.block_on(async {
         listener.set_nonblocking(true).expect("a listener");
         let listener = TcpListener::from_std(listener).expect("a listener");
@@ -95,7 +106,11 @@ fn serve(listener: std::net::TcpListener) {
             stream.set_nodelay(true).expect("a connection");
             tokio::spawn(async move {
                 let mut request = Vec::with_capacity(4096);
-                while stream.read_buf(&mut request).await.is_ok_and(|read| read > 0) {
+                while stream
+                    .read_buf(&mut request)
+                    .await
+                    .is_ok_and(|read| read > 0)
+                {
                     if request.ends_with(BODY) {
                         request.clear();
                         stream.write_all(RESPONSE).await.expect("a client");
@@ -137,7 +152,11 @@ async fn measure(address: SocketAddr, variant: Variant) -> f64 {
 /// The CPU time of this thread so far, in nanoseconds.
 fn thread_time() -> u64 {
     let schedstat = fs::read_to_string("/proc/thread-self/schedstat").expect("Linux");
-    schedstat.split(' ').next().and_then(|time| time.parse().ok()).expect("a number")
+    schedstat
+        .split(' ')
+        .next()
+        .and_then(|time| time.parse().ok())
+        .expect("a number")
 }
 
 /// The headers of an inbound request that go to the upstream.
@@ -151,23 +170,47 @@ fn inbound() -> HeaderMap {
         ("user-agent", "benchmark/1.0"),
         ("x-request-id", "5f0d3b1c-7a52-4d0e-9c58-2f6c9b7e1a43"),
     ];
-    headers.map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value))).into_iter().collect()
+    headers
+        .map(|(name, value)| {
+            (
+                HeaderName::from_static(name),
+                HeaderValue::from_static(value),
+            )
+        })
+        .into_iter()
+        .collect()
 }
 
 /// The headers that a proxy adds to each request.
 fn added() -> Vec<(HeaderName, HeaderValue)> {
     let headers = [
         ("via", "1.1 portcullis"),
-        ("x-portcullis-issuer", "https://auth.example.com/realms/prod"),
-        ("x-portcullis-subject", "5f0d3b1c-7a52-4d0e-9c58-000000000001"),
+        (
+            "x-portcullis-issuer",
+            "https://auth.example.com/realms/prod",
+        ),
+        (
+            "x-portcullis-subject",
+            "5f0d3b1c-7a52-4d0e-9c58-000000000001",
+        ),
         ("x-portcullis-client", "client"),
         ("x-portcullis-scope", "mcp:admin mcp:tools"),
-        ("forwarded", "for=192.0.2.7;host=\"mcp.example.com\";proto=https"),
+        (
+            "forwarded",
+            "for=192.0.2.7;host=\"mcp.example.com\";proto=https",
+        ),
         ("x-forwarded-for", "192.0.2.7"),
         ("x-forwarded-proto", "https"),
         ("x-forwarded-host", "mcp.example.com"),
     ];
-    headers.map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value))).into()
+    headers
+        .map(|(name, value)| {
+            (
+                HeaderName::from_static(name),
+                HeaderValue::from_static(value),
+            )
+        })
+        .into()
 }
 
 const HOST_VALUE: HeaderValue = HeaderValue::from_static("upstream.internal:8000");
@@ -186,8 +229,10 @@ async fn over_http1(stream: TcpStream) {
             request.header(name, value);
         }
         request.headers(&added);
-        let (response, mut responded) =
-            connection.send(request.body(Bytes::from_static(BODY))).await.expect("a response");
+        let (response, mut responded) = connection
+            .send(request.body(Bytes::from_static(BODY)))
+            .await
+            .expect("a response");
         assert!(response.status().is_success());
         let mut length = 0;
         while let Some(data) = responded.next_data().await {
@@ -200,7 +245,11 @@ async fn over_http1(stream: TcpStream) {
 }
 
 /// The request that hyper sends.
-fn hyper_request(uri: &Uri, inbound: &HeaderMap, added: &[(HeaderName, HeaderValue)]) -> Request<Full<Bytes>> {
+fn hyper_request(
+    uri: &Uri,
+    inbound: &HeaderMap,
+    added: &[(HeaderName, HeaderValue)],
+) -> Request<Full<Bytes>> {
     let mut request = Request::new(Full::new(Bytes::from_static(BODY)));
     *request.method_mut() = Method::POST;
     *request.uri_mut() = uri.clone();
@@ -216,12 +265,18 @@ async fn over_hyper_inline(stream: TcpStream) {
     let inbound = inbound();
     let added = added();
     let uri = Uri::from_static(TARGET);
-    let (mut sender, mut connection) = http1::handshake(TokioIo::new(stream)).await.expect("a connection");
+    let (mut sender, mut connection) = http1::handshake(TokioIo::new(stream))
+        .await
+        .expect("a connection");
     for _ in 0..REQUESTS {
         // Also shows whether the server has closed the connection.
-        with(&mut connection, sender.ready()).await.expect("an open connection");
+        with(&mut connection, sender.ready())
+            .await
+            .expect("an open connection");
         let response = sender.try_send_request(hyper_request(&uri, &inbound, &added));
-        let response = with(&mut connection, response).await.unwrap_or_else(|_| panic!("no response"));
+        let response = with(&mut connection, response)
+            .await
+            .unwrap_or_else(|_| panic!("no response"));
         assert!(response.status().is_success());
         let mut body = response.into_body();
         let mut length = 0;
@@ -233,7 +288,10 @@ async fn over_hyper_inline(stream: TcpStream) {
 }
 
 /// Polls `connection` before `future`, in the same task.
-async fn with<F: Future>(connection: &mut http1::Connection<TokioIo<TcpStream>, Full<Bytes>>, future: F) -> F::Output {
+async fn with<F: Future>(
+    connection: &mut http1::Connection<TokioIo<TcpStream>, Full<Bytes>>,
+    future: F,
+) -> F::Output {
     let mut future = pin!(future);
     poll_fn(|cx| {
         if let Poll::Ready(output) = future.as_mut().poll(cx) {
@@ -250,13 +308,27 @@ async fn over_hyper_task(stream: TcpStream) {
     let inbound = inbound();
     let added = added();
     let uri = Uri::from_static(TARGET);
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.expect("a connection");
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
+        .await
+        .expect("a connection");
     let driver = tokio::task::spawn_local(connection);
     for _ in 0..REQUESTS {
         sender.ready().await.expect("an open connection");
-        let response = sender.send_request(hyper_request(&uri, &inbound, &added)).await.expect("a response");
+        let response = sender
+            .send_request(hyper_request(&uri, &inbound, &added))
+            .await
+            .expect("a response");
         assert!(response.status().is_success());
-        assert_eq!(response.into_body().collect().await.expect("a body").to_bytes().len(), 89);
+        assert_eq!(
+            response
+                .into_body()
+                .collect()
+                .await
+                .expect("a body")
+                .to_bytes()
+                .len(),
+            89
+        );
     }
     drop(sender);
     driver.await.expect("no panic").expect("a connection");

@@ -72,7 +72,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     pub fn send(mut self, request: Request) -> SendFuture<S> {
         let response = ResponseReader::new(request.is_head());
         self.0.request = Some(request);
-        SendFuture { connection: Some(self), response }
+        SendFuture {
+            connection: Some(self),
+            response,
+        }
     }
 
     /// Waits for the next data of the response body. Returns `None` at its end.
@@ -84,17 +87,24 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     }
 
     /// Like [`next_data`](Self::next_data), for a caller that implements a body or a future itself.
-    pub fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, ConnectionError>>> {
+    pub fn poll_data(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Bytes, ConnectionError>>> {
         self.0.poll_data(cx)
     }
 
     /// Takes the rest of the response body if its length is known and all of it was received already. Returns `None` for any other
     /// body, which remains to be read.
     pub fn take_complete_body(&mut self) -> Option<Bytes> {
-        let State { body, read_buffer, .. } = &mut *self.0;
+        let State {
+            body, read_buffer, ..
+        } = &mut *self.0;
         match *body {
             BodyReader::Complete => Some(Bytes::new()),
-            BodyReader::Length(length) if length <= read_buffer.len() as u64 => body.read(read_buffer).ok().flatten(),
+            BodyReader::Length(length) if length <= read_buffer.len() as u64 => {
+                body.read(read_buffer).ok().flatten()
+            }
             _ => None,
         }
     }
@@ -127,7 +137,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 
 impl<S> fmt::Debug for Connection<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Connection").field("keep_alive", &self.0.keep_alive).finish_non_exhaustive()
+        f.debug_struct("Connection")
+            .field("keep_alive", &self.0.keep_alive)
+            .finish_non_exhaustive()
     }
 }
 
@@ -143,14 +155,21 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Future for SendFuture<S> {
     type Output = Result<(Response<()>, Connection<S>), SendError>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let Self { connection, response } = self.get_mut();
-        let Some(mut connected) = connection.take() else { return Poll::Pending };
+        let Self {
+            connection,
+            response,
+        } = self.get_mut();
+        let Some(mut connected) = connection.take() else {
+            return Poll::Pending;
+        };
         match connected.0.poll_head(response, cx) {
             Poll::Pending => {
                 *connection = Some(connected);
                 Poll::Pending
             }
-            Poll::Ready(Ok(ResponseHead { status, headers, .. })) => {
+            Poll::Ready(Ok(ResponseHead {
+                status, headers, ..
+            })) => {
                 let mut response = Response::new(());
                 (*response.status_mut(), *response.headers_mut()) = (status, headers);
                 Poll::Ready(Ok((response, connected)))
@@ -162,7 +181,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Future for SendFuture<S> {
 
 impl<S> fmt::Debug for SendFuture<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SendFuture").field("connection", &self.connection).finish_non_exhaustive()
+        f.debug_struct("SendFuture")
+            .field("connection", &self.connection)
+            .finish_non_exhaustive()
     }
 }
 
@@ -175,19 +196,28 @@ impl<S: AsyncRead + AsyncWrite + Unpin> State<S> {
         cx: &mut Context<'_>,
     ) -> Poll<Result<ResponseHead, SendError>> {
         if let Err(error) = self.check_before_sending(cx) {
-            return Poll::Ready(Err(SendError { error, unsent: self.request.take() }));
+            return Poll::Ready(Err(SendError {
+                error,
+                unsent: self.request.take(),
+            }));
         }
         if let Poll::Ready(Err(error)) = self.poll_request(cx)
             && let Some(unsent) = self.request.take()
         {
-            return Poll::Ready(Err(SendError { error: error.into(), unsent: Some(unsent) }));
+            return Poll::Ready(Err(SendError {
+                error: error.into(),
+                unsent: Some(unsent),
+            }));
         }
         let head = ready!(self.poll_response(response, cx));
         if let Ok(head) = &head {
             self.body = head.body_length.into();
             self.keep_alive &= head.keep_alive;
         }
-        Poll::Ready(head.map_err(|error| SendError { error, unsent: None }))
+        Poll::Ready(head.map_err(|error| SendError {
+            error,
+            unsent: None,
+        }))
     }
 
     /// Reads the head of the response.
@@ -252,7 +282,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> State<S> {
 
     /// Writes the rest of the request. After an error, `request` is `None` unless nothing of it was written.
     fn poll_request(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let Some(request) = &mut self.request else { return Poll::Ready(Ok(())) };
+        let Some(request) = &mut self.request else {
+            return Poll::Ready(Ok(()));
+        };
         let written = ready!(request.poll_write(&mut self.stream, cx));
         self.keep_alive &= written.is_ok();
         if written.is_ok() || request.is_started() {
@@ -316,15 +348,25 @@ mod tests {
     async fn only_unambiguous_connections_are_reused() {
         for (response, is_reusable) in [
             ("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok", true),
-            ("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", true),
+            (
+                "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
+                true,
+            ),
             // The body ends with the connection.
             ("HTTP/1.1 200 OK\r\n\r\nok", false),
-            ("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\nok", false),
+            (
+                "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\nok",
+                false,
+            ),
             // A byte follows the body.
             ("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok!", false),
             ("HTTP/1.0 200 OK\r\ncontent-length: 2\r\n\r\nok", false),
         ] {
-            assert_eq!(exchange(response.as_bytes()).await.unwrap(), (b"ok".to_vec(), is_reusable), "{response}");
+            assert_eq!(
+                exchange(response.as_bytes()).await.unwrap(),
+                (b"ok".to_vec(), is_reusable),
+                "{response}"
+            );
         }
         let no_body = exchange(b"HTTP/1.1 204 No Content\r\n\r\n").await;
         assert_eq!(no_body.unwrap(), (Vec::new(), true));
@@ -334,9 +376,21 @@ mod tests {
     #[tokio::test]
     async fn incomplete_responses_are_errors() {
         for (name, response, expected) in [
-            ("no response", "", "the connection was closed before the response"),
-            ("within the head", "HTTP/1.1 200 OK\r\n", "the connection was closed before the response"),
-            ("within the body", "HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\nok", "before the end of the body"),
+            (
+                "no response",
+                "",
+                "the connection was closed before the response",
+            ),
+            (
+                "within the head",
+                "HTTP/1.1 200 OK\r\n",
+                "the connection was closed before the response",
+            ),
+            (
+                "within the body",
+                "HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\nok",
+                "before the end of the body",
+            ),
             ("not HTTP", "SSH-2.0", "not valid HTTP/1.1"),
         ] {
             let error = exchange(response.as_bytes()).await.unwrap_err().to_string();
@@ -349,14 +403,31 @@ mod tests {
     async fn an_unsent_request_is_returned() {
         let (client, server) = duplex(4096);
         drop(server);
-        let failed = Connection::new(client).send(get()).await.map(drop).unwrap_err();
+        let failed = Connection::new(client)
+            .send(get())
+            .await
+            .map(drop)
+            .unwrap_err();
         assert!(failed.unsent.is_some(), "{failed:?}");
-        assert!(matches!(failed.error, ConnectionError::Closed), "{failed:?}");
+        assert!(
+            matches!(failed.error, ConnectionError::Closed),
+            "{failed:?}"
+        );
         let (client, mut server) = duplex(4096);
-        server.write_all(b"HTTP/1.1 408 Request Timeout\r\n\r\n").await.unwrap();
-        let failed = Connection::new(client).send(get()).await.map(drop).unwrap_err();
+        server
+            .write_all(b"HTTP/1.1 408 Request Timeout\r\n\r\n")
+            .await
+            .unwrap();
+        let failed = Connection::new(client)
+            .send(get())
+            .await
+            .map(drop)
+            .unwrap_err();
         assert!(failed.unsent.is_some(), "{failed:?}");
-        assert!(matches!(failed.error, ConnectionError::UnsolicitedResponse), "{failed:?}");
+        assert!(
+            matches!(failed.error, ConnectionError::UnsolicitedResponse),
+            "{failed:?}"
+        );
     }
 
     /// L1: a connection that cannot be reused sends no other request: its remaining bytes would look like the response.
@@ -373,7 +444,10 @@ mod tests {
             server.write_all(response.as_bytes()).await.unwrap();
             let (_, connection) = sending.await.unwrap().unwrap();
             let failed = connection.send(get()).await.map(drop).unwrap_err();
-            assert!(matches!(failed.error, ConnectionError::NotReusable), "{response}: {failed:?}");
+            assert!(
+                matches!(failed.error, ConnectionError::NotReusable),
+                "{response}: {failed:?}"
+            );
             assert!(failed.unsent.is_some());
         }
     }
@@ -384,12 +458,22 @@ mod tests {
         let (client, mut server) = duplex(4096);
         let sending = tokio::spawn(Connection::new(client).send(get()));
         server.read_buf(&mut Vec::new()).await.unwrap();
-        server.write_all(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n").await.unwrap();
+        server
+            .write_all(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n")
+            .await
+            .unwrap();
         let (_, mut connection) = sending.await.unwrap().unwrap();
         for text in ["one", "two"] {
-            assert!(connection.poll_data(&mut Context::from_waker(Waker::noop())).is_pending());
+            assert!(
+                connection
+                    .poll_data(&mut Context::from_waker(Waker::noop()))
+                    .is_pending()
+            );
             assert_eq!(connection.0.read_buffer.capacity(), 0);
-            server.write_all(format!("3\r\n{text}\r\n").as_bytes()).await.unwrap();
+            server
+                .write_all(format!("3\r\n{text}\r\n").as_bytes())
+                .await
+                .unwrap();
             assert_eq!(connection.next_data().await.unwrap().unwrap(), text);
         }
     }

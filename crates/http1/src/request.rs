@@ -37,7 +37,11 @@ impl RequestBuilder {
         head.extend_from_slice(target.as_str().as_bytes());
         head.extend_from_slice(b" HTTP/1.1\r\n");
         let announces_empty_body = matches!(*method, Method::POST | Method::PUT | Method::PATCH);
-        Self { head, announces_empty_body, is_head: *method == Method::HEAD }
+        Self {
+            head,
+            announces_empty_body,
+            is_head: *method == Method::HEAD,
+        }
     }
 
     /// Adds a header.
@@ -50,9 +54,16 @@ impl RequestBuilder {
     ///
     /// # Errors
     /// Fails if the text has a character that [`HeaderValue::from_str`] rejects.
-    pub fn text_header(&mut self, name: &HeaderName, text: &str) -> Result<&mut Self, InvalidHeaderValue> {
+    pub fn text_header(
+        &mut self,
+        name: &HeaderName,
+        text: &str,
+    ) -> Result<&mut Self, InvalidHeaderValue> {
         // Checks many bytes at once because no byte ends the loop early.
-        if !text.bytes().fold(true, |all, byte| all & matches!(byte, b' '..=b'~')) {
+        if !text
+            .bytes()
+            .fold(true, |all, byte| all & matches!(byte, b' '..=b'~'))
+        {
             HeaderValue::from_str(text)?;
         }
         encode_header(&mut self.head, name, text.as_bytes());
@@ -67,7 +78,11 @@ impl RequestBuilder {
 
     /// Adds the body, with its `Content-Length` (RFC 9112 section 6.2), and completes the request.
     pub fn body(self, body: Bytes) -> Request {
-        let Self { mut head, announces_empty_body, is_head } = self;
+        let Self {
+            mut head,
+            announces_empty_body,
+            is_head,
+        } = self;
         if announces_empty_body || !body.is_empty() {
             head.extend_from_slice(b"content-length: ");
             head.extend_from_slice(itoa::Buffer::new().format(body.len()).as_bytes());
@@ -80,7 +95,13 @@ impl RequestBuilder {
         } else {
             body
         };
-        Request { head, body, written: 0, is_flushed: false, is_head }
+        Request {
+            head,
+            body,
+            written: 0,
+            is_flushed: false,
+            is_head,
+        }
     }
 }
 
@@ -96,7 +117,9 @@ pub struct EncodedHeaders(Box<[u8]>);
 impl FromIterator<(HeaderName, HeaderValue)> for EncodedHeaders {
     fn from_iter<I: IntoIterator<Item = (HeaderName, HeaderValue)>>(headers: I) -> Self {
         let mut encoded = Vec::new();
-        headers.into_iter().for_each(|(name, value)| encode_header(&mut encoded, &name, value.as_bytes()));
+        headers
+            .into_iter()
+            .for_each(|(name, value)| encode_header(&mut encoded, &name, value.as_bytes()));
         Self(encoded.into())
     }
 }
@@ -157,7 +180,10 @@ impl Request {
             let written = if body.is_empty() {
                 ready!(Pin::new(&mut *stream).poll_write(cx, head))?
             } else {
-                ready!(Pin::new(&mut *stream).poll_write_vectored(cx, &[IoSlice::new(head), IoSlice::new(body)]))?
+                ready!(
+                    Pin::new(&mut *stream)
+                        .poll_write_vectored(cx, &[IoSlice::new(head), IoSlice::new(body)])
+                )?
             };
             if written == 0 {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
@@ -175,7 +201,9 @@ impl Request {
 /// Prints no headers and no body: they can contain credentials.
 impl fmt::Debug for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Request").field("is_started", &self.is_started()).finish_non_exhaustive()
+        f.debug_struct("Request")
+            .field("is_started", &self.is_started())
+            .finish_non_exhaustive()
     }
 }
 
@@ -196,7 +224,8 @@ mod tests {
         let length = |method, body: &'static str| {
             let encoded = request(method, &Bytes::from_static(body.as_bytes())).to_vec();
             let head = String::from_utf8(encoded).unwrap();
-            head.lines().find_map(|line| line.strip_prefix("content-length: ").map(str::to_owned))
+            head.lines()
+                .find_map(|line| line.strip_prefix("content-length: ").map(str::to_owned))
         };
         assert_eq!(length(Method::POST, "{}").as_deref(), Some("2"));
         assert_eq!(length(Method::POST, "").as_deref(), Some("0"));
@@ -214,9 +243,16 @@ mod tests {
         for text in ["a\r\nb: c", "a\nb", "\0", "\u{7f}"] {
             assert!(builder.text_header(&name, text).is_err(), "{text:?}");
         }
-        builder.text_header(&name, "a b~!").unwrap().text_header(&name, "\t").unwrap();
+        builder
+            .text_header(&name, "a b~!")
+            .unwrap()
+            .text_header(&name, "\t")
+            .unwrap();
         let encoded = builder.body(Bytes::new()).to_vec();
-        assert_eq!(String::from_utf8(encoded).unwrap(), "GET / HTTP/1.1\r\nx-a: a b~!\r\nx-a: \t\r\n\r\n");
+        assert_eq!(
+            String::from_utf8(encoded).unwrap(),
+            "GET / HTTP/1.1\r\nx-a: a b~!\r\nx-a: \t\r\n\r\n"
+        );
     }
 
     /// Accepts at most `width` bytes per write, from any number of slices, and is pending every other time.
@@ -227,7 +263,11 @@ mod tests {
     }
 
     impl AsyncWrite for SlowStream {
-        fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        fn poll_write(
+            self: Pin<&mut Self>,
+            cx: &mut Context<'_>,
+            bytes: &[u8],
+        ) -> Poll<io::Result<usize>> {
             self.poll_write_vectored(cx, &[IoSlice::new(bytes)])
         }
 
@@ -240,7 +280,11 @@ mod tests {
             if !self.is_ready {
                 return Poll::Pending;
             }
-            let bytes: Vec<u8> = slices.iter().flat_map(|slice| slice.iter().copied()).take(self.width).collect();
+            let bytes: Vec<u8> = slices
+                .iter()
+                .flat_map(|slice| slice.iter().copied())
+                .take(self.width)
+                .collect();
             self.written.extend_from_slice(&bytes);
             Poll::Ready(Ok(bytes.len()))
         }
@@ -257,14 +301,24 @@ mod tests {
     /// L1: each byte is written once and in order for any size of the writes.
     #[test]
     fn partial_writes() {
-        for body in [0, 2, MAX_COPIED_BODY, MAX_COPIED_BODY + 1, 3 * MAX_COPIED_BODY]
-            .map(|length| Bytes::from(vec![b'x'; length]))
+        for body in [
+            0,
+            2,
+            MAX_COPIED_BODY,
+            MAX_COPIED_BODY + 1,
+            3 * MAX_COPIED_BODY,
+        ]
+        .map(|length| Bytes::from(vec![b'x'; length]))
         {
             for width in [1, 7, 60, 100_000] {
                 let mut request = request(Method::POST, &body);
                 let expected = request.to_vec();
                 let mut cx = Context::from_waker(Waker::noop());
-                let mut stream = SlowStream { width, is_ready: true, written: Vec::new() };
+                let mut stream = SlowStream {
+                    width,
+                    is_ready: true,
+                    written: Vec::new(),
+                };
                 assert!(!request.is_started());
                 while request.poll_write(&mut stream, &mut cx).is_pending() {}
                 assert!(request.is_started());
@@ -277,8 +331,15 @@ mod tests {
     /// L1: a stream that accepts no more bytes is an error, not an endless loop.
     #[test]
     fn a_stream_without_progress_is_an_error() {
-        let mut stream = SlowStream { width: 0, is_ready: false, written: Vec::new() };
-        let sent = request(Method::GET, &Bytes::new()).poll_write(&mut stream, &mut Context::from_waker(Waker::noop()));
-        assert!(matches!(sent, Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::WriteZero));
+        let mut stream = SlowStream {
+            width: 0,
+            is_ready: false,
+            written: Vec::new(),
+        };
+        let sent = request(Method::GET, &Bytes::new())
+            .poll_write(&mut stream, &mut Context::from_waker(Waker::noop()));
+        assert!(
+            matches!(sent, Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::WriteZero)
+        );
     }
 }

@@ -27,13 +27,23 @@ pub(crate) struct ResponseReader {
 impl ResponseReader {
     /// Returns a reader of the response to one request. `is_response_to_head` is whether the method is HEAD.
     pub(crate) fn new(is_response_to_head: bool) -> Self {
-        Self { head: HeadReader::default(), is_response_to_head, interim_responses: 0, interim_keep_alive: true }
+        Self {
+            head: HeadReader::default(),
+            is_response_to_head,
+            interim_responses: 0,
+            interim_keep_alive: true,
+        }
     }
 
     /// Takes the head of the final response (RFC 9110 section 15) from `buffer`. Returns `None` if it is incomplete.
-    pub(crate) fn read(&mut self, buffer: &mut BytesMut) -> Result<Option<ResponseHead>, ProtocolError> {
+    pub(crate) fn read(
+        &mut self,
+        buffer: &mut BytesMut,
+    ) -> Result<Option<ResponseHead>, ProtocolError> {
         loop {
-            let Some(mut head) = self.head.read(buffer, self.is_response_to_head)? else { return Ok(None) };
+            let Some(mut head) = self.head.read(buffer, self.is_response_to_head)? else {
+                return Ok(None);
+            };
             if !head.status.is_informational() || head.status == StatusCode::SWITCHING_PROTOCOLS {
                 head.keep_alive &= self.interim_keep_alive;
                 return Ok(Some(head));
@@ -63,7 +73,8 @@ mod tests {
             buffer.extend_from_slice(bytes);
             if response.is_none() {
                 let head = reader.read(&mut buffer)?;
-                response = head.map(|head| (head.status, BodyReader::from(head.body_length), Vec::new()));
+                response =
+                    head.map(|head| (head.status, BodyReader::from(head.body_length), Vec::new()));
             }
             if let Some((_, body, data)) = &mut response {
                 while let Some(taken) = body.read(&mut buffer)? {
@@ -93,8 +104,13 @@ mod tests {
             Just("HTTP/1.1 103 Early\r\n\r\nHTTP/1.1 500\r\n"),
             Just("HTTP/1.2 200\r\n"),
         ];
-        let body =
-            prop_oneof![Just("abc"), Just("ab"), Just("3\r\nabc\r\n0\r\n\r\n"), Just("3\r\nabcd\r\n"), Just("\r\n")];
+        let body = prop_oneof![
+            Just("abc"),
+            Just("ab"),
+            Just("3\r\nabc\r\n0\r\n\r\n"),
+            Just("3\r\nabcd\r\n"),
+            Just("\r\n")
+        ];
         (status, prop::collection::vec(line, 0..3), body)
             .prop_map(|(status, lines, body)| format!("{status}{}\r\n{body}", lines.concat()))
     }

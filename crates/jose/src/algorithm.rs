@@ -75,7 +75,10 @@ impl FromStr for Algorithm {
         if name == "Ed25519" {
             return Ok(Self::EdDsa);
         }
-        Self::ALL.into_iter().find(|algorithm| algorithm.as_str() == name).ok_or(UnsupportedAlgorithm)
+        Self::ALL
+            .into_iter()
+            .find(|algorithm| algorithm.as_str() == name)
+            .ok_or(UnsupportedAlgorithm)
     }
 }
 
@@ -121,7 +124,9 @@ impl AlgorithmSet {
 
     /// Returns the algorithms in the order of [`Algorithm::ALL`].
     pub fn iter(self) -> impl Iterator<Item = Algorithm> {
-        Algorithm::ALL.into_iter().filter(move |algorithm| self.contains(*algorithm))
+        Algorithm::ALL
+            .into_iter()
+            .filter(move |algorithm| self.contains(*algorithm))
     }
 
     const fn bit(algorithm: Algorithm) -> u16 {
@@ -168,26 +173,44 @@ mod tests {
     #[test]
     fn other_names_are_rejected() {
         let names = [
-            "", "HS256", "HS384", "HS512", "ES256K", "Ed448", "RSA-OAEP", "dir", "rs256", "RS256 ", "eddsa", "ed25519",
-            "SHA256",
+            "", "HS256", "HS384", "HS512", "ES256K", "Ed448", "RSA-OAEP", "dir", "rs256", "RS256 ",
+            "eddsa", "ed25519", "SHA256",
         ];
-        for name in names.into_iter().map(String::from).chain(letter_cases("none")) {
+        for name in names
+            .into_iter()
+            .map(String::from)
+            .chain(letter_cases("none"))
+        {
             assert!(name.parse::<Algorithm>().is_err(), "{name:?}");
         }
     }
 
     #[test]
     fn a_set_contains_the_added_algorithms() {
-        assert_eq!(AlgorithmSet::default().iter().collect::<Vec<_>>(), [Algorithm::Rs256]);
+        assert_eq!(
+            AlgorithmSet::default().iter().collect::<Vec<_>>(),
+            [Algorithm::Rs256]
+        );
         assert!(AlgorithmSet::EMPTY.is_empty());
-        let set: AlgorithmSet = [Algorithm::EdDsa, Algorithm::Es256, Algorithm::EdDsa].into_iter().collect();
-        assert_eq!(set.iter().collect::<Vec<_>>(), [Algorithm::Es256, Algorithm::EdDsa]);
+        let set: AlgorithmSet = [Algorithm::EdDsa, Algorithm::Es256, Algorithm::EdDsa]
+            .into_iter()
+            .collect();
+        assert_eq!(
+            set.iter().collect::<Vec<_>>(),
+            [Algorithm::Es256, Algorithm::EdDsa]
+        );
         assert!(!set.contains(Algorithm::Rs256));
     }
 
     fn letter_cases(word: &str) -> impl Iterator<Item = String> {
         (0..1_u32 << word.len()).map(move |mask| {
-            let flip = |(index, c): (usize, char)| if mask >> index & 1 == 1 { c.to_ascii_uppercase() } else { c };
+            let flip = |(index, c): (usize, char)| {
+                if mask >> index & 1 == 1 {
+                    c.to_ascii_uppercase()
+                } else {
+                    c
+                }
+            };
             word.chars().enumerate().map(flip).collect()
         })
     }

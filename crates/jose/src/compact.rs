@@ -38,7 +38,9 @@ impl<'a> CompactJws<'a> {
         }
         let token = token.as_bytes();
         let mut dots = memchr_iter(b'.', token);
-        let (Some(first), Some(second)) = (dots.next(), dots.next()) else { return Err(JoseError::Malformed) };
+        let (Some(first), Some(second)) = (dots.next(), dots.next()) else {
+            return Err(JoseError::Malformed);
+        };
         match dots.count() {
             0 => {}
             2 => return Err(JoseError::Encrypted),
@@ -53,7 +55,12 @@ impl<'a> CompactJws<'a> {
         }
         let header = parse_header(header_segment)?;
         let payload = encoding::decode(payload).ok_or(JoseError::Malformed)?;
-        Ok(Self { header, payload, signing_input, signature })
+        Ok(Self {
+            header,
+            payload,
+            signing_input,
+            signature,
+        })
     }
 
     /// Returns the header.
@@ -101,7 +108,9 @@ pub(crate) fn sign(
     encoding::encode_to(header, &mut token);
     token.push('.');
     encoding::encode_to(payload, &mut token);
-    let signature = signer.sign(token.as_bytes()).map_err(|_| SigningError::Signature)?;
+    let signature = signer
+        .sign(token.as_bytes())
+        .map_err(|_| SigningError::Signature)?;
     token.push('.');
     encoding::encode_to(signature, &mut token);
     Ok(token)
@@ -110,6 +119,8 @@ pub(crate) fn sign(
 /// Prints only the header.
 impl fmt::Debug for CompactJws<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CompactJws").field("header", &self.header).finish_non_exhaustive()
+        f.debug_struct("CompactJws")
+            .field("header", &self.header)
+            .finish_non_exhaustive()
     }
 }

@@ -13,7 +13,9 @@ use portcullis_metadata::UnixTime;
 use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
-use crate::{compact, encoding, error::SigningError, first_use::load_algorithms, thumbprint::ec_thumbprint};
+use crate::{
+    compact, encoding, error::SigningError, first_use::load_algorithms, thumbprint::ec_thumbprint,
+};
 
 /// A client's key for DPoP proofs (RFC 9449), with the algorithm ES256.
 ///
@@ -52,7 +54,9 @@ impl DpopKey {
     /// Fails if OpenSSL cannot generate the key.
     pub fn generate() -> Result<Self, SigningError> {
         load_algorithms();
-        EcKeyPair::generate(EcCurve::P256).map_err(|_| SigningError::Generation).and_then(|pair| Self::new(&pair))
+        EcKeyPair::generate(EcCurve::P256)
+            .map_err(|_| SigningError::Generation)
+            .and_then(|pair| Self::new(&pair))
     }
 
     /// Imports a key that was exported with [`to_pkcs8`](Self::to_pkcs8).
@@ -61,7 +65,8 @@ impl DpopKey {
     /// Fails if the bytes are not a private key on P-256.
     pub fn from_pkcs8(key: &[u8]) -> Result<Self, SigningError> {
         load_algorithms();
-        let pair = EcKeyPair::from_der(key, Some(EcCurve::P256)).map_err(|_| SigningError::Import)?;
+        let pair =
+            EcKeyPair::from_der(key, Some(EcCurve::P256)).map_err(|_| SigningError::Import)?;
         Self::new(&pair)
     }
 
@@ -99,20 +104,33 @@ impl DpopKey {
 
     fn new(pair: &EcKeyPair) -> Result<Self, SigningError> {
         let pkcs8 = Zeroizing::new(pair.to_der_private_key());
-        let signer = ES256.signer_from_der(&*pkcs8).map_err(|_| SigningError::Import)?;
+        let signer = ES256
+            .signer_from_der(&*pkcs8)
+            .map_err(|_| SigningError::Import)?;
         let jwk = pair.to_jwk_public_key();
-        let member = |name| jwk.parameter(name).and_then(Value::as_str).ok_or(SigningError::Import);
+        let member = |name| {
+            jwk.parameter(name)
+                .and_then(Value::as_str)
+                .ok_or(SigningError::Import)
+        };
         let x = member("x")?;
         let y = member("y")?;
         let thumbprint = ec_thumbprint("P-256", x, y);
         let public = json!({ "kty": "EC", "crv": "P-256", "x": x, "y": y });
-        Ok(Self { signer, pkcs8, public, thumbprint })
+        Ok(Self {
+            signer,
+            pkcs8,
+            public,
+            thumbprint,
+        })
     }
 }
 
 impl fmt::Debug for DpopKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DpopKey").field("thumbprint", &self.thumbprint).finish_non_exhaustive()
+        f.debug_struct("DpopKey")
+            .field("thumbprint", &self.thumbprint)
+            .finish_non_exhaustive()
     }
 }
 
@@ -128,7 +146,8 @@ mod tests {
     };
 
     fn segment(token: &str, index: usize) -> Value {
-        serde_json::from_slice(&encoding::decode(token.split('.').nth(index).unwrap()).unwrap()).unwrap()
+        serde_json::from_slice(&encoding::decode(token.split('.').nth(index).unwrap()).unwrap())
+            .unwrap()
     }
 
     const PROOF: DpopProof<'static> = DpopProof {
@@ -144,7 +163,13 @@ mod tests {
     #[test]
     fn a_proof_verifies_with_its_own_key() {
         let key = DpopKey::generate().unwrap();
-        let proof = key.proof(&DpopProof { nonce: Some("n"), access_token: Some("hush"), ..PROOF }).unwrap();
+        let proof = key
+            .proof(&DpopProof {
+                nonce: Some("n"),
+                access_token: Some("hush"),
+                ..PROOF
+            })
+            .unwrap();
         let header = segment(&proof, 0);
         assert_eq!(header["typ"], "dpop+jwt");
         assert_eq!(header["alg"], "ES256");
@@ -162,9 +187,17 @@ mod tests {
 
         let published = json!({ "keys": [header["jwk"]] }).to_string();
         let allowed = AlgorithmSet::EMPTY.with(Algorithm::Es256);
-        let (keys, _) = KeySet::from_jwks(&JwkSet::parse(published.as_bytes()).unwrap(), allowed).unwrap();
-        keys.verify(&CompactJws::parse(&proof, 4096).unwrap()).unwrap();
-        assert_eq!(segment(&key.proof(&PROOF).unwrap(), 1).as_object().unwrap().len(), 4);
+        let (keys, _) =
+            KeySet::from_jwks(&JwkSet::parse(published.as_bytes()).unwrap(), allowed).unwrap();
+        keys.verify(&CompactJws::parse(&proof, 4096).unwrap())
+            .unwrap();
+        assert_eq!(
+            segment(&key.proof(&PROOF).unwrap(), 1)
+                .as_object()
+                .unwrap()
+                .len(),
+            4
+        );
     }
 
     /// An exported key can be imported. Other bytes are rejected.
@@ -176,7 +209,10 @@ mod tests {
         assert_eq!(key.thumbprint().len(), 43);
         assert_ne!(DpopKey::generate().unwrap().thumbprint(), key.thumbprint());
         for bytes in [&b""[..], b"\x30", &[0xff; 200], &key.to_pkcs8()[..60]] {
-            assert_eq!(DpopKey::from_pkcs8(bytes).unwrap_err(), SigningError::Import);
+            assert_eq!(
+                DpopKey::from_pkcs8(bytes).unwrap_err(),
+                SigningError::Import
+            );
         }
         assert!(!format!("{key:?}").contains("pkcs8"));
     }
@@ -185,6 +221,9 @@ mod tests {
     #[test]
     fn the_token_hash_matches_the_rfc_example() {
         let token = "Kz~8mXK1EalYznwH-LC-1fBAo.4Ljp~zsPE_NeO.gxU";
-        assert_eq!(encoding::sha256_base64url(token), "fUHyO2r2Z3DZ53EsNrWBb0xWXoaNy59IiKCAqksmQEo");
+        assert_eq!(
+            encoding::sha256_base64url(token),
+            "fUHyO2r2Z3DZ53EsNrWBb0xWXoaNy59IiKCAqksmQEo"
+        );
     }
 }

@@ -14,7 +14,11 @@ pub(crate) fn decode(text: impl AsRef<[u8]>) -> Option<Vec<u8>> {
 /// Like [`decode`], but decodes into a buffer. Also returns `None` if the buffer is too small.
 pub(crate) fn decode_into<'b>(text: &[u8], buffer: &'b mut [u8]) -> Option<&'b [u8]> {
     let buffer = buffer.get_mut(..decoded_len(text.len())?)?;
-    Some(base64_simd::URL_SAFE_NO_PAD.decode(text, buffer.as_out()).ok()?)
+    Some(
+        base64_simd::URL_SAFE_NO_PAD
+            .decode(text, buffer.as_out())
+            .ok()?,
+    )
 }
 
 /// Returns the decoded length of `length` base64url characters, or `None` if there is no such encoding.
@@ -46,8 +50,12 @@ mod tests {
     /// Strings of base64url characters and, rarely, others.
     fn text() -> impl Strategy<Value = Vec<u8>> {
         let valid = b"ABCXYZabcxyz0189-_".to_vec();
-        let invalid = vec![b'+', b'/', b'=', b' ', b'\n', b'\0', b'.', b'@', b'[', b'`', b'{', b'^', 0x7f, 0x80, 0xff];
-        let byte = prop_oneof![200 => prop::sample::select(valid), 1 => prop::sample::select(invalid)];
+        let invalid = vec![
+            b'+', b'/', b'=', b' ', b'\n', b'\0', b'.', b'@', b'[', b'`', b'{', b'^', 0x7f, 0x80,
+            0xff,
+        ];
+        let byte =
+            prop_oneof![200 => prop::sample::select(valid), 1 => prop::sample::select(invalid)];
         prop::collection::vec(byte, 0..200)
     }
 

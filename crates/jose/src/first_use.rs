@@ -32,11 +32,15 @@ fn use_algorithm(algorithm: Algorithm) -> Option<()> {
         KeyType::Rsa => (rsa_key()?, vec![1; MODULUS_LEN]),
         KeyType::P256 | KeyType::P384 | KeyType::P521 | KeyType::Ed25519 => {
             let pair = generate_pair(algorithm)?;
-            let signature = signer(algorithm, &pair.to_der_private_key())?.sign(message).ok()?;
+            let signature = signer(algorithm, &pair.to_der_private_key())?
+                .sign(message)
+                .ok()?;
             (pair.to_jwk_public_key(), signature)
         }
     };
-    verifier(&public, algorithm)?.verify(message, &signature).ok()
+    verifier(&public, algorithm)?
+        .verify(message, &signature)
+        .ok()
 }
 
 /// The length of the modulus of [`rsa_key`] in bytes.

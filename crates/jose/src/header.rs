@@ -33,7 +33,9 @@ impl Header {
         let json = str::from_utf8(json).map_err(|_| JoseError::MalformedHeader)?;
         let mut deserializer = serde_json::Deserializer::from_str(json);
         let mut members = Members::default();
-        deserializer.deserialize_map(&mut members).map_err(|_| JoseError::MalformedHeader)?;
+        deserializer
+            .deserialize_map(&mut members)
+            .map_err(|_| JoseError::MalformedHeader)?;
         deserializer.end().map_err(|_| JoseError::MalformedHeader)?;
         members.validate()
     }
@@ -77,7 +79,11 @@ impl Members<'_> {
             return Err(JoseError::UnsupportedExtension);
         }
         let alg = self.alg.ok_or(JoseError::MalformedHeader)?.parse()?;
-        Ok(Header { alg, kid: self.kid, typ: self.typ })
+        Ok(Header {
+            alg,
+            kid: self.kid,
+            typ: self.typ,
+        })
     }
 }
 
@@ -93,9 +99,22 @@ impl<'de> Visitor<'de> for &mut Members<'de> {
         let mut others = Vec::new();
         while let Some(name) = map.next_key_seed(StringSeed)? {
             match &*name {
-                "alg" => self.has_duplicate |= self.alg.replace(map.next_value_seed(StringSeed)?).is_some(),
-                "kid" => self.has_duplicate |= self.kid.replace(map.next_value_seed(StringSeed)?.into()).is_some(),
-                "typ" => self.has_duplicate |= self.typ.replace(map.next_value_seed(StringSeed)?.into()).is_some(),
+                "alg" => {
+                    self.has_duplicate |=
+                        self.alg.replace(map.next_value_seed(StringSeed)?).is_some()
+                }
+                "kid" => {
+                    self.has_duplicate |= self
+                        .kid
+                        .replace(map.next_value_seed(StringSeed)?.into())
+                        .is_some()
+                }
+                "typ" => {
+                    self.has_duplicate |= self
+                        .typ
+                        .replace(map.next_value_seed(StringSeed)?.into())
+                        .is_some()
+                }
                 other => {
                     self.has_extension |= matches!(other, "crit" | "b64");
                     self.is_encrypted |= other == "enc";

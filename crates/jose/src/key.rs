@@ -51,7 +51,11 @@ impl VerifyingKey {
         let material = KeyMaterial::import(jwk, key_type)?;
         let bind = |algorithm| {
             let verifier = material.verifier(algorithm)?;
-            Ok(Self { algorithm, signature_len: material.signature_len(), verifier })
+            Ok(Self {
+                algorithm,
+                signature_len: material.signature_len(),
+                verifier,
+            })
         };
         usable.iter().map(bind).collect()
     }
@@ -75,7 +79,10 @@ impl VerifyingKey {
 /// Returns whether `use` and `key_ops` allow the verification of signatures (RFC 7517 sections 4.2 and 4.3).
 fn allows_verification(jwk: &Jwk) -> bool {
     jwk.use_.as_deref().is_none_or(|key_use| key_use == "sig")
-        && jwk.key_ops.as_ref().is_none_or(|operations| operations.iter().any(|operation| operation == "verify"))
+        && jwk
+            .key_ops
+            .as_ref()
+            .is_none_or(|operations| operations.iter().any(|operation| operation == "verify"))
 }
 
 #[cfg(test)]

@@ -54,7 +54,10 @@ impl KeySet {
     ///
     /// # Errors
     /// Fails with [`KeyError::TooManyKeys`] if the set has more than [`MAX_KEYS`] keys.
-    pub fn from_jwks(jwks: &JwkSet, allowed: AlgorithmSet) -> Result<(Self, Vec<RejectedKey>), KeyError> {
+    pub fn from_jwks(
+        jwks: &JwkSet,
+        allowed: AlgorithmSet,
+    ) -> Result<(Self, Vec<RejectedKey>), KeyError> {
         let found = jwks.keys.len().saturating_add(jwks.rejected.len());
         if found > MAX_KEYS {
             return Err(KeyError::TooManyKeys { found });
@@ -63,9 +66,14 @@ impl KeySet {
         let mut rejected = Vec::new();
         for jwk in &jwks.keys {
             match VerifyingKey::import(jwk, allowed) {
-                Ok(imported) => keys
-                    .extend(imported.into_iter().map(|key| NamedKey { kid: jwk.kid.as_deref().map(Box::from), key })),
-                Err(reason) => rejected.push(RejectedKey { kid: jwk.kid.clone(), reason }),
+                Ok(imported) => keys.extend(imported.into_iter().map(|key| NamedKey {
+                    kid: jwk.kid.as_deref().map(Box::from),
+                    key,
+                })),
+                Err(reason) => rejected.push(RejectedKey {
+                    kid: jwk.kid.clone(),
+                    reason,
+                }),
             }
         }
         Ok((Self { allowed, keys }, rejected))
@@ -83,7 +91,8 @@ impl KeySet {
 
     /// Returns whether exactly one key matches the token. Does not verify the signature.
     pub fn has_key_for(&self, token: &CompactJws<'_>) -> bool {
-        self.find(token.header().kid(), token.header().alg()).is_ok()
+        self.find(token.header().kid(), token.header().alg())
+            .is_ok()
     }
 
     /// Verifies a token's signature with the only key that has the token's `kid` and `alg`. If the token has no `kid`, it
@@ -110,7 +119,8 @@ impl KeySet {
             return Err(JoseError::AlgorithmNotAllowed(algorithm));
         }
         let mut matching = self.keys.iter().filter(|named| {
-            named.key.algorithm() == algorithm && kid.is_none_or(|kid| named.kid.as_deref() == Some(kid))
+            named.key.algorithm() == algorithm
+                && kid.is_none_or(|kid| named.kid.as_deref() == Some(kid))
         });
         match (matching.next(), matching.next()) {
             (Some(only), None) => Ok(&only.key),
@@ -123,7 +133,13 @@ impl KeySet {
 /// Prints the identifiers and algorithms, but no key material.
 impl fmt::Debug for KeySet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.keys.iter().map(|named| (&named.kid, named.key.algorithm()))).finish()
+        f.debug_list()
+            .entries(
+                self.keys
+                    .iter()
+                    .map(|named| (&named.kid, named.key.algorithm())),
+            )
+            .finish()
     }
 }
 

@@ -7,7 +7,10 @@ use josekit::{
         Jwk as JosekitJwk, KeyPair,
         alg::{ec::EcCurve, ec::EcKeyPair, ed::EdCurve, ed::EdKeyPair, rsa::RsaKeyPair},
     },
-    jws::{ES256, ES384, ES512, EdDSA, JwsSigner, JwsVerifier, PS256, PS384, PS512, RS256, RS384, RS512},
+    jws::{
+        ES256, ES384, ES512, EdDSA, JwsSigner, JwsVerifier, PS256, PS384, PS512, RS256, RS384,
+        RS512,
+    },
 };
 
 use crate::{algorithm::Algorithm, encoding, key_type::KeyType};
@@ -43,7 +46,10 @@ pub(crate) fn import_pair(algorithm: Algorithm, pem: &str) -> Option<Box<dyn Key
 /// Returns the exact number of bits of the modulus, which josekit rounds up to bytes.
 fn modulus_bits(pair: &RsaKeyPair) -> Option<u32> {
     let modulus = encoding::decode(pair.to_jwk_public_key().parameter("n")?.as_str()?)?;
-    u32::try_from(modulus.len()).ok()?.checked_mul(8)?.checked_sub(modulus.first()?.leading_zeros())
+    u32::try_from(modulus.len())
+        .ok()?
+        .checked_mul(8)?
+        .checked_sub(modulus.first()?.leading_zeros())
 }
 
 /// Boxes a key pair. The error is dropped, because the caller has its own for each step.
@@ -54,7 +60,9 @@ fn boxed<P: KeyPair + 'static, E>(pair: Result<P, E>) -> Option<Box<dyn KeyPair>
 /// Returns the signer of an algorithm for a private key in DER.
 pub(crate) fn signer(algorithm: Algorithm, private: &[u8]) -> Option<Box<dyn JwsSigner>> {
     fn boxed<S: JwsSigner + 'static, E>(signer: Result<S, E>) -> Option<Box<dyn JwsSigner>> {
-        signer.ok().map(|signer| Box::new(signer) as Box<dyn JwsSigner>)
+        signer
+            .ok()
+            .map(|signer| Box::new(signer) as Box<dyn JwsSigner>)
     }
     match algorithm {
         Algorithm::Rs256 => boxed(RS256.signer_from_der(private)),
@@ -72,8 +80,12 @@ pub(crate) fn signer(algorithm: Algorithm, private: &[u8]) -> Option<Box<dyn Jws
 
 /// Returns the verifier of an algorithm that needs this type of key; `None` if OpenSSL rejects the key.
 pub(crate) fn verifier(jwk: &JosekitJwk, algorithm: Algorithm) -> Option<Arc<dyn JwsVerifier>> {
-    fn into_arc<V: JwsVerifier + 'static, E>(verifier: Result<V, E>) -> Option<Arc<dyn JwsVerifier>> {
-        verifier.ok().map(|verifier| Arc::new(verifier) as Arc<dyn JwsVerifier>)
+    fn into_arc<V: JwsVerifier + 'static, E>(
+        verifier: Result<V, E>,
+    ) -> Option<Arc<dyn JwsVerifier>> {
+        verifier
+            .ok()
+            .map(|verifier| Arc::new(verifier) as Arc<dyn JwsVerifier>)
     }
     match algorithm {
         Algorithm::Rs256 => into_arc(RS256.verifier_from_jwk(jwk)),

@@ -6,7 +6,8 @@ use portcullis_metadata::{AccessTokenClaims, JwkSet, UnixTime};
 use serde_json::{Value, json};
 
 use crate::{
-    algorithm::AlgorithmSet, compact::CompactJws, encoding, error::JoseError, key_set::KeySet, thumbprint::thumbprint,
+    algorithm::AlgorithmSet, compact::CompactJws, encoding, error::JoseError, key_set::KeySet,
+    thumbprint::thumbprint,
 };
 
 /// A DPoP proof from a request, signed with the key that it contains (RFC 9449 section 4.3).
@@ -92,7 +93,11 @@ impl ReceivedProof {
         if keys.is_empty() {
             return Err(ProofError::Key);
         }
-        let thumbprint = jwks.keys.first().and_then(thumbprint).ok_or(ProofError::Key)?;
+        let thumbprint = jwks
+            .keys
+            .first()
+            .and_then(thumbprint)
+            .ok_or(ProofError::Key)?;
         let payload = keys.verify(&compact).map_err(ProofError::Jose)?;
         Self::from_claims(payload.bytes(), thumbprint)
     }
@@ -112,7 +117,11 @@ impl ReceivedProof {
             issued_at: claims.iat.ok_or(ProofError::Claims)?,
             nonce: string_claim("nonce")?,
             token_hash: string_claim("ath")?,
-            id: claims.jti.filter(|id| (1..=MAX_ID_LEN).contains(&id.len())).ok_or(ProofError::Claims)?.into(),
+            id: claims
+                .jti
+                .filter(|id| (1..=MAX_ID_LEN).contains(&id.len()))
+                .ok_or(ProofError::Claims)?
+                .into(),
         })
     }
 
@@ -156,15 +165,20 @@ impl ReceivedProof {
 /// Prints only the thumbprint.
 impl fmt::Debug for ReceivedProof {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ReceivedProof").field("thumbprint", &self.thumbprint).finish_non_exhaustive()
+        f.debug_struct("ReceivedProof")
+            .field("thumbprint", &self.thumbprint)
+            .finish_non_exhaustive()
     }
 }
 
 /// Returns the header's `jwk` as a set with one key. The header must be valid, so it has no duplicate members.
 fn embedded_key(proof: &str) -> Option<JwkSet> {
-    let header: Value = serde_json::from_slice(&encoding::decode(proof.split('.').next()?)?).ok()?;
+    let header: Value =
+        serde_json::from_slice(&encoding::decode(proof.split('.').next()?)?).ok()?;
     let set = json!({ "keys": [header.get("jwk")?] });
-    JwkSet::parse(set.to_string().as_bytes()).ok().filter(|set| set.keys.len() == 1)
+    JwkSet::parse(set.to_string().as_bytes())
+        .ok()
+        .filter(|set| set.keys.len() == 1)
 }
 
 #[cfg(test)]
@@ -186,7 +200,9 @@ mod tests {
     };
 
     fn allowed() -> AlgorithmSet {
-        AlgorithmSet::EMPTY.with(Algorithm::Es256).with(Algorithm::EdDsa)
+        AlgorithmSet::EMPTY
+            .with(Algorithm::Es256)
+            .with(Algorithm::EdDsa)
     }
 
     fn verify(proof: &str) -> Result<ReceivedProof, ProofError> {
@@ -197,7 +213,13 @@ mod tests {
     #[test]
     fn a_proof_is_parsed() {
         let key = DpopKey::generate().unwrap();
-        let text = key.proof(&DpopProof { nonce: Some("n"), access_token: Some("hush"), ..PROOF }).unwrap();
+        let text = key
+            .proof(&DpopProof {
+                nonce: Some("n"),
+                access_token: Some("hush"),
+                ..PROOF
+            })
+            .unwrap();
         let proof = verify(&text).unwrap();
         assert_eq!(proof.thumbprint(), key.thumbprint());
         assert_eq!(proof.id(), "one");
@@ -222,9 +244,15 @@ mod tests {
             let public = key.public_jwk();
             json!({ "kty": public["kty"], "crv": public["crv"], "x": public["x"] })
         };
-        let claims = json!({ "jti": "1", "htm": "POST", "htu": "https://as.example/token", "iat": 1000 });
+        let claims =
+            json!({ "jti": "1", "htm": "POST", "htu": "https://as.example/token", "iat": 1000 });
         let sign = |header: &Value, claims: &Value| {
-            signer.dangerous_sign_with_header(header.to_string().as_bytes(), claims.to_string().as_bytes()).unwrap()
+            signer
+                .dangerous_sign_with_header(
+                    header.to_string().as_bytes(),
+                    claims.to_string().as_bytes(),
+                )
+                .unwrap()
         };
         let header = |typ: &str, jwk: Value| json!({ "typ": typ, "alg": "EdDSA", "jwk": jwk });
         let valid = header("dpop+jwt", jwk(&signer));
@@ -233,19 +261,35 @@ mod tests {
         let mut private = jwk(&signer);
         private["d"] = json!("AA");
         for (header, error) in [
-            (header("dpop+jwt", jwk(&other)), ProofError::Jose(JoseError::Signature)),
+            (
+                header("dpop+jwt", jwk(&other)),
+                ProofError::Jose(JoseError::Signature),
+            ),
             (header("JWT", jwk(&signer)), ProofError::Type),
-            (json!({ "alg": "EdDSA", "jwk": jwk(&signer) }), ProofError::Type),
+            (
+                json!({ "alg": "EdDSA", "jwk": jwk(&signer) }),
+                ProofError::Type,
+            ),
             (header("dpop+jwt", private), ProofError::Key),
-            (header("dpop+jwt", json!({ "kty": "oct", "k": "AAAA" })), ProofError::Key),
+            (
+                header("dpop+jwt", json!({ "kty": "oct", "k": "AAAA" })),
+                ProofError::Key,
+            ),
             (header("dpop+jwt", json!("key")), ProofError::Key),
-            (json!({ "typ": "dpop+jwt", "alg": "EdDSA" }), ProofError::Key),
+            (
+                json!({ "typ": "dpop+jwt", "alg": "EdDSA" }),
+                ProofError::Key,
+            ),
             (
                 json!({ "typ": "dpop+jwt", "alg": "none", "jwk": jwk(&signer) }),
                 ProofError::Jose(JoseError::UnsupportedAlgorithm),
             ),
         ] {
-            assert_eq!(verify(&sign(&header, &claims)).unwrap_err(), error, "{header}");
+            assert_eq!(
+                verify(&sign(&header, &claims)).unwrap_err(),
+                error,
+                "{header}"
+            );
         }
         for (name, value) in [
             ("jti", Value::Null),
@@ -260,14 +304,27 @@ mod tests {
         ] {
             let mut claims = claims.clone();
             claims[name] = value;
-            assert_eq!(verify(&sign(&valid, &claims)).unwrap_err(), ProofError::Claims, "{name}");
+            assert_eq!(
+                verify(&sign(&valid, &claims)).unwrap_err(),
+                ProofError::Claims,
+                "{name}"
+            );
         }
         let es384 = SigningKey::generate(Algorithm::Es384, "one").unwrap();
         let public = es384.public_jwk();
         let key = json!({ "kty": public["kty"], "crv": public["crv"], "x": public["x"], "y": public["y"] });
         let header = json!({ "typ": "dpop+jwt", "alg": "ES384", "jwk": key }).to_string();
-        let text = es384.dangerous_sign_with_header(header.as_bytes(), claims.to_string().as_bytes()).unwrap();
-        assert_eq!(verify(&text).unwrap_err(), ProofError::Key, "not among the allowed algorithms");
-        assert!(matches!(verify(&"a".repeat(5000)), Err(ProofError::Jose(JoseError::TooLarge { .. }))));
+        let text = es384
+            .dangerous_sign_with_header(header.as_bytes(), claims.to_string().as_bytes())
+            .unwrap();
+        assert_eq!(
+            verify(&text).unwrap_err(),
+            ProofError::Key,
+            "not among the allowed algorithms"
+        );
+        assert!(matches!(
+            verify(&"a".repeat(5000)),
+            Err(ProofError::Jose(JoseError::TooLarge { .. }))
+        ));
     }
 }

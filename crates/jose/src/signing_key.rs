@@ -45,7 +45,11 @@ impl SigningKey {
     /// # Errors
     /// Fails with [`SigningError::Import`] if the input is not a private key, or the key's type, curve or size does not
     /// match the algorithm.
-    pub fn from_pem(algorithm: Algorithm, pem: &str, kid: impl Into<Box<str>>) -> Result<Self, SigningError> {
+    pub fn from_pem(
+        algorithm: Algorithm,
+        pem: &str,
+        kid: impl Into<Box<str>>,
+    ) -> Result<Self, SigningError> {
         load_algorithms();
         let pair = import_pair(algorithm, pem).ok_or(SigningError::Import)?;
         Self::from_pair(algorithm, &*pair, kid.into()).ok_or(SigningError::Import)
@@ -54,7 +58,12 @@ impl SigningKey {
     fn from_pair(algorithm: Algorithm, pair: &dyn KeyPair, kid: Box<str>) -> Option<Self> {
         let private = Zeroizing::new(pair.to_der_private_key());
         let public = public_jwk(&pair.to_jwk_public_key(), algorithm, &kid);
-        Some(Self { algorithm, signer: signer(algorithm, &private)?, kid, public })
+        Some(Self {
+            algorithm,
+            signer: signer(algorithm, &private)?,
+            kid,
+            public,
+        })
     }
 
     /// Returns the algorithm.
@@ -87,23 +96,34 @@ impl SigningKey {
     ///
     /// # Errors
     /// Fails if OpenSSL cannot sign.
-    pub fn dangerous_sign_with_header(&self, header: &[u8], payload: &[u8]) -> Result<String, SigningError> {
+    pub fn dangerous_sign_with_header(
+        &self,
+        header: &[u8],
+        payload: &[u8],
+    ) -> Result<String, SigningError> {
         compact::sign(&*self.signer, header, payload)
     }
 }
 
 impl fmt::Debug for SigningKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SigningKey").field("kid", &self.kid).field("algorithm", &self.algorithm).finish_non_exhaustive()
+        f.debug_struct("SigningKey")
+            .field("kid", &self.kid)
+            .field("algorithm", &self.algorithm)
+            .finish_non_exhaustive()
     }
 }
 
 /// Builds the public JWK from the public members only.
 fn public_jwk(pair: &JosekitJwk, algorithm: Algorithm, kid: &str) -> Value {
-    let mut public = json!({ "kty": pair.key_type(), "kid": kid, "alg": algorithm.as_str(), "use": "sig" });
+    let mut public =
+        json!({ "kty": pair.key_type(), "kid": kid, "alg": algorithm.as_str(), "use": "sig" });
     if let Some(members) = public.as_object_mut() {
         for name in ["crv", "x", "y", "n", "e"] {
-            members.extend(pair.parameter(name).map(|value| (name.to_owned(), value.clone())));
+            members.extend(
+                pair.parameter(name)
+                    .map(|value| (name.to_owned(), value.clone())),
+            );
         }
     }
     public
@@ -111,7 +131,9 @@ fn public_jwk(pair: &JosekitJwk, algorithm: Algorithm, kid: &str) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use josekit::jwk::alg::{ec::EcCurve, ec::EcKeyPair, ed::EdCurve, ed::EdKeyPair, rsa::RsaKeyPair};
+    use josekit::jwk::alg::{
+        ec::EcCurve, ec::EcKeyPair, ed::EdCurve, ed::EdKeyPair, rsa::RsaKeyPair,
+    };
 
     use super::*;
 
@@ -123,17 +145,36 @@ mod tests {
         let traditional = String::from_utf8(p256.to_traditional_pem_private_key()).unwrap();
         for text in [pem(&p256), traditional] {
             let key = SigningKey::from_pem(Algorithm::Es256, &text, "k").unwrap();
-            assert_eq!(key.public_jwk()["x"], *p256.to_jwk_public_key().parameter("x").unwrap());
+            assert_eq!(
+                key.public_jwk()["x"],
+                *p256.to_jwk_public_key().parameter("x").unwrap()
+            );
             assert!(key.sign("JWT", b"{}").is_ok());
-            assert_eq!(SigningKey::from_pem(Algorithm::Es384, &text, "k").unwrap_err(), SigningError::Import);
-            assert_eq!(SigningKey::from_pem(Algorithm::Rs256, &text, "k").unwrap_err(), SigningError::Import);
+            assert_eq!(
+                SigningKey::from_pem(Algorithm::Es384, &text, "k").unwrap_err(),
+                SigningError::Import
+            );
+            assert_eq!(
+                SigningKey::from_pem(Algorithm::Rs256, &text, "k").unwrap_err(),
+                SigningError::Import
+            );
         }
         let ed25519 = pem(&EdKeyPair::generate(EdCurve::Ed25519).unwrap());
-        assert!(SigningKey::from_pem(Algorithm::EdDsa, &ed25519, "k").unwrap().sign("JWT", b"{}").is_ok());
+        assert!(
+            SigningKey::from_pem(Algorithm::EdDsa, &ed25519, "k")
+                .unwrap()
+                .sign("JWT", b"{}")
+                .is_ok()
+        );
 
         let rsa = pem(&RsaKeyPair::generate(2048).unwrap());
         for algorithm in [Algorithm::Rs256, Algorithm::Ps256] {
-            assert!(SigningKey::from_pem(algorithm, &rsa, "k").unwrap().sign("JWT", b"{}").is_ok());
+            assert!(
+                SigningKey::from_pem(algorithm, &rsa, "k")
+                    .unwrap()
+                    .sign("JWT", b"{}")
+                    .is_ok()
+            );
         }
         for bits in [1024, 2047] {
             let short = pem(&RsaKeyPair::generate(bits).unwrap());
@@ -144,10 +185,15 @@ mod tests {
             );
         }
 
-        for text in
-            ["", "-----BEGIN PRIVATE KEY-----", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"]
-        {
-            assert_eq!(SigningKey::from_pem(Algorithm::Es256, text, "k").unwrap_err(), SigningError::Import);
+        for text in [
+            "",
+            "-----BEGIN PRIVATE KEY-----",
+            "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n",
+        ] {
+            assert_eq!(
+                SigningKey::from_pem(Algorithm::Es256, text, "k").unwrap_err(),
+                SigningError::Import
+            );
         }
     }
 }

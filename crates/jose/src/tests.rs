@@ -3,8 +3,8 @@
 use portcullis_metadata::{JwkSet, UnixTime};
 
 use crate::{
-    Algorithm, AlgorithmSet, CompactJws, DpopKey, DpopProof, JoseError, KeyError, KeySet, ProofError, ReceivedProof,
-    SigningError, SigningKey,
+    Algorithm, AlgorithmSet, CompactJws, DpopKey, DpopProof, JoseError, KeyError, KeySet,
+    ProofError, ReceivedProof, SigningError, SigningKey,
 };
 
 /// Dashboards and alerts depend on the codes.
@@ -17,8 +17,14 @@ fn codes_are_stable() {
         (JoseError::MalformedHeader, "token.header_malformed"),
         (JoseError::DuplicateMember, "token.header_duplicate"),
         (JoseError::UnsupportedExtension, "token.header_extension"),
-        (JoseError::UnsupportedAlgorithm, "token.algorithm_unsupported"),
-        (JoseError::AlgorithmNotAllowed(Algorithm::Es256), "token.algorithm_not_allowed"),
+        (
+            JoseError::UnsupportedAlgorithm,
+            "token.algorithm_unsupported",
+        ),
+        (
+            JoseError::AlgorithmNotAllowed(Algorithm::Es256),
+            "token.algorithm_not_allowed",
+        ),
         (JoseError::UnknownKey, "token.key_unknown"),
         (JoseError::AmbiguousKey, "token.key_ambiguous"),
         (JoseError::Signature, "token.signature"),
@@ -41,12 +47,27 @@ fn codes_are_stable() {
     for (error, code) in key_codes {
         assert_eq!(error.code(), code);
     }
-    let signing_codes =
-        [SigningError::Generation, SigningError::Signature, SigningError::Import].map(|error| error.code());
-    assert_eq!(signing_codes, ["signing.generation", "signing.signature", "signing.import"]);
+    let signing_codes = [
+        SigningError::Generation,
+        SigningError::Signature,
+        SigningError::Import,
+    ]
+    .map(|error| error.code());
+    assert_eq!(
+        signing_codes,
+        ["signing.generation", "signing.signature", "signing.import"]
+    );
 
-    let proof_errors = [ProofError::Jose(JoseError::Signature), ProofError::Type, ProofError::Key, ProofError::Claims];
-    assert_eq!(proof_errors.map(ProofError::code), ["token.signature", "proof.type", "proof.key", "proof.claims"]);
+    let proof_errors = [
+        ProofError::Jose(JoseError::Signature),
+        ProofError::Type,
+        ProofError::Key,
+        ProofError::Claims,
+    ];
+    assert_eq!(
+        proof_errors.map(ProofError::code),
+        ["token.signature", "proof.type", "proof.key", "proof.claims"]
+    );
 }
 
 /// Algorithms are displayed by their registered names.
@@ -65,7 +86,8 @@ fn debug_prints_no_tokens_and_keys() {
     let parsed = CompactJws::parse(&token, 1024).unwrap();
     let published = serde_json::json!({ "keys": [key.public_jwk()] }).to_string();
     let allowed = AlgorithmSet::EMPTY.with(Algorithm::Es256);
-    let (keys, _) = KeySet::from_jwks(&JwkSet::parse(published.as_bytes()).unwrap(), allowed).unwrap();
+    let (keys, _) =
+        KeySet::from_jwks(&JwkSet::parse(published.as_bytes()).unwrap(), allowed).unwrap();
     let proof = DpopProof {
         id: "canary",
         method: "POST",
@@ -78,11 +100,23 @@ fn debug_prints_no_tokens_and_keys() {
     assert_eq!(key.kid(), "2026-01");
 
     let outputs = [
-        (format!("{:?}", ReceivedProof::verify(&proof, 4096, allowed).unwrap()), "ReceivedProof { thumbprint: "),
+        (
+            format!(
+                "{:?}",
+                ReceivedProof::verify(&proof, 4096, allowed).unwrap()
+            ),
+            "ReceivedProof { thumbprint: ",
+        ),
         (format!("{parsed:?}"), "CompactJws { header: Header {"),
         (format!("{keys:?}"), r#"[(Some("2026-01"), Es256)]"#),
-        (format!("{:?}", keys.verify(&parsed).unwrap()), "VerifiedPayload([16 bytes])"),
-        (format!("{:?}", DpopKey::generate().unwrap()), "DpopKey { thumbprint: "),
+        (
+            format!("{:?}", keys.verify(&parsed).unwrap()),
+            "VerifiedPayload([16 bytes])",
+        ),
+        (
+            format!("{:?}", DpopKey::generate().unwrap()),
+            "DpopKey { thumbprint: ",
+        ),
     ];
     for (text, start) in outputs {
         assert!(text.starts_with(start), "{text}");

@@ -10,8 +10,12 @@ use serde_json::json;
 /// Verification with an imported key does not allocate, except for ECDSA: josekit converts the signature to DER.
 #[test]
 fn verifying() {
-    for (algorithm, max) in [(Algorithm::Rs256, 0), (Algorithm::Ps256, 0), (Algorithm::EdDsa, 0), (Algorithm::Es256, 8)]
-    {
+    for (algorithm, max) in [
+        (Algorithm::Rs256, 0),
+        (Algorithm::Ps256, 0),
+        (Algorithm::EdDsa, 0),
+        (Algorithm::Es256, 8),
+    ] {
         let (keys, token) = published(algorithm);
         let compact = CompactJws::parse(&token, 4096).unwrap();
         keys.verify(&compact).unwrap();
@@ -24,9 +28,15 @@ fn verifying() {
 #[test]
 fn parsing() {
     let (_, token) = published(Algorithm::EdDsa);
-    assert_eq!(measure(|| assert!(CompactJws::parse(&token, 4096).is_ok())).count_total, 3);
+    assert_eq!(
+        measure(|| assert!(CompactJws::parse(&token, 4096).is_ok())).count_total,
+        3
+    );
     let too_long = "x".repeat(8192);
-    assert_eq!(measure(|| assert!(CompactJws::parse(&too_long, 4096).is_err())).count_total, 0);
+    assert_eq!(
+        measure(|| assert!(CompactJws::parse(&too_long, 4096).is_err())).count_total,
+        0
+    );
 }
 
 fn published(algorithm: Algorithm) -> (KeySet, String) {

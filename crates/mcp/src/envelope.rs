@@ -112,12 +112,19 @@ impl<'a> Envelope<'a> {
     }
 
     /// Creates the envelope of a request or notification.
-    fn from_call(method: &'a str, message: Message<'a>, limits: EnvelopeLimits) -> Result<Self, EnvelopeError> {
+    fn from_call(
+        method: &'a str,
+        message: Message<'a>,
+        limits: EnvelopeLimits,
+    ) -> Result<Self, EnvelopeError> {
         let method = decode_without_nul(method).ok_or(EnvelopeError::NotJsonRpc)?;
         if method.len() > Self::MAX_NAME_BYTES {
             return Err(EnvelopeError::MethodTooLong);
         }
-        if message.result.is_some() || message.error.is_some() || message.id.is_some_and(|id| !is_identifier(id)) {
+        if message.result.is_some()
+            || message.error.is_some()
+            || message.id.is_some_and(|id| !is_identifier(id))
+        {
             return Err(EnvelopeError::NotJsonRpc);
         }
         let params = message.params.unwrap_or_default();
@@ -125,21 +132,34 @@ impl<'a> Envelope<'a> {
         if is_initialize && params.has_look_alike("protocolVersion") {
             return Err(EnvelopeError::LookAlikeMember);
         }
-        let initialize_version = if is_initialize { params.protocol_version.and_then(decode_string) } else { None };
+        let initialize_version = if is_initialize {
+            params.protocol_version.and_then(decode_string)
+        } else {
+            None
+        };
         let no_meta = Meta::default();
         let meta = params.meta.as_ref().unwrap_or(&no_meta);
         let protocol_version = match meta.protocol_version {
             Some(version) => Some(decode_string(version).ok_or(EnvelopeError::InvalidParams)?),
             None => None,
         };
-        let is_modern = protocol_version.as_deref().and_then(Revision::parse).is_some_and(Revision::is_modern);
+        let is_modern = protocol_version
+            .as_deref()
+            .and_then(Revision::parse)
+            .is_some_and(Revision::is_modern);
         Ok(Self {
-            message_type: if message.id.is_some() { MessageType::Request } else { MessageType::Notification },
+            message_type: if message.id.is_some() {
+                MessageType::Request
+            } else {
+                MessageType::Notification
+            },
             names: Names::of_call(&method, &params, meta, is_modern, limits.max_depth)?,
             method: Some(method),
             id: message.id,
             initialize_version,
-            has_client_capabilities: meta.client_capabilities.is_some_and(|value| value.starts_with('{')),
+            has_client_capabilities: meta
+                .client_capabilities
+                .is_some_and(|value| value.starts_with('{')),
             protocol_version,
         })
     }
@@ -157,7 +177,10 @@ impl<'a> Envelope<'a> {
         if !has_answer || has_invalid_id || message.params.is_some() {
             return Err(EnvelopeError::NotJsonRpc);
         }
-        let meta = message.result.and_then(|result| result.meta).unwrap_or_default();
+        let meta = message
+            .result
+            .and_then(|result| result.meta)
+            .unwrap_or_default();
         Ok(Self {
             message_type: MessageType::Response,
             method: None,
@@ -229,5 +252,10 @@ impl<'a> Envelope<'a> {
 
 /// Returns whether a value can be an `id`: a string or an integer.
 fn is_identifier(id: &str) -> bool {
-    id.starts_with('"') || id.strip_prefix('-').unwrap_or(id).bytes().all(|b| b.is_ascii_digit())
+    id.starts_with('"')
+        || id
+            .strip_prefix('-')
+            .unwrap_or(id)
+            .bytes()
+            .all(|b| b.is_ascii_digit())
 }

@@ -40,7 +40,9 @@ pub fn classify(
     let version = VersionHeader::read(headers);
     let envelope = match envelope {
         Ok(envelope) => envelope,
-        Err(error) if version.claims_modern() || !served.has_legacy() => return Err(EraError::Message(*error)),
+        Err(error) if version.claims_modern() || !served.has_legacy() => {
+            return Err(EraError::Message(*error));
+        }
         Err(_) => return legacy(&version, served),
     };
     match envelope.protocol_version() {
@@ -60,10 +62,15 @@ pub fn classify(
 ///
 /// # Errors
 /// Returns [`EraError::LegacyVersion`] if the header is repeated or malformed, or does not name a served legacy revision.
-pub fn legacy_version(headers: &HeaderMap, served: Revisions) -> Result<Option<Revision>, EraError> {
+pub fn legacy_version(
+    headers: &HeaderMap,
+    served: Revisions,
+) -> Result<Option<Revision>, EraError> {
     match VersionHeader::read(headers) {
         VersionHeader::Absent => Ok(None),
-        VersionHeader::Known(revision) if !revision.is_modern() && served.contains(revision) => Ok(Some(revision)),
+        VersionHeader::Known(revision) if !revision.is_modern() && served.contains(revision) => {
+            Ok(Some(revision))
+        }
         _ => Err(EraError::LegacyVersion),
     }
 }
@@ -83,14 +90,19 @@ fn modern(
         .filter(|revision| served.contains(*revision))
         .ok_or_else(|| EraError::unsupported(claimed, served))?;
     if envelope.is_initialize() && !served.has_legacy() {
-        return Err(EraError::unsupported(envelope.initialize_version().unwrap_or(claimed), served));
+        return Err(EraError::unsupported(
+            envelope.initialize_version().unwrap_or(claimed),
+            served,
+        ));
     }
     compare(envelope, headers)?;
     if envelope.is_initialize() {
         return Err(EraError::ModernInitialize);
     }
     if envelope.message_type() == MessageType::Request && !envelope.has_client_capabilities() {
-        return Err(EraError::MissingMeta { key: meta::CLIENT_CAPABILITIES });
+        return Err(EraError::MissingMeta {
+            key: meta::CLIENT_CAPABILITIES,
+        });
     }
     Ok(Era::Modern(revision))
 }
@@ -101,15 +113,27 @@ fn claimed_by_header_alone(envelope: &Envelope<'_>, headers: &HeaderMap) -> EraE
     if envelope.message_type() != MessageType::Request || envelope.is_initialize() {
         return EraError::mismatch(header::PROTOCOL_VERSION);
     }
-    compare(envelope, headers).err().unwrap_or(EraError::MissingMeta { key: meta::PROTOCOL_VERSION })
+    compare(envelope, headers)
+        .err()
+        .unwrap_or(EraError::MissingMeta {
+            key: meta::PROTOCOL_VERSION,
+        })
 }
 
 /// Checks a message whose body names no modern version. If no legacy revision is served, the error says which ones are.
-fn legacy_message(envelope: &Envelope<'_>, version: &VersionHeader<'_>, served: Revisions) -> Result<Era, EraError> {
+fn legacy_message(
+    envelope: &Envelope<'_>,
+    version: &VersionHeader<'_>,
+    served: Revisions,
+) -> Result<Era, EraError> {
     if served.has_legacy() {
         return legacy(version, served);
     }
-    let asked = if envelope.is_initialize() { envelope.initialize_version().or(Some("")) } else { None };
+    let asked = if envelope.is_initialize() {
+        envelope.initialize_version().or(Some(""))
+    } else {
+        None
+    };
     match asked.or(version.text()) {
         Some(requested) => Err(EraError::unsupported(requested, served)),
         None => Err(EraError::mismatch(header::PROTOCOL_VERSION)),
@@ -120,7 +144,9 @@ fn legacy_message(envelope: &Envelope<'_>, version: &VersionHeader<'_>, served: 
 fn legacy(version: &VersionHeader<'_>, served: Revisions) -> Result<Era, EraError> {
     match *version {
         VersionHeader::Absent => Ok(Era::Legacy { version: None }),
-        VersionHeader::Known(revision) if served.contains(revision) => Ok(Era::Legacy { version: Some(revision) }),
+        VersionHeader::Known(revision) if served.contains(revision) => Ok(Era::Legacy {
+            version: Some(revision),
+        }),
         _ => Err(EraError::LegacyVersion),
     }
 }

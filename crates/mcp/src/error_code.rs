@@ -46,11 +46,19 @@ impl ErrorCode {
 /// Builds a JSON-RPC 2.0 error response.
 ///
 /// `id` is that of the request. `None` writes `null`, as JSON-RPC requires if the request's id could not be read.
-pub fn error_body(code: ErrorCode, message: &str, id: Option<&RawValue>, data: Option<&Value>) -> Vec<u8> {
+pub fn error_body(
+    code: ErrorCode,
+    message: &str,
+    id: Option<&RawValue>,
+    data: Option<&Value>,
+) -> Vec<u8> {
     let (code, message) = (code.value(), Value::from(message));
-    let data = data.map(|data| format!(r#","data":{data}"#)).unwrap_or_default();
+    let data = data
+        .map(|data| format!(r#","data":{data}"#))
+        .unwrap_or_default();
     let id = id.map_or("null", RawValue::get);
-    format!(r#"{{"jsonrpc":"2.0","error":{{"code":{code},"message":{message}{data}}},"id":{id}}}"#).into_bytes()
+    format!(r#"{{"jsonrpc":"2.0","error":{{"code":{code},"message":{message}{data}}},"id":{id}}}"#)
+        .into_bytes()
 }
 
 #[cfg(test)]
@@ -91,10 +99,22 @@ mod tests {
     fn the_id_is_written_unchanged() {
         for id in ["7", r#""a\u0022b""#, "-12345678901234567890123"] {
             let raw: &RawValue = serde_json::from_str(id).unwrap();
-            let body = error_body(ErrorCode::InvalidParams, "m\"\n", Some(raw), Some(&json!({"a": [1]})));
-            assert!(String::from_utf8(body.clone()).unwrap().ends_with(&format!("\"id\":{id}}}")));
+            let body = error_body(
+                ErrorCode::InvalidParams,
+                "m\"\n",
+                Some(raw),
+                Some(&json!({"a": [1]})),
+            );
+            assert!(
+                String::from_utf8(body.clone())
+                    .unwrap()
+                    .ends_with(&format!("\"id\":{id}}}"))
+            );
             let read: Value = serde_json::from_slice(&body).unwrap();
-            assert_eq!(read["error"], json!({"code": -32602, "message": "m\"\n", "data": {"a": [1]}}));
+            assert_eq!(
+                read["error"],
+                json!({"code": -32602, "message": "m\"\n", "data": {"a": [1]}})
+            );
         }
     }
 }

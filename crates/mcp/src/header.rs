@@ -37,7 +37,10 @@ pub struct RepeatedHeader;
 ///
 /// # Errors
 /// Fails if the header is repeated.
-pub fn single<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'h HeaderValue>, RepeatedHeader> {
+pub fn single<'h>(
+    headers: &'h HeaderMap,
+    name: &HeaderName,
+) -> Result<Option<&'h HeaderValue>, RepeatedHeader> {
     let mut values = headers.get_all(name).iter();
     match (values.next(), values.next()) {
         (value, None) => Ok(value),
@@ -53,7 +56,11 @@ pub fn remove_connection_options(headers: &mut HeaderMap) {
     if !headers.contains_key(CONNECTION) {
         return;
     }
-    let is_header = |option: &&[u8]| ![&b"close"[..], b"keep-alive"].iter().any(|own| option.eq_ignore_ascii_case(own));
+    let is_header = |option: &&[u8]| {
+        ![&b"close"[..], b"keep-alive"]
+            .iter()
+            .any(|own| option.eq_ignore_ascii_case(own))
+    };
     let named: Vec<HeaderName> = headers
         .get_all(CONNECTION)
         .iter()
@@ -96,7 +103,10 @@ mod tests {
     #[test]
     fn the_session_header_has_a_configurable_prefix() {
         assert_eq!(session("Mcp").unwrap(), SESSION);
-        assert_eq!(session("Acme").unwrap(), HeaderName::from_static("acme-session-id"));
+        assert_eq!(
+            session("Acme").unwrap(),
+            HeaderName::from_static("acme-session-id")
+        );
         assert!(session("a b").is_err());
         assert!(session("a\r\nb").is_err());
     }

@@ -63,11 +63,16 @@ mod tests {
     #[test]
     fn ids_are_returned_as_written() {
         let texts = ["7", "-12345678901234567890123", r#""""#, r#""a\u0022é""#].map(str::to_owned);
-        let lengths = [MAX_INLINE - 1, MAX_INLINE, MAX_INLINE + 1, 300].map(|length| "1".repeat(length));
+        let lengths =
+            [MAX_INLINE - 1, MAX_INLINE, MAX_INLINE + 1, 300].map(|length| "1".repeat(length));
         for text in texts.into_iter().chain(lengths) {
             let id = MessageId::new(&text);
             assert_eq!(id.to_json().map(RawValue::get), Some(&*text));
-            assert_eq!(matches!(id.0, Text::Inline { .. }), text.len() <= MAX_INLINE, "{text}");
+            assert_eq!(
+                matches!(id.0, Text::Inline { .. }),
+                text.len() <= MAX_INLINE,
+                "{text}"
+            );
             assert_eq!(id.clone(), id);
             assert_eq!(format!("{id:?}"), format!("MessageId({text:?})"));
         }

@@ -21,7 +21,11 @@ const CLIENT_METHODS: &[ClientMethod] = &[
     legacy("notifications/initialized"),
     legacy("notifications/progress"),
     legacy("notifications/roots/list_changed"),
-    between("notifications/tasks/status", Revision::V2025_11_25, Revision::V2025_11_25),
+    between(
+        "notifications/tasks/status",
+        Revision::V2025_11_25,
+        Revision::V2025_11_25,
+    ),
     legacy("ping"),
     since_the_oldest("prompts/get"),
     since_the_oldest("prompts/list"),
@@ -55,35 +59,59 @@ const CLIENT_METHODS: &[ClientMethod] = &[
 pub fn client_methods(revisions: Revisions) -> impl Iterator<Item = &'static str> {
     let is_defined = move |method: &&ClientMethod| {
         let within = |revision: Revision| {
-            method.first.is_none_or(|first| first <= revision) && method.last.is_none_or(|last| revision <= last)
+            method.first.is_none_or(|first| first <= revision)
+                && method.last.is_none_or(|last| revision <= last)
         };
         revisions.iter().any(within)
     };
-    CLIENT_METHODS.iter().filter(is_defined).map(|method| method.name)
+    CLIENT_METHODS
+        .iter()
+        .filter(is_defined)
+        .map(|method| method.name)
 }
 
 const fn since_the_oldest(name: &'static str) -> ClientMethod {
-    ClientMethod { name, first: None, last: None }
+    ClientMethod {
+        name,
+        first: None,
+        last: None,
+    }
 }
 
 const fn legacy(name: &'static str) -> ClientMethod {
-    ClientMethod { name, first: None, last: Some(Revision::V2025_11_25) }
+    ClientMethod {
+        name,
+        first: None,
+        last: Some(Revision::V2025_11_25),
+    }
 }
 
 const fn since(name: &'static str, first: Revision) -> ClientMethod {
-    ClientMethod { name, first: Some(first), last: None }
+    ClientMethod {
+        name,
+        first: Some(first),
+        last: None,
+    }
 }
 
 const fn between(name: &'static str, first: Revision, last: Revision) -> ClientMethod {
-    ClientMethod { name, first: Some(first), last: Some(last) }
+    ClientMethod {
+        name,
+        first: Some(first),
+        last: Some(last),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const REVISIONS: [Revision; 4] =
-        [Revision::V2025_03_26, Revision::V2025_06_18, Revision::V2025_11_25, Revision::V2026_07_28];
+    const REVISIONS: [Revision; 4] = [
+        Revision::V2025_03_26,
+        Revision::V2025_06_18,
+        Revision::V2025_11_25,
+        Revision::V2026_07_28,
+    ];
 
     fn methods(revision: Revision) -> Vec<&'static str> {
         client_methods(Revisions::from_iter([revision])).collect()

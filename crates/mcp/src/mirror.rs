@@ -51,14 +51,25 @@ pub fn decode_mirrored(value: &HeaderValue) -> Result<Cow<'_, str>, MirrorError>
     if !is_marked(text) {
         return Ok(Cow::Borrowed(text));
     }
-    let encoded = text.strip_prefix(PREFIX).and_then(|rest| rest.strip_suffix(SUFFIX)).ok_or(MirrorError::NotBase64)?;
-    let bytes = STANDARD.decode(encoded).map_err(|_| MirrorError::NotBase64)?;
-    String::from_utf8(bytes).map(Cow::Owned).map_err(|_| MirrorError::NotBase64)
+    let encoded = text
+        .strip_prefix(PREFIX)
+        .and_then(|rest| rest.strip_suffix(SUFFIX))
+        .ok_or(MirrorError::NotBase64)?;
+    let bytes = STANDARD
+        .decode(encoded)
+        .map_err(|_| MirrorError::NotBase64)?;
+    String::from_utf8(bytes)
+        .map(Cow::Owned)
+        .map_err(|_| MirrorError::NotBase64)
 }
 
 /// Encodes a text as a mirrored header value: literally if a header can contain it unchanged, else in Base64.
 pub fn encode_mirrored(text: &str) -> HeaderValue {
-    let plain = if is_literal(text) && !is_marked(text) { HeaderValue::from_str(text).ok() } else { None };
+    let plain = if is_literal(text) && !is_marked(text) {
+        HeaderValue::from_str(text).ok()
+    } else {
+        None
+    };
     plain.unwrap_or_else(|| {
         let encoded = format!("{PREFIX}{}{SUFFIX}", STANDARD.encode(text));
         // Base64 with its prefix and suffix is visible ASCII, which every header value can contain.
@@ -73,7 +84,9 @@ fn is_marked(text: &str) -> bool {
 fn is_literal(text: &str) -> bool {
     let blank = |b: Option<&u8>| matches!(b, Some(b' ' | b'\t'));
     let bytes = text.as_bytes();
-    bytes.iter().all(|b| matches!(b, b'\t' | b' '..=b'~')) && !blank(bytes.first()) && !blank(bytes.last())
+    bytes.iter().all(|b| matches!(b, b'\t' | b' '..=b'~'))
+        && !blank(bytes.first())
+        && !blank(bytes.last())
 }
 
 #[cfg(test)]
@@ -93,7 +106,10 @@ mod tests {
             ("=?base64?literal?=", "=?base64?PT9iYXNlNjQ/bGl0ZXJhbD89?="),
         ] {
             assert_eq!(encode_mirrored(text), header);
-            assert_eq!(decode_mirrored(&HeaderValue::from_str(header).unwrap()).unwrap(), text);
+            assert_eq!(
+                decode_mirrored(&HeaderValue::from_str(header).unwrap()).unwrap(),
+                text
+            );
         }
     }
 
@@ -115,11 +131,20 @@ mod tests {
     /// F5: a value with prefix and suffix that does not decode is rejected, and never used literally.
     #[test]
     fn broken_encodings_are_rejected() {
-        for broken in
-            ["=?base64?=", "=?base64?YQ?=", "=?base64?Y Q==?=", "=?base64?_-8=?=", "=?base64?/w==?=", "=?base64?YR==?="]
-        {
+        for broken in [
+            "=?base64?=",
+            "=?base64?YQ?=",
+            "=?base64?Y Q==?=",
+            "=?base64?_-8=?=",
+            "=?base64?/w==?=",
+            "=?base64?YR==?=",
+        ] {
             let value = HeaderValue::from_str(broken).unwrap();
-            assert_eq!(decode_mirrored(&value), Err(MirrorError::NotBase64), "{broken}");
+            assert_eq!(
+                decode_mirrored(&value),
+                Err(MirrorError::NotBase64),
+                "{broken}"
+            );
         }
         let value = HeaderValue::from_bytes("ü".as_bytes()).unwrap();
         assert_eq!(decode_mirrored(&value), Err(MirrorError::NotAscii));

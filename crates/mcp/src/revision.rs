@@ -17,7 +17,12 @@ pub enum Revision {
 }
 
 impl Revision {
-    const NEWEST_FIRST: [Self; 4] = [Self::V2026_07_28, Self::V2025_11_25, Self::V2025_06_18, Self::V2025_03_26];
+    const NEWEST_FIRST: [Self; 4] = [
+        Self::V2026_07_28,
+        Self::V2025_11_25,
+        Self::V2025_06_18,
+        Self::V2025_03_26,
+    ];
 
     /// Returns the date as in messages and headers.
     pub const fn as_str(self) -> &'static str {
@@ -31,7 +36,9 @@ impl Revision {
 
     /// Returns the revision with exactly this date, if it is known.
     pub fn parse(text: &str) -> Option<Self> {
-        Self::NEWEST_FIRST.into_iter().find(|revision| revision.as_str() == text)
+        Self::NEWEST_FIRST
+            .into_iter()
+            .find(|revision| revision.as_str() == text)
     }
 
     /// Returns whether the revision is modern: it has no sessions, and each request contains its version and capabilities.
@@ -75,7 +82,9 @@ impl Revisions {
 
     /// Returns the revisions, newest first.
     pub fn iter(self) -> impl Iterator<Item = Revision> {
-        Revision::NEWEST_FIRST.into_iter().filter(move |revision| self.contains(*revision))
+        Revision::NEWEST_FIRST
+            .into_iter()
+            .filter(move |revision| self.contains(*revision))
     }
 
     /// Returns whether the set contains a legacy revision.
@@ -92,23 +101,31 @@ impl Default for Revisions {
 
 impl FromIterator<Revision> for Revisions {
     fn from_iter<I: IntoIterator<Item = Revision>>(revisions: I) -> Self {
-        Self(revisions.into_iter().fold(0, |bits, revision| bits | revision.bit()))
+        Self(
+            revisions
+                .into_iter()
+                .fold(0, |bits, revision| bits | revision.bit()),
+        )
     }
 }
 
 /// Writes the dates, newest first, separated by commas.
 impl fmt::Display for Revisions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.iter().enumerate().try_for_each(|(position, revision)| {
-            let separator = if position > 0 { ", " } else { "" };
-            write!(f, "{separator}{revision}")
-        })
+        self.iter()
+            .enumerate()
+            .try_for_each(|(position, revision)| {
+                let separator = if position > 0 { ", " } else { "" };
+                write!(f, "{separator}{revision}")
+            })
     }
 }
 
 impl fmt::Debug for Revisions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.iter().map(Revision::as_str)).finish()
+        f.debug_set()
+            .entries(self.iter().map(Revision::as_str))
+            .finish()
     }
 }
 
@@ -130,13 +147,23 @@ mod tests {
     #[test]
     fn a_set_is_ordered_newest_first() {
         let set = Revisions::from_iter([Revision::V2025_06_18, Revision::V2026_07_28]);
-        assert_eq!(set.iter().collect::<Vec<_>>(), [Revision::V2026_07_28, Revision::V2025_06_18]);
+        assert_eq!(
+            set.iter().collect::<Vec<_>>(),
+            [Revision::V2026_07_28, Revision::V2025_06_18]
+        );
         assert!(set.has_legacy());
         assert!(!set.contains(Revision::V2025_11_25));
         assert!(!Revisions::from_iter([Revision::V2026_07_28]).has_legacy());
         let legacy = Revisions::from_iter([Revision::V2025_11_25, Revision::V2025_11_25]);
-        assert!(legacy.has_legacy(), "a repeated revision is in the set once");
-        assert_eq!(legacy.iter().count(), 1, "a repeated revision is in the set once");
+        assert!(
+            legacy.has_legacy(),
+            "a repeated revision is in the set once"
+        );
+        assert_eq!(
+            legacy.iter().count(),
+            1,
+            "a repeated revision is in the set once"
+        );
         assert!(Revisions::from_iter([]).is_empty());
         assert!(!Revisions::ALL.is_empty());
     }

@@ -27,13 +27,18 @@ pub struct Event {
 impl Event {
     /// Returns an event of the default type with only data.
     pub fn message(data: impl Into<String>) -> Self {
-        Self { data: data.into(), ..Self::default() }
+        Self {
+            data: data.into(),
+            ..Self::default()
+        }
     }
 
     /// Returns whether the type is `message`, which is the default, also for an empty type (HTML standard, section 9.2.6). MCP
     /// sends its messages in these events. Events of other types, such as a server's `ping`, can have any data.
     pub fn is_message(&self) -> bool {
-        self.event.as_deref().is_none_or(|event_type| matches!(event_type, "" | "message"))
+        self.event
+            .as_deref()
+            .is_none_or(|event_type| matches!(event_type, "" | "message"))
     }
 }
 
@@ -43,10 +48,17 @@ mod tests {
 
     #[test]
     fn only_events_of_the_default_type_are_messages() {
-        let event = |event: Option<&str>| Event { event: event.map(str::to_owned), ..Event::message("{}") };
-        for (event_type, expected) in
-            [(None, true), (Some(""), true), (Some("message"), true), (Some("Message"), false), (Some("ping"), false)]
-        {
+        let event = |event: Option<&str>| Event {
+            event: event.map(str::to_owned),
+            ..Event::message("{}")
+        };
+        for (event_type, expected) in [
+            (None, true),
+            (Some(""), true),
+            (Some("message"), true),
+            (Some("Message"), false),
+            (Some("ping"), false),
+        ] {
             assert_eq!(event(event_type).is_message(), expected, "{event_type:?}");
         }
     }

@@ -82,7 +82,9 @@ impl Challenge {
 
     /// Returns the value of a parameter, unquoted and unescaped. Parameter names are case-insensitive.
     pub fn param(&self, name: &str) -> Option<&str> {
-        self.params().find(|(other, _)| other.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+        self.params()
+            .find(|(other, _)| other.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value)
     }
 
     /// Returns all parameters in order. Names are as written; values are unquoted and unescaped.
@@ -91,7 +93,9 @@ impl Challenge {
             Credentials::Token68(_) => &[],
             Credentials::Parameters(parameters) => parameters.as_slice(),
         };
-        parameters.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+        parameters
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
     }
 }
 
@@ -103,7 +107,9 @@ impl Challenge {
 /// # Errors
 /// Fails if the values do not follow the grammar, a challenge has a duplicate parameter, or the values exceed 64 KiB, 32
 /// challenges, or 64 parameters in one challenge.
-pub fn parse_challenges<'a>(values: impl IntoIterator<Item = &'a [u8]>) -> Result<Vec<Challenge>, ChallengeError> {
+pub fn parse_challenges<'a>(
+    values: impl IntoIterator<Item = &'a [u8]>,
+) -> Result<Vec<Challenge>, ChallengeError> {
     let mut parser = parser::Parser::default();
     for value in values {
         parser.parse_value(value)?;

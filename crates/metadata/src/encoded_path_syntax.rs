@@ -11,10 +11,16 @@ const MAX_DECODINGS: usize = 4;
 pub fn has_encoded_path_syntax(path: &str) -> bool {
     let mut path = path.as_bytes().to_ascii_lowercase();
     for _ in 0..=MAX_DECODINGS {
-        if path.contains(&b'\\') || path.windows(3).any(|piece| matches!(piece, b"%2f" | b"%5c" | b"%2e")) {
+        if path.contains(&b'\\')
+            || path
+                .windows(3)
+                .any(|piece| matches!(piece, b"%2f" | b"%5c" | b"%2e"))
+        {
             return true;
         }
-        let decoded = percent_decode(&path).collect::<Vec<u8>>().to_ascii_lowercase();
+        let decoded = percent_decode(&path)
+            .collect::<Vec<u8>>()
+            .to_ascii_lowercase();
         if decoded == path {
             return false;
         }
@@ -30,10 +36,26 @@ mod tests {
     /// I9: characters with a meaning in paths are found in every spelling.
     #[test]
     fn encoded_separators_and_dots_are_found() {
-        for path in ["/a/..%2fb", "/a/..%2Fb", "/a/..%5cb", "/a/..%5Cb", "/a/%2e%2E/b", "/a\\b"] {
+        for path in [
+            "/a/..%2fb",
+            "/a/..%2Fb",
+            "/a/..%5cb",
+            "/a/..%5Cb",
+            "/a/%2e%2E/b",
+            "/a\\b",
+        ] {
             assert!(has_encoded_path_syntax(path), "{path}");
         }
-        for path in ["", "/", "/a.b/c", "/a%20b", "/a/100%25", "/a/%2525", "/a%", "/%25zz"] {
+        for path in [
+            "",
+            "/",
+            "/a.b/c",
+            "/a%20b",
+            "/a/100%25",
+            "/a/%2525",
+            "/a%",
+            "/%25zz",
+        ] {
             assert!(!has_encoded_path_syntax(path), "{path}");
         }
     }

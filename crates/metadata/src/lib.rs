@@ -18,14 +18,19 @@ mod url_without_secrets;
 mod wildcard;
 
 pub use challenge::{
-    BearerChallenge, BearerChallengeBuilder, BearerError, Challenge, ChallengeError, parse_challenges,
+    BearerChallenge, BearerChallengeBuilder, BearerError, Challenge, ChallengeError,
+    parse_challenges,
 };
-pub use claims::{AccessTokenClaims, ClaimsError, IntrospectionResponse, UnverifiedClaims, unverified_issuer};
+pub use claims::{
+    AccessTokenClaims, ClaimsError, IntrospectionResponse, UnverifiedClaims, unverified_issuer,
+};
 pub use discovery::{
     AuthorizationServerMetadata, Jwk, JwkRejection, JwkSet, ProtectedResourceMetadata, RejectedJwk,
     authorization_server_urls, protected_resource_path, protected_resource_urls,
 };
-pub use identifier::{Audience, Issuer, IssuerError, ResourceUri, ResourceUriError, Scopes, ScopesError};
+pub use identifier::{
+    Audience, Issuer, IssuerError, ResourceUri, ResourceUriError, Scopes, ScopesError,
+};
 pub use json::DocumentError;
 pub use secret::{AccessToken, Secret};
 pub use time::{Clock, Now, SystemClock, UnixTime};
@@ -38,7 +43,10 @@ pub use self::{
     hexadecimal::hexadecimal,
     identifier::{is_https_or_loopback_http, is_loopback, is_uuid},
     media_type::{has_media_type, is_event_stream},
-    query::{QUERY_SEPARATORS, has_access_token_parameter, is_access_token_parameter, query_parameter_name},
+    query::{
+        QUERY_SEPARATORS, has_access_token_parameter, is_access_token_parameter,
+        query_parameter_name,
+    },
     url_without_secrets::url_without_secrets,
     wildcard::Wildcard,
 };

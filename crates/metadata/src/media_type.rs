@@ -17,11 +17,18 @@ pub fn is_event_stream(headers: &HeaderMap) -> bool {
 /// that is not a media type matches nothing.
 pub fn has_media_type(headers: &HeaderMap, media_type: &str) -> bool {
     let is_named = |value: &[u8]| essence(value).eq_ignore_ascii_case(media_type.as_bytes());
-    let mut fields = headers.get_all(CONTENT_TYPE).iter().map(HeaderValue::as_bytes);
+    let mut fields = headers
+        .get_all(CONTENT_TYPE)
+        .iter()
+        .map(HeaderValue::as_bytes);
     fields.any(|field| {
         // Most fields are shorter than the type of an event stream.
         field.len() >= media_type.len()
-            && if memchr::memchr(b',', field).is_some() { list_members(field).any(is_named) } else { is_named(field) }
+            && if memchr::memchr(b',', field).is_some() {
+                list_members(field).any(is_named)
+            } else {
+                is_named(field)
+            }
     })
 }
 
@@ -84,7 +91,10 @@ mod tests {
 
     #[test]
     fn other_media_types_are_recognized() {
-        let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static("Application/JSON; v=1"))]);
+        let headers = HeaderMap::from_iter([(
+            CONTENT_TYPE,
+            HeaderValue::from_static("Application/JSON; v=1"),
+        )]);
         assert!(has_media_type(&headers, "application/json"));
         assert!(!has_media_type(&headers, "application/js"));
     }

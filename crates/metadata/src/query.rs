@@ -9,12 +9,18 @@ pub const QUERY_SEPARATORS: [char; 2] = ['&', ';'];
 
 /// Returns the name of one query parameter: percent-decoded, with `+` as a space, and without surrounding whitespace.
 pub fn query_parameter_name(parameter: &str) -> Cow<'_, [u8]> {
-    let name = parameter.split_once('=').map_or(parameter, |(name, _)| name);
+    let name = parameter
+        .split_once('=')
+        .map_or(parameter, |(name, _)| name);
     if !name.contains(['%', '+']) {
         return name.trim_ascii().as_bytes().into();
     }
     let spaced = name.replace('+', " ");
-    percent_decode(spaced.as_bytes()).collect::<Vec<_>>().trim_ascii().to_vec().into()
+    percent_decode(spaced.as_bytes())
+        .collect::<Vec<_>>()
+        .trim_ascii()
+        .to_vec()
+        .into()
 }
 
 /// Returns whether a query parameter is named `access_token` (RFC 6750 section 2.3), in any letter case and encoding.
@@ -50,9 +56,15 @@ mod tests {
         ] {
             assert!(has_access_token_parameter(query), "{query}");
         }
-        for query in
-            ["", "x=access_token", "my_access_token=1", "access_token_hint=1", "token=a", "%zz", "access+token"]
-        {
+        for query in [
+            "",
+            "x=access_token",
+            "my_access_token=1",
+            "access_token_hint=1",
+            "token=a",
+            "%zz",
+            "access+token",
+        ] {
             assert!(!has_access_token_parameter(query), "{query}");
         }
     }

@@ -22,7 +22,10 @@ pub struct EscapedText<'a>(pub &'a str);
 impl<'a> EscapedText<'a> {
     /// The first `characters` characters of a text. An escaped character counts as one.
     pub fn first(text: &'a str, characters: usize) -> Self {
-        let end = text.char_indices().nth(characters).map_or(text.len(), |(position, _)| position);
+        let end = text
+            .char_indices()
+            .nth(characters)
+            .map_or(text.len(), |(position, _)| position);
         Self(text.get(..end).unwrap_or(text))
     }
 
@@ -35,8 +38,14 @@ impl<'a> EscapedText<'a> {
     /// if no character is escaped.
     pub fn split_at_escape(text: &str) -> Option<(&str, char, &str)> {
         // Log lines consist of printable ASCII, which is checked many bytes at once because no byte ends the loop early.
-        let is_printable_ascii = text.bytes().fold(true, |all, byte| all & matches!(byte, b' '..=b'~'));
-        let position = if is_printable_ascii { None } else { text.find(Self::escapes) };
+        let is_printable_ascii = text
+            .bytes()
+            .fold(true, |all, byte| all & matches!(byte, b' '..=b'~'));
+        let position = if is_printable_ascii {
+            None
+        } else {
+            text.find(Self::escapes)
+        };
         let (before, from) = text.split_at(position?);
         let mut after = from.chars();
         Some((before, after.next()?, after.as_str()))
@@ -134,15 +143,33 @@ mod tests {
     /// J8: letters, marks, emoji and spaces are unchanged.
     #[test]
     fn visible_text_is_unchanged() {
-        for text in ["", "plain text", "Zoë", "日本語", "العربية", "e\u{301}", "🦀", r"C:\u{1b}"] {
+        for text in [
+            "",
+            "plain text",
+            "Zoë",
+            "日本語",
+            "العربية",
+            "e\u{301}",
+            "🦀",
+            r"C:\u{1b}",
+        ] {
             assert_eq!(EscapedText(text).to_string(), text);
         }
     }
 
     #[test]
     fn a_text_is_cut_between_characters() {
-        for (characters, expected) in [(0, ""), (1, "日"), (2, r"日\u{1b}"), (3, r"日\u{1b}c"), (4, r"日\u{1b}c")] {
-            assert_eq!(EscapedText::first("日\u{1b}c", characters).to_string(), expected);
+        for (characters, expected) in [
+            (0, ""),
+            (1, "日"),
+            (2, r"日\u{1b}"),
+            (3, r"日\u{1b}c"),
+            (4, r"日\u{1b}c"),
+        ] {
+            assert_eq!(
+                EscapedText::first("日\u{1b}c", characters).to_string(),
+                expected
+            );
         }
     }
 

@@ -25,12 +25,19 @@ mod tests {
     #[test]
     fn user_query_and_fragment_are_removed() {
         for (url, shown) in [
-            ("https://u:p@mcp.example.com:8443/mcp?token=x#y", "https://mcp.example.com:8443/mcp"),
+            (
+                "https://u:p@mcp.example.com:8443/mcp?token=x#y",
+                "https://mcp.example.com:8443/mcp",
+            ),
             ("https://u@mcp.example.com/", "https://mcp.example.com/"),
             ("data:text/plain?token=x#y", "data:text/plain"),
             ("file:///a?token=x", "file:///a"),
         ] {
-            assert_eq!(url_without_secrets(&Url::parse(url).unwrap()).as_str(), shown, "{url}");
+            assert_eq!(
+                url_without_secrets(&Url::parse(url).unwrap()).as_str(),
+                shown,
+                "{url}"
+            );
         }
     }
 }

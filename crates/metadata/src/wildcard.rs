@@ -38,13 +38,23 @@ impl Wildcard {
     pub fn new(pattern: &str) -> Self {
         let pattern = pattern.to_ascii_lowercase();
         let Some((prefix, rest)) = pattern.split_once('*') else {
-            return Self { prefix: pattern.into_bytes().into(), after_star: None };
+            return Self {
+                prefix: pattern.into_bytes().into(),
+                after_star: None,
+            };
         };
         let (inner, suffix) = rest.rsplit_once('*').unwrap_or(("", rest));
-        let inner = inner.split('*').filter(|run| !run.is_empty()).map(|run| Run::new(run.as_bytes())).collect();
+        let inner = inner
+            .split('*')
+            .filter(|run| !run.is_empty())
+            .map(|run| Run::new(run.as_bytes()))
+            .collect();
         Self {
             prefix: prefix.as_bytes().into(),
-            after_star: Some(AfterStar { inner, suffix: suffix.as_bytes().into() }),
+            after_star: Some(AfterStar {
+                inner,
+                suffix: suffix.as_bytes().into(),
+            }),
         }
     }
 
@@ -52,25 +62,37 @@ impl Wildcard {
     ///
     /// At most two bytes are compared for each byte of the text, whatever the pattern is.
     pub fn matches(&self, text: &str) -> bool {
-        self.matches_bytes(text.as_bytes(), |wanted, given| wanted == given.to_ascii_lowercase())
+        self.matches_bytes(text.as_bytes(), |wanted, given| {
+            wanted == given.to_ascii_lowercase()
+        })
     }
 
     /// The same with another comparison of a byte of the pattern and one of the text.
     fn matches_bytes(&self, text: &[u8], mut equal: impl FnMut(u8, u8) -> bool) -> bool {
-        let mut all_equal =
-            |wanted: &[u8], given: &[u8]| wanted.iter().zip(given).all(|(wanted, given)| equal(*wanted, *given));
+        let mut all_equal = |wanted: &[u8], given: &[u8]| {
+            wanted
+                .iter()
+                .zip(given)
+                .all(|(wanted, given)| equal(*wanted, *given))
+        };
         let Some(AfterStar { inner, suffix }) = &self.after_star else {
             return text.len() == self.prefix.len() && all_equal(&self.prefix, text);
         };
-        let Some((start, rest)) = text.split_at_checked(self.prefix.len()) else { return false };
-        let Some(middle) = rest.len().checked_sub(suffix.len()) else { return false };
+        let Some((start, rest)) = text.split_at_checked(self.prefix.len()) else {
+            return false;
+        };
+        let Some(middle) = rest.len().checked_sub(suffix.len()) else {
+            return false;
+        };
         let (mut rest, end) = rest.split_at(middle);
         if !all_equal(&self.prefix, start) || !all_equal(suffix, end) {
             return false;
         }
         // The first occurrence of a run leaves the most text for the next runs.
         for run in inner {
-            let Some(after) = run.first_end(rest, &mut equal) else { return false };
+            let Some(after) = run.first_end(rest, &mut equal) else {
+                return false;
+            };
             rest = &rest[after..];
         }
         true
@@ -88,7 +110,10 @@ impl Run {
             matched += usize::from(bytes[matched] == bytes[index]);
             borders[index] = matched;
         }
-        Self { bytes: bytes.into(), borders: borders.into() }
+        Self {
+            bytes: bytes.into(),
+            borders: borders.into(),
+        }
     }
 
     /// Returns the end of the first occurrence in the text.
@@ -129,13 +154,27 @@ mod tests {
             ("*", &["", "x", "tools/call"], &[]),
             ("**", &["", "x"], &[]),
             ("a*a", &["aa", "aba"], &["a", ""]),
-            ("a*b*c", &["abc", "a-b-b-c", "abbcc", "a/b/c"], &["acb", "ab", "abcd", "ac"]),
+            (
+                "a*b*c",
+                &["abc", "a-b-b-c", "abbcc", "a/b/c"],
+                &["acb", "ab", "abcd", "ac"],
+            ),
             ("*aab*", &["aaab", "xaabx"], &["aa", "abab"]),
-            ("*_write", &["_write", "a_write_write"], &["a_write_", "write"]),
+            (
+                "*_write",
+                &["_write", "a_write_write"],
+                &["a_write_", "write"],
+            ),
         ] {
             let pattern = Wildcard::new(pattern);
-            assert!(matching.iter().all(|text| pattern.matches(text)), "{pattern:?}");
-            assert!(!other.iter().any(|text| pattern.matches(text)), "{pattern:?}");
+            assert!(
+                matching.iter().all(|text| pattern.matches(text)),
+                "{pattern:?}"
+            );
+            assert!(
+                !other.iter().any(|text| pattern.matches(text)),
+                "{pattern:?}"
+            );
         }
     }
 
@@ -160,11 +199,19 @@ mod tests {
             format!("{half}*{half}*b*"),
             format!("*{}b*", "*a".repeat(2000)),
         ] {
-            for text in
-                ["a".repeat(8192), "ab".repeat(4096), format!("{half}{half}b"), format!("{}b", "a".repeat(8000))]
-            {
+            for text in [
+                "a".repeat(8192),
+                "ab".repeat(4096),
+                format!("{half}{half}b"),
+                format!("{}b", "a".repeat(8000)),
+            ] {
                 let count = comparisons(&pattern, &text);
-                assert!(count <= 2 * text.len(), "{count} comparisons: {} {}", &pattern[..5], &text[..5]);
+                assert!(
+                    count <= 2 * text.len(),
+                    "{count} comparisons: {} {}",
+                    &pattern[..5],
+                    &text[..5]
+                );
             }
         }
     }
@@ -175,7 +222,9 @@ mod tests {
             None => text.is_empty(),
             Some((b'*', rest)) => (0..=text.len()).any(|length| reference(rest, &text[length..])),
             Some((byte, rest)) => {
-                text.first().is_some_and(|first| first.eq_ignore_ascii_case(byte)) && reference(rest, &text[1..])
+                text.first()
+                    .is_some_and(|first| first.eq_ignore_ascii_case(byte))
+                    && reference(rest, &text[1..])
             }
         }
     }

@@ -9,8 +9,8 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, anyhow};
 use portcullis_serve::administration::{
-    DROP_NOT_SHARED, DROP_TOKENS, DropRequest, DropResult, END_SESSIONS, EndRequest, EndResult, ErrorResponse,
-    MAX_PAGE, SESSIONS, SessionEntry, SessionList,
+    DROP_NOT_SHARED, DROP_TOKENS, DropRequest, DropResult, END_SESSIONS, EndRequest, EndResult,
+    ErrorResponse, MAX_PAGE, SESSIONS, SessionEntry, SessionList,
 };
 use portcullis_session::NotRecorded;
 use portcullis_terminal::{counted, print, print_json, report, tell};
@@ -53,7 +53,11 @@ struct Listing {
 async fn sessions(arguments: &AdminSessions) -> anyhow::Result<ExitCode> {
     let target = Target::new(&arguments.target)?;
     let limit = usize::try_from(arguments.limit)?;
-    let mut listing = Listing { sessions: Vec::new(), total: 0, has_more: false };
+    let mut listing = Listing {
+        sessions: Vec::new(),
+        total: 0,
+        has_more: false,
+    };
     let mut after = None;
     loop {
         let missing = limit - listing.sessions.len();
@@ -73,26 +77,49 @@ async fn sessions(arguments: &AdminSessions) -> anyhow::Result<ExitCode> {
     }
     table::print(&listing.sessions)?;
     if listing.has_more {
-        tell(format_args!("there are more sessions: use a filter, or raise --limit"));
+        tell(format_args!(
+            "there are more sessions: use a filter, or raise --limit"
+        ));
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Returns the query for one page of at most `limit` sessions, after this position.
 fn query(arguments: &AdminSessions, after: Option<&str>, limit: usize) -> String {
-    let AdminSessions { subject, client, issuer, resource, session, .. } = arguments;
+    let AdminSessions {
+        subject,
+        client,
+        issuer,
+        resource,
+        session,
+        ..
+    } = arguments;
     let mut query = Serializer::new(String::new());
     query.append_pair("limit", &limit.to_string());
-    let filters =
-        [("subject", subject), ("client", client), ("issuer", issuer), ("resource", resource), ("session", session)];
-    let filters = filters.into_iter().filter_map(|(name, value)| Some((name, value.as_deref()?)));
+    let filters = [
+        ("subject", subject),
+        ("client", client),
+        ("issuer", issuer),
+        ("resource", resource),
+        ("session", session),
+    ];
+    let filters = filters
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, value.as_deref()?)));
     query.extend_pairs(filters.chain(after.map(|after| ("after", after))));
     query.finish()
 }
 
 /// Ends sessions, and prints how many.
 async fn end(arguments: &AdminEnd) -> anyhow::Result<ExitCode> {
-    let AdminEnd { target, subject, client, issuer, session, note } = arguments;
+    let AdminEnd {
+        target,
+        subject,
+        client,
+        issuer,
+        session,
+        note,
+    } = arguments;
     let request = EndRequest {
         session: session.clone(),
         subject: subject.clone(),
@@ -108,10 +135,16 @@ async fn end(arguments: &AdminEnd) -> anyhow::Result<ExitCode> {
     if target.json {
         print_json(&ended)?;
     } else {
-        let more = if session.is_some() { "" } else { ", and all sessions of this owner that are in no table" };
+        let more = if session.is_some() {
+            ""
+        } else {
+            ", and all sessions of this owner that are in no table"
+        };
         let sessions = counted(ended.sessions_ended, "session");
         let streams = counted(ended.streams_ended, "event stream");
-        print(format_args!("ended {sessions} in the server's table and {streams}{more}"))?;
+        print(format_args!(
+            "ended {sessions} in the server's table and {streams}{more}"
+        ))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -119,16 +152,25 @@ async fn end(arguments: &AdminEnd) -> anyhow::Result<ExitCode> {
 /// Prints the error of an action that took effect in one process only, and returns its exit code. `None` for other responses.
 fn not_recorded(answer: &Answer) -> Option<ExitCode> {
     let ErrorResponse { error } = serde_json::from_slice(&answer.body).ok()?;
-    [NotRecorded.code(), DROP_NOT_SHARED].contains(&error.code.as_str()).then(|| {
-        report(&command_error(anyhow!(refusal(answer))));
-        ExitCode::from(NOT_RECORDED)
-    })
+    [NotRecorded.code(), DROP_NOT_SHARED]
+        .contains(&error.code.as_str())
+        .then(|| {
+            report(&command_error(anyhow!(refusal(answer))));
+            ExitCode::from(NOT_RECORDED)
+        })
 }
 
 /// Drops the cached tokens of an issuer, and prints how many.
 async fn drop_tokens(arguments: &AdminDropTokens) -> anyhow::Result<ExitCode> {
-    let AdminDropTokens { target, issuer, note } = arguments;
-    let request = DropRequest { issuer: issuer.clone(), note: note.clone() };
+    let AdminDropTokens {
+        target,
+        issuer,
+        note,
+    } = arguments;
+    let request = DropRequest {
+        issuer: issuer.clone(),
+        note: note.clone(),
+    };
     let answer = Target::new(target)?.post(DROP_TOKENS, &request).await?;
     if let Some(code) = not_recorded(&answer) {
         return Ok(code);
@@ -161,7 +203,10 @@ fn refusal(answer: &Answer) -> String {
     match serde_json::from_slice::<ErrorResponse>(&answer.body) {
         Ok(refusal) => format!("{} ({})", refusal.error.message, refusal.error.code),
         Err(_) => {
-            format!("the server answered with status {}; is this the listener of [admin]?", answer.status.as_u16())
+            format!(
+                "the server answered with status {}; is this the listener of [admin]?",
+                answer.status.as_u16()
+            )
         }
     }
 }
@@ -175,7 +220,13 @@ mod tests {
     use crate::cli::{Cli, OperatorCommand};
 
     fn parse(arguments: &str) -> Result<AdminCommand, clap::Error> {
-        match Cli::try_parse_from(["portcullis", "admin"].into_iter().chain(arguments.split(' ')))?.command {
+        match Cli::try_parse_from(
+            ["portcullis", "admin"]
+                .into_iter()
+                .chain(arguments.split(' ')),
+        )?
+        .command
+        {
             OperatorCommand::Admin(admin) => Ok(admin.command),
             _ => unreachable!(),
         }
@@ -183,19 +234,27 @@ mod tests {
 
     #[test]
     fn queries_are_encoded() {
-        let Ok(AdminCommand::Sessions(arguments)) = parse("sessions --subject a&b=c --issuer https://i/ü --limit 5")
+        let Ok(AdminCommand::Sessions(arguments)) =
+            parse("sessions --subject a&b=c --issuer https://i/ü --limit 5")
         else {
             panic!("not parsed")
         };
         let query = query(&arguments, Some("00"), 5);
-        assert_eq!(query, "limit=5&subject=a%26b%3Dc&issuer=https%3A%2F%2Fi%2F%C3%BC&after=00");
+        assert_eq!(
+            query,
+            "limit=5&subject=a%26b%3Dc&issuer=https%3A%2F%2Fi%2F%C3%BC&after=00"
+        );
     }
 
     /// E12: an end needs to name what ends.
     #[test]
     fn ends_need_a_target() {
-        for valid in ["end --subject a", "end --client c --issuer i", "end --session 00", "end --subject a --client c"]
-        {
+        for valid in [
+            "end --subject a",
+            "end --client c --issuer i",
+            "end --session 00",
+            "end --subject a --client c",
+        ] {
             assert!(parse(valid).is_ok(), "{valid}");
         }
         for invalid in [
@@ -212,10 +271,18 @@ mod tests {
     /// E12: only the server's own codes mean that an action took effect; a proxy in front can also respond with 503.
     #[test]
     fn other_rejections_took_no_effect() {
-        let answer = |body: String| Answer { status: StatusCode::SERVICE_UNAVAILABLE, body: body.into_bytes() };
-        let coded = |code: &str| answer(format!(r#"{{"error":{{"code":"{code}","message":"m"}}}}"#));
+        let answer = |body: String| Answer {
+            status: StatusCode::SERVICE_UNAVAILABLE,
+            body: body.into_bytes(),
+        };
+        let coded =
+            |code: &str| answer(format!(r#"{{"error":{{"code":"{code}","message":"m"}}}}"#));
         for code in ["session.end_not_recorded", "admin.drop_not_shared"] {
-            assert_eq!(not_recorded(&coded(code)), Some(ExitCode::from(NOT_RECORDED)), "{code}");
+            assert_eq!(
+                not_recorded(&coded(code)),
+                Some(ExitCode::from(NOT_RECORDED)),
+                "{code}"
+            );
         }
         for other in [coded("shared.unreachable"), answer("busy".to_owned())] {
             assert_eq!(not_recorded(&other), None);
@@ -224,12 +291,20 @@ mod tests {
 
     #[test]
     fn refusals_have_their_message_and_code() {
-        let answer = |status, body: &str| Answer { status, body: body.as_bytes().to_vec() };
+        let answer = |status, body: &str| Answer {
+            status,
+            body: body.as_bytes().to_vec(),
+        };
         let body = r#"{"error":{"code":"admin.token_invalid","message":"no"}}"#;
         let error = result::<EndResult>(answer(StatusCode::UNAUTHORIZED, body)).unwrap_err();
         assert_eq!(error.to_string(), "no (admin.token_invalid)");
         let error = result::<EndResult>(answer(StatusCode::NOT_FOUND, "not found")).unwrap_err();
         assert!(error.to_string().contains("status 404"), "{error}");
-        assert!(result::<EndResult>(answer(StatusCode::OK, "{}")).unwrap_err().to_string().contains("unexpected"));
+        assert!(
+            result::<EndResult>(answer(StatusCode::OK, "{}"))
+                .unwrap_err()
+                .to_string()
+                .contains("unexpected")
+        );
     }
 }

@@ -27,7 +27,11 @@ pub(crate) fn verify(arguments: &cli::AuditVerify) -> anyhow::Result<ExitCode> {
     } else {
         human(&report)?
     }
-    Ok(if report.first_break.is_none() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if report.first_break.is_none() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }
 
 /// Reads the keys of a configuration: those of `audit.key`, or else of the state directory.
@@ -35,15 +39,22 @@ fn configured_keys(file: &Path) -> anyhow::Result<ChainKeys> {
     let fix = "name the file with the key of the chain with --key-file, or the configuration with --config";
     // As text: the fix is part of the error.
     let unusable = |unusable| anyhow::Error::msg(plan::all_errors(unusable).to_string());
-    let config = portcullis_config::load(file, Overrides::default()).map_err(unusable).context(fix)?.config;
+    let config = portcullis_config::load(file, Overrides::default())
+        .map_err(unusable)
+        .context(fix)?
+        .config;
     if let Some(source) = config.audit.as_ref().and_then(|audit| audit.key.as_ref()) {
         return Ok(plan::audit_keys(source)?);
     }
-    let directory = plan::state_dir_of(&config).map_err(|errors| anyhow!(Diagnostic::joined(&errors)))?;
+    let directory =
+        plan::state_dir_of(&config).map_err(|errors| anyhow!(Diagnostic::joined(&errors)))?;
     let Some(directory) = directory else {
         bail!("the configuration has neither audit.key nor a state directory; {fix}");
     };
-    plan::audit_keys(&SecretSource::File(directory.join(StateDirectory::AUDIT_KEY))).context(fix)
+    plan::audit_keys(&SecretSource::File(
+        directory.join(StateDirectory::AUDIT_KEY),
+    ))
+    .context(fix)
 }
 
 fn json(report: &Report) -> anyhow::Result<()> {
@@ -53,13 +64,22 @@ fn json(report: &Report) -> anyhow::Result<()> {
 }
 
 fn human(report: &Report) -> anyhow::Result<()> {
-    if let Some(Break { message, file, line, .. }) = &report.first_break {
+    if let Some(Break {
+        message,
+        file,
+        line,
+        ..
+    }) = &report.first_break
+    {
         let label = "broken:".if_supports_color(Stream::Stdout, |text| text.red());
         let place = match (file, line) {
             (Some(file), Some(line)) => format!("{}:{line}: ", file.display()),
             _ => String::new(),
         };
-        print(format_args!("{label} {}", EscapedText(&format!("{place}{message}"))))?;
+        print(format_args!(
+            "{label} {}",
+            EscapedText(&format!("{place}{message}"))
+        ))?;
     }
     if let (Some(first), Some(last)) = (&report.first, &report.last) {
         print(format_args!(
@@ -89,7 +109,10 @@ fn notes(report: &Report) -> Vec<String> {
         notes.push("the records before the first one are in files that are not given".to_owned());
     }
     if report.chains > 1 {
-        notes.push(format!("there are {} chains, each after the regular end of the one before", report.chains));
+        notes.push(format!(
+            "there are {} chains, each after the regular end of the one before",
+            report.chains
+        ));
     }
     if report.lost > 0 {
         notes.push(format!(
@@ -98,7 +121,10 @@ fn notes(report: &Report) -> Vec<String> {
         ));
     }
     if report.torn > 0 {
-        notes.push(format!("{} lines are incomplete after a crash or a full disk, and recorded as such", report.torn));
+        notes.push(format!(
+            "{} lines are incomplete after a crash or a full disk, and recorded as such",
+            report.torn
+        ));
     }
     if report.ends_within_line {
         notes.push("the last file ends within a line, which is not verified".to_owned());

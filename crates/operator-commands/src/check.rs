@@ -6,7 +6,9 @@ mod service_user;
 use std::{io, process::ExitCode};
 
 use owo_colors::{OwoColorize as _, Stream};
-use portcullis_config::{ConfigErrors, Diagnostic, KeyPath, Loaded, Located, Overrides, plan::Plan};
+use portcullis_config::{
+    ConfigErrors, Diagnostic, KeyPath, Loaded, Located, Overrides, plan::Plan,
+};
 use portcullis_doctor::{Report as OnlineReport, Verdict};
 use portcullis_serve::{Kept, runnable_plan};
 use portcullis_terminal::{counted, print_json, print_note, print_warning};
@@ -25,18 +27,24 @@ pub(crate) fn run(arguments: &cli::Check) -> anyhow::Result<ExitCode> {
     let (loaded, plan) = match valid(arguments) {
         Ok(valid) => valid,
         Err(errors) if arguments.json => {
-            print_json(&Report { errors: errors.0, ..Report::default() })?;
+            print_json(&Report {
+                errors: errors.0,
+                ..Report::default()
+            })?;
             return Ok(ExitCode::FAILURE);
         }
         Err(errors) => return Err(errors.into()),
     };
     let of_service = service_user::warnings(&arguments.config, &loaded.config);
-    let of_service = of_service.iter().map(|text| Diagnostic::new(&KeyPath::default(), text));
+    let of_service = of_service
+        .iter()
+        .map(|text| Diagnostic::new(&KeyPath::default(), text));
     let warnings = plan.warnings.iter().cloned().chain(of_service).collect();
     let online = match arguments.online {
         true => {
             let base_url = &loaded.config.base_url;
-            let examined = online::examine_and_print(&online::Part::ALL, &plan, base_url, !arguments.json);
+            let examined =
+                online::examine_and_print(&online::Part::ALL, &plan, base_url, !arguments.json);
             Some(crate::control_runtime()?.block_on(examined)?)
         }
         false => None,
@@ -105,7 +113,8 @@ struct Report {
 impl Report {
     fn result(&self, denies_warnings: bool) -> CheckResult {
         let online = self.online.as_ref();
-        let warnings = self.warnings.len() + online.map_or(0, |online| online.count(Verdict::Warning));
+        let warnings =
+            self.warnings.len() + online.map_or(0, |online| online.count(Verdict::Warning));
         if online.is_some_and(|online| online.first_problem().is_some()) {
             CheckResult::Problems
         } else if denies_warnings && warnings > 0 {
@@ -117,12 +126,23 @@ impl Report {
 
     fn print(&self, result: &CheckResult) -> io::Result<()> {
         // The steps are already printed, and are not buried among the values.
-        let values = if self.online.is_none() { self.values.as_slice() } else { &[] };
-        let width = values.iter().map(|value| value.key.len()).max().unwrap_or_default();
+        let values = if self.online.is_none() {
+            self.values.as_slice()
+        } else {
+            &[]
+        };
+        let width = values
+            .iter()
+            .map(|value| value.key.len())
+            .max()
+            .unwrap_or_default();
         for value in values {
             let origin = format!("# {}", value.origin);
             let origin = origin.if_supports_color(Stream::Stdout, |text| text.dimmed());
-            portcullis_terminal::print(format_args!("{:width$} = {}  {origin}", value.key, value.value))?;
+            portcullis_terminal::print(format_args!(
+                "{:width$} = {}  {origin}",
+                value.key, value.value
+            ))?;
         }
         for warning in &self.warnings {
             print_warning(&warning.to_string())?;
@@ -135,12 +155,14 @@ impl Report {
         }
         match result {
             CheckResult::Good => portcullis_terminal::print("the configuration is valid"),
-            CheckResult::Problems => {
-                portcullis_terminal::print("the configuration is valid, and services that it names have problems")
-            }
+            CheckResult::Problems => portcullis_terminal::print(
+                "the configuration is valid, and services that it names have problems",
+            ),
             CheckResult::Denied(count) => {
                 let warnings = counted(*count, "warning");
-                portcullis_terminal::print(format_args!("there are {warnings}, which --deny-warnings rejects"))
+                portcullis_terminal::print(format_args!(
+                    "there are {warnings}, which --deny-warnings rejects"
+                ))
             }
         }
     }

@@ -16,7 +16,11 @@ use crate::cli;
 const ENDPOINT: &str = "/mcp";
 const SCOPE: &str = "mcp:tools";
 
-pub(crate) fn run(arguments: &cli::Demo, program: Program, format: LogFormat) -> anyhow::Result<()> {
+pub(crate) fn run(
+    arguments: &cli::Demo,
+    program: Program,
+    format: LogFormat,
+) -> anyhow::Result<()> {
     anyhow::ensure!(
         arguments.listen.ip().is_loopback(),
         "the demo listens on loopback only, and --listen is {}; use 127.0.0.1",
@@ -32,9 +36,16 @@ pub(crate) fn run(arguments: &cli::Demo, program: Program, format: LogFormat) ->
             ..DevIdpSettings::default()
         };
         let idp = DevIdp::bind(settings).await.context("--idp-listen")?;
-        let plan = Plan::new(&portcullis_config::from_text(&configuration(address, idp.issuer()))?)
-            .map_err(|errors| anyhow::anyhow!("the demo cannot run: {errors:?}"))?;
-        print(Welcome { address, issuer: idp.issuer(), auto_consent: arguments.auto_consent })?;
+        let plan = Plan::new(&portcullis_config::from_text(&configuration(
+            address,
+            idp.issuer(),
+        ))?)
+        .map_err(|errors| anyhow::anyhow!("the demo cannot run: {errors:?}"))?;
+        print(Welcome {
+            address,
+            issuer: idp.issuer(),
+            auto_consent: arguments.auto_consent,
+        })?;
 
         let mut stop = signals.shutdown.clone();
         let idp = tokio::spawn(idp.serve(async move {
@@ -43,7 +54,10 @@ pub(crate) fn run(arguments: &cli::Demo, program: Program, format: LogFormat) ->
         }));
         let server = Server::new(plan)
             .program(program)
-            .listeners(Listeners { clients: listener, admin: None })
+            .listeners(Listeners {
+                clients: listener,
+                admin: None,
+            })
             .access_log(AccessLog::start(format)?);
         server.serve(signals).await?;
         idp.abort();
@@ -79,17 +93,39 @@ struct Welcome<'a> {
 
 impl fmt::Display for Welcome<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { address, issuer, auto_consent } = self;
-        let bold = |text: &'static str| text.if_supports_color(Stream::Stdout, |text| text.bold()).to_string();
+        let Self {
+            address,
+            issuer,
+            auto_consent,
+        } = self;
+        let bold = |text: &'static str| {
+            text.if_supports_color(Stream::Stdout, |text| text.bold())
+                .to_string()
+        };
         let consent = if *auto_consent { " --auto-consent" } else { "" };
-        writeln!(f, "{}              http://{address}{ENDPOINT}", bold("protected MCP server"))?;
+        writeln!(
+            f,
+            "{}              http://{address}{ENDPOINT}",
+            bold("protected MCP server")
+        )?;
         writeln!(f, "{}  {issuer}", bold("development authorization server"))?;
         writeln!(f)?;
-        writeln!(f, "{}", bold("Without a token: 401, and a challenge with the URL of the metadata"))?;
+        writeln!(
+            f,
+            "{}",
+            bold("Without a token: 401, and a challenge with the URL of the metadata")
+        )?;
         writeln!(f, "  curl -i -X POST http://{address}{ENDPOINT}\n")?;
         writeln!(f, "{}", bold("The metadata at that URL"))?;
-        writeln!(f, "  curl http://{address}/.well-known/oauth-protected-resource{ENDPOINT}\n")?;
-        writeln!(f, "{}", bold("With a token: discover, register, authorize, call"))?;
+        writeln!(
+            f,
+            "  curl http://{address}/.well-known/oauth-protected-resource{ENDPOINT}\n"
+        )?;
+        writeln!(
+            f,
+            "{}",
+            bold("With a token: discover, register, authorize, call")
+        )?;
         writeln!(
             f,
             "  {} call{consent} http://{address}{ENDPOINT} tools/call '{{\"name\":\"add\",\"arguments\":{{\"a\":2,\"b\":3}}}}'\n",
@@ -101,5 +137,7 @@ impl fmt::Display for Welcome<'_> {
 
 /// How to start this program again, for the printed commands.
 fn program() -> String {
-    std::env::args().next().unwrap_or_else(|| "portcullis".to_owned())
+    std::env::args()
+        .next()
+        .unwrap_or_else(|| "portcullis".to_owned())
 }

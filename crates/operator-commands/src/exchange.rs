@@ -16,7 +16,11 @@ pub(super) struct Answer {
 ///
 /// # Errors
 /// Fails when the connection fails, the response is not valid, or its body has more than `max_body` bytes.
-pub(super) async fn exchange<S>(stream: S, request: Request, max_body: usize) -> anyhow::Result<Answer>
+pub(super) async fn exchange<S>(
+    stream: S,
+    request: Request,
+    max_body: usize,
+) -> anyhow::Result<Answer>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -24,9 +28,15 @@ where
     let mut body = Vec::new();
     while let Some(data) = connection.next_data().await {
         body.extend_from_slice(&data?);
-        ensure!(body.len() <= max_body, "the response has more than {max_body} bytes");
+        ensure!(
+            body.len() <= max_body,
+            "the response has more than {max_body} bytes"
+        );
     }
-    Ok(Answer { status: response.status(), body })
+    Ok(Answer {
+        status: response.status(),
+        body,
+    })
 }
 
 /// Returns the host of a URL, for a connection or a certificate. An IPv6 address has no brackets.

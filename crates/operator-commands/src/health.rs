@@ -24,27 +24,49 @@ const TIMEOUT: Duration = Duration::from_secs(4);
 const MAX_STATUS_LINE: usize = 256;
 
 pub(crate) fn run(arguments: &cli::Health) -> anyhow::Result<()> {
-    let config =
-        portcullis_config::load(&arguments.config, Overrides { listen: arguments.listen }).map_err(all_errors)?.config;
+    let config = portcullis_config::load(
+        &arguments.config,
+        Overrides {
+            listen: arguments.listen,
+        },
+    )
+    .map_err(all_errors)?
+    .config;
     let path = if arguments.ready { READY } else { HEALTH };
     let address = portcullis_config::reachable_address(config.listen);
     let status = request(address, path, config.tls.is_some());
-    let status = status.with_context(|| format!("no response from {address}{path}; is the server running?"))?;
-    ensure!(status == 200, "{address}{path} answered {status}{}", hint(arguments.ready));
+    let status = status
+        .with_context(|| format!("no response from {address}{path}; is the server running?"))?;
+    ensure!(
+        status == 200,
+        "{address}{path} answered {status}{}",
+        hint(arguments.ready)
+    );
     Ok(print(format_args!("{address}{path} answered {status}"))?)
 }
 
 /// Where to find the reason.
 const fn hint(is_ready: bool) -> &'static str {
-    if is_ready { "; its body and the log of the server have the reason" } else { "" }
+    if is_ready {
+        "; its body and the log of the server have the reason"
+    } else {
+        ""
+    }
 }
 
 /// Sends a GET request and returns the status.
 fn request(address: SocketAddr, path: &str, is_tls: bool) -> anyhow::Result<u16> {
     let deadline = Instant::now() + TIMEOUT;
-    let stream = Timed { stream: TcpStream::connect_timeout(&address, TIMEOUT)?, deadline };
+    let stream = Timed {
+        stream: TcpStream::connect_timeout(&address, TIMEOUT)?,
+        deadline,
+    };
     let head = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
-    let line = if is_tls { exchange(tls::connect(stream, address)?, &head) } else { exchange(stream, &head) };
+    let line = if is_tls {
+        exchange(tls::connect(stream, address)?, &head)
+    } else {
+        exchange(stream, &head)
+    };
     status(&line?).context("the response is not HTTP/1.1")
 }
 
@@ -72,7 +94,11 @@ impl Timed {
     /// Returns the remaining time, which is not zero.
     fn left(&self) -> io::Result<Option<Duration>> {
         let left = self.deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(Some(left)) }
+        if left.is_zero() {
+            Err(io::ErrorKind::TimedOut.into())
+        } else {
+            Ok(Some(left))
+        }
     }
 }
 
@@ -96,13 +122,18 @@ impl Write for Timed {
 
 /// Unix reports the timeout of a socket as [`io::ErrorKind::WouldBlock`].
 fn timed_out(error: io::Error) -> io::Error {
-    if error.kind() == io::ErrorKind::WouldBlock { io::ErrorKind::TimedOut.into() } else { error }
+    if error.kind() == io::ErrorKind::WouldBlock {
+        io::ErrorKind::TimedOut.into()
+    } else {
+        error
+    }
 }
 
 /// Reads the status of a response (RFC 9112 section 4).
 fn status(response: &[u8]) -> Option<u16> {
     let line = str::from_utf8(response.split(|byte| *byte == b'\n').next()?).ok()?;
-    let status = StatusCode::from_bytes(line.strip_prefix("HTTP/1.1 ")?.get(..3)?.as_bytes()).ok()?;
+    let status =
+        StatusCode::from_bytes(line.strip_prefix("HTTP/1.1 ")?.get(..3)?.as_bytes()).ok()?;
     Some(status.as_u16())
 }
 
@@ -114,10 +145,18 @@ mod tests {
 
     #[test]
     fn the_status_is_read() {
-        assert_eq!(status(b"HTTP/1.1 503 Service Unavailable\r\nDate: x"), Some(503));
-        for invalid in
-            [&b"HTTP/1.0 200 OK\r\n"[..], b"HTTP/1.1 20", b"HTTP/1.1 2x0\r\n", b"HTTP/1.1 +20 OK\r\n", b"\xff\n", b""]
-        {
+        assert_eq!(
+            status(b"HTTP/1.1 503 Service Unavailable\r\nDate: x"),
+            Some(503)
+        );
+        for invalid in [
+            &b"HTTP/1.0 200 OK\r\n"[..],
+            b"HTTP/1.1 20",
+            b"HTTP/1.1 2x0\r\n",
+            b"HTTP/1.1 +20 OK\r\n",
+            b"\xff\n",
+            b"",
+        ] {
             assert_eq!(status(invalid), None);
         }
     }
@@ -127,7 +166,11 @@ mod tests {
 
     impl Read for Parts {
         fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-            let part = if self.0.is_empty() { &b""[..] } else { self.0.remove(0) };
+            let part = if self.0.is_empty() {
+                &b""[..]
+            } else {
+                self.0.remove(0)
+            };
             buffer[..part.len()].copy_from_slice(part);
             Ok(part.len())
         }
@@ -150,7 +193,10 @@ mod tests {
         assert_eq!(status(&line), Some(200));
         let endless = exchange(Parts(vec![&[b'x'; MAX_STATUS_LINE]; 9]), "").unwrap();
         assert_eq!(endless.len(), MAX_STATUS_LINE);
-        assert_eq!(exchange(Parts(vec![b"HTTP"]), "").unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+        assert_eq!(
+            exchange(Parts(vec![b"HTTP"]), "").unwrap_err().kind(),
+            io::ErrorKind::UnexpectedEof
+        );
     }
 
     /// The time of a response is bounded, also if its bytes arrive one by one.
@@ -166,7 +212,14 @@ mod tests {
         });
         let started = Instant::now();
         let limit = Duration::from_millis(200);
-        let error = exchange(Timed { stream, deadline: started + limit }, "").unwrap_err();
+        let error = exchange(
+            Timed {
+                stream,
+                deadline: started + limit,
+            },
+            "",
+        )
+        .unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         assert!(started.elapsed() >= limit, "{:?}", started.elapsed());
         slow.join().unwrap();

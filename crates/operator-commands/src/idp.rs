@@ -6,8 +6,8 @@ mod clients;
 use anyhow::Context as _;
 use portcullis_config::SecretSource;
 use portcullis_devidp::{
-    ClientAuthenticationMode, DevIdp, DevIdpSettings, DocumentFetch, Provider, Registration, SigningAlgorithm,
-    TokenHeaderType,
+    ClientAuthenticationMode, DevIdp, DevIdpSettings, DocumentFetch, Provider, Registration,
+    SigningAlgorithm, TokenHeaderType,
 };
 use portcullis_metadata::{ResourceUri, Scopes};
 use portcullis_terminal::print;
@@ -18,9 +18,14 @@ pub(crate) fn run(arguments: cli::Idp) -> anyhow::Result<()> {
     crate::control_runtime()?.block_on(async {
         let mut shutdown = portcullis_serve::shutdown_signal()?;
         let settings = settings(arguments)?;
-        let introduction = settings.provider.map(|provider| introduction(provider, &settings));
+        let introduction = settings
+            .provider
+            .map(|provider| introduction(provider, &settings));
         let idp = DevIdp::bind(settings).await?;
-        print(format_args!("development authorization server: {}", idp.issuer()))?;
+        print(format_args!(
+            "development authorization server: {}",
+            idp.issuer()
+        ))?;
         if let Some(lines) = introduction {
             // A program that reads the issuer may close the pipe, which must not end the server.
             let _ = print(format_args!("{}", lines.join("\n")));
@@ -37,9 +42,17 @@ pub(crate) fn run(arguments: cli::Idp) -> anyhow::Result<()> {
 /// The lines that explain how the server differs and what a client needs.
 fn introduction(provider: Provider, settings: &DevIdpSettings) -> Vec<String> {
     let mut lines = vec![format!("It imitates {}, which", provider.as_str())];
-    lines.extend(provider.differences().map(|difference| format!("  - {}", difference.summary)));
+    lines.extend(
+        provider
+            .differences()
+            .map(|difference| format!("  - {}", difference.summary)),
+    );
     if let Some(prefix) = provider.scope_prefix() {
-        let scopes: Vec<_> = settings.scopes.iter().map(|scope| format!("{prefix}/{scope}")).collect();
+        let scopes: Vec<_> = settings
+            .scopes
+            .iter()
+            .map(|scope| format!("{prefix}/{scope}"))
+            .collect();
         lines.push(format!("Its scopes are {}", scopes.join(" ")));
     }
     if !provider.has_registration() && settings.clients.is_empty() {
@@ -49,7 +62,11 @@ fn introduction(provider: Provider, settings: &DevIdpSettings) -> Vec<String> {
 }
 
 fn settings(arguments: cli::Idp) -> anyhow::Result<DevIdpSettings> {
-    let resource = arguments.default_resource.as_deref().map(ResourceUri::parse).transpose();
+    let resource = arguments
+        .default_resource
+        .as_deref()
+        .map(ResourceUri::parse)
+        .transpose();
     Ok(DevIdpSettings {
         listen: arguments.listen,
         issuer_path: arguments.issuer_path,
@@ -61,7 +78,11 @@ fn settings(arguments: cli::Idp) -> anyhow::Result<DevIdpSettings> {
             cli::IdpAlgorithm::Rs256 => SigningAlgorithm::Rs256,
             cli::IdpAlgorithm::Es256 => SigningAlgorithm::Es256,
         },
-        token_header_type: if arguments.at_jwt { TokenHeaderType::AtJwt } else { TokenHeaderType::Jwt },
+        token_header_type: if arguments.at_jwt {
+            TokenHeaderType::AtJwt
+        } else {
+            TokenHeaderType::Jwt
+        },
         access_token_lifetime: arguments.token_lifetime,
         dpop_nonces: arguments.dpop_nonces,
         provider: arguments.like.map(provider),
@@ -73,15 +94,29 @@ fn settings(arguments: cli::Idp) -> anyhow::Result<DevIdpSettings> {
             cli::IdpClientAuth::RejectPost => ClientAuthenticationMode::RejectPost,
             cli::IdpClientAuth::BasicWithoutBody => ClientAuthenticationMode::BasicWithoutBody,
         },
-        clients: arguments.clients.as_deref().map(clients::read).transpose()?.unwrap_or_default(),
-        registration: match (arguments.initial_access_token_file, arguments.no_registration) {
-            (Some(file), _) => {
-                Registration::WithToken(SecretSource::File(file).read().context("--initial-access-token-file")?)
-            }
+        clients: arguments
+            .clients
+            .as_deref()
+            .map(clients::read)
+            .transpose()?
+            .unwrap_or_default(),
+        registration: match (
+            arguments.initial_access_token_file,
+            arguments.no_registration,
+        ) {
+            (Some(file), _) => Registration::WithToken(
+                SecretSource::File(file)
+                    .read()
+                    .context("--initial-access-token-file")?,
+            ),
             (None, true) => Registration::Closed,
             (None, false) => Registration::Open,
         },
-        client_documents: if arguments.no_client_documents { DocumentFetch::Off } else { DocumentFetch::Http },
+        client_documents: if arguments.no_client_documents {
+            DocumentFetch::Off
+        } else {
+            DocumentFetch::Http
+        },
         admin: arguments.admin,
         ..DevIdpSettings::default()
     })

@@ -37,13 +37,19 @@ pub(crate) fn run(arguments: &cli::Init) -> anyhow::Result<()> {
     }
     let provider = values.issuer.as_ref().and_then(provider::of);
     if let Some(provider) = provider {
-        print(format_args!("See {} for the settings of your provider, in comments of the file.", provider.guide()))?;
+        print(format_args!(
+            "See {} for the settings of your provider, in comments of the file.",
+            provider.guide()
+        ))?;
     }
     print("Next:")?;
     let config = target.option();
     print(format_args!("  portcullis check --online{config}"))?;
     print(format_args!("  portcullis serve{config}"))?;
-    print(format_args!("  portcullis doctor {}", EscapedText(&values.resource())))?;
+    print(format_args!(
+        "  portcullis doctor {}",
+        EscapedText(&values.resource())
+    ))?;
     Ok(())
 }
 
@@ -54,9 +60,16 @@ fn require_options(arguments: &cli::Init) -> anyhow::Result<()> {
         ("--upstream", arguments.upstream.is_some()),
         ("--issuer", arguments.issuer.is_some()),
     ];
-    let missing: Vec<&str> = required.iter().filter(|(_, is_given)| !is_given).map(|(option, _)| *option).collect();
+    let missing: Vec<&str> = required
+        .iter()
+        .filter(|(_, is_given)| !is_given)
+        .map(|(option, _)| *option)
+        .collect();
     if !missing.is_empty() {
-        bail!("there is no terminal to ask in; give {} too (see --help)", missing.join(", "));
+        bail!(
+            "there is no terminal to ask in; give {} too (see --help)",
+            missing.join(", ")
+        );
     }
     Ok(())
 }

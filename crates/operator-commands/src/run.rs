@@ -21,9 +21,13 @@ impl OperatorCommand {
     /// When the command fails. The text contains the fix.
     pub fn run(self, program: Program, log_format: LogFormat) -> Result<ExitCode, CommandError> {
         let result = match self {
-            Self::Serve(arguments) => serve::run(&arguments, program, log_format).map(|()| ExitCode::SUCCESS),
+            Self::Serve(arguments) => {
+                serve::run(&arguments, program, log_format).map(|()| ExitCode::SUCCESS)
+            }
             #[cfg(feature = "dev")]
-            Self::Demo(arguments) => demo::run(&arguments, program, log_format).map(|()| ExitCode::SUCCESS),
+            Self::Demo(arguments) => {
+                demo::run(&arguments, program, log_format).map(|()| ExitCode::SUCCESS)
+            }
             Self::Check(arguments) => check::run(&arguments),
             Self::Admin(arguments) => admin::run(&arguments),
             Self::Init(arguments) => init::run(&arguments).map(|()| ExitCode::SUCCESS),
@@ -31,9 +35,13 @@ impl OperatorCommand {
             #[cfg(feature = "dev")]
             Self::Idp(arguments) => idp::run(arguments).map(|()| ExitCode::SUCCESS),
             #[cfg(not(feature = "dev"))]
-            Self::Demo(_) => Err(anyhow::anyhow!(portcullis_config::without_dev("`portcullis demo`"))),
+            Self::Demo(_) => Err(anyhow::anyhow!(portcullis_config::without_dev(
+                "`portcullis demo`"
+            ))),
             #[cfg(not(feature = "dev"))]
-            Self::Idp(_) => Err(anyhow::anyhow!(portcullis_config::without_dev("`portcullis idp`"))),
+            Self::Idp(_) => Err(anyhow::anyhow!(portcullis_config::without_dev(
+                "`portcullis idp`"
+            ))),
         };
         result.map_err(command_error)
     }

@@ -2,13 +2,18 @@
 
 use portcullis_config::{ConfigErrors, Overrides, plan::Plan};
 use portcullis_serve::{
-    AdminListener, ConfigSource, Kept, Listeners, PassedListener, Program, ServeError, Server, Signals, bind,
+    AdminListener, ConfigSource, Kept, Listeners, PassedListener, Program, ServeError, Server,
+    Signals, bind,
 };
 use portcullis_telemetry::{AccessLog, LogFormat};
 
 use crate::cli;
 
-pub(crate) fn run(arguments: &cli::Serve, program: Program, format: LogFormat) -> anyhow::Result<()> {
+pub(crate) fn run(
+    arguments: &cli::Serve,
+    program: Program,
+    format: LogFormat,
+) -> anyhow::Result<()> {
     // Before any thread exists that could read the environment.
     let passed = PassedListener::from_environment()?;
     let runtime = crate::control_runtime()?;
@@ -17,36 +22,58 @@ pub(crate) fn run(arguments: &cli::Serve, program: Program, format: LogFormat) -
         let _entered = runtime.enter();
         Signals::handle()?
     };
-    let mut loaded = portcullis_config::load(&arguments.config, Overrides { listen: arguments.listen })
-        .map_err(portcullis_config::plan::all_errors)?;
+    let mut loaded = portcullis_config::load(
+        &arguments.config,
+        Overrides {
+            listen: arguments.listen,
+        },
+    )
+    .map_err(portcullis_config::plan::all_errors)?;
     match &passed {
         Some(passed) if loaded.sets("listen") => passed.check_address(loaded.config.listen)?,
         Some(passed) => loaded.config.listen = passed.address(),
         None => {}
     }
-    let plan = Plan::new(&loaded.config).map_err(|errors| ConfigErrors(loaded.places.locate(errors)))?;
+    let plan =
+        Plan::new(&loaded.config).map_err(|errors| ConfigErrors(loaded.places.locate(errors)))?;
     for warning in &plan.warnings {
         tracing::warn!("{warning}");
     }
     // Before a port is bound: clients do not wait for a server that cannot start.
-    let Some(kept) = runtime.block_on(Kept::open(&plan, signals.shutdown.clone()))? else { return Ok(()) };
+    let Some(kept) = runtime.block_on(Kept::open(&plan, signals.shutdown.clone()))? else {
+        return Ok(());
+    };
     let has_passed_socket = passed.is_some();
-    let listener = passed.map_or_else(|| bind(plan.listen, "--listen"), |passed| Ok(passed.into_listener()))?;
-    let admin = plan.admin.as_ref().map(|admin| AdminListener::bind(&admin.listen)).transpose()?;
+    let listener = passed.map_or_else(
+        || bind(plan.listen, "--listen"),
+        |passed| Ok(passed.into_listener()),
+    )?;
+    let admin = plan
+        .admin
+        .as_ref()
+        .map(|admin| AdminListener::bind(&admin.listen))
+        .transpose()?;
     let source = ConfigSource {
         file: arguments.config.clone(),
-        overrides: Overrides { listen: arguments.listen },
+        overrides: Overrides {
+            listen: arguments.listen,
+        },
         config: loaded.config,
         has_passed_socket,
     };
     let server = Server::new(plan)
         .program(program)
         .source(source)
-        .listeners(Listeners { clients: listener, admin })
+        .listeners(Listeners {
+            clients: listener,
+            admin,
+        })
         .access_log(AccessLog::start(format)?)
         .kept(kept);
-    runtime.block_on(server.serve(signals)).map_err(|error| match error {
-        ServeError::Setting(found) => ConfigErrors(loaded.places.locate(vec![found])).into(),
-        error => error.into(),
-    })
+    runtime
+        .block_on(server.serve(signals))
+        .map_err(|error| match error {
+            ServeError::Setting(found) => ConfigErrors(loaded.places.locate(vec![found])).into(),
+            error => error.into(),
+        })
 }

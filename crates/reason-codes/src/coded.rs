@@ -38,7 +38,10 @@ impl Coded {
     }
 
     pub(crate) fn structure(input: &DeriveInput) -> syn::Result<Self> {
-        Ok(Self { pattern: quote!(Self { .. }), code: Code::read(&input.attrs, &input.ident)? })
+        Ok(Self {
+            pattern: quote!(Self { .. }),
+            code: Code::read(&input.attrs, &input.ident)?,
+        })
     }
 
     /// Returns the arm of the match that returns the code.
@@ -61,21 +64,38 @@ impl Coded {
 
 impl Code {
     fn read(attributes: &[Attribute], of: &syn::Ident) -> syn::Result<Self> {
-        let attribute = attributes.iter().find(|attribute| attribute.path().is_ident("code"));
-        let attribute = attribute.ok_or_else(|| Error::new_spanned(of, "write `#[code = \"…\"]`"))?;
+        let attribute = attributes
+            .iter()
+            .find(|attribute| attribute.path().is_ident("code"));
+        let attribute =
+            attribute.ok_or_else(|| Error::new_spanned(of, "write `#[code = \"…\"]`"))?;
         match &attribute.meta {
-            Meta::NameValue(meta) if let Expr::Lit(ExprLit { lit: Lit::Str(code), .. }) = &meta.value => {
+            Meta::NameValue(meta)
+                if let Expr::Lit(ExprLit {
+                    lit: Lit::Str(code),
+                    ..
+                }) = &meta.value =>
+            {
                 if !is_code(&code.value()) {
-                    return Err(Error::new_spanned(code, "a code is two words in lower case with a dot between them"));
+                    return Err(Error::new_spanned(
+                        code,
+                        "a code is two words in lower case with a dot between them",
+                    ));
                 }
                 let meaning = meaning(attributes);
                 if meaning.is_empty() {
                     return Err(Error::new_spanned(of, "document what the code means"));
                 }
-                Ok(Self::Own { code: code.clone(), meaning })
+                Ok(Self::Own {
+                    code: code.clone(),
+                    meaning,
+                })
             }
             Meta::List(list) if list.tokens.to_string() == "transparent" => Ok(Self::OfFirstField),
-            _ => Err(Error::new_spanned(attribute, "write `#[code = \"…\"]` or `#[code(transparent)]`")),
+            _ => Err(Error::new_spanned(
+                attribute,
+                "write `#[code = \"…\"]` or `#[code(transparent)]`",
+            )),
         }
     }
 }
@@ -84,9 +104,12 @@ impl Code {
 fn is_code(text: &str) -> bool {
     let is_word = |word: &str| {
         word.starts_with(|first: char| first.is_ascii_lowercase())
-            && word.chars().all(|character| matches!(character, 'a'..='z' | '0'..='9' | '_'))
+            && word
+                .chars()
+                .all(|character| matches!(character, 'a'..='z' | '0'..='9' | '_'))
     };
-    text.split_once('.').is_some_and(|(first, second)| is_word(first) && is_word(second))
+    text.split_once('.')
+        .is_some_and(|(first, second)| is_word(first) && is_word(second))
 }
 
 #[cfg(test)]
@@ -101,7 +124,9 @@ mod tests {
     #[test]
     fn a_code_is_two_words() {
         assert!(is_code("token.header_malformed") && is_code("a1.b2"));
-        for text in ["", "token", "token.", ".token", "Token.a", "a.b.c", "a b.c", "1.a", "a.1"] {
+        for text in [
+            "", "token", "token.", ".token", "Token.a", "a.b.c", "a b.c", "1.a", "a.1",
+        ] {
             assert!(!is_code(text), "{text}");
         }
     }
@@ -109,9 +134,15 @@ mod tests {
     #[test]
     fn a_variant_has_a_code_and_documentation() {
         assert_eq!(error("Missing"), "write `#[code = \"…\"]`");
-        assert_eq!(error("#[code = \"a.b\"] Missing"), "document what the code means");
+        assert_eq!(
+            error("#[code = \"a.b\"] Missing"),
+            "document what the code means"
+        );
         assert!(error("#[code = \"ab\"] Missing").starts_with("a code is two words"));
         assert!(error("#[code(other)] Missing(A)").ends_with("or `#[code(transparent)]`"));
-        assert_eq!(error("#[code(transparent)] Missing"), "there is no field with a code");
+        assert_eq!(
+            error("#[code(transparent)] Missing"),
+            "there is no field with a code"
+        );
     }
 }

@@ -16,14 +16,25 @@ use self::coded::Coded;
 #[proc_macro_derive(ReasonCodes, attributes(code))]
 pub fn derive_reason_codes(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
-    expand(&input).unwrap_or_else(Error::into_compile_error).into()
+    expand(&input)
+        .unwrap_or_else(Error::into_compile_error)
+        .into()
 }
 
 fn expand(input: &DeriveInput) -> syn::Result<proc_macro2::TokenStream> {
     let coded = match &input.data {
-        Data::Enum(data) => data.variants.iter().map(Coded::variant).collect::<syn::Result<Vec<_>>>()?,
+        Data::Enum(data) => data
+            .variants
+            .iter()
+            .map(Coded::variant)
+            .collect::<syn::Result<Vec<_>>>()?,
         Data::Struct(_) => vec![Coded::structure(input)?],
-        Data::Union(_) => return Err(Error::new_spanned(&input.ident, "a union has no reason codes")),
+        Data::Union(_) => {
+            return Err(Error::new_spanned(
+                &input.ident,
+                "a union has no reason codes",
+            ));
+        }
     };
     let DeriveInput { ident, vis, .. } = input;
     let arms = coded.iter().map(Coded::arm);

@@ -5,7 +5,11 @@ use syn::{Attribute, Expr, ExprLit, Lit, Meta};
 /// Returns the first paragraph of the documentation as one line of Markdown, without links.
 pub(crate) fn meaning(attributes: &[Attribute]) -> String {
     let lines: Vec<String> = attributes.iter().filter_map(line).collect();
-    let paragraph: Vec<&str> = lines.iter().map(|line| line.trim()).take_while(|line| !line.is_empty()).collect();
+    let paragraph: Vec<&str> = lines
+        .iter()
+        .map(|line| line.trim())
+        .take_while(|line| !line.is_empty())
+        .collect();
     without_links(&paragraph.join(" "))
 }
 
@@ -13,7 +17,10 @@ pub(crate) fn meaning(attributes: &[Attribute]) -> String {
 fn line(attribute: &Attribute) -> Option<String> {
     match &attribute.meta {
         Meta::NameValue(meta) if meta.path.is_ident("doc") => match &meta.value {
-            Expr::Lit(ExprLit { lit: Lit::Str(line), .. }) => Some(line.value()),
+            Expr::Lit(ExprLit {
+                lit: Lit::Str(line),
+                ..
+            }) => Some(line.value()),
             _ => None,
         },
         _ => None,
@@ -25,10 +32,15 @@ fn without_links(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
     while let Some((before, link)) = rest.split_once("[`") {
-        let Some((name, after)) = link.split_once("`]") else { break };
+        let Some((name, after)) = link.split_once("`]") else {
+            break;
+        };
         out.push_str(before);
         out.push_str(&format!("`{name}`"));
-        rest = match after.strip_prefix('(').and_then(|target| target.split_once(')')) {
+        rest = match after
+            .strip_prefix('(')
+            .and_then(|target| target.split_once(')'))
+        {
             Some((_, after)) => after,
             None => after,
         };

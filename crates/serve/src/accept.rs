@@ -78,7 +78,12 @@ async fn accept(
     let (stream, peer) = listener.accept().await?;
     stream.set_nodelay(true)?;
     let permit = acquire_permit(permits, connections).await?;
-    Ok(Accepted { stream: stream.into_std()?, peer, permit, connections: Arc::clone(connections) })
+    Ok(Accepted {
+        stream: stream.into_std()?,
+        peer,
+        permit,
+        connections: Arc::clone(connections),
+    })
 }
 
 /// Acquires a permit. At the limit, the longest idle connection is closed for the new one; when all have requests in

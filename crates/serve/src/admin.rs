@@ -37,7 +37,10 @@ use self::{
 use super::{
     accept::acquire_permit,
     changed_files::{CHECK_PERIOD, CertificateFiles},
-    connection::{self, ConnectionLimits, activity::Activity, request_body::BodyTimeouts, table::ConnectionTable},
+    connection::{
+        self, ConnectionLimits, activity::Activity, request_body::BodyTimeouts,
+        table::ConnectionTable,
+    },
     state::ServerState,
     tls::Tls,
 };
@@ -58,7 +61,10 @@ const LIMITS: ConnectionLimits = ConnectionLimits {
     max_head: 16 << 10,
     max_headers: 64,
     idle: Duration::from_secs(10),
-    body: BodyTimeouts { pause: Duration::from_secs(5), whole: Duration::from_secs(10) },
+    body: BodyTimeouts {
+        pause: Duration::from_secs(5),
+        whole: Duration::from_secs(10),
+    },
     max_streams: 8,
     max_resets: 20,
 };
@@ -82,10 +88,22 @@ impl AdminServer {
         state: Arc<ArcSwap<ServerState>>,
     ) -> anyhow::Result<Self> {
         let metrics = state.load().process().observers.metrics.clone();
-        let tls = plan.tls.as_ref().map(|files| Tls::measured(files, metrics.as_deref())).transpose()?;
-        let certificate = tls.clone().zip(plan.tls.clone()).map(|(tls, files)| CertificateFiles::new(tls, files));
+        let tls = plan
+            .tls
+            .as_ref()
+            .map(|files| Tls::measured(files, metrics.as_deref()))
+            .transpose()?;
+        let certificate = tls
+            .clone()
+            .zip(plan.tls.clone())
+            .map(|(tls, files)| CertificateFiles::new(tls, files));
         let policy = AccessPolicy::new(plan);
-        Ok(Self { listener: listener.start()?, tls, certificate, context: Arc::new(AdminContext { state, policy }) })
+        Ok(Self {
+            listener: listener.start()?,
+            tls,
+            certificate,
+            context: Arc::new(AdminContext { state, policy }),
+        })
     }
 
     /// Serves until `stop` is true or the task is aborted.
@@ -139,8 +157,11 @@ async fn accept(
 }
 
 /// Starts the task of a connection, and adds the connection to the table.
-fn spawn<F>(connections: &mut JoinSet<()>, table: &Arc<ConnectionTable>, serve: impl FnOnce(Arc<Activity>) -> F)
-where
+fn spawn<F>(
+    connections: &mut JoinSet<()>,
+    table: &Arc<ConnectionTable>,
+    serve: impl FnOnce(Arc<Activity>) -> F,
+) where
     F: Future<Output = ()> + Send + 'static,
 {
     let activity = Activity::new();
@@ -166,21 +187,33 @@ async fn serve(
 ) {
     let Accepted { stream, peer } = accepted;
     let authenticated = Authenticated::default();
-    let handler = AdminHandler { context, peer, authenticated: authenticated.clone(), permit: Arc::new(permit) };
+    let handler = AdminHandler {
+        context,
+        peer,
+        authenticated: authenticated.clone(),
+        permit: Arc::new(permit),
+    };
     let served = async {
         let protocol = connection::protocol(LIMITS);
         // The handler has the client's address.
         let address = SocketAddr::from(([0; 4], 0));
         match (stream, tls) {
             (AcceptedStream::Unix(stream), _) => {
-                connection::serve(stream, address, &protocol, LIMITS, handler, activity, stop).await;
+                connection::serve(stream, address, &protocol, LIMITS, handler, activity, stop)
+                    .await;
             }
             (AcceptedStream::Tcp(stream), None) => {
-                connection::serve(stream, address, &protocol, LIMITS, handler, activity, stop).await;
+                connection::serve(stream, address, &protocol, LIMITS, handler, activity, stop)
+                    .await;
             }
             (AcceptedStream::Tcp(stream), Some(tls)) => match tls.accept(stream).await {
-                Ok(stream) => connection::serve(stream, address, &protocol, LIMITS, handler, activity, stop).await,
-                Err(error) => tracing::debug!(error = %error, "a connection of an administrator failed"),
+                Ok(stream) => {
+                    connection::serve(stream, address, &protocol, LIMITS, handler, activity, stop)
+                        .await
+                }
+                Err(error) => {
+                    tracing::debug!(error = %error, "a connection of an administrator failed")
+                }
             },
         }
     };
@@ -244,24 +277,48 @@ mod tests {
         let settings = AuditSettings::new(AuditTarget::File(trail.clone()));
         let audit = AuditTrail::start(&settings, None, 1, Arc::clone(&clock) as _).unwrap();
         let access = Arc::new(AccessLog::without_writer(LogFormat::default()));
-        let observers = Observers { access, audit: Some(audit.audit().clone()), metrics: None, traces: None };
-        let (process, _) = Process::new(&plan, clock, observers, &mut KeptSessions::in_memory(&plan));
-        let state = Arc::new(ArcSwap::from_pointee(ServerState::new(&plan, &process, None).unwrap()));
-        let context = Arc::new(AdminContext { state, policy: AccessPolicy::new(plan.admin.as_ref().unwrap()) });
+        let observers = Observers {
+            access,
+            audit: Some(audit.audit().clone()),
+            metrics: None,
+            traces: None,
+        };
+        let (process, _) =
+            Process::new(&plan, clock, observers, &mut KeptSessions::in_memory(&plan));
+        let state = Arc::new(ArcSwap::from_pointee(
+            ServerState::new(&plan, &process, None).unwrap(),
+        ));
+        let context = Arc::new(AdminContext {
+            state,
+            policy: AccessPolicy::new(plan.admin.as_ref().unwrap()),
+        });
 
         let permits = Arc::new(Semaphore::new(1));
         let permit = Arc::clone(&permits).acquire_owned().await.unwrap();
         let (mut client, server) = UnixStream::pair().unwrap();
-        let accepted = Accepted { stream: AcceptedStream::Unix(server), peer: AdminPeer::User(0) };
+        let accepted = Accepted {
+            stream: AcceptedStream::Unix(server),
+            peer: AdminPeer::User(0),
+        };
         let (_running, stop) = watch::channel(false);
-        let connection = tokio::spawn(serve(accepted, None, context, permit, Activity::new(), stop));
+        let connection = tokio::spawn(serve(
+            accepted,
+            None,
+            context,
+            permit,
+            Activity::new(),
+            stop,
+        ));
         let body = format!("{{\"issuer\":\"http://{address}\"}}");
         let head = format!(
             "POST /v1/tokens/drop HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\nContent-Type: \
              application/json\r\nContent-Length: {}\r\n\r\n",
             body.len()
         );
-        client.write_all([head, body].concat().as_bytes()).await.unwrap();
+        client
+            .write_all([head, body].concat().as_bytes())
+            .await
+            .unwrap();
         // The action waits for the keys of the issuer.
         let fetch = issuer.accept().await.unwrap();
         drop(client);
@@ -271,8 +328,12 @@ mod tests {
 
         audit.finish(Duration::from_secs(60)).await;
         let records = fs::read_to_string(&trail).unwrap();
-        let mut records = records.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
-        let action = records.find(|record| record["admin.action"] == "tokens.drop").unwrap();
+        let mut records = records
+            .lines()
+            .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+        let action = records
+            .find(|record| record["admin.action"] == "tokens.drop")
+            .unwrap();
         assert_eq!(action["decision"], "allow", "{action}");
         assert_eq!(action["tokens.dropped"], 0, "{action}");
     }

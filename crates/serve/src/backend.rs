@@ -28,7 +28,10 @@ use crate::demo::DemoServer;
 #[derive(Clone)]
 pub(super) enum Backend {
     /// The demo server, and the clock that measures its time.
-    Demo { server: DemoServer, clock: Arc<dyn Clock> },
+    Demo {
+        server: DemoServer,
+        clock: Arc<dyn Clock>,
+    },
     /// An upstream over HTTP.
     Http(HttpBackend),
 }
@@ -60,7 +63,9 @@ impl Service<Admitted> for Backend {
                 caller.record().upstream_starts(clock.monotonic());
                 let response = server.respond(&admitted).map(Either::Left);
                 caller.record().upstream_ends(clock.monotonic());
-                BackendFuture::Demo { future: ready(Ok(response)) }
+                BackendFuture::Demo {
+                    future: ready(Ok(response)),
+                }
             }
             Self::Http(http) => http.call(admitted),
         }
@@ -74,7 +79,9 @@ impl HttpBackend {
         let call = match self.legacy_calls.superseded_by(&admitted) {
             None => {
                 let forward = |admitted| self.upstream.call(admitted);
-                BackendFuture::Http { future: self.legacy_calls.start(admitted, forward) }
+                BackendFuture::Http {
+                    future: self.legacy_calls.start(admitted, forward),
+                }
             }
             // The earlier requests of the session end first.
             Some(superseded) => {
@@ -89,9 +96,9 @@ impl HttpBackend {
         };
         // Only a request that opens a session has a permit.
         match opening {
-            Some((permit, caller)) => {
-                BackendFuture::Initialize { future: self.initialize_calls.start(call, permit, caller) }
-            }
+            Some((permit, caller)) => BackendFuture::Initialize {
+                future: self.initialize_calls.start(call, permit, caller),
+            },
             None => call,
         }
     }
@@ -115,10 +122,13 @@ impl Future for BackendFuture {
         match self.project() {
             Projected::Demo { future } => future.poll(cx),
             Projected::Initialize { future } => future.poll(cx).map(Ok),
-            Projected::Superseding { future } => {
-                future.as_mut().poll(cx).map_ok(|response| response.map(Either::Right))
-            }
-            Projected::Http { future } => future.poll(cx).map_ok(|response| response.map(Either::Right)),
+            Projected::Superseding { future } => future
+                .as_mut()
+                .poll(cx)
+                .map_ok(|response| response.map(Either::Right)),
+            Projected::Http { future } => future
+                .poll(cx)
+                .map_ok(|response| response.map(Either::Right)),
         }
     }
 }

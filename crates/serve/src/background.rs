@@ -60,7 +60,14 @@ struct AdminTask {
 impl BackgroundTasks {
     /// Starts the tasks on the current runtime.
     pub(super) fn start(state: &Arc<ArcSwap<ServerState>>, inputs: TaskInputs) -> Self {
-        let TaskInputs { upstream_ender, reloader, hangups, admin, records_last_uses, return_freed_memory } = inputs;
+        let TaskInputs {
+            upstream_ender,
+            reloader,
+            hangups,
+            admin,
+            records_last_uses,
+            return_freed_memory,
+        } = inputs;
         let process = state.load().process().clone();
         if records_last_uses {
             tokio::spawn(kept::record_last_uses(process.sessions.clone()));
@@ -79,20 +86,28 @@ impl BackgroundTasks {
         tokio::spawn(sweep::streams(Arc::clone(state)));
         tokio::spawn(memory::return_freed(return_freed_memory));
         Self {
-            upstream_ends: UpstreamEndTask { last_sessions, task: upstream_ends },
+            upstream_ends: UpstreamEndTask {
+                last_sessions,
+                task: upstream_ends,
+            },
             replicas,
             table_sweep: tokio::spawn(sweep::tables(Arc::clone(state))),
             reloads: tokio::spawn(reloader.run(hangups)),
             admin: admin.map(|admin| {
                 let (stop, stopped) = watch::channel(false);
-                AdminTask { stop, task: tokio::spawn(admin.run(stopped)) }
+                AdminTask {
+                    stop,
+                    task: tokio::spawn(admin.run(stopped)),
+                }
             }),
         }
     }
 
     /// Waits until the ends of sessions at other replicas are known, for a bounded time, or until `shutdown` is true.
     pub(super) async fn wait_for_replicas(&self, mut shutdown: watch::Receiver<bool>) {
-        let Some(ReplicasTask { replicas, .. }) = &self.replicas else { return };
+        let Some(ReplicasTask { replicas, .. }) = &self.replicas else {
+            return;
+        };
         tokio::select! {
             () = replicas.joined() => {}
             _ = shutdown.wait_for(|is_shutting_down| *is_shutting_down) => {}

@@ -39,9 +39,15 @@ struct KeyFiles {
 impl ChangedFiles {
     /// Returns the files of a plan whose certificate and keys are in use.
     pub(super) fn new(plan: &Plan, tls: Option<Tls>, sessions: SessionStore) -> Self {
-        let certificate = tls.zip(plan.tls.clone()).map(|(tls, files)| CertificateFiles::new(tls, files));
+        let certificate = tls
+            .zip(plan.tls.clone())
+            .map(|(tls, files)| CertificateFiles::new(tls, files));
         let keys = KeyFiles::of(plan, &sessions);
-        Self { certificate, sessions, keys }
+        Self {
+            certificate,
+            sessions,
+            keys,
+        }
     }
 
     /// Uses the certificate and the keys of a plan with other files.
@@ -71,7 +77,11 @@ impl CertificateFiles {
     /// Returns files whose first content is in use.
     pub(super) fn new(tls: Tls, files: TlsFiles) -> Self {
         let versions = files.first().versions;
-        Self { tls, files, versions }
+        Self {
+            tls,
+            files,
+            versions,
+        }
     }
 
     /// Replaces the certificate if the files have changed. Unusable files leave it unchanged.
@@ -84,7 +94,10 @@ impl CertificateFiles {
                     self.tls.set_certificate(&loaded);
                     tracing::info!("the certificate was replaced");
                 }
-                Err(errors) => tracing::error!("the certificate is unchanged: {}", Diagnostic::joined(&errors)),
+                Err(errors) => tracing::error!(
+                    "the certificate is unchanged: {}",
+                    Diagnostic::joined(&errors)
+                ),
             }
         }
     }
@@ -95,7 +108,11 @@ impl KeyFiles {
     fn of(plan: &Plan, sessions: &SessionStore) -> Option<Self> {
         let sources = plan.session.key_sources.clone()?;
         let versions = plan.session.key_versions.clone();
-        Some(Self { sessions: sessions.clone(), sources, versions })
+        Some(Self {
+            sessions: sessions.clone(),
+            sources,
+            versions,
+        })
     }
 
     /// Replaces the session keys if the files have changed. Unusable files leave them unchanged.
@@ -109,7 +126,10 @@ impl KeyFiles {
                     self.sessions.set_keys(keys);
                     tracing::info!("the session keys were replaced");
                 }
-                Err(errors) => tracing::error!("the session keys are unchanged: {}", Diagnostic::joined(&errors)),
+                Err(errors) => tracing::error!(
+                    "the session keys are unchanged: {}",
+                    Diagnostic::joined(&errors)
+                ),
             }
         }
     }
@@ -140,7 +160,10 @@ mod tests {
             let keys = files.keys.as_ref().unwrap();
             keys.versions != keys.sources.versions()
         };
-        assert!(differs(&files), "the versions are those of the content that was read");
+        assert!(
+            differs(&files),
+            "the versions are those of the content that was read"
+        );
         files.check();
         assert!(!differs(&files));
     }

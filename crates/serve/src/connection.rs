@@ -78,7 +78,11 @@ pub(super) fn protocol(limits: ConnectionLimits) -> auto::Builder<TokioExecutor>
     // `serve` enforces the timeout of a head with one timer per connection, not one per request.
     // `pipeline_flush` stays off: it delays a response while bytes of the next head arrive, without limit if the response
     // refuses that head. Head and body leave in one plain write.
-    builder.http1().header_read_timeout(None).max_buf_size(limits.max_head).writev(false);
+    builder
+        .http1()
+        .header_read_timeout(None)
+        .max_buf_size(limits.max_head)
+        .writev(false);
     if limits.max_headers != HEADERS_ON_STACK {
         builder.http1().max_headers(limits.max_headers);
     }
@@ -117,7 +121,9 @@ pub(super) async fn serve<S, H>(
         let activity = Arc::clone(&activity);
         let last_requests = draining.clone();
         move |request: Request<Incoming>| {
-            let Some(in_flight) = activity.begin() else { return CountedResponse::never() };
+            let Some(in_flight) = activity.begin() else {
+                return CountedResponse::never();
+            };
             let is_http1 = request.version() < Version::HTTP_2;
             let unread = if is_http1 {
                 Some(unread.clone())
@@ -132,8 +138,14 @@ pub(super) async fn serve<S, H>(
     });
 
     let mut connection = pin!(protocol.serve_connection(io, service));
-    let inactivity_limits = InactivityLimits { idle: limits.idle, blocked: limits.body.pause };
-    let mut signals = Signals::new(draining, Instant::now() + limits.idle.min(limits.body.pause));
+    let inactivity_limits = InactivityLimits {
+        idle: limits.idle,
+        blocked: limits.body.pause,
+    };
+    let mut signals = Signals::new(
+        draining,
+        Instant::now() + limits.idle.min(limits.body.pause),
+    );
     let mut is_draining = false;
     let mut is_closing = false;
     loop {
@@ -150,7 +162,9 @@ pub(super) async fn serve<S, H>(
         match signal {
             Signal::Draining => {
                 is_draining = true;
-                if matches!(activity.inactivity(), Some(Inactivity::Idle(_))) && !protocol_flags.is_multiplexed() {
+                if matches!(activity.inactivity(), Some(Inactivity::Idle(_)))
+                    && !protocol_flags.is_multiplexed()
+                {
                     signals = Signals::draining_until(Instant::now() + LAST_REQUEST_TIMEOUT);
                 } else {
                     is_closing = true;
@@ -194,7 +208,10 @@ mod tests {
         max_head: 32 << 10,
         max_headers: 100,
         idle: Duration::from_secs(30),
-        body: BodyTimeouts { pause: Duration::from_secs(30), whole: Duration::from_secs(300) },
+        body: BodyTimeouts {
+            pause: Duration::from_secs(30),
+            whole: Duration::from_secs(300),
+        },
         max_streams: 100,
         max_resets: 20,
     };
@@ -246,9 +263,23 @@ mod tests {
         let answer = Slow(Arc::clone(&permits));
         let peer = SocketAddr::from(([127, 0, 0, 1], 1));
         let task = tokio::spawn(async move {
-            serve(server, peer, &protocol(LIMITS), LIMITS, answer, Activity::new(), watched).await
+            serve(
+                server,
+                peer,
+                &protocol(LIMITS),
+                LIMITS,
+                answer,
+                Activity::new(),
+                watched,
+            )
+            .await
         });
-        Served { client, permits, shutdown, task }
+        Served {
+            client,
+            permits,
+            shutdown,
+            task,
+        }
     }
 
     /// Returns how long the connection lasts if the client sends these bytes and waits.
@@ -263,17 +294,33 @@ mod tests {
     /// F4: a connection that stays silent, or does not finish a head, is closed.
     #[tokio::test(start_paused = true)]
     async fn an_idle_connection_is_closed() {
-        for sent in ["", "P", "PRI * HTTP/2.0\r\n", "GET / HTTP/1.1\r\nHost: a\r\nX-Slow: "] {
+        for sent in [
+            "",
+            "P",
+            "PRI * HTTP/2.0\r\n",
+            "GET / HTTP/1.1\r\nHost: a\r\nX-Slow: ",
+        ] {
             let lasted = lifetime(sent.as_bytes()).await;
             assert!(lasted >= LIMITS.idle, "{sent:?}: {lasted:?}");
-            assert!(lasted <= LIMITS.idle + CLOSE_TIMEOUT, "{sent:?}: {lasted:?}");
+            assert!(
+                lasted <= LIMITS.idle + CLOSE_TIMEOUT,
+                "{sent:?}: {lasted:?}"
+            );
         }
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_busy_connection_stays_open_and_is_idle_after_its_response() {
-        let Served { mut client, permits, shutdown: _kept, task: _ } = served();
-        client.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
+        let Served {
+            mut client,
+            permits,
+            shutdown: _kept,
+            task: _,
+        } = served();
+        client
+            .write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+            .await
+            .unwrap();
         tokio::time::sleep(LIMITS.idle * 10).await;
         permits.add_permits(1);
         let mut answer = vec![0; 4096];
@@ -281,18 +328,40 @@ mod tests {
         assert!(answer[..length].starts_with(b"HTTP/1.1 200 OK"));
         let answered = Instant::now();
         client.read_to_end(&mut Vec::new()).await.unwrap();
-        assert!(answered.elapsed() >= LIMITS.idle, "{:?}", answered.elapsed());
+        assert!(
+            answered.elapsed() >= LIMITS.idle,
+            "{:?}",
+            answered.elapsed()
+        );
     }
 
     /// Returns the client's end of a connection with this number of requests for a mebibyte, and the task that serves
     /// it.
-    async fn connection_with_requests(requests: usize) -> (DuplexStream, tokio::task::JoinHandle<()>) {
+    async fn connection_with_requests(
+        requests: usize,
+    ) -> (DuplexStream, tokio::task::JoinHandle<()>) {
         let (mut client, server) = duplex(64 << 10);
-        client.write_all("GET / HTTP/1.1\r\nHost: a\r\n\r\n".repeat(requests).as_bytes()).await.unwrap();
+        client
+            .write_all(
+                "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+                    .repeat(requests)
+                    .as_bytes(),
+            )
+            .await
+            .unwrap();
         let task = tokio::spawn(async move {
             let (_kept, watched) = watch::channel(false);
             let peer = SocketAddr::from(([127, 0, 0, 1], 1));
-            serve(server, peer, &protocol(LIMITS), LIMITS, Large, Activity::new(), watched).await;
+            serve(
+                server,
+                peer,
+                &protocol(LIMITS),
+                LIMITS,
+                Large,
+                Activity::new(),
+                watched,
+            )
+            .await;
         });
         (client, task)
     }
@@ -301,12 +370,16 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_client_that_does_not_read_is_disconnected() {
         for requests in [1, 10] {
-            let (started, (_client, task)) = (Instant::now(), connection_with_requests(requests).await);
+            let (started, (_client, task)) =
+                (Instant::now(), connection_with_requests(requests).await);
             task.await.unwrap();
             let lasted = started.elapsed();
             // hyper may take one more piece into its buffer when the timer wakes it.
             assert!(lasted >= LIMITS.body.pause, "{lasted:?}");
-            assert!(lasted <= LIMITS.body.pause * 2 + CLOSE_TIMEOUT * 2, "{lasted:?}");
+            assert!(
+                lasted <= LIMITS.body.pause * 2 + CLOSE_TIMEOUT * 2,
+                "{lasted:?}"
+            );
         }
     }
 
@@ -318,16 +391,32 @@ mod tests {
         while received < MIB {
             tokio::time::sleep(Duration::from_secs(1)).await;
             let length = client.read(&mut piece).await.unwrap();
-            assert!(length > 0, "cut off after {received} bytes, {:?}", started.elapsed());
+            assert!(
+                length > 0,
+                "cut off after {received} bytes, {:?}",
+                started.elapsed()
+            );
             received += length;
         }
-        assert!(started.elapsed() > LIMITS.body.pause * 5, "{:?}", started.elapsed());
+        assert!(
+            started.elapsed() > LIMITS.body.pause * 5,
+            "{:?}",
+            started.elapsed()
+        );
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_shutdown_lets_the_request_end() {
-        let Served { mut client, permits, shutdown, task } = served();
-        client.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").await.unwrap();
+        let Served {
+            mut client,
+            permits,
+            shutdown,
+            task,
+        } = served();
+        client
+            .write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+            .await
+            .unwrap();
         tokio::time::sleep(Duration::from_secs(1)).await;
         shutdown.send(true).unwrap();
         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -335,7 +424,11 @@ mod tests {
         permits.add_permits(1);
         let mut answer = Vec::new();
         client.read_to_end(&mut answer).await.unwrap();
-        assert!(answer.ends_with(b"done"), "{}", String::from_utf8_lossy(&answer));
+        assert!(
+            answer.ends_with(b"done"),
+            "{}",
+            String::from_utf8_lossy(&answer)
+        );
         task.await.unwrap();
     }
 }

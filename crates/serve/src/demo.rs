@@ -56,7 +56,9 @@ impl DemoServer {
             Method::GET => with_type("text/event-stream", SilentBody),
             _ => {
                 let mut response = empty(StatusCode::METHOD_NOT_ALLOWED);
-                response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, POST"));
+                response
+                    .headers_mut()
+                    .insert(ALLOW, HeaderValue::from_static("GET, POST"));
                 response
             }
         }
@@ -65,7 +67,11 @@ impl DemoServer {
 
 fn respond_to_message(request: &Admitted, served: Revisions) -> Response<DemoBody> {
     let (id, method, params) = match serde_json::from_slice(request.body()) {
-        Ok(Message { id: Some(id), method: Some(method), params }) => (id, method, params),
+        Ok(Message {
+            id: Some(id),
+            method: Some(method),
+            params,
+        }) => (id, method, params),
         Ok(_) => return empty(StatusCode::ACCEPTED),
         Err(error) => {
             let body = error_body(ErrorCode::ParseError, &error.to_string(), None, None);
@@ -73,7 +79,13 @@ fn respond_to_message(request: &Admitted, served: Revisions) -> Response<DemoBod
         }
     };
     let is_modern = matches!(request.era(), Era::Modern(_));
-    match methods::call(&method, &params, request.caller().principal(), is_modern, served) {
+    match methods::call(
+        &method,
+        &params,
+        request.caller().principal(),
+        is_modern,
+        served,
+    ) {
         Ok(result) => {
             // The id is copied as text: a number that is parsed can lose precision.
             let body = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#);
@@ -81,7 +93,11 @@ fn respond_to_message(request: &Admitted, served: Revisions) -> Response<DemoBod
         }
         Err(MethodError { code, message }) => {
             let is_unknown_method = code == ErrorCode::MethodNotFound;
-            let status = if is_modern && is_unknown_method { StatusCode::NOT_FOUND } else { StatusCode::OK };
+            let status = if is_modern && is_unknown_method {
+                StatusCode::NOT_FOUND
+            } else {
+                StatusCode::OK
+            };
             json_response(status, error_body(code, &message, Some(id), None))
         }
     }
@@ -98,7 +114,9 @@ fn with_type(
     body: impl Body<Data = Bytes, Error = Infallible> + Send + Sync + 'static,
 ) -> Response<DemoBody> {
     let mut response = Response::new(body.boxed());
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
     response
 }
 

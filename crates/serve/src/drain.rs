@@ -20,7 +20,10 @@ pub(super) fn begin_after(
         state.load().set_draining();
         let delay = state.load().shutdown_delay();
         if !delay.is_zero() {
-            tracing::info!(delay.seconds = delay.as_secs_f64(), "shutdown begins after the delay: /readyz answers 503");
+            tracing::info!(
+                delay.seconds = delay.as_secs_f64(),
+                "shutdown begins after the delay: /readyz answers 503"
+            );
             sleep(delay).await;
         }
         let _ = begin.send(true);

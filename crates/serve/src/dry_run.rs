@@ -27,14 +27,21 @@ pub fn runnable_plan(config: &Config) -> Result<Plan, Vec<Diagnostic>> {
 }
 
 fn build_in_runtime(plan: &Plan) -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     runtime.block_on(async { build(plan) })
 }
 
 fn build(plan: &Plan) -> anyhow::Result<()> {
     let access = Arc::new(AccessLog::without_writer(LogFormat::default()));
     let mut kept = KeptSessions::in_memory(plan);
-    let observers = Observers { access, audit: None, metrics: None, traces: None };
+    let observers = Observers {
+        access,
+        audit: None,
+        metrics: None,
+        traces: None,
+    };
     let (process, _) = Process::new(plan, Arc::new(SystemClock::new()), observers, &mut kept);
     ServerState::new(plan, &process, None).map(drop)
 }

@@ -31,7 +31,12 @@ pub(super) fn fit(plan: &mut Plan) -> Option<Shortage> {
     let fitted = wanted.fitted(limit.files)?;
     plan.limits.max_connections = fitted.clients;
     set(&upstreams, &fitted);
-    Some(Shortage { limit, needed: wanted.total(), wanted, fitted })
+    Some(Shortage {
+        limit,
+        needed: wanted.total(),
+        wanted,
+        fitted,
+    })
 }
 
 /// As [`fit`] for the plan of a reload: the running server accepts `clients` connections, which a reload does not change.
@@ -43,15 +48,23 @@ pub(super) fn fit_reloaded(plan: &mut Plan, clients: usize) -> Option<Shortage> 
     let limit = raise(wanted.total())?;
     let fitted = wanted.with_fitted_upstreams(limit.files)?;
     set(&upstreams, &fitted);
-    Some(Shortage { limit, needed: wanted.after_restart(configured), wanted, fitted })
+    Some(Shortage {
+        limit,
+        needed: wanted.after_restart(configured),
+        wanted,
+        fitted,
+    })
 }
 
 /// Returns the connection limits of the plan's HTTP upstreams.
 fn connection_limits(plan: &Plan) -> Vec<ConnectionLimit> {
-    let http = plan.resources.iter().filter_map(|resource| match &resource.upstream {
-        UpstreamPlan::Http(settings) => Some(settings.connection_limit.clone()),
-        UpstreamPlan::Demo => None,
-    });
+    let http = plan
+        .resources
+        .iter()
+        .filter_map(|resource| match &resource.upstream {
+            UpstreamPlan::Http(settings) => Some(settings.connection_limit.clone()),
+            UpstreamPlan::Demo => None,
+        });
     http.collect()
 }
 
@@ -73,20 +86,43 @@ pub(super) struct Shortage {
 impl Shortage {
     /// Logs the lowered limits and the fix.
     pub(super) fn warn(&self) {
-        tracing::warn!(files.limit = self.limit.files, files.needed = self.needed, "{self}");
+        tracing::warn!(
+            files.limit = self.limit.files,
+            files.needed = self.needed,
+            "{self}"
+        );
     }
 }
 
 impl fmt::Display for Shortage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { limit, needed, wanted, fitted } = self;
-        write!(f, "the limit of open files is {}, and {needed} are needed: ", limit.files)?;
+        let Self {
+            limit,
+            needed,
+            wanted,
+            fitted,
+        } = self;
+        write!(
+            f,
+            "the limit of open files is {}, and {needed} are needed: ",
+            limit.files
+        )?;
         let (before, after) = (&wanted.upstreams, &fitted.upstreams);
         if fitted.clients < wanted.clients {
-            write!(f, "limits.max_connections is lowered from {} to {}, and ", wanted.clients, fitted.clients)?;
-            write!(f, "the connections of upstreams from {before:?} to {after:?}; ")?;
+            write!(
+                f,
+                "limits.max_connections is lowered from {} to {}, and ",
+                wanted.clients, fitted.clients
+            )?;
+            write!(
+                f,
+                "the connections of upstreams from {before:?} to {after:?}; "
+            )?;
         } else {
-            write!(f, "the connections of upstreams are lowered from {before:?} to {after:?}; ")?;
+            write!(
+                f,
+                "the connections of upstreams are lowered from {before:?} to {after:?}; "
+            )?;
         }
         match &limit.refusal {
             None => write!(
@@ -99,7 +135,10 @@ impl fmt::Display for Shortage {
                  -n {needed}, or LimitNOFILE={needed} in the systemd unit)"
             )?,
         }
-        write!(f, ", or lower limits.max_connections and limits.upstream_connections")
+        write!(
+            f,
+            ", or lower limits.max_connections and limits.upstream_connections"
+        )
     }
 }
 
@@ -117,10 +156,17 @@ struct Files {
 impl Files {
     fn wanted(plan: &Plan, upstreams: &[ConnectionLimit]) -> Self {
         let introspection = |issuer: &portcullis_config::plan::IssuerPlan| {
-            issuer.settings.validation.introspection().map_or(0, |introspection| introspection.max_in_flight)
+            issuer
+                .settings
+                .validation
+                .introspection()
+                .map_or(0, |introspection| introspection.max_in_flight)
         };
         let workers = plan.workers.saturating_mul(WORKER_RESERVE);
-        let issuers = plan.issuers.iter().map(|issuer| ISSUER_RESERVE.saturating_add(introspection(issuer)));
+        let issuers = plan
+            .issuers
+            .iter()
+            .map(|issuer| ISSUER_RESERVE.saturating_add(introspection(issuer)));
         Self {
             reserve: issuers.fold(BASE_RESERVE.saturating_add(workers), usize::saturating_add),
             clients: plan.limits.max_connections,
@@ -129,12 +175,19 @@ impl Files {
     }
 
     fn total(&self) -> usize {
-        self.upstreams.iter().copied().fold(self.reserve.saturating_add(self.clients), usize::saturating_add)
+        self.upstreams.iter().copied().fold(
+            self.reserve.saturating_add(self.clients),
+            usize::saturating_add,
+        )
     }
 
     /// Returns the total with the configured number of clients, if it is higher.
     fn after_restart(&self, configured: usize) -> usize {
-        Self { clients: configured.max(self.clients), ..self.clone() }.total()
+        Self {
+            clients: configured.max(self.clients),
+            ..self.clone()
+        }
+        .total()
     }
 
     /// Lowers all connections. Returns `None` if they already fit.
@@ -142,10 +195,17 @@ impl Files {
         if self.total() <= limit {
             return None;
         }
-        let wanted: Vec<usize> = [self.clients].into_iter().chain(self.upstreams.iter().copied()).collect();
+        let wanted: Vec<usize> = [self.clients]
+            .into_iter()
+            .chain(self.upstreams.iter().copied())
+            .collect();
         let mut lowered = lowered(&wanted, limit.saturating_sub(self.reserve)).into_iter();
         let clients = lowered.next().unwrap_or(1);
-        Some(Self { reserve: self.reserve, clients, upstreams: lowered.collect() })
+        Some(Self {
+            reserve: self.reserve,
+            clients,
+            upstreams: lowered.collect(),
+        })
     }
 
     /// Lowers only the connections to upstreams. Returns `None` if all connections already fit, or there are no upstreams.
@@ -154,7 +214,10 @@ impl Files {
             return None;
         }
         let fixed = self.reserve.saturating_add(self.clients);
-        Some(Self { upstreams: lowered(&self.upstreams, limit.saturating_sub(fixed)), ..self.clone() })
+        Some(Self {
+            upstreams: lowered(&self.upstreams, limit.saturating_sub(fixed)),
+            ..self.clone()
+        })
     }
 }
 
@@ -164,9 +227,14 @@ fn lowered(wanted: &[usize], available: usize) -> Vec<usize> {
     let above_one = |max: usize| max.saturating_sub(1) as u128;
     let rest = available.saturating_sub(wanted.len()) as u128;
     // At least 1, because it divides.
-    let total = wanted.iter().map(|max| above_one(*max)).sum::<u128>().max(1);
-    let share =
-        |max: &usize| usize::try_from(above_one(*max) * rest / total).map_or(1, |share| share.saturating_add(1));
+    let total = wanted
+        .iter()
+        .map(|max| above_one(*max))
+        .sum::<u128>()
+        .max(1);
+    let share = |max: &usize| {
+        usize::try_from(above_one(*max) * rest / total).map_or(1, |share| share.saturating_add(1))
+    };
     wanted.iter().map(share).collect()
 }
 
@@ -193,7 +261,13 @@ fn raise(needed: usize) -> Option<FileLimit> {
     if soft >= target {
         return FileLimit::new(soft, None);
     }
-    match setrlimit(Resource::Nofile, Rlimit { current: Some(target), maximum }) {
+    match setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current: Some(target),
+            maximum,
+        },
+    ) {
         Ok(()) => FileLimit::new(target, None),
         Err(error) => FileLimit::new(soft, Some(error.into())),
     }
@@ -208,7 +282,10 @@ impl FileLimit {
     /// Returns `None` for a limit that no process reaches.
     #[cfg(unix)]
     fn new(files: u64, refusal: Option<std::io::Error>) -> Option<Self> {
-        Some(Self { files: files.try_into().ok()?, refusal })
+        Some(Self {
+            files: files.try_into().ok()?,
+            refusal,
+        })
     }
 }
 
@@ -220,7 +297,11 @@ mod tests {
     use portcullis_config::from_text;
 
     fn files(clients: usize, upstreams: &[usize]) -> Files {
-        Files { reserve: 80, clients, upstreams: upstreams.into() }
+        Files {
+            reserve: 80,
+            clients,
+            upstreams: upstreams.into(),
+        }
     }
 
     fn plan(lines: &str) -> Plan {
@@ -241,16 +322,31 @@ mod tests {
     fn connections_are_lowered_in_proportion() {
         assert_eq!(files(10_000, &[10_000]).fitted(20_080), None);
         assert_eq!(files(10_000, &[10_000]).fitted(256), Some(files(88, &[88])));
-        assert_eq!(files(10_000, &[5_000, 5_000]).fitted(1_080), Some(files(499, &[250, 250])));
+        assert_eq!(
+            files(10_000, &[5_000, 5_000]).fitted(1_080),
+            Some(files(499, &[250, 250]))
+        );
         assert_eq!(files(100, &[]).fitted(130), Some(files(50, &[])));
-        assert_eq!(files(10_000, &[10_000]).fitted(20), Some(files(1, &[1])), "never 0");
-        assert_eq!(files(1, &[1]).fitted(20), Some(files(1, &[1])), "nothing to divide");
+        assert_eq!(
+            files(10_000, &[10_000]).fitted(20),
+            Some(files(1, &[1])),
+            "never 0"
+        );
+        assert_eq!(
+            files(1, &[1]).fitted(20),
+            Some(files(1, &[1])),
+            "nothing to divide"
+        );
     }
 
     /// L9: many upstreams with few connections take no more than there are.
     #[test]
     fn the_minimum_of_each_upstream_is_set_aside() {
-        let wanted = Files { reserve: 200, clients: 10_000, upstreams: vec![1; 100] };
+        let wanted = Files {
+            reserve: 200,
+            clients: 10_000,
+            upstreams: vec![1; 100],
+        };
         let fitted = wanted.fitted(1_024).unwrap();
         assert_eq!((fitted.clients, fitted.total()), (724, 1_024));
     }
@@ -259,55 +355,118 @@ mod tests {
     #[test]
     fn a_reload_counts_the_configured_clients() {
         assert_eq!(files(88, &[10_000]).after_restart(10_000), 20_080);
-        assert_eq!(files(88, &[10_000]).after_restart(10), 10_168, "more clients are connected");
+        assert_eq!(
+            files(88, &[10_000]).after_restart(10),
+            10_168,
+            "more clients are connected"
+        );
         let mut plan = plan(&resource("a", HTTP));
         plan.limits.max_connections = usize::MAX / 2;
-        connection_limits(&plan).iter().for_each(|limit| limit.set_max(usize::MAX / 4));
+        connection_limits(&plan)
+            .iter()
+            .for_each(|limit| limit.set_max(usize::MAX / 4));
         let shortage = fit_reloaded(&mut plan, 7);
         assert_eq!(plan.limits.max_connections, 7);
-        assert!(shortage.is_some() || cfg!(not(target_os = "linux")), "Linux always has a limit");
+        assert!(
+            shortage.is_some() || cfg!(not(target_os = "linux")),
+            "Linux always has a limit"
+        );
         let Some(shortage) = shortage else { return };
         let needed = usize::MAX / 2 + usize::MAX / 4 + 64 + 2 * 8;
-        assert!(shortage.to_string().contains(&format!("and {needed} are needed")), "{shortage}");
+        assert!(
+            shortage
+                .to_string()
+                .contains(&format!("and {needed} are needed")),
+            "{shortage}"
+        );
     }
 
     /// L9: a reload does not change the connections of clients.
     #[test]
     fn only_upstreams_are_lowered_at_a_reload() {
         assert_eq!(files(86, &[10, 10]).with_fitted_upstreams(186), None);
-        assert_eq!(files(86, &[10_000, 10_000]).with_fitted_upstreams(256), Some(files(86, &[45, 45])));
-        assert_eq!(files(86, &[10_000]).with_fitted_upstreams(80), Some(files(86, &[1])), "never 0");
-        assert_eq!(files(86, &[]).with_fitted_upstreams(80), None, "there is nothing to lower");
+        assert_eq!(
+            files(86, &[10_000, 10_000]).with_fitted_upstreams(256),
+            Some(files(86, &[45, 45]))
+        );
+        assert_eq!(
+            files(86, &[10_000]).with_fitted_upstreams(80),
+            Some(files(86, &[1])),
+            "never 0"
+        );
+        assert_eq!(
+            files(86, &[]).with_fitted_upstreams(80),
+            None,
+            "there is nothing to lower"
+        );
     }
 
     #[test]
     fn the_plans_files_are_counted() {
-        let plan = plan(&[resource("a", HTTP), resource("b", "\"demo\""), resource("c", HTTP)].concat());
+        let plan = plan(
+            &[
+                resource("a", HTTP),
+                resource("b", "\"demo\""),
+                resource("c", HTTP),
+            ]
+            .concat(),
+        );
         let limits = connection_limits(&plan);
         let wanted = Files::wanted(&plan, &limits);
-        assert_eq!(wanted, Files { reserve: 64 + 2 * 8, clients: 1_000, upstreams: vec![500, 500] });
+        assert_eq!(
+            wanted,
+            Files {
+                reserve: 64 + 2 * 8,
+                clients: 1_000,
+                upstreams: vec![500, 500]
+            }
+        );
         set(&limits, &files(1, &[7, 8]));
-        let max = connection_limits(&plan).iter().map(ConnectionLimit::max).collect::<Vec<_>>();
+        let max = connection_limits(&plan)
+            .iter()
+            .map(ConnectionLimit::max)
+            .collect::<Vec<_>>();
         assert_eq!(max, [7, 8], "the plan has the lowered limits");
     }
 
     #[test]
     fn the_fix_depends_on_the_cause() {
         let shortage = |refusal: Option<std::io::Error>, clients| Shortage {
-            limit: FileLimit { files: 256, refusal },
+            limit: FileLimit {
+                files: 256,
+                refusal,
+            },
             needed: 1_580,
             wanted: files(1_000, &[500]),
             fitted: files(clients, &[50]),
         };
         let low = shortage(None, 100).to_string();
-        assert!(low.contains("lowered from 1000 to 100, and the connections of upstreams from [500] to [50]"), "{low}");
-        assert!(low.contains("raise the hard limit to 1580 (ulimit -Hn 1580, or LimitNOFILE=1580"), "{low}");
+        assert!(
+            low.contains(
+                "lowered from 1000 to 100, and the connections of upstreams from [500] to [50]"
+            ),
+            "{low}"
+        );
+        assert!(
+            low.contains("raise the hard limit to 1580 (ulimit -Hn 1580, or LimitNOFILE=1580"),
+            "{low}"
+        );
         let refused = shortage(Some(std::io::ErrorKind::PermissionDenied.into()), 100).to_string();
-        assert!(refused.contains("(permission denied): start it with a limit of 1580"), "{refused}");
+        assert!(
+            refused.contains("(permission denied): start it with a limit of 1580"),
+            "{refused}"
+        );
         assert!(!refused.contains("hard limit"), "{refused}");
         let reloaded = shortage(None, 1_000).to_string();
-        assert!(!reloaded.contains("max_connections is lowered"), "{reloaded}");
-        assert!(reloaded.contains("needed: the connections of upstreams are lowered from [500] to [50]"), "{reloaded}");
+        assert!(
+            !reloaded.contains("max_connections is lowered"),
+            "{reloaded}"
+        );
+        assert!(
+            reloaded
+                .contains("needed: the connections of upstreams are lowered from [500] to [50]"),
+            "{reloaded}"
+        );
     }
 
     proptest! {

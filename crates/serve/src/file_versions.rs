@@ -19,7 +19,12 @@ impl FileVersions {
     /// certificates and session keys.
     pub(super) fn of(file: &Path, config: &Config) -> Self {
         let named = config.files().into_iter().map(Path::to_owned);
-        Self(std::iter::once(file.to_owned()).chain(named).map(VersionedFile::now).collect())
+        Self(
+            std::iter::once(file.to_owned())
+                .chain(named)
+                .map(VersionedFile::now)
+                .collect(),
+        )
     }
 
     /// Returns these versions, with an earlier one of the configuration file.
@@ -32,7 +37,12 @@ impl FileVersions {
 
     /// Returns the present versions of the same files.
     pub(super) fn now(&self) -> Self {
-        Self(self.0.iter().map(|file| VersionedFile::now(file.path.clone())).collect())
+        Self(
+            self.0
+                .iter()
+                .map(|file| VersionedFile::now(file.path.clone()))
+                .collect(),
+        )
     }
 }
 
@@ -71,7 +81,9 @@ mod tests {
         let steps: [(&str, &dyn Fn()); 4] = [
             ("created", &|| fs::write(&keys, "1").unwrap()),
             ("written", &|| fs::write(&keys, "22").unwrap()),
-            ("replaced by a file of the same length", &|| fs::rename(&other, &keys).unwrap()),
+            ("replaced by a file of the same length", &|| {
+                fs::rename(&other, &keys).unwrap()
+            }),
             ("removed", &|| fs::remove_file(&keys).unwrap()),
         ];
         for (name, change) in steps {
@@ -82,6 +94,9 @@ mod tests {
         }
         let earlier = versions.clone();
         fs::write(&file, "changed").unwrap();
-        assert_eq!(FileVersions::of(&file, &config).with_first_of(&earlier), earlier);
+        assert_eq!(
+            FileVersions::of(&file, &config).with_first_of(&earlier),
+            earlier
+        );
     }
 }

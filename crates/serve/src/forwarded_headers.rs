@@ -20,7 +20,10 @@ pub(super) struct ForwardedHeaders {
 
 impl ForwardedHeaders {
     pub(super) fn new(proxies: TrustedProxies) -> Self {
-        Self { proxies, remaining: AtomicU32::new(EXAMINED) }
+        Self {
+            proxies,
+            remaining: AtomicU32::new(EXAMINED),
+        }
     }
 
     /// Examines a request, unless enough were examined.
@@ -34,7 +37,11 @@ impl ForwardedHeaders {
     fn examine_one(&self, peer: SocketAddr, headers: &HeaderMap) {
         let Some(header) = self.proxies.ignored_header(peer, headers) else {
             // An error means that another request has ended the examination.
-            let _ = self.remaining.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| count.checked_sub(1));
+            let _ = self
+                .remaining
+                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| {
+                    count.checked_sub(1)
+                });
             return;
         };
         // Of requests at the same time, one warns.
@@ -60,7 +67,10 @@ mod tests {
     #[test]
     fn few_requests_are_examined() {
         let peer = SocketAddr::from(([192, 0, 2, 7], 1234));
-        let with = HeaderMap::from_iter([(http::header::FORWARDED, HeaderValue::from_static("for=198.51.100.1"))]);
+        let with = HeaderMap::from_iter([(
+            http::header::FORWARDED,
+            HeaderValue::from_static("for=198.51.100.1"),
+        )]);
         let headers = ForwardedHeaders::new(TrustedProxies::default());
         let remaining = || headers.remaining.load(Ordering::Relaxed);
         headers.examine(peer, &HeaderMap::new());

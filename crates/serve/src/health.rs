@@ -28,12 +28,17 @@ pub(super) fn ready<'a>(
     let mut all_ready = !is_draining && replicas.as_ref().is_none_or(|replicas| replicas.is_ready);
     let resources: Vec<Value> = resources
         .map(|Readiness { endpoint, issuers }| {
-            all_ready &= issuers.is_empty() || issuers.iter().any(|issuer| issuer.health().is_usable());
+            all_ready &=
+                issuers.is_empty() || issuers.iter().any(|issuer| issuer.health().is_usable());
             let issuers: Vec<Value> = issuers.iter().map(|issuer| describe(issuer)).collect();
             json!({ "endpoint": endpoint, "issuers": issuers })
         })
         .collect();
-    let status = if all_ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let status = if all_ready {
+        StatusCode::OK
+    } else {
+        StatusCode::SERVICE_UNAVAILABLE
+    };
     let mut report = json!({ "ready": all_ready, "draining": is_draining, "resources": resources });
     if let Some(replicas) = replicas {
         report["shared"] = replicas.report;

@@ -25,7 +25,10 @@ pub struct Kept {
 impl Kept {
     /// Keeps nothing: the sessions end with the process, and there is no audit trail.
     pub fn in_memory(plan: &Plan) -> Self {
-        Self { sessions: KeptSessions::in_memory(plan), audit: None }
+        Self {
+            sessions: KeptSessions::in_memory(plan),
+            audit: None,
+        }
     }
 
     /// Opens the state directory, which holds the sessions and the key of the audit trail, and then the trail. Waits for the process that
@@ -34,21 +37,28 @@ impl Kept {
     /// # Errors
     /// Fails if one of them cannot be used and the configuration does not permit to start without it. The message names the key and
     /// the fix.
-    pub async fn open(plan: &Plan, shutdown: watch::Receiver<bool>) -> Result<Option<Self>, ServeError> {
+    pub async fn open(
+        plan: &Plan,
+        shutdown: watch::Receiver<bool>,
+    ) -> Result<Option<Self>, ServeError> {
         Self::opened(plan, shutdown).await.map_err(ServeError::of)
     }
 
     async fn opened(plan: &Plan, shutdown: watch::Receiver<bool>) -> anyhow::Result<Option<Self>> {
         let directory = match &plan.state_dir {
             None => Directory::Off,
-            Some(path) => match state_directory::open(path, plan.shutdown_timeout, shutdown).await {
-                Ok(Some(directory)) => Directory::Open(directory),
-                Ok(None) => {
-                    tracing::info!("shutting down: the state directory is still in use by another process");
-                    return Ok(None);
+            Some(path) => {
+                match state_directory::open(path, plan.shutdown_timeout, shutdown).await {
+                    Ok(Some(directory)) => Directory::Open(directory),
+                    Ok(None) => {
+                        tracing::info!(
+                            "shutting down: the state directory is still in use by another process"
+                        );
+                        return Ok(None);
+                    }
+                    Err(error) => Directory::Unusable(error),
                 }
-                Err(error) => Directory::Unusable(error),
-            },
+            }
         };
         // The former process has released the directory after its last record, so that the trail continues after that.
         let keys = match &plan.audit {
@@ -61,7 +71,8 @@ impl Kept {
             Directory::Off => Ok(None),
             Directory::Unusable(error) => Err(error),
         };
-        let opened = directory.and_then(|directory| KeptSessions::open(plan, directory, Arc::clone(&clock) as _));
+        let opened = directory
+            .and_then(|directory| KeptSessions::open(plan, directory, Arc::clone(&clock) as _));
         let sessions = match opened {
             Ok(sessions) => sessions,
             Err(error) if plan.session.without_state == WithoutState::RejectEnds => {
@@ -83,18 +94,30 @@ impl Kept {
             let error = directory.and_then(|directory| StateDirectory::examine(directory).err());
             found.extend(error.map(|error| refusal(&error)));
         }
-        if let Some(audit) = plan.audit.as_ref().filter(|audit| audit.settings.without_chain == WithoutChain::Refuse) {
+        if let Some(audit) = plan
+            .audit
+            .as_ref()
+            .filter(|audit| audit.settings.without_chain == WithoutChain::Refuse)
+        {
             let generated = directory.map(|directory| directory.join(StateDirectory::AUDIT_KEY));
             let generated = generated.filter(|file| audit.keys.is_none() && file.exists());
             let error = generated.and_then(|file| {
-                portcullis_config::plan::audit_keys(&portcullis_config::SecretSource::File(file)).err()
+                portcullis_config::plan::audit_keys(&portcullis_config::SecretSource::File(file))
+                    .err()
             });
             found.extend(error.map(|error| unchained(&error.into())));
             if audit.keys.is_some() || directory.is_some() {
-                found.extend(check_chain(&audit.settings.target).err().map(|error| not_continued(&error)));
+                found.extend(
+                    check_chain(&audit.settings.target)
+                        .err()
+                        .map(|error| not_continued(&error)),
+                );
             }
         }
-        found.iter().map(|text| Diagnostic::new(&KeyPath::default(), text)).collect()
+        found
+            .iter()
+            .map(|text| Diagnostic::new(&KeyPath::default(), text))
+            .collect()
     }
 }
 
@@ -121,10 +144,15 @@ fn chain_keys(audit: &AuditPlan, directory: &Directory) -> anyhow::Result<Option
             );
             return Ok(None);
         }
-        Directory::Open(directory) => directory.audit_key().map_err(anyhow::Error::from).and_then(|text| {
-            let file = directory.path().join(StateDirectory::AUDIT_KEY);
-            ChainKeys::parse(&text).with_context(|| file.display().to_string())
-        }),
+        Directory::Open(directory) => {
+            directory
+                .audit_key()
+                .map_err(anyhow::Error::from)
+                .and_then(|text| {
+                    let file = directory.path().join(StateDirectory::AUDIT_KEY);
+                    ChainKeys::parse(&text).with_context(|| file.display().to_string())
+                })
+        }
         Directory::Unusable(error) => Err(anyhow!("the key cannot be read: {error}")),
     };
     match keys {
@@ -147,13 +175,17 @@ fn start_trail(
     workers: usize,
     clock: Arc<SystemClock>,
 ) -> anyhow::Result<AuditTrail> {
-    let trail = AuditTrail::start(&audit.settings, keys, workers, clock).map_err(|error| match error {
-        StartError::Chain(error) => anyhow!(not_continued(&error)),
-        StartError::Thread(error) => error.into(),
-        other => anyhow::Error::from(other).context("audit.target"),
-    })?;
+    let trail =
+        AuditTrail::start(&audit.settings, keys, workers, clock).map_err(|error| match error {
+            StartError::Chain(error) => anyhow!(not_continued(&error)),
+            StartError::Thread(error) => error.into(),
+            other => anyhow::Error::from(other).context("audit.target"),
+        })?;
     if let Some(error) = trail.chain_error() {
-        tracing::warn!("a new chain of audit records begins: {}", not_continued(error));
+        tracing::warn!(
+            "a new chain of audit records begins: {}",
+            not_continued(error)
+        );
     }
     Ok(trail)
 }

@@ -63,7 +63,10 @@ struct Continuation {
 
 impl LegacyCalls {
     pub(super) fn new(header: HeaderName) -> Arc<Self> {
-        Arc::new(Self { header, continued: Mutex::default() })
+        Arc::new(Self {
+            header,
+            continued: Mutex::default(),
+        })
     }
 
     /// Forwards a request. A POST of a legacy revision continues if the client disconnects, except those that open a session,
@@ -79,8 +82,13 @@ impl LegacyCalls {
         let continuation = may_continue.then(|| {
             let session = admitted.headers().get(&self.header).cloned();
             // Without a session of the upstream, no other request belongs to the same one.
-            let session = session.unwrap_or_else(|| admitted.caller().request_id().to_header_value());
-            Continuation { calls: Arc::clone(self), session, caller: admitted.caller().clone() }
+            let session =
+                session.unwrap_or_else(|| admitted.caller().request_id().to_header_value());
+            Continuation {
+                calls: Arc::clone(self),
+                session,
+                caller: admitted.caller().clone(),
+            }
         });
         LegacyFuture::new(forward(admitted), continuation)
     }
@@ -92,7 +100,10 @@ impl LegacyCalls {
             Method::GET => admitted.headers().contains_key("last-event-id"),
             ref method => method == Method::DELETE,
         };
-        let session = admitted.headers().get(&self.header).filter(|_| supersedes)?;
+        let session = admitted
+            .headers()
+            .get(&self.header)
+            .filter(|_| supersedes)?;
         let mut continued = self.continued.lock();
         let calls = continued.sessions.remove(session)?;
         continued.total -= calls.len();
@@ -101,7 +112,9 @@ impl LegacyCalls {
 
     /// Continues a request on the current runtime. At a limit, or without a runtime, the request ends.
     fn add(self: Arc<Self>, session: HeaderValue, call: impl Future<Output = ()> + Send + 'static) {
-        let Ok(runtime) = Handle::try_current() else { return };
+        let Ok(runtime) = Handle::try_current() else {
+            return;
+        };
         let all = Arc::clone(&self);
         let mut continued = all.continued.lock();
         let in_session = continued.sessions.get(&session).map_or(0, Vec::len);
@@ -122,13 +135,21 @@ impl LegacyCalls {
             }
             self.remove(&session, number);
         });
-        continued.sessions.entry(key).or_default().push(Call { number, task: task.abort_handle(), ended });
+        continued.sessions.entry(key).or_default().push(Call {
+            number,
+            task: task.abort_handle(),
+            ended,
+        });
     }
 
     fn remove(&self, session: &HeaderValue, number: u64) {
         let mut continued = self.continued.lock();
-        let Some(calls) = continued.sessions.get_mut(session) else { return };
-        let Some(position) = calls.iter().position(|call| call.number == number) else { return };
+        let Some(calls) = continued.sessions.get_mut(session) else {
+            return;
+        };
+        let Some(position) = calls.iter().position(|call| call.number == number) else {
+            return;
+        };
         calls.swap_remove(position);
         if calls.is_empty() {
             continued.sessions.remove(session);
@@ -140,7 +161,11 @@ impl LegacyCalls {
 impl Continuation {
     /// Continues a request, which still counts as one in progress of its caller.
     fn run(self, call: impl Future<Output = ()> + Send + 'static) {
-        let Self { calls, session, caller } = self;
+        let Self {
+            calls,
+            session,
+            caller,
+        } = self;
         let counted = caller.continue_request();
         calls.add(session, async move {
             call.await;
@@ -170,7 +195,11 @@ mod tests {
 
     use super::*;
 
-    fn continued(calls: &Arc<LegacyCalls>, session: &'static str, call: impl Future<Output = ()> + Send + 'static) {
+    fn continued(
+        calls: &Arc<LegacyCalls>,
+        session: &'static str,
+        call: impl Future<Output = ()> + Send + 'static,
+    ) {
         Arc::clone(calls).add(HeaderValue::from_static(session), call);
     }
 
@@ -199,7 +228,14 @@ mod tests {
         let (senders, calls): (Vec<_>, Vec<_>) = (0..MAX_PER_SESSION as u64)
             .map(|number| {
                 let (sender, ended) = oneshot::channel();
-                (sender, Call { number, task: runtime.spawn(async {}).abort_handle(), ended })
+                (
+                    sender,
+                    Call {
+                        number,
+                        task: runtime.spawn(async {}).abort_handle(),
+                        ended,
+                    },
+                )
             })
             .unzip();
         let started = Instant::now();

@@ -21,7 +21,10 @@ impl LimitCounts for CurrentLimits {
 }
 
 /// Starts the exchange on the current runtime. It ends with the runtime.
-#[cfg_attr(not(feature = "redis"), expect(unreachable_code, reason = "there are no replicas"))]
+#[cfg_attr(
+    not(feature = "redis"),
+    expect(unreachable_code, reason = "there are no replicas")
+)]
 pub(super) fn start(state: &Arc<ArcSwap<ServerState>>, replicas: &Replicas) {
     tokio::spawn(run(Arc::clone(state), replicas.clone()));
 }

@@ -21,9 +21,13 @@ pub fn bind(address: SocketAddr, setting: &str) -> Result<TcpListener, ServeErro
 pub(super) fn listen(address: SocketAddr, setting: &str) -> anyhow::Result<TcpListener> {
     let listener = TcpListener::bind(address).map_err(|error| {
         let fix = match error.kind() {
-            io::ErrorKind::AddrInUse => "stop the program that uses the port, or choose another with",
+            io::ErrorKind::AddrInUse => {
+                "stop the program that uses the port, or choose another with"
+            }
             io::ErrorKind::AddrNotAvailable => "name an address of this machine with",
-            io::ErrorKind::PermissionDenied => "allow this process to use the port, or choose one from 1024 on with",
+            io::ErrorKind::PermissionDenied => {
+                "allow this process to use the port, or choose one from 1024 on with"
+            }
             _ => "choose another address with",
         };
         anyhow!(error).context(format!("cannot listen on {address}; {fix} {setting}"))
@@ -122,7 +126,10 @@ mod tests {
         // RFC 5737: no machine has this address.
         let foreign = SocketAddr::from(([192, 0, 2, 1], 0));
         for (address, fix) in [
-            (listener.local_addr().unwrap(), "stop the program that uses the port, or choose another with --listen"),
+            (
+                listener.local_addr().unwrap(),
+                "stop the program that uses the port, or choose another with --listen",
+            ),
             (foreign, "name an address of this machine with --listen"),
         ] {
             let error = bind(address, "--listen").unwrap_err().to_string();
@@ -140,7 +147,11 @@ mod tests {
             assert!(passed.check_address(matching).is_ok());
         }
         let other_port = SocketAddr::new(address.ip(), address.port() ^ 1);
-        for other in [other_port, SocketAddr::from(([0, 0, 0, 0], address.port())), SocketAddr::from(([0; 16], 0))] {
+        for other in [
+            other_port,
+            SocketAddr::from(([0, 0, 0, 0], address.port())),
+            SocketAddr::from(([0; 16], 0)),
+        ] {
             let error = passed.check_address(other).unwrap_err().to_string();
             assert!(error.contains(&address.to_string()), "{error}");
             assert!(error.contains("remove `listen`"), "{error}");

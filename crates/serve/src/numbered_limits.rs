@@ -11,15 +11,25 @@ pub(super) struct NumberedLimits(HashMap<u64, Arc<RateLimiter>>);
 
 impl NumberedLimits {
     /// Numbers limits by their names.
-    pub(super) fn new<'a>(limits: impl IntoIterator<Item = (String, &'a Arc<RateLimiter>)>) -> Self {
-        Self(limits.into_iter().map(|(name, limit)| (number(&name), Arc::clone(limit))).collect())
+    pub(super) fn new<'a>(
+        limits: impl IntoIterator<Item = (String, &'a Arc<RateLimiter>)>,
+    ) -> Self {
+        Self(
+            limits
+                .into_iter()
+                .map(|(name, limit)| (number(&name), Arc::clone(limit)))
+                .collect(),
+        )
     }
 
     /// Takes the requests that were counted here. A limit that is new counts from the first call on.
     pub(super) fn take_uses(&self) -> Vec<LimitUse> {
         let of_limit = |(limit, limiter): (&u64, &Arc<RateLimiter>)| {
             let limit = *limit;
-            limiter.take_uses().into_iter().map(move |(key, count)| LimitUse { limit, key, count })
+            limiter
+                .take_uses()
+                .into_iter()
+                .map(move |(key, count)| LimitUse { limit, key, count })
         };
         self.0.iter().flat_map(of_limit).collect()
     }
@@ -58,8 +68,14 @@ mod tests {
             RateLimiter::new(rate, 1000, Arc::new(SystemClock::new()))
         };
         let [one_here, other_here, one_there, other_there] = [(); 4].map(|()| limiter(3));
-        let here = NumberedLimits::new([("one".to_owned(), &one_here), ("other".to_owned(), &other_here)]);
-        let there = NumberedLimits::new([("other".to_owned(), &other_there), ("one".to_owned(), &one_there)]);
+        let here = NumberedLimits::new([
+            ("one".to_owned(), &one_here),
+            ("other".to_owned(), &other_here),
+        ]);
+        let there = NumberedLimits::new([
+            ("other".to_owned(), &other_there),
+            ("one".to_owned(), &one_there),
+        ]);
         // The limits count from the first call on.
         assert!(here.take_uses().is_empty());
         assert!(there.take_uses().is_empty());
@@ -67,8 +83,15 @@ mod tests {
 
         there.add(&here.take_uses());
         assert!(here.take_uses().is_empty(), "uses are taken twice");
-        assert!(there.take_uses().is_empty(), "the uses of another replica are published again");
-        let passing = |limiter: &RateLimiter| (0..9).filter(|_| limiter.check_address(None).is_ok()).count();
+        assert!(
+            there.take_uses().is_empty(),
+            "the uses of another replica are published again"
+        );
+        let passing = |limiter: &RateLimiter| {
+            (0..9)
+                .filter(|_| limiter.check_address(None).is_ok())
+                .count()
+        };
         assert_eq!(passing(&one_there), 1);
         assert_eq!(passing(&other_there), 3);
     }

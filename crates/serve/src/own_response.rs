@@ -48,9 +48,15 @@ struct Answer {
 }
 
 /// Responds to requests for liveness and readiness, and with 404 to all others. `Host` and `Origin` are checked first.
-pub(super) fn without_resource<B>(state: &ServerState, request: &Request<B>) -> Response<Full<Bytes>> {
+pub(super) fn without_resource<B>(
+    state: &ServerState,
+    request: &Request<B>,
+) -> Response<Full<Bytes>> {
     let started = Instant::now();
-    let answer = match state.origins().check(request.version(), request.uri(), request.headers()) {
+    let answer = match state
+        .origins()
+        .check(request.version(), request.uri(), request.headers())
+    {
         Err(rejection) => Answer::rejected(rejection.status(), rejection.code(), REFUSED),
         Ok(()) => answer(state, request.uri().path()),
     };
@@ -58,13 +64,24 @@ pub(super) fn without_resource<B>(state: &ServerState, request: &Request<B>) -> 
 }
 
 /// Rejects a request with too many header fields.
-pub(super) fn too_many_headers<B>(state: &ServerState, request: &Request<B>) -> Response<Full<Bytes>> {
+pub(super) fn too_many_headers<B>(
+    state: &ServerState,
+    request: &Request<B>,
+) -> Response<Full<Bytes>> {
     let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
-    finish(state, request, Answer::rejected(status, Refusal::TooManyHeaders.code(), REFUSED), Instant::now())
+    finish(
+        state,
+        request,
+        Answer::rejected(status, Refusal::TooManyHeaders.code(), REFUSED),
+        Instant::now(),
+    )
 }
 
 /// Rejects a request because other replicas are unreachable and must not be.
-pub(super) fn without_replicas<B>(state: &ServerState, request: &Request<B>) -> Response<Full<Bytes>> {
+pub(super) fn without_replicas<B>(
+    state: &ServerState,
+    request: &Request<B>,
+) -> Response<Full<Bytes>> {
     let code = Refusal::WithoutReplicas.code();
     let answer = Answer::rejected(StatusCode::SERVICE_UNAVAILABLE, code, "try again later\n");
     let mut response = finish(state, request, answer, Instant::now());
@@ -74,23 +91,47 @@ pub(super) fn without_replicas<B>(state: &ServerState, request: &Request<B>) -> 
 
 impl Answer {
     fn rejected(status: StatusCode, code: &'static str, body: &str) -> Self {
-        Self { status, code: Some(code), body: body.to_owned(), media_type: TEXT }
+        Self {
+            status,
+            code: Some(code),
+            body: body.to_owned(),
+            media_type: TEXT,
+        }
     }
 }
 
 fn answer(state: &ServerState, path: &str) -> Answer {
     match path {
-        HEALTH => Answer { status: StatusCode::OK, code: None, body: "ok\n".to_owned(), media_type: TEXT },
+        HEALTH => Answer {
+            status: StatusCode::OK,
+            code: None,
+            body: "ok\n".to_owned(),
+            media_type: TEXT,
+        },
         READY => {
             let (status, report) = state.ready();
-            Answer { status, code: None, body: format!("{report:#}\n"), media_type: JSON }
+            Answer {
+                status,
+                code: None,
+                body: format!("{report:#}\n"),
+                media_type: JSON,
+            }
         }
-        _ => Answer::rejected(StatusCode::NOT_FOUND, Refusal::UnknownPath.code(), "not found\n"),
+        _ => Answer::rejected(
+            StatusCode::NOT_FOUND,
+            Refusal::UnknownPath.code(),
+            "not found\n",
+        ),
     }
 }
 
 /// Builds a response and logs it.
-fn finish<B>(state: &ServerState, request: &Request<B>, answer: Answer, started: Instant) -> Response<Full<Bytes>> {
+fn finish<B>(
+    state: &ServerState,
+    request: &Request<B>,
+    answer: Answer,
+    started: Instant,
+) -> Response<Full<Bytes>> {
     let request_id = RequestId::generate();
     state.access().write(&Line {
         request_id: request_id.as_str(),

@@ -64,8 +64,20 @@ impl Reloader {
         contents: Contents,
         max_connections: usize,
     ) -> Self {
-        let versions = source.as_ref().map(|source| FileVersions::of(&source.file, &source.config)).unwrap_or_default();
-        Self { state, source, audit, files, contents, versions, max_connections, number: 0 }
+        let versions = source
+            .as_ref()
+            .map(|source| FileVersions::of(&source.file, &source.config))
+            .unwrap_or_default();
+        Self {
+            state,
+            source,
+            audit,
+            files,
+            contents,
+            versions,
+            max_connections,
+            number: 0,
+        }
     }
 
     /// Reloads at each SIGHUP and, if the configuration says so, when its files change. Never returns.
@@ -92,7 +104,9 @@ impl Reloader {
     }
 
     fn watches(&self) -> bool {
-        self.source.as_ref().is_some_and(|source| source.config.reload == Reload::Watch)
+        self.source
+            .as_ref()
+            .is_some_and(|source| source.config.reload == Reload::Watch)
     }
 
     /// Reads the configuration and replaces the running one, unless the new one cannot run.
@@ -104,7 +118,10 @@ impl Reloader {
         self.versions = self.versions.now();
         let reading = spawn_blocking(move || Candidate::read(&source)).await;
         let result = match reading {
-            Ok(Reading { versions, candidate }) => {
+            Ok(Reading {
+                versions,
+                candidate,
+            }) => {
                 if let Some(versions) = versions {
                     self.versions = versions.with_first_of(&self.versions);
                 }
@@ -112,11 +129,17 @@ impl Reloader {
             }
             Err(_) => {
                 self.count(false);
-                return tracing::error!(config.reload = self.number, "reading the configuration was interrupted");
+                return tracing::error!(
+                    config.reload = self.number,
+                    "reading the configuration was interrupted"
+                );
             }
         };
         let result = match result {
-            Ok(candidate) => self.apply(candidate).await.map_err(|error| vec![format!("{error:#}")]),
+            Ok(candidate) => self
+                .apply(candidate)
+                .await
+                .map_err(|error| vec![format!("{error:#}")]),
             Err(ConfigErrors(errors)) => Err(errors.iter().map(ToString::to_string).collect()),
         };
         self.count(result.is_ok());
@@ -127,26 +150,44 @@ impl Reloader {
 
     /// Replaces the running configuration between two requests.
     async fn apply(&mut self, candidate: Candidate) -> anyhow::Result<()> {
-        let Candidate { config, mut plan, mut applied, kept } = candidate;
+        let Candidate {
+            config,
+            mut plan,
+            mut applied,
+            kept,
+        } = candidate;
         applied.extend(plan.contents.changed_since(&self.contents));
         log_kept(&kept);
         if applied.is_empty() {
-            tracing::info!(config.reload = self.number, "the configuration has not changed");
+            tracing::info!(
+                config.reload = self.number,
+                "the configuration has not changed"
+            );
             return Ok(());
         }
         let shortage = file_limit::fit_reloaded(&mut plan, self.max_connections);
         let previous = self.state.load_full();
-        let current = Arc::new(ServerState::new(&plan, previous.process(), Some(&previous))?);
+        let current = Arc::new(ServerState::new(
+            &plan,
+            previous.process(),
+            Some(&previous),
+        )?);
         current.set_connection_limits(&plan);
         current.fetch_new_keys(&previous).await;
         self.state.store(Arc::clone(&current));
         current.supersede_replaced();
-        current.process().upstream_ends.set_upstreams(current.upstreams());
+        current
+            .process()
+            .upstream_ends
+            .set_upstreams(current.upstreams());
         let ended = current.end_sessions_of(&previous);
         let sessions_ended = ended.sessions.len();
         let streams_ended = current.end_streams();
         current.finish_ends(ended);
-        if applied.iter().any(|change| change.key.starts_with("tls.") || change.key.starts_with("session.keys")) {
+        if applied
+            .iter()
+            .any(|change| change.key.starts_with("tls.") || change.key.starts_with("session.keys"))
+        {
             self.files.replace(&plan);
         }
         self.contents = plan.contents;
@@ -156,9 +197,16 @@ impl Reloader {
         if let Some(shortage) = shortage {
             shortage.warn();
         }
-        plan.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
+        plan.warnings
+            .iter()
+            .for_each(|warning| tracing::warn!("{warning}"));
         for Change { key, old, new } in applied.iter().take(MAX_LOGGED) {
-            tracing::info!(config.key = key, config.old = old, config.new = new, "a setting has changed");
+            tracing::info!(
+                config.key = key,
+                config.old = old,
+                config.new = new,
+                "a setting has changed"
+            );
         }
         tracing::info!(
             config.reload = self.number,
@@ -180,7 +228,11 @@ impl Reloader {
 
     fn log_rejected(&self, reasons: &[String]) {
         for reason in reasons.iter().take(MAX_LOGGED) {
-            tracing::error!(config.reload = self.number, config.reason = reason, "the configuration is invalid");
+            tracing::error!(
+                config.reload = self.number,
+                config.reason = reason,
+                "the configuration is invalid"
+            );
         }
         tracing::error!(
             config.reload = self.number,
@@ -202,6 +254,11 @@ async fn received(hangups: Option<&mut Signal>) {
 
 fn log_kept(kept: &[Change]) {
     for Change { key, old, new } in kept.iter().take(MAX_LOGGED) {
-        tracing::warn!(config.key = key, config.old = old, config.new = new, "this change needs a restart");
+        tracing::warn!(
+            config.key = key,
+            config.old = old,
+            config.new = new,
+            "this change needs a restart"
+        );
     }
 }

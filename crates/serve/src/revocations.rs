@@ -25,9 +25,15 @@ pub(super) fn issuer_id(issuer: &TrustedIssuer) -> ScopeId {
 pub(super) fn drop_issuer(state: &ServerState, issuer: &TrustedIssuer) -> Dropped {
     issuer.drop_cached_tokens();
     let tokens = state.verifiers().map(|verifier| verifier.sweep()).sum();
-    let is_of_issuer =
-        |request: &StreamRequest<'_>| request.principal.is_some_and(|principal| principal.issuer() == issuer.issuer());
-    let streams = state.process().streams.end(StreamEndReason::Administrator, is_of_issuer);
+    let is_of_issuer = |request: &StreamRequest<'_>| {
+        request
+            .principal
+            .is_some_and(|principal| principal.issuer() == issuer.issuer())
+    };
+    let streams = state
+        .process()
+        .streams
+        .end(StreamEndReason::Administrator, is_of_issuer);
     Dropped { tokens, streams }
 }
 
@@ -37,7 +43,13 @@ pub(super) struct CurrentRevocations(pub(super) Arc<ArcSwap<ServerState>>);
 impl Revocations for CurrentRevocations {
     fn drop_issuer(&self, issuer: ScopeId) {
         let state = self.0.load_full();
-        let Some(issuer) = state.issuers().find(|known| issuer_id(known) == issuer).cloned() else { return };
+        let Some(issuer) = state
+            .issuers()
+            .find(|known| issuer_id(known) == issuer)
+            .cloned()
+        else {
+            return;
+        };
         // At once. What takes longer follows.
         issuer.drop_cached_tokens();
         tracing::info!(
@@ -62,7 +74,10 @@ impl Revocations for CurrentRevocations {
     }
 
     fn drop_introspected(&self) {
-        self.0.load().issuers().for_each(|issuer| issuer.drop_introspected_tokens());
+        self.0
+            .load()
+            .issuers()
+            .for_each(|issuer| issuer.drop_introspected_tokens());
     }
 }
 

@@ -34,7 +34,11 @@ pub(super) struct Router {
 impl Router {
     /// Returns the router of the worker with this number.
     pub(super) fn new(state: Arc<ArcSwap<ServerState>>, worker: usize, max_headers: usize) -> Self {
-        Self { state, worker, max_headers }
+        Self {
+            state,
+            worker,
+            max_headers,
+        }
     }
 }
 
@@ -44,21 +48,40 @@ impl Handler for Router {
 
     /// Calls the stack of the resource, or responds itself. The path is compared byte for byte, without decoding. Only a match
     /// reaches a guard.
-    fn handle(&self, mut request: Request<RequestBody<Incoming>>, peer: SocketAddr) -> RouterFuture {
+    fn handle(
+        &self,
+        mut request: Request<RequestBody<Incoming>>,
+        peer: SocketAddr,
+    ) -> RouterFuture {
         let state = self.state.load();
         // HTTP/1.1 heads were counted when they were parsed, HTTP/2 ones only in bytes.
         if request.headers().len() > self.max_headers {
-            return RouterFuture::Own { response: Some(own_response::too_many_headers(&state, &request)) };
+            return RouterFuture::Own {
+                response: Some(own_response::too_many_headers(&state, &request)),
+            };
         }
         let Some(mut stack) = state.stack(request.uri().path(), self.worker) else {
-            return RouterFuture::Own { response: Some(own_response::without_resource(&state, &request)) };
+            return RouterFuture::Own {
+                response: Some(own_response::without_resource(&state, &request)),
+            };
         };
-        if state.process().replicas.as_ref().is_some_and(Replicas::rejects_all) {
-            return RouterFuture::Own { response: Some(own_response::without_replicas(&state, &request)) };
+        if state
+            .process()
+            .replicas
+            .as_ref()
+            .is_some_and(Replicas::rejects_all)
+        {
+            return RouterFuture::Own {
+                response: Some(own_response::without_replicas(&state, &request)),
+            };
         }
         state.forwarded_headers().examine(peer, request.headers());
         request.extensions_mut().insert(Peer(peer));
-        RouterFuture::Stack { future: stack.call(request), router: self.clone(), peer }
+        RouterFuture::Stack {
+            future: stack.call(request),
+            router: self.clone(),
+            peer,
+        }
     }
 }
 
@@ -87,7 +110,11 @@ impl Future for RouterFuture {
                     // Polled after completion, for which `Future` specifies no result.
                     None => return Poll::Pending,
                 },
-                Projected::Stack { future, router, peer } => match ready!(future.poll(cx)) {
+                Projected::Stack {
+                    future,
+                    router,
+                    peer,
+                } => match ready!(future.poll(cx)) {
                     Ok(mut response) if response.status() == StatusCode::SERVICE_UNAVAILABLE => {
                         match response.extensions_mut().remove() {
                             // The configuration was replaced while the body arrived. The body is complete, so this happens once.

@@ -39,7 +39,10 @@ pub struct Program {
 impl Default for Program {
     /// The version of this crate, and an allocator that returns memory by itself.
     fn default() -> Self {
-        Self { version: env!("CARGO_PKG_VERSION"), return_freed_memory: || {} }
+        Self {
+            version: env!("CARGO_PKG_VERSION"),
+            return_freed_memory: || {},
+        }
     }
 }
 
@@ -58,7 +61,11 @@ impl Listeners {
     /// When an address cannot be listened on. The message contains the fix.
     pub fn bind(plan: &Plan) -> Result<Self, ServeError> {
         let clients = bind(plan.listen, "listen")?;
-        let admin = plan.admin.as_ref().map(|admin| AdminListener::bind(&admin.listen)).transpose()?;
+        let admin = plan
+            .admin
+            .as_ref()
+            .map(|admin| AdminListener::bind(&admin.listen))
+            .transpose()?;
         Ok(Self { clients, admin })
     }
 }
@@ -79,7 +86,14 @@ impl Server {
     /// A server for a plan.
     pub fn new(plan: Plan) -> Self {
         let access = Arc::new(AccessLog::without_writer(LogFormat::default()));
-        Self { program: Program::default(), plan, source: None, listeners: None, access, kept: None }
+        Self {
+            program: Program::default(),
+            plan,
+            source: None,
+            listeners: None,
+            access,
+            kept: None,
+        }
     }
 
     /// Sets the program, whose version metrics and spans tell.
@@ -89,12 +103,18 @@ impl Server {
 
     /// Sets the source of the configuration. It is reloaded at SIGHUP and, if it says so, when it changes.
     pub fn source(self, source: ConfigSource) -> Self {
-        Self { source: Some(source), ..self }
+        Self {
+            source: Some(source),
+            ..self
+        }
     }
 
     /// Sets listeners that are already bound.
     pub fn listeners(self, listeners: Listeners) -> Self {
-        Self { listeners: Some(listeners), ..self }
+        Self {
+            listeners: Some(listeners),
+            ..self
+        }
     }
 
     /// Sets the log of requests.
@@ -104,7 +124,10 @@ impl Server {
 
     /// Sets the sessions and the audit trail, if they are already open.
     pub fn kept(self, kept: Kept) -> Self {
-        Self { kept: Some(kept), ..self }
+        Self {
+            kept: Some(kept),
+            ..self
+        }
     }
 
     /// Serves until the shutdown signal has arrived and the requests in progress have ended, or the shutdown timeout has passed.
@@ -117,7 +140,14 @@ impl Server {
     /// # Errors
     /// Fails when the server cannot start, or the last access lines cannot be written.
     pub async fn serve(self, signals: Signals) -> Result<(), ServeError> {
-        let Self { program, plan, source, listeners, access, kept } = self;
+        let Self {
+            program,
+            plan,
+            source,
+            listeners,
+            access,
+            kept,
+        } = self;
         let kept = match kept {
             Some(kept) => kept,
             None => match Kept::open(&plan, signals.shutdown.clone()).await? {
@@ -126,7 +156,9 @@ impl Server {
             },
         };
         let listeners = listeners.map_or_else(|| Listeners::bind(&plan), Ok)?;
-        run(program, plan, source, listeners, access, kept, signals).await.map_err(ServeError::of)
+        run(program, plan, source, listeners, access, kept, signals)
+            .await
+            .map_err(ServeError::of)
     }
 }
 
@@ -149,12 +181,19 @@ async fn run(
     }
 
     // State: issuers, sessions and the service stacks of all resources.
-    let traces = plan.traces.clone().map(|settings| TraceExport::start(settings, program.version)).transpose()?;
+    let traces = plan
+        .traces
+        .clone()
+        .map(|settings| TraceExport::start(settings, program.version))
+        .transpose()?;
     let clock = Arc::new(SystemClock::new());
     let observers = Observers {
         access: Arc::clone(&access),
         audit: audit.as_ref().map(|trail| trail.audit().clone()),
-        metrics: plan.admin.as_ref().map(|_| Metrics::new(program.version, plan.workers, &*clock)),
+        metrics: plan
+            .admin
+            .as_ref()
+            .map(|_| Metrics::new(program.version, plan.workers, &*clock)),
         traces: traces.as_ref().map(|export| export.traces().clone()),
     };
     let mut kept = sessions.share(plan.replicas.as_ref(), Arc::clone(&clock) as _)?;
@@ -167,19 +206,35 @@ async fn run(
     }
     kept.report();
     state.spawn_key_refresh();
-    let tls = plan.tls.as_ref().map(|files| Tls::measured(files, process.observers.metrics.as_deref())).transpose()?;
+    let tls = plan
+        .tls
+        .as_ref()
+        .map(|files| Tls::measured(files, process.observers.metrics.as_deref()))
+        .transpose()?;
     let state = Arc::new(ArcSwap::from_pointee(state));
 
     // Background tasks: reloads, ended sessions, sweeps, administrators.
     let files = ChangedFiles::new(&plan, tls.clone(), process.sessions.clone());
     let contents = std::mem::take(&mut plan.contents);
     let admin = listeners.admin.zip(plan.admin.as_ref());
-    let (reopener, max_connections) = (audit.as_ref().map(|trail| trail.reopener()), plan.limits.max_connections);
+    let (reopener, max_connections) = (
+        audit.as_ref().map(|trail| trail.reopener()),
+        plan.limits.max_connections,
+    );
     let inputs = TaskInputs {
         upstream_ender,
-        reloader: Reloader::new(Arc::clone(&state), source, reopener, files, contents, max_connections),
+        reloader: Reloader::new(
+            Arc::clone(&state),
+            source,
+            reopener,
+            files,
+            contents,
+            max_connections,
+        ),
         hangups,
-        admin: admin.map(|(bound, plan)| AdminServer::new(bound, plan, Arc::clone(&state))).transpose()?,
+        admin: admin
+            .map(|(bound, plan)| AdminServer::new(bound, plan, Arc::clone(&state)))
+            .transpose()?,
         return_freed_memory: program.return_freed_memory,
         records_last_uses: kept.journal().is_some() || process.replicas.is_some(),
     };
@@ -189,10 +244,25 @@ async fn run(
 
     // Workers: they serve what the accept loop passes to them.
     let draining = drain::begin_after(shutdown, Arc::clone(&state));
-    let WorkerPool { workers, end } =
-        WorkerPool::start(&plan, &state, tls.as_ref(), draining.clone(), program.return_freed_memory)?;
+    let WorkerPool { workers, end } = WorkerPool::start(
+        &plan,
+        &state,
+        tls.as_ref(),
+        draining.clone(),
+        program.return_freed_memory,
+    )?;
     tracing::info!(listen.address = %address, workers = plan.workers, "listening");
     accept::run(listener, workers, max_connections, draining).await;
 
-    Shutdown { state, workers: end, tasks, kept, access, audit, traces }.run().await
+    Shutdown {
+        state,
+        workers: end,
+        tasks,
+        kept,
+        access,
+        audit,
+        traces,
+    }
+    .run()
+    .await
 }

@@ -37,7 +37,15 @@ impl Shutdown {
     /// # Errors
     /// Fails when the last access lines cannot be written.
     pub(super) async fn run(self) -> anyhow::Result<()> {
-        let Self { state, workers, mut tasks, kept, access, audit, traces } = self;
+        let Self {
+            state,
+            workers,
+            mut tasks,
+            kept,
+            access,
+            audit,
+            traces,
+        } = self;
         tracing::info!("shutting down: waiting for requests in progress");
         tasks.stop_reloads();
         let state_at_shutdown = state.load_full();
@@ -48,8 +56,16 @@ impl Shutdown {
 
         let sessions = &state_at_shutdown.process().sessions;
         let audit_deadline = deadline.max(Instant::now() + FINAL_FLUSH_TIMEOUT);
-        let ended = end_all(sessions, kept.continue_after_restart(), audit.as_ref(), audit_deadline).await;
-        let left = deadline.saturating_duration_since(Instant::now()).max(FINAL_FLUSH_TIMEOUT);
+        let ended = end_all(
+            sessions,
+            kept.continue_after_restart(),
+            audit.as_ref(),
+            audit_deadline,
+        )
+        .await;
+        let left = deadline
+            .saturating_duration_since(Instant::now())
+            .max(FINAL_FLUSH_TIMEOUT);
         sessions.record_last_uses();
         tasks.finish_admin(FINAL_FLUSH_TIMEOUT).await;
 
@@ -68,7 +84,12 @@ impl Shutdown {
                 traces.finish(left).await;
             }
         };
-        tokio::join!(tasks.finish(ended, left), write_audit, write_journal, send_traces);
+        tokio::join!(
+            tasks.finish(ended, left),
+            write_audit,
+            write_journal,
+            send_traces
+        );
         Ok(access.flush(&mut std::io::stderr())?)
     }
 }

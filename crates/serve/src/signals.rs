@@ -23,12 +23,18 @@ impl Signals {
     /// # Panics
     /// Panics outside a tokio runtime with I/O.
     pub fn handle() -> std::io::Result<Self> {
-        Ok(Self { shutdown: shutdown()?, hangups: Some(signal(SignalKind::hangup())?) })
+        Ok(Self {
+            shutdown: shutdown()?,
+            hangups: Some(signal(SignalKind::hangup())?),
+        })
     }
 
     /// Handles no signal of the process. The server stops when the value becomes true or its sender is dropped.
     pub fn stop_with(shutdown: watch::Receiver<bool>) -> Self {
-        Self { shutdown, hangups: None }
+        Self {
+            shutdown,
+            hangups: None,
+        }
     }
 }
 

@@ -68,24 +68,44 @@ impl ServerState {
     ///
     /// # Errors
     /// Fails when the plan cannot run. Nothing has changed then.
-    pub(super) fn new(plan: &Plan, process: &Process, previous: Option<&Self>) -> anyhow::Result<Self> {
-        let limits = SharedLimits::new(plan, &process.clock, previous.map(|previous| &previous.limits));
+    pub(super) fn new(
+        plan: &Plan,
+        process: &Process,
+        previous: Option<&Self>,
+    ) -> anyhow::Result<Self> {
+        let limits = SharedLimits::new(
+            plan,
+            &process.clock,
+            previous.map(|previous| &previous.limits),
+        );
         let parts = previous.map(|previous| PreviousParts {
             issuers: &previous.issuers,
             resources: &previous.resources,
             cached_tokens: previous.cached_tokens,
         });
-        let builder = StateBuilder { plan, process, previous: parts, limits: &limits };
+        let builder = StateBuilder {
+            plan,
+            process,
+            previous: parts,
+            limits: &limits,
+        };
         let issuers = builder.issuers()?;
         let resources = builder.resources(&issuers)?;
         let of_rules = resources.iter().flat_map(|resource| {
             let limits = resource.rule_limits.iter().enumerate();
-            limits.map(|(position, rule)| (format!("{} rule {position}", resource.endpoint), &rule.limiter))
+            limits.map(|(position, rule)| {
+                (
+                    format!("{} rule {position}", resource.endpoint),
+                    &rule.limiter,
+                )
+            })
         });
         Ok(Self {
             numbered_limits: NumberedLimits::new(limits.named().chain(of_rules)),
             replaced: match previous {
-                Some(previous) => previous.replaced.followed_by(&previous.resources, &resources),
+                Some(previous) => previous
+                    .replaced
+                    .followed_by(&previous.resources, &resources),
                 None => ReplacedResources::default(),
             },
             process: process.clone(),
@@ -105,7 +125,9 @@ impl ServerState {
     pub(super) fn set_connection_limits(&self, plan: &Plan) {
         // The resources are in the order of the plan.
         for (resource, planned) in self.resources.iter().zip(&plan.resources) {
-            if let (Some(limit), UpstreamPlan::Http(settings)) = (&resource.upstream.connections, &planned.upstream) {
+            if let (Some(limit), UpstreamPlan::Http(settings)) =
+                (&resource.upstream.connections, &planned.upstream)
+            {
                 limit.set_max(settings.connection_limit.max());
             }
         }
@@ -122,13 +144,27 @@ impl ServerState {
     /// 5 s. Requests then find them.
     pub(super) async fn fetch_new_keys(&self, previous: &Self) {
         self.spawn_key_refresh();
-        let is_new =
-            |new: &&ConfiguredIssuer| previous.issuers.iter().all(|old| !Arc::ptr_eq(&old.issuer, &new.issuer));
+        let is_new = |new: &&ConfiguredIssuer| {
+            previous
+                .issuers
+                .iter()
+                .all(|old| !Arc::ptr_eq(&old.issuer, &new.issuer))
+        };
         let mut fetches = JoinSet::new();
-        for issuer in self.issuers.iter().filter(is_new).map(|new| Arc::clone(&new.issuer)) {
+        for issuer in self
+            .issuers
+            .iter()
+            .filter(is_new)
+            .map(|new| Arc::clone(&new.issuer))
+        {
             fetches.spawn(async move { issuer.refresh_now().await });
         }
-        if timeout(KEY_FETCH_TIMEOUT, async { while fetches.join_next().await.is_some() {} }).await.is_err() {
+        if timeout(KEY_FETCH_TIMEOUT, async {
+            while fetches.join_next().await.is_some() {}
+        })
+        .await
+        .is_err()
+        {
             tracing::warn!("the keys of a new issuer are not available yet");
         }
     }
@@ -140,7 +176,10 @@ impl ServerState {
 
     /// Returns the stack of the endpoint whose path or metadata path this is.
     pub(super) fn stack(&self, path: &str, worker: usize) -> Option<Stack> {
-        let resource = self.resources.iter().find(|resource| resource.answers(path))?;
+        let resource = self
+            .resources
+            .iter()
+            .find(|resource| resource.answers(path))?;
         resource.stacks.get(worker).cloned()
     }
 
@@ -148,7 +187,10 @@ impl ServerState {
     fn readiness(&self) -> impl Iterator<Item = Readiness<'_>> {
         self.resources.iter().map(|resource| Readiness {
             endpoint: &resource.endpoint,
-            issuers: resource.verifier.as_ref().map_or(&[], |verifier| verifier.issuers()),
+            issuers: resource
+                .verifier
+                .as_ref()
+                .map_or(&[], |verifier| verifier.issuers()),
         })
     }
 
@@ -159,7 +201,9 @@ impl ServerState {
 
     /// Returns the verifiers of the resources that require tokens.
     pub(super) fn verifiers(&self) -> impl Iterator<Item = &Arc<Verifier>> {
-        self.resources.iter().filter_map(|resource| resource.verifier.as_ref())
+        self.resources
+            .iter()
+            .filter_map(|resource| resource.verifier.as_ref())
     }
 
     /// Returns the rate limits that replicas count together.
@@ -197,7 +241,10 @@ impl ServerState {
     pub(super) fn end_listeners(&self) {
         let ended = self.process.streams.drain();
         if ended > 0 {
-            tracing::info!(streams = ended, "event streams without a request end with the shutdown");
+            tracing::info!(
+                streams = ended,
+                "event streams without a request end with the shutdown"
+            );
         }
     }
 
@@ -208,7 +255,9 @@ impl ServerState {
 
     /// Returns the resource with this URI.
     fn resource(&self, uri: &ResourceUri) -> Option<&Arc<Resource>> {
-        self.resources.iter().find(|resource| resource.protected.resource() == uri)
+        self.resources
+            .iter()
+            .find(|resource| resource.protected.resource() == uri)
     }
 
     /// Ends expired sessions and removes expired tokens.
@@ -222,19 +271,27 @@ impl ServerState {
 
     /// Ends event streams whose authorization has ended, and rechecks introspected tokens that streams depend on.
     pub(super) fn sweep_streams(&self) {
-        self.issuers.iter().for_each(|configured| configured.issuer.start_due_rechecks());
+        self.issuers
+            .iter()
+            .for_each(|configured| configured.issuer.start_due_rechecks());
         self.process.streams.sweep();
     }
 
     /// Lets this configuration decide about requests whose body is still arriving. Call this when new requests use it.
     pub(super) fn supersede_replaced(&self) {
-        self.replaced.in_use().for_each(|replaced| replaced.mark_superseded());
+        self.replaced
+            .in_use()
+            .for_each(|replaced| replaced.mark_superseded());
     }
 
     /// Marks the requests in progress as cancelled by the shutdown.
     pub(super) fn cut_off(&self) {
-        self.resources.iter().for_each(|resource| resource.protected.mark_shutting_down());
-        self.replaced.in_use().for_each(|replaced| replaced.mark_shutting_down());
+        self.resources
+            .iter()
+            .for_each(|resource| resource.protected.mark_shutting_down());
+        self.replaced
+            .in_use()
+            .for_each(|replaced| replaced.mark_shutting_down());
     }
 
     /// Returns the policy for paths that belong to no endpoint.

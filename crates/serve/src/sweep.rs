@@ -15,5 +15,8 @@ pub(super) async fn tables(state: Arc<ArcSwap<ServerState>>) {
 
 /// Ends streams whose authorization has ended, until the runtime ends.
 pub(super) async fn streams(state: Arc<ArcSwap<ServerState>>) {
-    every(StreamRegistry::SWEEP_INTERVAL, || state.load().sweep_streams()).await
+    every(StreamRegistry::SWEEP_INTERVAL, || {
+        state.load().sweep_streams()
+    })
+    .await
 }

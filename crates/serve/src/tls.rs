@@ -37,7 +37,9 @@ impl Tls {
     /// # Errors
     /// Fails when TLS cannot be set up.
     pub(super) fn new(files: &TlsFiles) -> anyhow::Result<Self> {
-        let current = Arc::new(Current(ArcSwap::new(Arc::clone(&files.first().certificate))));
+        let current = Arc::new(Current(ArcSwap::new(Arc::clone(
+            &files.first().certificate,
+        ))));
         let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()?
             .with_no_client_auth()
@@ -45,7 +47,11 @@ impl Tls {
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         let expiry = Expiry::default();
         expiry.set(files.first().validity.map(|validity| validity.until));
-        Ok(Self { acceptor: TlsAcceptor::from(Arc::new(config)), current, expiry })
+        Ok(Self {
+            acceptor: TlsAcceptor::from(Arc::new(config)),
+            current,
+            expiry,
+        })
     }
 
     /// As [`new`](Self::new), with the expiry of the certificate in the metrics.
@@ -76,7 +82,8 @@ impl Tls {
     /// Replaces the certificate for new connections.
     pub(super) fn set_certificate(&self, loaded: &Loaded) {
         self.current.0.store(Arc::clone(&loaded.certificate));
-        self.expiry.set(loaded.validity.map(|validity| validity.until));
+        self.expiry
+            .set(loaded.validity.map(|validity| validity.until));
     }
 }
 
@@ -113,17 +120,22 @@ mod tests {
 
     impl Folder {
         fn new(name: &str) -> Self {
-            let folder = std::env::temp_dir().join(format!("portcullis-tls-{}-{name}", std::process::id()));
+            let folder =
+                std::env::temp_dir().join(format!("portcullis-tls-{}-{name}", std::process::id()));
             fs::create_dir_all(&folder).unwrap();
             Self(folder)
         }
 
         fn configured(&self) -> file::Tls {
-            file::Tls { certificates: self.0.join("cert.pem"), key: self.0.join("key.pem") }
+            file::Tls {
+                certificates: self.0.join("cert.pem"),
+                key: self.0.join("key.pem"),
+            }
         }
 
         fn renew(&self) -> CertificateDer<'static> {
-            let Generated { cert, signing_key } = generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+            let Generated { cert, signing_key } =
+                generate_simple_self_signed(["localhost".to_owned()]).unwrap();
             fs::write(self.0.join("cert.pem"), cert.pem()).unwrap();
             fs::write(self.0.join("key.pem"), signing_key.serialize_pem()).unwrap();
             cert.der().clone()
@@ -135,7 +147,8 @@ mod tests {
 
         fn files_at(&self, base_url: &str) -> Result<TlsFiles, String> {
             let base_url = base_url.parse().unwrap();
-            TlsFiles::new(&self.configured(), &base_url).map_err(|errors| Diagnostic::joined(&errors))
+            TlsFiles::new(&self.configured(), &base_url)
+                .map_err(|errors| Diagnostic::joined(&errors))
         }
     }
 
@@ -172,7 +185,13 @@ mod tests {
         let certificate = folder.renew();
         let tls = Tls::new(&folder.files().unwrap()).unwrap();
         for version in [&TLS12, &TLS13] {
-            assert_eq!(negotiated(&tls, &certificate, &[version]).await.unwrap().as_deref(), Some(&b"h2"[..]));
+            assert_eq!(
+                negotiated(&tls, &certificate, &[version])
+                    .await
+                    .unwrap()
+                    .as_deref(),
+                Some(&b"h2"[..])
+            );
         }
     }
 
@@ -191,7 +210,10 @@ mod tests {
 
         fs::write(folder.configured().key, "nothing").unwrap();
         files.check();
-        assert!(negotiated(&tls, &second, &[&TLS13]).await.is_ok(), "the valid one stays in use");
+        assert!(
+            negotiated(&tls, &second, &[&TLS13]).await.is_ok(),
+            "the valid one stays in use"
+        );
     }
 
     #[tokio::test(start_paused = true)]
@@ -200,10 +222,15 @@ mod tests {
         folder.renew();
         let tls = Tls::new(&folder.files().unwrap()).unwrap();
         let (mut client, server) = duplex(1 << 10);
-        tokio::io::AsyncWriteExt::write_all(&mut client, b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
+        tokio::io::AsyncWriteExt::write_all(&mut client, b"GET / HTTP/1.1\r\n\r\n")
+            .await
+            .unwrap();
         assert!(tls.accept(server).await.is_err());
         let (_silent, server) = duplex(1 << 10);
-        assert_eq!(tls.accept(server).await.err().map(|error| error.kind()), Some(io::ErrorKind::TimedOut));
+        assert_eq!(
+            tls.accept(server).await.err().map(|error| error.kind()),
+            Some(io::ErrorKind::TimedOut)
+        );
     }
 
     #[test]
@@ -211,9 +238,10 @@ mod tests {
         let folder = Folder::new("misfits");
         let error = |folder: &Folder| folder.files().expect_err("refused");
         let missing = error(&folder);
-        for (key, file) in
-            [("tls.certificates = ", "cert.pem\" cannot be read"), ("tls.key = ", "key.pem\" cannot be read")]
-        {
+        for (key, file) in [
+            ("tls.certificates = ", "cert.pem\" cannot be read"),
+            ("tls.key = ", "key.pem\" cannot be read"),
+        ] {
             assert!(missing.contains(key), "{missing}");
             assert!(missing.contains(file), "{missing}");
         }
@@ -221,7 +249,11 @@ mod tests {
         let key = fs::read(folder.configured().key).unwrap();
         folder.renew();
         fs::write(folder.configured().key, key).unwrap();
-        assert!(error(&folder).contains("is not the key of"), "{}", error(&folder));
+        assert!(
+            error(&folder).contains("is not the key of"),
+            "{}",
+            error(&folder)
+        );
         folder.renew();
         let plain = folder.files_at("http://localhost").expect_err("refused");
         assert!(plain.starts_with("tls is set, and base_url"), "{plain}");

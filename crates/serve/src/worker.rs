@@ -67,18 +67,35 @@ impl Worker {
         stop: StopSignals,
         done: mpsc::Sender<()>,
     ) -> io::Result<Self> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
         let (inbox, accepted) = mpsc::channel(INBOX_CAPACITY);
         let load = Arc::new(AtomicUsize::new(0));
-        let worker = Self { inbox, load: Arc::clone(&load), runtime: runtime.handle().clone() };
-        let StopSignals { draining, cancelled } = stop;
-        let context = ConnectionContext { handler, protocol: connection::protocol(limits), limits, tls, draining };
-        thread::Builder::new().name(format!("worker-{number}")).spawn(move || {
-            use_slot_of_worker(number);
-            runtime.block_on(run(accepted, Arc::new(context), cancelled, load));
-            // Cancelled requests end and are logged with the runtime, before the worker counts as done.
-            drop((runtime, done));
-        })?;
+        let worker = Self {
+            inbox,
+            load: Arc::clone(&load),
+            runtime: runtime.handle().clone(),
+        };
+        let StopSignals {
+            draining,
+            cancelled,
+        } = stop;
+        let context = ConnectionContext {
+            handler,
+            protocol: connection::protocol(limits),
+            limits,
+            tls,
+            draining,
+        };
+        thread::Builder::new()
+            .name(format!("worker-{number}"))
+            .spawn(move || {
+                use_slot_of_worker(number);
+                runtime.block_on(run(accepted, Arc::new(context), cancelled, load));
+                // Cancelled requests end and are logged with the runtime, before the worker counts as done.
+                drop((runtime, done));
+            })?;
         Ok(worker)
     }
 
@@ -142,7 +159,12 @@ fn spawn<H: Handler>(
     context: Arc<ConnectionContext<H>>,
     load: LoadGuard,
 ) {
-    let Accepted { stream, peer, permit, connections: table } = accepted;
+    let Accepted {
+        stream,
+        peer,
+        permit,
+        connections: table,
+    } = accepted;
     let activity = Activity::new();
     let entry = table.add(Arc::clone(&activity));
     let slot = entry.slot();
@@ -162,7 +184,12 @@ impl<H: Handler> ConnectionContext<H> {
     ///
     /// # Errors
     /// Fails when the socket cannot be used, or the TLS handshake fails.
-    async fn serve(&self, stream: TcpStream, peer: SocketAddr, activity: Arc<Activity>) -> io::Result<()> {
+    async fn serve(
+        &self,
+        stream: TcpStream,
+        peer: SocketAddr,
+        activity: Arc<Activity>,
+    ) -> io::Result<()> {
         let stream = tokio::net::TcpStream::from_std(stream)?;
         match &self.tls {
             None => self.serve_http(stream, peer, activity).await,
@@ -179,13 +206,26 @@ impl<H: Handler> ConnectionContext<H> {
         Ok(())
     }
 
-    fn serve_http<S>(&self, stream: S, peer: SocketAddr, activity: Arc<Activity>) -> impl Future<Output = ()>
+    fn serve_http<S>(
+        &self,
+        stream: S,
+        peer: SocketAddr,
+        activity: Arc<Activity>,
+    ) -> impl Future<Output = ()>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let handler = self.handler.clone();
         let draining = self.draining.clone();
-        connection::serve(stream, peer, &self.protocol, self.limits, handler, activity, draining)
+        connection::serve(
+            stream,
+            peer,
+            &self.protocol,
+            self.limits,
+            handler,
+            activity,
+            draining,
+        )
     }
 }
 

@@ -50,27 +50,53 @@ impl WorkerPool {
         let limits = connection_limits(plan);
         let (running, ended) = mpsc::channel(1);
         let (cancel, cancelled) = watch::channel(false);
-        let stop = StopSignals { draining, cancelled };
+        let stop = StopSignals {
+            draining,
+            cancelled,
+        };
         let workers = (0..plan.workers)
             .map(|number| {
                 let router = Router::new(Arc::clone(state), number, limits.max_headers);
-                Worker::start(number, router, tls.cloned(), limits, stop.clone(), running.clone())
+                Worker::start(
+                    number,
+                    router,
+                    tls.cloned(),
+                    limits,
+                    stop.clone(),
+                    running.clone(),
+                )
             })
             .collect::<Result<Vec<_>, _>>()
             .context("a worker cannot be started")?;
-        workers.iter().for_each(|worker| drop(worker.runtime().spawn(memory::return_freed(return_freed_memory))));
+        workers.iter().for_each(|worker| {
+            drop(
+                worker
+                    .runtime()
+                    .spawn(memory::return_freed(return_freed_memory)),
+            )
+        });
         if let Some(metrics) = &state.load().process().observers.metrics {
-            workers.iter().for_each(|worker| metrics.add_runtime(worker.runtime().clone()));
+            workers
+                .iter()
+                .for_each(|worker| metrics.add_runtime(worker.runtime().clone()));
             metrics.add_runtime(Handle::current());
         }
-        Ok(Self { workers, end: WorkersEnd { ended, cancel } })
+        Ok(Self {
+            workers,
+            end: WorkersEnd { ended, cancel },
+        })
     }
 }
 
 impl WorkersEnd {
     /// Waits until the requests in progress have ended. Cancels them at the deadline, and waits at most `flush_timeout` until
     /// each is logged. A worker that is stuck is not waited for.
-    pub(super) async fn wait(mut self, state: &ArcSwap<ServerState>, deadline: Instant, flush_timeout: Duration) {
+    pub(super) async fn wait(
+        mut self,
+        state: &ArcSwap<ServerState>,
+        deadline: Instant,
+        flush_timeout: Duration,
+    ) {
         if timeout_at(deadline, self.ended.recv()).await.is_ok() {
             return;
         }
@@ -90,7 +116,10 @@ fn connection_limits(plan: &Plan) -> ConnectionLimits {
         max_head: plan.max_head(),
         max_headers: plan.limits.max_headers,
         idle: plan.limits.header_timeout.0,
-        body: BodyTimeouts { pause: plan.limits.body_pause.0, whole: plan.limits.body_timeout.0 },
+        body: BodyTimeouts {
+            pause: plan.limits.body_pause.0,
+            whole: plan.limits.body_timeout.0,
+        },
         max_streams: plan.limits.max_streams,
         max_resets: plan.limits.max_resets,
     }

@@ -16,13 +16,25 @@ use log_format::LogFormatOption;
 
 /// OAuth 2.1 protection for MCP endpoints.
 ///
-#[cfg_attr(feature = "dev", doc = "Try `portcullis demo`: it needs no configuration and prints the next commands.")]
-#[cfg_attr(not(feature = "dev"), doc = "Start with `portcullis check --config FILE`: it validates a configuration.")]
+#[cfg_attr(
+    feature = "dev",
+    doc = "Try `portcullis demo`: it needs no configuration and prints the next commands."
+)]
+#[cfg_attr(
+    not(feature = "dev"),
+    doc = "Start with `portcullis check --config FILE`: it validates a configuration."
+)]
 #[derive(Parser)]
 #[command(version, propagate_version = true)]
 pub(crate) struct Cli {
     /// The format of the log lines on standard error.
-    #[arg(long, global = true, value_enum, default_value_t, value_name = "FORMAT")]
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        default_value_t,
+        value_name = "FORMAT"
+    )]
     pub(crate) log_format: LogFormatOption,
 
     #[command(subcommand)]

@@ -17,8 +17,10 @@ use cli::{Cli, Command};
 static ALLOCATOR: portcullis_allocator::Allocator = portcullis_allocator::Allocator;
 
 /// What the running server is told about this program.
-const PROGRAM: Program =
-    Program { version: env!("CARGO_PKG_VERSION"), return_freed_memory: portcullis_allocator::collect };
+const PROGRAM: Program = Program {
+    version: env!("CARGO_PKG_VERSION"),
+    return_freed_memory: portcullis_allocator::collect,
+};
 
 fn main() -> ExitCode {
     run(Cli::parse()).unwrap_or_else(|error| {
@@ -27,7 +29,12 @@ fn main() -> ExitCode {
     })
 }
 
-fn run(Cli { log_format, command }: Cli) -> Result<ExitCode, CommandError> {
+fn run(
+    Cli {
+        log_format,
+        command,
+    }: Cli,
+) -> Result<ExitCode, CommandError> {
     let log_format = log_format.into();
     let log_level = match &command {
         Command::Client(command) => command.log_level(),

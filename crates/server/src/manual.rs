@@ -9,7 +9,8 @@ use crate::cli::Cli;
 
 /// Writes `portcullis.1` and a page for each command that `--help` lists.
 pub(crate) fn write(directory: &Path) -> Result<ExitCode, CommandError> {
-    let written = fs::create_dir_all(directory).and_then(|()| clap_mangen::generate_to(Cli::command(), directory));
+    let written = fs::create_dir_all(directory)
+        .and_then(|()| clap_mangen::generate_to(Cli::command(), directory));
     written.map_err(|error| not_written(directory, &error))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -3,7 +3,12 @@
 //!
 //! Each session has an owner of its own, with names as long as those of real issuers. *Allocated* is the memory that the process
 //! requested from the allocator, and *resident* the memory that the kernel assigned, including the overhead of the allocator.
-#![allow(clippy::expect_used, clippy::print_stdout, missing_docs, reason = "a benchmark")]
+#![allow(
+    clippy::expect_used,
+    clippy::print_stdout,
+    missing_docs,
+    reason = "a benchmark"
+)]
 
 use std::{
     fs,
@@ -15,7 +20,9 @@ use std::{
 
 use allocation_counter::measure;
 use portcullis_metadata::{ResourceUri, Scopes, SystemClock};
-use portcullis_session::{Identifier, Owner, SessionKey, SessionSettings, SessionStore, SessionTarget};
+use portcullis_session::{
+    Identifier, Owner, SessionKey, SessionSettings, SessionStore, SessionTarget,
+};
 
 const SIZES: [usize; 4] = [1_000, 10_000, 100_000, 1_000_000];
 const SIZE: &str = "--size";
@@ -43,11 +50,18 @@ struct Row {
 
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
-    if let Some(size) = arguments.iter().position(|argument| argument == SIZE).and_then(|at| arguments.get(at + 1)) {
+    if let Some(size) = arguments
+        .iter()
+        .position(|argument| argument == SIZE)
+        .and_then(|at| arguments.get(at + 1))
+    {
         return println!("{}", grow(size.parse().expect("a number")).json());
     }
     // Each store has a process of its own, because the allocator keeps memory of the previous one.
-    let rows: Vec<String> = SIZES.iter().map(|&sessions| measured_alone(sessions)).collect();
+    let rows: Vec<String> = SIZES
+        .iter()
+        .map(|&sessions| measured_alone(sessions))
+        .collect();
     if arguments.iter().any(|argument| argument == "--json") {
         println!("[{}]", rows.join(","));
     } else {
@@ -57,16 +71,29 @@ fn main() {
 
 fn measured_alone(sessions: usize) -> String {
     let program = std::env::current_exe().expect("this program");
-    let output = Command::new(program).args([SIZE, &sessions.to_string()]).stderr(Stdio::inherit()).output();
+    let output = Command::new(program)
+        .args([SIZE, &sessions.to_string()])
+        .stderr(Stdio::inherit())
+        .output();
     let output = output.expect("it starts");
-    assert!(output.status.success(), "{sessions} sessions: {}", output.status);
-    String::from_utf8(output.stdout).expect("text").trim().to_owned()
+    assert!(
+        output.status.success(),
+        "{sessions} sessions: {}",
+        output.status
+    );
+    String::from_utf8(output.stdout)
+        .expect("text")
+        .trim()
+        .to_owned()
 }
 
 /// Opens this many sessions, and measures memory and lookups.
 fn grow(sessions: usize) -> Row {
     let mut bench = Bench::new(sessions);
-    let Memory { allocated, resident } = bench.open_sessions();
+    let Memory {
+        allocated,
+        resident,
+    } = bench.open_sessions();
     let callers = bench.callers();
     // The upstream differs, which is checked after the identifier is opened.
     let moved = SessionTarget::new(bench.target.resource().clone(), "http://127.0.0.1:9000/mcp");
@@ -111,19 +138,34 @@ impl Bench {
         let mut settings = SessionSettings::new(SessionKey::random().expect("random bytes"));
         settings.max_total = sessions;
         let clock = Arc::new(SystemClock::new());
-        let store = SessionStore::builder(settings.clone()).clock(clock.clone()).build();
+        let store = SessionStore::builder(settings.clone())
+            .clock(clock.clone())
+            .build();
         let resource = ResourceUri::parse("https://mcp.example.com/mcp").expect("a resource");
         let target = SessionTarget::new(resource, "http://127.0.0.1:8000/mcp");
         let scopes = Scopes::parse("mcp:tools").expect("scopes");
         let first = open(&store, &target, &scopes, sessions);
         // This makes the table of identifiers resident.
         let identifiers = vec![first; sessions];
-        Self { settings, clock, store, target, scopes, identifiers }
+        Self {
+            settings,
+            clock,
+            store,
+            target,
+            scopes,
+            identifiers,
+        }
     }
 
     /// Opens all sessions but the first.
     fn open_sessions(&mut self) -> Memory {
-        let Self { store, target, scopes, identifiers, .. } = self;
+        let Self {
+            store,
+            target,
+            scopes,
+            identifiers,
+            ..
+        } = self;
         let before = resident();
         let counted = measure(|| {
             for (number, identifier) in identifiers.iter_mut().enumerate().skip(1) {
@@ -141,15 +183,26 @@ impl Bench {
         let step = self.identifiers.len() / CALLERS;
         let numbers = (0..CALLERS).map(|turn| 1 + turn * step);
         numbers
-            .map(|number| Caller { subject: subject(number), identifier: self.identifiers[number].clone() })
+            .map(|number| Caller {
+                subject: subject(number),
+                identifier: self.identifiers[number].clone(),
+            })
             .collect()
     }
 
     /// Finds the sessions of the callers in turn.
     fn look_up(&self, callers: &[Caller]) {
         for turn in 0..LOOKUPS {
-            let Caller { subject, identifier } = &callers[turn % CALLERS];
-            let session = self.store.resolve(&self.target, owner(subject), &self.scopes, identifier.as_bytes());
+            let Caller {
+                subject,
+                identifier,
+            } = &callers[turn % CALLERS];
+            let session = self.store.resolve(
+                &self.target,
+                owner(subject),
+                &self.scopes,
+                identifier.as_bytes(),
+            );
             drop(black_box(session.expect("a live session")));
         }
     }
@@ -171,7 +224,12 @@ impl Bench {
             let subject = subject(number);
             let identifier = &self.identifiers[number];
             let started = Instant::now();
-            let session = self.store.resolve(&self.target, owner(&subject), &self.scopes, identifier.as_bytes());
+            let session = self.store.resolve(
+                &self.target,
+                owner(&subject),
+                &self.scopes,
+                identifier.as_bytes(),
+            );
             drop(black_box(session.expect("a live session")));
             started.elapsed().as_nanos() as f64
         });
@@ -180,7 +238,9 @@ impl Bench {
 
     /// Returns the store of another process with the key.
     fn replica(&self) -> SessionStore {
-        SessionStore::builder(self.settings.clone()).clock(self.clock.clone()).build()
+        SessionStore::builder(self.settings.clone())
+            .clock(self.clock.clone())
+            .build()
     }
 
     /// Returns the time of the first use of a session at a replica, successful or not.
@@ -189,7 +249,8 @@ impl Bench {
             let subject = subject(number);
             let identifier = &self.identifiers[number];
             let started = Instant::now();
-            let session = replica.resolve(target, owner(&subject), &self.scopes, identifier.as_bytes());
+            let session =
+                replica.resolve(target, owner(&subject), &self.scopes, identifier.as_bytes());
             let taken = started.elapsed().as_nanos() as f64;
             drop(black_box(session));
             taken
@@ -198,10 +259,20 @@ impl Bench {
     }
 }
 
-fn open(store: &SessionStore, target: &SessionTarget, scopes: &Scopes, number: usize) -> Identifier {
+fn open(
+    store: &SessionStore,
+    target: &SessionTarget,
+    scopes: &Scopes,
+    number: usize,
+) -> Identifier {
     let subject = subject(number);
-    let reservation = store.reserve(target, owner(&subject), scopes).expect("capacity");
-    let session = reservation.open(Box::from(*b"11111111-2222-3333-4444-555555555555"), Some("2025-11-25"));
+    let reservation = store
+        .reserve(target, owner(&subject), scopes)
+        .expect("capacity");
+    let session = reservation.open(
+        Box::from(*b"11111111-2222-3333-4444-555555555555"),
+        Some("2025-11-25"),
+    );
     session.expect("capacity").identifier()
 }
 
@@ -210,14 +281,25 @@ fn subject(number: usize) -> String {
 }
 
 fn owner(subject: &str) -> Owner<'_> {
-    Owner::Subject { issuer: ISSUER, subject, client: Some(CLIENT) }
+    Owner::Subject {
+        issuer: ISSUER,
+        subject,
+        client: Some(CLIENT),
+    }
 }
 
 /// Returns the resident memory of this process in bytes.
 fn resident() -> usize {
     let status = fs::read_to_string("/proc/self/status").expect("Linux");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("VmRSS");
-    line.trim().trim_end_matches(" kB").parse::<usize>().expect("a number") << 10
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))
+        .expect("VmRSS");
+    line.trim()
+        .trim_end_matches(" kB")
+        .parse::<usize>()
+        .expect("a number")
+        << 10
 }
 
 fn median(mut figures: Vec<f64>) -> f64 {

@@ -98,13 +98,21 @@ pub(crate) struct IncludingEnd {
 impl IncludingEnd {
     fn floor(scope: Option<ScopeId>, valid_from: u64, is_recorded: bool) -> Self {
         let created = UnixTime::from_millis(valid_from.saturating_sub(1));
-        Self { end: SessionEnd::Floor { scope, created }, is_recorded }
+        Self {
+            end: SessionEnd::Floor { scope, created },
+            is_recorded,
+        }
     }
 }
 
 impl EndsLimits {
-    pub(crate) const DEFAULT: Self =
-        Self { per_owner: 256, anonymous: 65_536, owners_per_subject: 256, tombstones: 1_000_000, scopes: 250_000 };
+    pub(crate) const DEFAULT: Self = Self {
+        per_owner: 256,
+        anonymous: 65_536,
+        owners_per_subject: 256,
+        tombstones: 1_000_000,
+        scopes: 250_000,
+    };
 }
 
 impl Ends {
@@ -157,46 +165,83 @@ impl Ends {
     ) -> Option<IncludingEnd> {
         let created = created.as_millis();
         let global = self.valid_from.load(Ordering::Acquire);
-        let of_all = (created < global)
-            .then(|| IncludingEnd::floor(None, global, created < self.recorded_from.load(Ordering::Acquire)));
-        let in_scope = |id| self.scopes.get(&id)?.including(id, created, session, generation);
+        let of_all = (created < global).then(|| {
+            IncludingEnd::floor(
+                None,
+                global,
+                created < self.recorded_from.load(Ordering::Acquire),
+            )
+        });
+        let in_scope = |id| {
+            self.scopes
+                .get(&id)?
+                .including(id, created, session, generation)
+        };
         let of_owner = in_scope(ScopeId::of_owner(owner));
         let of_wide = EndScope::wide(owner, target).filter_map(|scope| in_scope(scope.id()));
         let mut ends = of_owner.into_iter().chain(of_all).chain(of_wide);
         let first = ends.next()?;
-        if first.is_recorded { Some(first) } else { ends.find(|end| end.is_recorded).or(Some(first)) }
+        if first.is_recorded {
+            Some(first)
+        } else {
+            ends.find(|end| end.is_recorded).or(Some(first))
+        }
     }
 
     /// Marks an end as recorded. It may have been replaced by a higher floor, which is not recorded then.
     pub(crate) fn set_recorded(&self, end: &SessionEnd) {
         match *end {
-            SessionEnd::Session { owner, session, created, lowest_generation } => {
+            SessionEnd::Session {
+                owner,
+                session,
+                created,
+                lowest_generation,
+            } => {
                 let lowest = lowest_generation.unwrap_or(ALL_GENERATIONS);
                 if let Some(mut ends) = self.scopes.get_mut(&owner) {
                     ends.set_recorded(created.as_millis(), &session, lowest);
                 }
             }
-            SessionEnd::Floor { scope: Some(scope), created } => {
+            SessionEnd::Floor {
+                scope: Some(scope),
+                created,
+            } => {
                 if let Some(mut ends) = self.scopes.get_mut(&scope) {
                     ends.set_floor_recorded(created.as_millis().saturating_add(1));
                 }
             }
-            SessionEnd::Floor { scope: None, created } => {
-                self.recorded_from.fetch_max(created.as_millis().saturating_add(1), Ordering::AcqRel);
+            SessionEnd::Floor {
+                scope: None,
+                created,
+            } => {
+                self.recorded_from
+                    .fetch_max(created.as_millis().saturating_add(1), Ordering::AcqRel);
             }
         }
     }
 
     /// Returns the creation time of a new session: now, or the time above its floors if one of them is in the future.
-    pub(crate) fn next_creation(&self, owner: Owner<'_>, target: &SessionTarget, now: UnixTime) -> UnixTime {
-        let owner_floor = self.scopes.get(&ScopeId::of_owner(owner)).map_or(0, |ends| ends.valid_from());
-        let floor = owner_floor.max(self.wide_floor(owner, target)).max(self.valid_from.load(Ordering::Acquire));
+    pub(crate) fn next_creation(
+        &self,
+        owner: Owner<'_>,
+        target: &SessionTarget,
+        now: UnixTime,
+    ) -> UnixTime {
+        let owner_floor = self
+            .scopes
+            .get(&ScopeId::of_owner(owner))
+            .map_or(0, |ends| ends.valid_from());
+        let floor = owner_floor
+            .max(self.wide_floor(owner, target))
+            .max(self.valid_from.load(Ordering::Acquire));
         UnixTime::from_millis(floor.max(now.as_millis()))
     }
 
     /// Returns a floor that includes all sessions that exist now, if no clock is ahead of `latest_now`.
     pub(crate) fn floor_above_all(&self, latest_now: UnixTime) -> UnixTime {
-        latest_now.max(UnixTime::from_millis(self.highest_floor.load(Ordering::Acquire)))
+        latest_now.max(UnixTime::from_millis(
+            self.highest_floor.load(Ordering::Acquire),
+        ))
     }
 
     /// Adds the tombstone of a session, or of its generations below `lowest`. Returns the floors that this raised.
@@ -216,20 +261,45 @@ impl Ends {
         let mut ends = self.scopes.entry(owner).or_default();
         let before = ends.tombstones().len();
         ends.remove_before(oldest);
-        ends.insert(Tombstone { created, session, lowest_generation, recorded_below: 0 });
-        let limit = if owner == self.anonymous { self.limits.anonymous } else { self.limits.per_owner };
+        ends.insert(Tombstone {
+            created,
+            session,
+            lowest_generation,
+            recorded_below: 0,
+        });
+        let limit = if owner == self.anonymous {
+            self.limits.anonymous
+        } else {
+            self.limits.per_owner
+        };
         let count = ends.tombstones().len();
-        let total = self.tombstones.load(Ordering::Acquire).saturating_sub(before) + count;
-        let owner_floor =
-            if count > limit || total > self.limits.tombstones { self.replace_oldest(&mut ends, limit) } else { None };
+        let total = self
+            .tombstones
+            .load(Ordering::Acquire)
+            .saturating_sub(before)
+            + count;
+        let owner_floor = if count > limit || total > self.limits.tombstones {
+            self.replace_oldest(&mut ends, limit)
+        } else {
+            None
+        };
         self.update_count(before, ends.tombstones().len());
         drop(ends);
-        RaisedFloors { owner: owner_floor, subject: None, global: self.limit_scopes(oldest) }
+        RaisedFloors {
+            owner: owner_floor,
+            subject: None,
+            global: self.limit_scopes(oldest),
+        }
     }
 
     /// Ends all sessions of a scope that were created no later than `created`. Without a scope, ends those of all scopes.
     /// Returns the other floors that this raised.
-    pub(crate) fn raise(&self, scope: Option<ScopeId>, created: UnixTime, now: UnixTime) -> RaisedFloors {
+    pub(crate) fn raise(
+        &self,
+        scope: Option<ScopeId>,
+        created: UnixTime,
+        now: UnixTime,
+    ) -> RaisedFloors {
         let valid_from = created.as_millis().saturating_add(1);
         self.highest_floor.fetch_max(valid_from, Ordering::AcqRel);
         let Some(scope) = scope else {
@@ -244,7 +314,11 @@ impl Ends {
         ends.raise(valid_from);
         self.update_count(before, ends.tombstones().len());
         drop(ends);
-        RaisedFloors { owner: None, subject: None, global: self.limit_scopes(self.oldest_creation(now)) }
+        RaisedFloors {
+            owner: None,
+            subject: None,
+            global: self.limit_scopes(self.oldest_creation(now)),
+        }
     }
 
     /// Returns whether a floor of the scope, or without a scope that of all sessions, ends the sessions that were created no
@@ -274,10 +348,17 @@ impl Ends {
             let created = UnixTime::from_millis(valid_from.checked_sub(1)?);
             Some(SessionEnd::Floor { scope, created })
         };
-        let mut all: Vec<_> = floor(None, self.valid_from.load(Ordering::Acquire)).into_iter().collect();
+        let mut all: Vec<_> = floor(None, self.valid_from.load(Ordering::Acquire))
+            .into_iter()
+            .collect();
         for entry in &self.scopes {
             all.extend(floor(Some(*entry.key()), entry.valid_from()));
-            all.extend(entry.tombstones().iter().map(|tombstone| tombstone.to_end(*entry.key())));
+            all.extend(
+                entry
+                    .tombstones()
+                    .iter()
+                    .map(|tombstone| tombstone.to_end(*entry.key())),
+            );
         }
         all
     }
@@ -287,13 +368,19 @@ impl Ends {
         if !self.has_wide.load(Ordering::Acquire) {
             return 0;
         }
-        let floor = |scope: EndScope<'_>| self.scopes.get(&scope.id()).map_or(0, |ends| ends.valid_from());
+        let floor = |scope: EndScope<'_>| {
+            self.scopes
+                .get(&scope.id())
+                .map_or(0, |ends| ends.valid_from())
+        };
         EndScope::wide(owner, target).map(floor).max().unwrap_or(0)
     }
 
     /// Returns the creation time of the oldest sessions whose lifetime is not over.
     fn oldest_creation(&self, now: UnixTime) -> u64 {
-        now.as_millis().saturating_add(1).saturating_sub(self.lifetime)
+        now.as_millis()
+            .saturating_add(1)
+            .saturating_sub(self.lifetime)
     }
 
     /// Replaces the tombstones of an owner's oldest sessions by a floor, and returns it. Of many tombstones, replaces several,
@@ -318,7 +405,11 @@ impl Ends {
             return None;
         }
         self.remove_before(oldest);
-        let mut floors: Vec<u64> = self.scopes.iter().map(|ends| ends.including_floor()).collect();
+        let mut floors: Vec<u64> = self
+            .scopes
+            .iter()
+            .map(|ends| ends.including_floor())
+            .collect();
         let excess = floors.len().saturating_sub(self.limits.scopes);
         if excess == 0 {
             return None;

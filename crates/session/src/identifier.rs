@@ -61,7 +61,10 @@ impl SessionKey {
 
     /// Returns a short hash that distinguishes upstreams.
     pub(crate) fn upstream_hash(&self, identity: &str) -> u64 {
-        key::finish(self.fingerprint_hasher(), [b"upstream ".as_slice(), identity.as_bytes()])
+        key::finish(
+            self.fingerprint_hasher(),
+            [b"upstream ".as_slice(), identity.as_bytes()],
+        )
     }
 
     /// Returns a short hash that distinguishes the identifiers of one session. It is computed for each request.

@@ -99,7 +99,10 @@ impl SessionEnd {
     pub fn limited_to(self, latest: UnixTime) -> Option<Self> {
         match self {
             Self::Session { created, .. } => (created <= latest).then_some(self),
-            Self::Floor { scope, created } => Some(Self::Floor { scope, created: created.min(latest) }),
+            Self::Floor { scope, created } => Some(Self::Floor {
+                scope,
+                created: created.min(latest),
+            }),
         }
     }
 
@@ -108,14 +111,21 @@ impl SessionEnd {
         let mut bytes = [0; Self::ENCODED_LENGTH];
         bytes[33..41].copy_from_slice(&self.created().as_millis().to_be_bytes());
         match *self {
-            Self::Session { owner, session, lowest_generation, .. } => {
+            Self::Session {
+                owner,
+                session,
+                lowest_generation,
+                ..
+            } => {
                 let lowest = lowest_generation.unwrap_or(Self::ALL_GENERATIONS);
                 bytes[0] = Self::SESSION;
                 bytes[1..17].copy_from_slice(&owner.0);
                 bytes[17..33].copy_from_slice(&session);
                 bytes[41..].copy_from_slice(&lowest.to_be_bytes());
             }
-            Self::Floor { scope: Some(scope), .. } => {
+            Self::Floor {
+                scope: Some(scope), ..
+            } => {
                 bytes[0] = Self::FLOOR;
                 bytes[1..17].copy_from_slice(&scope.0);
             }
@@ -135,9 +145,20 @@ impl SessionEnd {
         let lowest_generation = (lowest != Self::ALL_GENERATIONS).then_some(lowest);
         let scope = ScopeId(*scope);
         match variant {
-            Self::SESSION => Some(Self::Session { owner: scope, session: *session, created, lowest_generation }),
-            Self::FLOOR => Some(Self::Floor { scope: Some(scope), created }),
-            Self::GLOBAL_FLOOR => Some(Self::Floor { scope: None, created }),
+            Self::SESSION => Some(Self::Session {
+                owner: scope,
+                session: *session,
+                created,
+                lowest_generation,
+            }),
+            Self::FLOOR => Some(Self::Floor {
+                scope: Some(scope),
+                created,
+            }),
+            Self::GLOBAL_FLOOR => Some(Self::Floor {
+                scope: None,
+                created,
+            }),
             _ => None,
         }
     }
@@ -168,7 +189,10 @@ impl LastUse {
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let (session, time) = bytes.split_first_chunk()?;
         let time = UnixTime::from_millis(u64::from_be_bytes(time.try_into().ok()?));
-        Some(Self { session: *session, time })
+        Some(Self {
+            session: *session,
+            time,
+        })
     }
 }
 
@@ -183,10 +207,26 @@ mod tests {
         let session = [2; 16];
         let created = UnixTime::from_secs(3);
         let ends = [
-            SessionEnd::Session { owner, session, created, lowest_generation: None },
-            SessionEnd::Session { owner, session, created, lowest_generation: Some(7) },
-            SessionEnd::Floor { scope: Some(owner), created },
-            SessionEnd::Floor { scope: None, created },
+            SessionEnd::Session {
+                owner,
+                session,
+                created,
+                lowest_generation: None,
+            },
+            SessionEnd::Session {
+                owner,
+                session,
+                created,
+                lowest_generation: Some(7),
+            },
+            SessionEnd::Floor {
+                scope: Some(owner),
+                created,
+            },
+            SessionEnd::Floor {
+                scope: None,
+                created,
+            },
         ];
         for end in ends {
             let bytes = end.encode();
@@ -197,10 +237,24 @@ mod tests {
         }
         assert_eq!(SessionEnd::decode(&[9; SessionEnd::ENCODED_LENGTH]), None);
         let [_, generations, ..] = ends;
-        let expected = [&[1], [1; 16].as_slice(), &[2; 16], &3000_u64.to_be_bytes(), &7_u32.to_be_bytes()].concat();
-        assert_eq!(generations.encode(), *expected, "the form of earlier versions, whose files remain readable");
+        let expected = [
+            &[1],
+            [1; 16].as_slice(),
+            &[2; 16],
+            &3000_u64.to_be_bytes(),
+            &7_u32.to_be_bytes(),
+        ]
+        .concat();
+        assert_eq!(
+            generations.encode(),
+            *expected,
+            "the form of earlier versions, whose files remain readable"
+        );
 
-        let used = LastUse { session, time: created };
+        let used = LastUse {
+            session,
+            time: created,
+        };
         assert_eq!(LastUse::decode(&used.encode()), Some(used));
         assert_eq!(LastUse::decode(&used.encode()[1..]), None);
     }
@@ -208,7 +262,10 @@ mod tests {
     /// Without a journal, an end is confirmed at once.
     #[tokio::test]
     async fn the_default_keeps_nothing() {
-        let end = SessionEnd::Floor { scope: None, created: UnixTime::from_secs(1) };
+        let end = SessionEnd::Floor {
+            scope: None,
+            created: UnixTime::from_secs(1),
+        };
         assert_eq!(().record(&end).await, Ok(()));
         assert!(().is_complete());
         assert!(().peer_delay().is_zero());

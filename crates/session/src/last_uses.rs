@@ -19,7 +19,10 @@ pub(crate) struct LastUses {
 impl LastUses {
     /// Returns an empty table for up to `max` sessions.
     pub(crate) fn new(max: usize) -> Self {
-        Self { max, uses: DashMap::new() }
+        Self {
+            max,
+            uses: DashMap::new(),
+        }
     }
 
     /// Adds last uses, as far as there is space. A later one replaces an earlier one. Uses before the valid times are ignored; one after
@@ -39,7 +42,9 @@ impl LastUses {
 
     /// Returns the last known use of a session.
     pub(crate) fn get(&self, session: &SessionId) -> Option<UnixTime> {
-        self.uses.get(session).map(|time| UnixTime::from_millis(*time))
+        self.uses
+            .get(session)
+            .map(|time| UnixTime::from_millis(*time))
     }
 
     /// Removes the use of a session that has ended.
@@ -60,7 +65,10 @@ mod tests {
     use super::*;
 
     fn used(session: u8, secs: u64) -> LastUse {
-        LastUse { session: [session; 16], time: UnixTime::from_secs(secs) }
+        LastUse {
+            session: [session; 16],
+            time: UnixTime::from_secs(secs),
+        }
     }
 
     fn valid(first: u64, last: u64) -> RangeInclusive<UnixTime> {
@@ -75,7 +83,10 @@ mod tests {
     #[test]
     fn the_latest_use_counts() {
         let uses = LastUses::new(2);
-        uses.import(&[used(1, 5), used(1, 3), used(2, 7), used(3, 9)], valid(0, 9));
+        uses.import(
+            &[used(1, 5), used(1, 3), used(2, 7), used(3, 9)],
+            valid(0, 9),
+        );
         assert_eq!(known(&uses, [1, 2, 3]), [Some(5), Some(7), None]);
         uses.import(&[used(2, 8)], valid(0, 9));
         uses.prune(UnixTime::from_secs(6));
@@ -89,7 +100,10 @@ mod tests {
     #[test]
     fn every_use_expires() {
         let uses = LastUses::new(2);
-        uses.import(&[used(1, 4), used(2, 5), used(3, u64::MAX / 1000)], valid(5, 20));
+        uses.import(
+            &[used(1, 4), used(2, 5), used(3, u64::MAX / 1000)],
+            valid(5, 20),
+        );
         assert_eq!(known(&uses, [1, 2, 3]), [None, Some(5), Some(20)]);
         uses.prune(UnixTime::from_secs(21));
         assert!(uses.uses.is_empty());

@@ -26,6 +26,6 @@ pub use scope::{EndScope, ScopeId, SessionTarget};
 pub use session::{LogHash, Session};
 pub use settings::SessionSettings;
 pub use store::{
-    CapacityPermit, EndRecord, EndedScope, InUse, ListedSession, Reservation, SessionPage, SessionStore,
-    SessionStoreBuilder,
+    CapacityPermit, EndRecord, EndedScope, InUse, ListedSession, Reservation, SessionPage,
+    SessionStore, SessionStoreBuilder,
 };

@@ -62,8 +62,16 @@ impl<'a> Owner<'a> {
         let (variant, texts) = match self {
             Self::Anonymous => (0, [""; 3]),
             Self::Client { issuer, client } => (1, [issuer, "", client]),
-            Self::Subject { issuer, subject, client: None } => (2, [issuer, subject, ""]),
-            Self::Subject { issuer, subject, client: Some(client) } => (3, [issuer, subject, client]),
+            Self::Subject {
+                issuer,
+                subject,
+                client: None,
+            } => (2, [issuer, subject, ""]),
+            Self::Subject {
+                issuer,
+                subject,
+                client: Some(client),
+            } => (3, [issuer, subject, client]),
         };
         let mut head = [variant; 25];
         for (length, text) in head[1..].chunks_exact_mut(8).zip(texts) {
@@ -88,15 +96,27 @@ impl<'a> Owner<'a> {
         let [issuer, subject, client] = texts;
         match head[0] {
             1 => Some(Self::Client { issuer, client }),
-            2 => Some(Self::Subject { issuer, subject, client: None }),
-            3 => Some(Self::Subject { issuer, subject, client: Some(client) }),
+            2 => Some(Self::Subject {
+                issuer,
+                subject,
+                client: None,
+            }),
+            3 => Some(Self::Subject {
+                issuer,
+                subject,
+                client: Some(client),
+            }),
             _ => None,
         }
     }
 
     /// Returns whether `encoded` is this owner's encoding. Allocates nothing.
     pub(crate) fn is_encoded_as(self, encoded: &[u8]) -> bool {
-        self.encode().parts().into_iter().try_fold(encoded, <[u8]>::strip_prefix).is_some_and(<[u8]>::is_empty)
+        self.encode()
+            .parts()
+            .into_iter()
+            .try_fold(encoded, <[u8]>::strip_prefix)
+            .is_some_and(<[u8]>::is_empty)
     }
 }
 
@@ -123,15 +143,38 @@ mod tests {
     fn different_variants_are_never_equal() {
         let owners = [
             Owner::Anonymous,
-            Owner::Client { issuer: "i", client: "x" },
-            Owner::Subject { issuer: "i", subject: "x", client: None },
-            Owner::Subject { issuer: "i", subject: "x", client: Some("") },
-            Owner::Subject { issuer: "i", subject: "", client: Some("x") },
-            Owner::Subject { issuer: "ix", subject: "", client: None },
+            Owner::Client {
+                issuer: "i",
+                client: "x",
+            },
+            Owner::Subject {
+                issuer: "i",
+                subject: "x",
+                client: None,
+            },
+            Owner::Subject {
+                issuer: "i",
+                subject: "x",
+                client: Some(""),
+            },
+            Owner::Subject {
+                issuer: "i",
+                subject: "",
+                client: Some("x"),
+            },
+            Owner::Subject {
+                issuer: "ix",
+                subject: "",
+                client: None,
+            },
         ];
         for one in owners {
             for other in owners {
-                assert_eq!(one.is_encoded_as(&encoded(other)), one == other, "{one:?} {other:?}");
+                assert_eq!(
+                    one.is_encoded_as(&encoded(other)),
+                    one == other,
+                    "{one:?} {other:?}"
+                );
             }
         }
     }
@@ -140,8 +183,18 @@ mod tests {
     fn owners_have_names() {
         let names = |owner: Owner<'static>| (owner.issuer(), owner.subject(), owner.client());
         assert_eq!(names(Owner::Anonymous), (None, None, None));
-        assert_eq!(names(Owner::Client { issuer: "i", client: "c" }), (Some("i"), None, Some("c")));
-        let subject = |client| Owner::Subject { issuer: "i", subject: "s", client };
+        assert_eq!(
+            names(Owner::Client {
+                issuer: "i",
+                client: "c"
+            }),
+            (Some("i"), None, Some("c"))
+        );
+        let subject = |client| Owner::Subject {
+            issuer: "i",
+            subject: "s",
+            client,
+        };
         assert_eq!(names(subject(None)), (Some("i"), Some("s"), None));
         assert_eq!(names(subject(Some("c"))), (Some("i"), Some("s"), Some("c")));
     }
@@ -157,12 +210,25 @@ mod tests {
 
     impl Names {
         fn owner(&self) -> Owner<'_> {
-            let Self { variant, issuer, subject, client } = self;
+            let Self {
+                variant,
+                issuer,
+                subject,
+                client,
+            } = self;
             match variant {
                 0 => Owner::Anonymous,
                 1 => Owner::Client { issuer, client },
-                2 => Owner::Subject { issuer, subject, client: None },
-                _ => Owner::Subject { issuer, subject, client: Some(client) },
+                2 => Owner::Subject {
+                    issuer,
+                    subject,
+                    client: None,
+                },
+                _ => Owner::Subject {
+                    issuer,
+                    subject,
+                    client: Some(client),
+                },
             }
         }
     }

@@ -40,7 +40,11 @@ impl AnnouncedSession {
     /// Returns the announcement of a session.
     pub(crate) fn of(session: &Session) -> Self {
         let subject = session.owner().subject_scope();
-        Self { owner: session.owner_id(), subject, session: short_id(session.id()) }
+        Self {
+            owner: session.owner_id(),
+            subject,
+            session: short_id(session.id()),
+        }
     }
 
     /// Returns the encoding for a message.
@@ -57,7 +61,11 @@ impl AnnouncedSession {
         let (owner, bytes) = bytes.split_first_chunk()?;
         let (subject, session) = bytes.split_first_chunk()?;
         let subject = (*subject != Self::NO_SUBJECT).then_some(ScopeId(*subject));
-        Some(Self { owner: ScopeId(*owner), subject, session: u64::from_be_bytes(session.try_into().ok()?) })
+        Some(Self {
+            owner: ScopeId(*owner),
+            subject,
+            session: u64::from_be_bytes(session.try_into().ok()?),
+        })
     }
 }
 
@@ -82,13 +90,23 @@ struct PeerSession {
 impl PeerSessions {
     /// Returns an empty table for up to `max` sessions.
     pub(crate) fn new(max: usize) -> Self {
-        Self { max, len: AtomicUsize::new(0), owners: DashMap::new(), subjects: DashMap::new() }
+        Self {
+            max,
+            len: AtomicUsize::new(0),
+            owners: DashMap::new(),
+            subjects: DashMap::new(),
+        }
     }
 
     /// Adds announced sessions. The own ones can be among them.
     pub(crate) fn add(&self, announced: &[AnnouncedSession], now: Duration) {
         let counts_until = millis(now.saturating_add(LIFETIME));
-        for AnnouncedSession { owner, subject, session } in announced {
+        for AnnouncedSession {
+            owner,
+            subject,
+            session,
+        } in announced
+        {
             let is_full = self.len.load(Ordering::Relaxed) >= self.max;
             // A session that does not fit leaves no empty entry of its owner.
             if is_full && !self.owners.contains_key(owner) {
@@ -100,7 +118,13 @@ impl PeerSessions {
                 Err(_) if is_full => {}
                 Err(position) => {
                     self.len.fetch_add(1, Ordering::Relaxed);
-                    sessions.insert(position, PeerSession { short_id: *session, counts_until });
+                    sessions.insert(
+                        position,
+                        PeerSession {
+                            short_id: *session,
+                            counts_until,
+                        },
+                    );
                 }
             }
             drop(sessions);
@@ -113,7 +137,9 @@ impl PeerSessions {
     /// Removes a session that has ended.
     pub(crate) fn remove(&self, owner: ScopeId, session: &SessionId) {
         self.owners.remove_if_mut(&owner, |_, sessions| {
-            if let Ok(known) = sessions.binary_search_by_key(&short_id(session), |known| known.short_id) {
+            if let Ok(known) =
+                sessions.binary_search_by_key(&short_id(session), |known| known.short_id)
+            {
                 sessions.remove(known);
                 self.len.fetch_sub(1, Ordering::Relaxed);
             }
@@ -122,15 +148,26 @@ impl PeerSessions {
     }
 
     /// Returns the number of sessions of an owner, without those whose short ids `is_excluded` returns true for.
-    pub(crate) fn count(&self, owner: ScopeId, now: Duration, is_excluded: impl Fn(u64) -> bool) -> usize {
+    pub(crate) fn count(
+        &self,
+        owner: ScopeId,
+        now: Duration,
+        is_excluded: impl Fn(u64) -> bool,
+    ) -> usize {
         let now = millis(now);
-        let counts = |session: &&PeerSession| session.counts_until > now && !is_excluded(session.short_id);
-        self.owners.get(&owner).map_or(0, |sessions| sessions.iter().filter(counts).count())
+        let counts =
+            |session: &&PeerSession| session.counts_until > now && !is_excluded(session.short_id);
+        self.owners
+            .get(&owner)
+            .map_or(0, |sessions| sessions.iter().filter(counts).count())
     }
 
     /// Returns the owners of a subject that have sessions, or had some until the last [`prune`](Self::prune).
     pub(crate) fn owners_of(&self, subject: ScopeId) -> Vec<ScopeId> {
-        self.subjects.get(&subject).map(|owners| owners.iter().copied().collect()).unwrap_or_default()
+        self.subjects
+            .get(&subject)
+            .map(|owners| owners.iter().copied().collect())
+            .unwrap_or_default()
     }
 
     /// Removes the sessions that do not count any more.
@@ -140,7 +177,8 @@ impl PeerSessions {
             self.owners.retain(|_, sessions| {
                 let before = sessions.len();
                 sessions.retain(|session| session.counts_until > now);
-                self.len.fetch_sub(before - sessions.len(), Ordering::Relaxed);
+                self.len
+                    .fetch_sub(before - sessions.len(), Ordering::Relaxed);
                 !sessions.is_empty()
             });
             self.subjects.retain(|_, owners| {
@@ -153,7 +191,9 @@ impl PeerSessions {
 
 /// Returns the first half of a session id, which is random and therefore suffices to tell sessions apart.
 pub(crate) fn short_id(session: &SessionId) -> u64 {
-    session.first_chunk().map_or(0, |half| u64::from_be_bytes(*half))
+    session
+        .first_chunk()
+        .map_or(0, |half| u64::from_be_bytes(*half))
 }
 
 #[cfg(test)]
@@ -161,7 +201,11 @@ mod tests {
     use super::*;
 
     fn announced(owner: u8, session: u64) -> AnnouncedSession {
-        AnnouncedSession { owner: ScopeId([owner; 16]), subject: Some(ScopeId([0x80; 16])), session }
+        AnnouncedSession {
+            owner: ScopeId([owner; 16]),
+            subject: Some(ScopeId([0x80; 16])),
+            session,
+        }
     }
 
     /// E13: a session counts once, until it ends or is not announced any more, and the number is bounded.
@@ -170,7 +214,16 @@ mod tests {
         let sessions = PeerSessions::new(3);
         let now = Duration::from_secs(1000);
         let count = |owner, now| sessions.count(ScopeId([owner; 16]), now, |session| session == 9);
-        sessions.add(&[announced(1, 7), announced(1, 5), announced(1, 9), announced(1, 5), announced(2, 8)], now);
+        sessions.add(
+            &[
+                announced(1, 7),
+                announced(1, 5),
+                announced(1, 9),
+                announced(1, 5),
+                announced(2, 8),
+            ],
+            now,
+        );
         assert_eq!(count(1, now), 2, "one of the three is excluded");
         assert_eq!(count(2, now), 0, "the fourth one does not fit");
         assert_eq!(sessions.owners.len(), 1);
@@ -194,10 +247,22 @@ mod tests {
     #[test]
     fn announcements_return_from_their_encoding() {
         let announced = announced(3, u64::MAX - 7);
-        let without_subject = AnnouncedSession { subject: None, ..announced };
-        assert_eq!(AnnouncedSession::decode(&without_subject.encode()), Some(without_subject));
-        assert_eq!(AnnouncedSession::decode(&announced.encode()), Some(announced));
+        let without_subject = AnnouncedSession {
+            subject: None,
+            ..announced
+        };
+        assert_eq!(
+            AnnouncedSession::decode(&without_subject.encode()),
+            Some(without_subject)
+        );
+        assert_eq!(
+            AnnouncedSession::decode(&announced.encode()),
+            Some(announced)
+        );
         assert_eq!(AnnouncedSession::decode(&announced.encode()[1..]), None);
-        assert_eq!(AnnouncedSession::decode(&[0; AnnouncedSession::ENCODED_LENGTH + 1]), None);
+        assert_eq!(
+            AnnouncedSession::decode(&[0; AnnouncedSession::ENCODED_LENGTH + 1]),
+            None
+        );
     }
 }

@@ -23,7 +23,10 @@ impl SessionTarget {
     /// Returns the target with this resource and upstream. `upstream` is any text that differs between upstreams that do not
     /// share sessions, such as a URL.
     pub fn new(resource: ResourceUri, upstream: &str) -> Self {
-        Self(Arc::new(Target { resource, upstream: upstream.into() }))
+        Self(Arc::new(Target {
+            resource,
+            upstream: upstream.into(),
+        }))
     }
 
     /// Returns the resource.
@@ -83,7 +86,9 @@ impl Owner<'_> {
     /// Returns the id of the scope of the owner's subject with all its clients; `None` without a subject.
     pub(crate) fn subject_scope(self) -> Option<ScopeId> {
         match self {
-            Self::Subject { issuer, subject, .. } => Some(EndScope::Subject { issuer, subject }.id()),
+            Self::Subject {
+                issuer, subject, ..
+            } => Some(EndScope::Subject { issuer, subject }.id()),
             Self::Client { .. } | Self::Anonymous => None,
         }
     }
@@ -101,7 +106,10 @@ impl ScopeId {
 
     /// Returns the id of an owner with this encoding.
     pub(crate) fn of_encoded_owner(encoded: Option<&[u8]>) -> Self {
-        encoded.map_or_else(|| Self::of_owner(Owner::Anonymous), |encoded| Self::new(0, &[encoded]))
+        encoded.map_or_else(
+            || Self::of_owner(Owner::Anonymous),
+            |encoded| Self::new(0, &[encoded]),
+        )
     }
 
     fn new(variant: u8, parts: &[&[u8]]) -> Self {
@@ -135,7 +143,14 @@ impl<'a> EndScope<'a> {
     pub fn id(&self) -> ScopeId {
         // The length of the first text makes the concatenation unambiguous.
         let pair = |variant, first: &str, second: &str| {
-            ScopeId::new(variant, &[&(first.len() as u64).to_be_bytes(), first.as_bytes(), second.as_bytes()])
+            ScopeId::new(
+                variant,
+                &[
+                    &(first.len() as u64).to_be_bytes(),
+                    first.as_bytes(),
+                    second.as_bytes(),
+                ],
+            )
         };
         match *self {
             Self::Owner(owner) => ScopeId::of_owner(owner),
@@ -144,25 +159,44 @@ impl<'a> EndScope<'a> {
             Self::Issuer(issuer) => pair(3, issuer, ""),
             Self::Resource(resource) => pair(4, resource.as_str(), ""),
             Self::Target(target) => pair(5, target.resource().as_str(), target.upstream()),
-            Self::ResourceIssuer { resource, issuer: Some(issuer) } => pair(6, resource.as_str(), issuer),
-            Self::ResourceIssuer { resource, issuer: None } => pair(7, resource.as_str(), ""),
+            Self::ResourceIssuer {
+                resource,
+                issuer: Some(issuer),
+            } => pair(6, resource.as_str(), issuer),
+            Self::ResourceIssuer {
+                resource,
+                issuer: None,
+            } => pair(7, resource.as_str(), ""),
         }
     }
 
     /// Returns the [wide](ScopeId::is_wide) scopes that contain this owner's sessions at this target.
-    pub(crate) fn wide(owner: Owner<'a>, target: &'a SessionTarget) -> impl Iterator<Item = EndScope<'a>> {
+    pub(crate) fn wide(
+        owner: Owner<'a>,
+        target: &'a SessionTarget,
+    ) -> impl Iterator<Item = EndScope<'a>> {
         let (issuer, subject, client) = match owner {
-            Owner::Subject { issuer, subject, client } => (Some(issuer), Some(subject), client),
+            Owner::Subject {
+                issuer,
+                subject,
+                client,
+            } => (Some(issuer), Some(subject), client),
             Owner::Client { issuer, client } => (Some(issuer), None, Some(client)),
             Owner::Anonymous => (None, None, None),
         };
         let of_issuer = issuer.into_iter().flat_map(move |issuer| {
             let subject = subject.map(|subject| Self::Subject { issuer, subject });
             let client = client.map(|client| Self::Client { issuer, client });
-            [Some(Self::Issuer(issuer)), subject, client].into_iter().flatten()
+            [Some(Self::Issuer(issuer)), subject, client]
+                .into_iter()
+                .flatten()
         });
         let resource = target.resource();
-        of_issuer.chain([Self::Resource(resource), Self::Target(target), Self::ResourceIssuer { resource, issuer }])
+        of_issuer.chain([
+            Self::Resource(resource),
+            Self::Target(target),
+            Self::ResourceIssuer { resource, issuer },
+        ])
     }
 }
 
@@ -173,15 +207,24 @@ mod tests {
     const ISSUER: &str = "https://a.example";
 
     fn target() -> SessionTarget {
-        SessionTarget::new(ResourceUri::parse("https://r.example/mcp").unwrap(), "http://127.0.0.1:1")
+        SessionTarget::new(
+            ResourceUri::parse("https://r.example/mcp").unwrap(),
+            "http://127.0.0.1:1",
+        )
     }
 
     /// E12: different scopes have different ids, and an owner's id is that of its encoding.
     #[test]
     fn ids_are_distinct() {
         let target = target();
-        let alice = Owner::Subject { issuer: ISSUER, subject: "alice", client: Some("app") };
-        let mut ids: Vec<ScopeId> = EndScope::wide(alice, &target).map(|scope| scope.id()).collect();
+        let alice = Owner::Subject {
+            issuer: ISSUER,
+            subject: "alice",
+            client: Some("app"),
+        };
+        let mut ids: Vec<ScopeId> = EndScope::wide(alice, &target)
+            .map(|scope| scope.id())
+            .collect();
         assert_eq!(ids.len(), 6);
         assert!(ids.iter().all(|id| id.is_wide()));
         assert!(!EndScope::Owner(alice).id().is_wide());
@@ -189,13 +232,41 @@ mod tests {
         ids.extend([
             EndScope::Owner(alice).id(),
             EndScope::Owner(Owner::Anonymous).id(),
-            EndScope::Subject { issuer: "https://a.example/", subject: "alice" }.id(),
-            EndScope::Subject { issuer: ISSUER, subject: "app" }.id(),
-            EndScope::Subject { issuer: "https://a.exampl", subject: "ealice" }.id(),
-            EndScope::Target(&SessionTarget::new(target.resource().clone(), "http://127.0.0.1:2")).id(),
-            EndScope::ResourceIssuer { resource: target.resource(), issuer: Some("https://b.example") }.id(),
-            EndScope::ResourceIssuer { resource: target.resource(), issuer: Some("") }.id(),
-            EndScope::ResourceIssuer { resource: target.resource(), issuer: None }.id(),
+            EndScope::Subject {
+                issuer: "https://a.example/",
+                subject: "alice",
+            }
+            .id(),
+            EndScope::Subject {
+                issuer: ISSUER,
+                subject: "app",
+            }
+            .id(),
+            EndScope::Subject {
+                issuer: "https://a.exampl",
+                subject: "ealice",
+            }
+            .id(),
+            EndScope::Target(&SessionTarget::new(
+                target.resource().clone(),
+                "http://127.0.0.1:2",
+            ))
+            .id(),
+            EndScope::ResourceIssuer {
+                resource: target.resource(),
+                issuer: Some("https://b.example"),
+            }
+            .id(),
+            EndScope::ResourceIssuer {
+                resource: target.resource(),
+                issuer: Some(""),
+            }
+            .id(),
+            EndScope::ResourceIssuer {
+                resource: target.resource(),
+                issuer: None,
+            }
+            .id(),
         ]);
         let count = ids.len();
         ids.sort_unstable();
@@ -203,8 +274,14 @@ mod tests {
         assert_eq!(ids.len(), count);
 
         let encoded = alice.encode().parts().concat();
-        assert_eq!(ScopeId::of_encoded_owner(Some(&encoded)), EndScope::Owner(alice).id());
-        assert_eq!(ScopeId::of_encoded_owner(None), EndScope::Owner(Owner::Anonymous).id());
+        assert_eq!(
+            ScopeId::of_encoded_owner(Some(&encoded)),
+            EndScope::Owner(alice).id()
+        );
+        assert_eq!(
+            ScopeId::of_encoded_owner(None),
+            EndScope::Owner(Owner::Anonymous).id()
+        );
     }
 
     #[test]
@@ -212,7 +289,17 @@ mod tests {
         let target = target();
         let scopes: Vec<_> = EndScope::wide(Owner::Anonymous, &target).collect();
         let resource = target.resource();
-        let without_issuer = EndScope::ResourceIssuer { resource, issuer: None };
-        assert_eq!(scopes, [EndScope::Resource(resource), EndScope::Target(&target), without_issuer]);
+        let without_issuer = EndScope::ResourceIssuer {
+            resource,
+            issuer: None,
+        };
+        assert_eq!(
+            scopes,
+            [
+                EndScope::Resource(resource),
+                EndScope::Target(&target),
+                without_issuer
+            ]
+        );
     }
 }

@@ -84,7 +84,15 @@ pub(crate) struct NewSession {
 impl Session {
     /// Returns a session with one use in progress.
     pub(crate) fn new(new: NewSession, now: Now) -> Self {
-        let NewSession { first, record, key, target, encoded_owner, backend_id, is_adopted } = new;
+        let NewSession {
+            first,
+            record,
+            key,
+            target,
+            encoded_owner,
+            backend_id,
+            is_adopted,
+        } = new;
         let opened = millis(now.monotonic);
         Self {
             id: record.session,
@@ -154,7 +162,9 @@ impl Session {
 
     /// Returns the owner of the session, for logs and audit records.
     pub fn owner(&self) -> Owner<'_> {
-        self.encoded_owner.as_deref().map_or(Owner::Anonymous, Owner::decode)
+        self.encoded_owner
+            .as_deref()
+            .map_or(Owner::Anonymous, Owner::decode)
     }
 
     /// Returns the session's name in logs: a short keyed hash, equal in all processes with the key. It does not reveal the
@@ -172,7 +182,9 @@ impl Session {
     /// the one that was attached before has another type. The value is dropped with the session. The crate `portcullis-endpoint`
     /// attaches the streams of each session that it opens.
     pub fn attach<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Option<&T> {
-        self.attachment.get_or_init(|| Box::new(make())).downcast_ref()
+        self.attachment
+            .get_or_init(|| Box::new(make()))
+            .downcast_ref()
     }
 
     /// Returns the stable id of the session.
@@ -211,7 +223,8 @@ impl Session {
 
     /// Returns whether the key list of this generation is known to contain the key. If not, the list must be searched.
     pub(crate) fn is_known_as_listed(&self, generation: u16) -> bool {
-        generation != UNCACHED_GENERATION && self.listed_generation.load(Ordering::Relaxed) == generation
+        generation != UNCACHED_GENERATION
+            && self.listed_generation.load(Ordering::Relaxed) == generation
     }
 
     /// Records that the key list of this generation contains the key.
@@ -227,12 +240,17 @@ impl Session {
     /// Sets the position in the heap of the owner's sessions. Call this only with the owner's lock.
     pub(crate) fn set_heap_position(&self, position: usize) {
         // An owner cannot have 2^32 sessions: each takes hundreds of bytes.
-        self.heap_position.store(u32::try_from(position).unwrap_or(u32::MAX), Ordering::Relaxed);
+        self.heap_position.store(
+            u32::try_from(position).unwrap_or(u32::MAX),
+            Ordering::Relaxed,
+        );
     }
 }
 
 impl fmt::Debug for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Session").field("log_hash", &self.log_hash()).finish_non_exhaustive()
+        f.debug_struct("Session")
+            .field("log_hash", &self.log_hash())
+            .finish_non_exhaustive()
     }
 }

@@ -41,7 +41,12 @@ impl SessionSettings {
 
     /// Returns the maximum number of sessions of one subject: [`max_per_subject`](Self::max_per_subject), or its default.
     pub(crate) fn subject_limit(&self) -> usize {
-        let default = || self.max_per_owner.saturating_mul(10).min(self.max_total / 4).max(self.max_per_owner);
+        let default = || {
+            self.max_per_owner
+                .saturating_mul(10)
+                .min(self.max_total / 4)
+                .max(self.max_per_owner)
+        };
         self.max_per_subject.unwrap_or_else(default)
     }
 

@@ -113,7 +113,9 @@ impl SessionStore {
     ///
     /// An identifier with a later creation time is unknown, and so is the end of its session. A later floor counts as one at this
     /// limit. Otherwise none of them would ever expire.
-    pub const MAX_AHEAD: Duration = Self::MAX_CLOCK_DIFFERENCE.saturating_mul(2).saturating_add(Duration::from_secs(1));
+    pub const MAX_AHEAD: Duration = Self::MAX_CLOCK_DIFFERENCE
+        .saturating_mul(2)
+        .saturating_add(Duration::from_secs(1));
 
     /// Starts a builder. Without further settings, the store uses the system's clock, and keeps nothing outside the process.
     pub fn builder(settings: SessionSettings) -> SessionStoreBuilder {
@@ -128,7 +130,14 @@ impl SessionStore {
         limits: EndsLimits,
     ) -> Self {
         let max_per_subject = settings.subject_limit();
-        let SessionSettings { idle_timeout, lifetime, max_total, max_per_owner, max_per_subject: _, keys } = settings;
+        let SessionSettings {
+            idle_timeout,
+            lifetime,
+            max_total,
+            max_per_owner,
+            max_per_subject: _,
+            keys,
+        } = settings;
         let peer_delay = journal.peer_delay();
         let timeouts = Timeouts::new(idle_timeout.saturating_add(peer_delay), lifetime);
         Self(Arc::new(Inner {
@@ -157,7 +166,10 @@ impl SessionStore {
         self.0.keys.store(Arc::new(keys));
         // The count stops at `UNCACHED_GENERATION`.
         let next = |generation: u16| generation.checked_add(1);
-        let _ = self.0.key_generation.fetch_update(Ordering::Release, Ordering::Relaxed, next);
+        let _ = self
+            .0
+            .key_generation
+            .fetch_update(Ordering::Release, Ordering::Relaxed, next);
     }
 
     /// Reserves capacity for a session until the reservation is opened or dropped. `scopes` are those of the caller's
@@ -179,12 +191,22 @@ impl SessionStore {
         getrandom::fill(&mut id).map_err(|_| ReservationError::NoRandomness)?;
         let key = self.0.keys.load().current().clone();
         let fingerprint = key.scopes_fingerprint(scopes);
-        Ok(Reservation { permit, target: target.clone(), key, id, fingerprint })
+        Ok(Reservation {
+            permit,
+            target: target.clone(),
+            key,
+            id,
+            fingerprint,
+        })
     }
 
     /// Returns all sessions in the table in any order, for example to end them at a shutdown.
     pub fn all(&self) -> Vec<Arc<Session>> {
-        self.0.table.iter().map(|stored| Arc::clone(&stored)).collect()
+        self.0
+            .table
+            .iter()
+            .map(|stored| Arc::clone(&stored))
+            .collect()
     }
 
     /// Ends expired sessions, and releases those that are idle here and were used by another process. Returns the number of
@@ -203,11 +225,17 @@ impl SessionStore {
             .map(|stored| Arc::clone(&stored))
             .collect();
         // A session may have been used or ended in the meantime.
-        let ended = expired.iter().filter(|session| self.0.expire(session, now.monotonic)).count();
+        let ended = expired
+            .iter()
+            .filter(|session| self.0.expire(session, now.monotonic))
+            .count();
         self.0.end_retired_generations(now.monotonic);
         self.0.ends.prune(now.unix);
         self.0.peer_sessions.prune(now.monotonic);
-        self.0.last_uses.prune(now.unix.saturating_sub(Duration::from_millis(timeouts.idle)));
+        self.0.last_uses.prune(
+            now.unix
+                .saturating_sub(Duration::from_millis(timeouts.idle)),
+        );
         ended
     }
 
@@ -224,7 +252,9 @@ impl SessionStore {
 
 impl fmt::Debug for SessionStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SessionStore").field("len", &self.len()).finish_non_exhaustive()
+        f.debug_struct("SessionStore")
+            .field("len", &self.len())
+            .finish_non_exhaustive()
     }
 }
 

@@ -36,20 +36,36 @@ impl StateDirectory {
     /// # Errors
     /// Fails if the directory cannot be created or written, belongs to another user, or is in use by another process.
     pub fn open(path: &Path) -> Result<Self, StateError> {
-        DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(StateError::io(path))?;
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(path)
+            .map_err(StateError::io(path))?;
         let metadata = fs::metadata(path).map_err(StateError::io(path))?;
         if metadata.uid() != rustix::process::geteuid().as_raw() {
-            return Err(StateError::Owner { path: path.to_owned() });
+            return Err(StateError::Owner {
+                path: path.to_owned(),
+            });
         }
         if metadata.mode() & 0o077 != 0 {
-            fs::set_permissions(path, Permissions::from_mode(0o700)).map_err(StateError::io(path))?;
+            fs::set_permissions(path, Permissions::from_mode(0o700))
+                .map_err(StateError::io(path))?;
         }
         let lock_path = path.join(LOCK);
-        let lock = private_options().write(true).create(true).truncate(false).open(&lock_path);
+        let lock = private_options()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&lock_path);
         let lock = lock.map_err(StateError::io(&lock_path))?;
         match lock.try_lock() {
-            Ok(()) => Ok(Self { path: path.to_owned(), _lock: lock }),
-            Err(TryLockError::WouldBlock) => Err(StateError::InUse { path: path.to_owned() }),
+            Ok(()) => Ok(Self {
+                path: path.to_owned(),
+                _lock: lock,
+            }),
+            Err(TryLockError::WouldBlock) => Err(StateError::InUse {
+                path: path.to_owned(),
+            }),
             Err(TryLockError::Error(error)) => Err(StateError::io(&lock_path)(error)),
         }
     }
@@ -61,7 +77,9 @@ impl StateDirectory {
 
     /// Returns whether a process has kept sessions in this directory before.
     pub fn was_used(&self) -> bool {
-        [KEYS, USES].iter().any(|name| self.path.join(name).exists())
+        [KEYS, USES]
+            .iter()
+            .any(|name| self.path.join(name).exists())
     }
 
     /// Returns the session keys. The first call generates one and stores it.
@@ -99,7 +117,9 @@ impl StateDirectory {
         let mut secret = Zeroizing::new([0; 32]);
         getrandom::fill(&mut *secret).map_err(|_| StateError::NoRandomness)?;
         let text = Zeroizing::new(STANDARD.encode(*secret) + "\n");
-        self.replace(path, text.as_bytes()).map_err(io::Error::from).map_err(StateError::io(path))?;
+        self.replace(path, text.as_bytes())
+            .map_err(io::Error::from)
+            .map_err(StateError::io(path))?;
         Ok(text)
     }
 
@@ -111,19 +131,32 @@ impl StateDirectory {
 
 pub(crate) fn parse_keys(path: PathBuf, text: &str) -> Result<SessionKeys, StateError> {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    let keys: Result<Vec<_>, _> = lines.map(|secret| SessionKey::derive(secret.as_bytes())).collect();
-    keys.and_then(SessionKeys::new).map_err(|error| StateError::Keys { path, error })
+    let keys: Result<Vec<_>, _> = lines
+        .map(|secret| SessionKey::derive(secret.as_bytes()))
+        .collect();
+    keys.and_then(SessionKeys::new)
+        .map_err(|error| StateError::Keys { path, error })
 }
 
 pub(crate) fn read_keys(path: &Path, file: &File) -> Result<Zeroizing<String>, StateError> {
     let metadata = file.metadata().map_err(StateError::io(path))?;
     if metadata.mode() & 0o077 != 0 {
-        return Err(StateError::Exposed { path: path.to_owned() });
+        return Err(StateError::Exposed {
+            path: path.to_owned(),
+        });
     }
     // Reserved at once, because a string that grows leaves copies of secrets behind.
     let mut text = Zeroizing::new(String::with_capacity(MAX_KEYS + 1));
-    file.take(MAX_KEYS as u64 + 1).read_to_string(&mut text).map_err(StateError::io(path))?;
-    if text.len() > MAX_KEYS { Err(StateError::TooLarge { path: path.to_owned() }) } else { Ok(text) }
+    file.take(MAX_KEYS as u64 + 1)
+        .read_to_string(&mut text)
+        .map_err(StateError::io(path))?;
+    if text.len() > MAX_KEYS {
+        Err(StateError::TooLarge {
+            path: path.to_owned(),
+        })
+    } else {
+        Ok(text)
+    }
 }
 
 #[cfg(test)]
@@ -146,7 +179,11 @@ mod tests {
         fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
         drop(StateDirectory::open(&path).unwrap());
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o700);
-        assert_eq!(code(StateDirectory::open(&path.join("lock"))), Some("state.io"), "a file is not a directory");
+        assert_eq!(
+            code(StateDirectory::open(&path.join("lock"))),
+            Some("state.io"),
+            "a file is not a directory"
+        );
     }
 
     /// E12: the generated key is the same after a restart. It is not readable for others.
@@ -192,7 +229,13 @@ mod tests {
         let write = |text: &str| fs::write(&path, text).unwrap();
         write(&format!("{}\n\n  {}\n", "a".repeat(44), "b".repeat(44)));
         assert_eq!(code(directory.session_keys()), None);
-        for text in ["", "\n", "short\n", &format!("{0}\n{0}\n", "a".repeat(44)), &"a\n".repeat(MAX_KEYS / 2)] {
+        for text in [
+            "",
+            "\n",
+            "short\n",
+            &format!("{0}\n{0}\n", "a".repeat(44)),
+            &"a\n".repeat(MAX_KEYS / 2),
+        ] {
             write(text);
             assert_eq!(code(directory.session_keys()), Some("state.keys"), "{text}");
         }

@@ -33,7 +33,9 @@ impl StateDirectory {
         }
         let user = geteuid();
         if metadata.uid() != user.as_raw() && !user.is_root() {
-            return Err(StateError::Owner { path: path.to_owned() });
+            return Err(StateError::Owner {
+                path: path.to_owned(),
+            });
         }
         can_write(path)?;
         let keys = path.join(KEYS);
@@ -52,7 +54,9 @@ impl StateDirectory {
 fn can_create(path: &Path) -> Result<(), StateError> {
     let absolute = std::path::absolute(path).map_err(StateError::io(path))?;
     match absolute.ancestors().skip(1).find(|parent| parent.exists()) {
-        Some(parent) if !parent.is_dir() => Err(StateError::io(path)(io::ErrorKind::NotADirectory.into())),
+        Some(parent) if !parent.is_dir() => {
+            Err(StateError::io(path)(io::ErrorKind::NotADirectory.into()))
+        }
         Some(parent) => can_write(parent),
         None => Ok(()),
     }
@@ -60,7 +64,9 @@ fn can_create(path: &Path) -> Result<(), StateError> {
 
 fn can_write(directory: &Path) -> Result<(), StateError> {
     let needed = Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK;
-    access(directory, needed).map_err(io::Error::from).map_err(StateError::io(directory))
+    access(directory, needed)
+        .map_err(io::Error::from)
+        .map_err(StateError::io(directory))
 }
 
 #[cfg(test)]
@@ -72,7 +78,11 @@ mod tests {
     fn unusable_directories_are_found() {
         let parent = tempfile::tempdir().unwrap();
         let path = parent.path().join("a/b");
-        let examine = |path: &Path| StateDirectory::examine(path).err().map(|error| error.code());
+        let examine = |path: &Path| {
+            StateDirectory::examine(path)
+                .err()
+                .map(|error| error.code())
+        };
         assert_eq!(examine(&path), None);
         assert!(!path.exists(), "nothing is created");
         let directory = StateDirectory::open(&path).unwrap();

@@ -77,17 +77,36 @@ impl FileJournal {
         };
         // The rewritten file has no end that would never expire.
         let limited = |end: SessionEnd| end.limited_to(Retention::latest_end(now));
-        let needed = |ends: Vec<_>| needed_ends(ends.into_iter().filter_map(limited), retention.oldest_end(now));
+        let needed = |ends: Vec<_>| {
+            needed_ends(
+                ends.into_iter().filter_map(limited),
+                retention.oldest_end(now),
+            )
+        };
         let (ends_file, ends) = LogFile::open(&directory, ENDS, first, needed)?;
         let needed = |uses| needed_uses(uses, retention.oldest_use(now));
         let (uses_file, uses) = LogFile::open(&directory, USES, Vec::new, needed)?;
         let queue = Arc::<Queue>::default();
         let failed_to_start = StateError::io(directory.path());
-        let writer =
-            Writer { queue: Arc::clone(&queue), directory, retention, clock, ends_file, uses_file, is_failing: false };
+        let writer = Writer {
+            queue: Arc::clone(&queue),
+            directory,
+            retention,
+            clock,
+            ends_file,
+            uses_file,
+            is_failing: false,
+        };
         let named = thread::Builder::new().name("session-journal".to_owned());
         let handle = named.spawn(move || writer.run()).map_err(failed_to_start)?;
-        Ok((Self { queue, writer: handle.thread().clone(), handle: Some(handle) }, Recovered { ends, uses }))
+        Ok((
+            Self {
+                queue,
+                writer: handle.thread().clone(),
+                handle: Some(handle),
+            },
+            Recovered { ends, uses },
+        ))
     }
 
     /// Returns a ticket that completes when everything that was recorded before has been written, or has failed.

@@ -41,6 +41,10 @@ impl LimitUse {
         let (limit, bytes) = bytes.split_first_chunk()?;
         let (key, count) = bytes.split_first_chunk()?;
         let count = u32::from_be_bytes(count.try_into().ok()?);
-        Some(Self { limit: u64::from_be_bytes(*limit), key: u64::from_be_bytes(*key), count })
+        Some(Self {
+            limit: u64::from_be_bytes(*limit),
+            key: u64::from_be_bytes(*key),
+            count,
+        })
     }
 }

@@ -78,8 +78,12 @@ impl LogFile {
     ) -> Result<(Self, Vec<R>), StateError> {
         let path = directory.path().join(name);
         let records = needed(format::read(&path)?.unwrap_or_else(first));
-        let replaced = directory.replace(&path, format::content(&records).as_bytes()).map_err(io::Error::from);
-        let file = replaced.and_then(|()| Self::open_existing(&path)).map_err(StateError::io(&path))?;
+        let replaced = directory
+            .replace(&path, format::content(&records).as_bytes())
+            .map_err(io::Error::from);
+        let file = replaced
+            .and_then(|()| Self::open_existing(&path))
+            .map_err(StateError::io(&path))?;
         Ok((file, records))
     }
 
@@ -97,7 +101,10 @@ impl LogFile {
     }
 
     /// Appends records in one write. If it fails, none of them counts as written.
-    pub(crate) fn append<'a, R: Record + 'a>(&mut self, records: impl IntoIterator<Item = &'a R>) -> io::Result<()> {
+    pub(crate) fn append<'a, R: Record + 'a>(
+        &mut self,
+        records: impl IntoIterator<Item = &'a R>,
+    ) -> io::Result<()> {
         if matches!(self.replacement, Replacement::NotOpened { .. }) {
             self.open_replacement()?;
         }
@@ -106,7 +113,9 @@ impl LogFile {
             self.is_torn = false;
         }
         let mut lines = String::new();
-        records.into_iter().for_each(|record| format::push_line(&mut lines, record));
+        records
+            .into_iter()
+            .for_each(|record| format::push_line(&mut lines, record));
         match self.file.write_all(lines.as_bytes()) {
             Ok(()) => {
                 self.length += lines.len() as u64;
@@ -148,7 +157,8 @@ impl LogFile {
         self.rewritten_length = self.length;
         let records = needed(format::read(&self.path)?.unwrap_or_default());
         let replaced = directory.replace(&self.path, format::content(&records).as_bytes());
-        self.finish_replacement(replaced).map_err(StateError::io(&self.path))
+        self.finish_replacement(replaced)
+            .map_err(StateError::io(&self.path))
     }
 
     /// Continues with the new file after the path's file was replaced, or could not be.
@@ -157,14 +167,19 @@ impl LogFile {
             return Err(error.into());
         }
         // What is appended to the old file from here on would not survive.
-        self.replacement = Replacement::NotOpened { is_durable: replaced.is_ok() };
+        self.replacement = Replacement::NotOpened {
+            is_durable: replaced.is_ok(),
+        };
         self.open_replacement()?;
         replaced.map_err(Into::into)
     }
 
     /// Continues with the file that the path names now.
     fn open_replacement(&mut self) -> io::Result<()> {
-        *self = Self { replacement: self.replacement.opened(), ..Self::open_existing(&self.path)? };
+        *self = Self {
+            replacement: self.replacement.opened(),
+            ..Self::open_existing(&self.path)?
+        };
         Ok(())
     }
 }
@@ -174,7 +189,10 @@ impl LogFile {
     /// A file to which nothing can be written.
     pub(crate) fn read_only(path: PathBuf) -> Self {
         let file = File::open(&path).unwrap();
-        Self { file, ..Self::open_existing(&path).unwrap() }
+        Self {
+            file,
+            ..Self::open_existing(&path).unwrap()
+        }
     }
 }
 
@@ -188,7 +206,10 @@ mod tests {
     use super::*;
 
     fn used(session: u8) -> LastUse {
-        LastUse { session: [session; 16], time: UnixTime::from_secs(session.into()) }
+        LastUse {
+            session: [session; 16],
+            time: UnixTime::from_secs(session.into()),
+        }
     }
 
     fn open(directory: &StateDirectory) -> (LogFile, Vec<LastUse>) {
@@ -212,10 +233,19 @@ mod tests {
 
         for cut in 0..32 {
             fs::write(&path, &text[..text.len() - cut]).unwrap();
-            let expected = if cut < 2 { vec![used(1), used(2), used(3)] } else { vec![used(1), used(2)] };
+            let expected = if cut < 2 {
+                vec![used(1), used(2), used(3)]
+            } else {
+                vec![used(1), used(2)]
+            };
             assert_eq!(open(&directory).1, expected, "{cut}");
         }
-        fs::write(&path, text.replace("\n\n", "\n").replacen('\n', "\nno record\n\n\u{0}", 1)).unwrap();
+        fs::write(
+            &path,
+            text.replace("\n\n", "\n")
+                .replacen('\n', "\nno record\n\n\u{0}", 1),
+        )
+        .unwrap();
         assert_eq!(open(&directory).1, [used(2), used(3)]);
     }
 
@@ -225,7 +255,10 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let directory = StateDirectory::open(parent.path()).unwrap();
         let path = directory.path().join("log");
-        for (text, expected) in [("", None), ("portcullis session uses, form 2\n", Some("state.format"))] {
+        for (text, expected) in [
+            ("", None),
+            ("portcullis session uses, form 2\n", Some("state.format")),
+        ] {
             fs::write(&path, text).unwrap();
             let opened = LogFile::open::<LastUse>(&directory, "log", Vec::new, |records| records);
             assert_eq!(opened.err().map(|error| error.code()), expected, "{text}");
@@ -255,9 +288,14 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let directory = StateDirectory::open(parent.path()).unwrap();
         let (mut log, _) = open(&directory);
-        directory.replace(&log.path, format::content(&[used(1)]).as_bytes()).unwrap();
+        directory
+            .replace(&log.path, format::content(&[used(1)]).as_bytes())
+            .unwrap();
         let not_durable = Err(ReplaceError::NotDurable(io::ErrorKind::StorageFull.into()));
-        assert_eq!(log.finish_replacement(not_durable).unwrap_err().kind(), io::ErrorKind::StorageFull);
+        assert_eq!(
+            log.finish_replacement(not_durable).unwrap_err().kind(),
+            io::ErrorKind::StorageFull
+        );
         log.append(&[used(2)]).unwrap();
         assert_eq!(log.replacement, Replacement::NotDurable);
         log.sync().unwrap();
@@ -291,16 +329,29 @@ mod tests {
             fs::remove_file(&log.path).unwrap();
             let not_durable = Err(ReplaceError::NotDurable(io::ErrorKind::StorageFull.into()));
             assert!(log.finish_replacement(not_durable).is_err());
-            assert_eq!(log.replacement, Replacement::NotOpened { is_durable: false });
+            assert_eq!(
+                log.replacement,
+                Replacement::NotOpened { is_durable: false }
+            );
             if sync_first {
                 log.sync().unwrap();
                 assert_eq!(log.replacement, Replacement::NotOpened { is_durable: true });
             }
             fs::write(&log.path, format::content(&[used(1)])).unwrap();
             log.append(&[used(2)]).unwrap();
-            assert_eq!(log.replacement, if sync_first { Replacement::Complete } else { Replacement::NotDurable });
+            assert_eq!(
+                log.replacement,
+                if sync_first {
+                    Replacement::Complete
+                } else {
+                    Replacement::NotDurable
+                }
+            );
             log.sync().unwrap();
-            assert_eq!((log.replacement, open(&directory).1), (Replacement::Complete, vec![used(1), used(2)]));
+            assert_eq!(
+                (log.replacement, open(&directory).1),
+                (Replacement::Complete, vec![used(1), used(2)])
+            );
         }
     }
 

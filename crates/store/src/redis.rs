@@ -20,7 +20,9 @@ mod status;
 use std::{fmt, sync::Arc, time::Duration};
 
 use portcullis_metadata::Clock;
-use portcullis_session::{AnnouncedSession, EndTicket, LastUse, ScopeId, SessionEnd, SessionJournal, SessionStore};
+use portcullis_session::{
+    AnnouncedSession, EndTicket, LastUse, ScopeId, SessionEnd, SessionJournal, SessionStore,
+};
 
 use self::{
     receiver::Receiver,
@@ -66,7 +68,10 @@ impl RedisJournal {
     ///
     /// # Errors
     /// Fails if the URL or the certificates cannot be used.
-    pub fn new(settings: &RedisSettings, clock: Arc<dyn Clock>) -> Result<Self, RedisSettingsError> {
+    pub fn new(
+        settings: &RedisSettings,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, RedisSettingsError> {
         JournalState::new(settings, clock).map(|state| Self(Arc::new(state)))
     }
 
@@ -79,7 +84,14 @@ impl RedisJournal {
         counts: Arc<dyn LimitCounts>,
         revocations: Arc<dyn Revocations>,
     ) -> impl Future<Output = ()> + Send + use<> {
-        replica::run(Arc::clone(&self.0), Receiver { sessions, counts, revocations })
+        replica::run(
+            Arc::clone(&self.0),
+            Receiver {
+                sessions,
+                counts,
+                revocations,
+            },
+        )
     }
 
     /// Has every other replica drop the cached tokens of an issuer, named by the id of
@@ -91,7 +103,11 @@ impl RedisJournal {
         if getrandom::fill(&mut id).is_err() {
             return EndTicket::failed();
         }
-        let drop = TokenDrop { time: self.0.clock.now(), id, issuer };
+        let drop = TokenDrop {
+            time: self.0.clock.now(),
+            id,
+            issuer,
+        };
         self.0.drops.add(drop);
         self.0.record(Record::Drop(drop))
     }
@@ -163,7 +179,9 @@ impl SessionJournal for RedisJournal {
 
 impl fmt::Debug for RedisJournal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RedisJournal").field("state", &self.state()).finish_non_exhaustive()
+        f.debug_struct("RedisJournal")
+            .field("state", &self.state())
+            .finish_non_exhaustive()
     }
 }
 
@@ -174,8 +192,10 @@ mod tests {
     use super::*;
     use crate::Retention;
 
-    const RETENTION: Retention =
-        Retention { lifetime: Duration::from_secs(1000), idle_timeout: Duration::from_secs(100) };
+    const RETENTION: Retention = Retention {
+        lifetime: Duration::from_secs(1000),
+        idle_timeout: Duration::from_secs(100),
+    };
 
     /// E13: without a connection, no end is confirmed, and nothing shows the password.
     #[tokio::test]
@@ -183,7 +203,10 @@ mod tests {
         let mut settings = RedisSettings::new("redis://user@127.0.0.1:1/2", "test", RETENTION);
         settings.password = Some(Secret::new("hunter2"));
         let journal = RedisJournal::new(&settings, Arc::new(SystemClock::new())).unwrap();
-        let end = SessionEnd::Floor { scope: None, created: portcullis_metadata::UnixTime::from_secs(1) };
+        let end = SessionEnd::Floor {
+            scope: None,
+            created: portcullis_metadata::UnixTime::from_secs(1),
+        };
         assert!(journal.record(&end).await.is_err());
         assert_eq!(journal.state(), RedisState::Unreachable);
         assert!(!journal.is_complete());

@@ -44,13 +44,20 @@ impl AccessLog {
     pub fn start(format: LogFormat) -> io::Result<Arc<Self>> {
         let log = Arc::new(Self::without_writer(format));
         let written = Arc::downgrade(&log);
-        thread::Builder::new().name("access-log".to_owned()).spawn(move || write_until_dropped(&written))?;
+        thread::Builder::new()
+            .name("access-log".to_owned())
+            .spawn(move || write_until_dropped(&written))?;
         Ok(log)
     }
 
     /// Creates a log without a writer thread. It is written when it is flushed or dropped.
     pub fn without_writer(format: LogFormat) -> Self {
-        Self { format, queue: LogQueue::new(SLOTS, SLOT_CAPACITY), dropped: AtomicU64::new(0), batch: Mutex::default() }
+        Self {
+            format,
+            queue: LogQueue::new(SLOTS, SLOT_CAPACITY),
+            dropped: AtomicU64::new(0),
+            batch: Mutex::default(),
+        }
     }
 
     /// Writes the queued lines.
@@ -69,7 +76,10 @@ impl AccessLog {
             slot += 1;
         }
         if lost > 0 {
-            tracing::warn!(access.dropped = lost, "access lines were dropped: standard error is too slow");
+            tracing::warn!(
+                access.dropped = lost,
+                "access lines were dropped: standard error is too slow"
+            );
         }
         Ok(())
     }
@@ -118,7 +128,10 @@ impl DecisionSink for AccessLog {
                 operation: decision.operation,
                 client_address: decision.client_address,
                 upstream: decision.upstream.map(|upstream| upstream.duration),
-                trace_id: decision.trace.filter(TraceContext::is_sampled).map(|trace| trace.trace_id()),
+                trace_id: decision
+                    .trace
+                    .filter(TraceContext::is_sampled)
+                    .map(|trace| trace.trace_id()),
             },
         });
     }
@@ -164,7 +177,8 @@ mod tests {
     /// J1: the line has the reason code and the request id that the client received.
     #[test]
     fn a_json_line_is_json() {
-        let line: serde_json::Value = serde_json::from_str(&written(LogFormat::Json, "/a\"b")).unwrap();
+        let line: serde_json::Value =
+            serde_json::from_str(&written(LogFormat::Json, "/a\"b")).unwrap();
         assert_eq!(line["timestamp"], "2027-01-15T08:00:00.000Z");
         assert_eq!(line["request.id"], "an-id");
         assert_eq!(line["http.path"], "/a\"b");
@@ -220,7 +234,10 @@ mod tests {
         assert_eq!(value["trace.id"], json!("ab".repeat(16)));
         assert_eq!(value["mcp.target"], Value::Null);
 
-        let human = line(LogFormat::Human, &Operation::new("resources/read", Some("file:///a")));
+        let human = line(
+            LogFormat::Human,
+            &Operation::new("resources/read", Some("file:///a")),
+        );
         let end = format!(
             " latency.us=7 upstream.us=5 client.address=192.0.2.7 trace.id={} resource=\"https://mcp.example.com/mcp\" \
              mcp.method=\"resources/read\" mcp.target=\"file:///a\"\n",
@@ -228,7 +245,10 @@ mod tests {
         );
         assert!(human.ends_with(&end), "{human}");
 
-        let long = line(LogFormat::Json, &Operation::new("tools/call", Some(&"x".repeat(100_000))));
+        let long = line(
+            LogFormat::Json,
+            &Operation::new("tools/call", Some(&"x".repeat(100_000))),
+        );
         assert!(long.len() < 1000, "{}", long.len());
     }
 
@@ -263,14 +283,23 @@ mod tests {
         let text = "/a\u{9b}31m\u{202e}\u{2028}\u{200b}b";
         let verified = VerifierFixture::new().verified(text, "editor\u{1b}[2J");
         let line = written_of(LogFormat::Human, text, Some(verified.principal()));
-        assert!(line.contains(r" http.path=/a\u{9b}31m\u{202e}\u{2028}\u{200b}b "), "{line}");
-        assert!(line.contains(r#" principal.subject="/a\u009b31m\u202e\u2028\u200bb""#), "{line}");
+        assert!(
+            line.contains(r" http.path=/a\u{9b}31m\u{202e}\u{2028}\u{200b}b "),
+            "{line}"
+        );
+        assert!(
+            line.contains(r#" principal.subject="/a\u009b31m\u202e\u2028\u200bb""#),
+            "{line}"
+        );
         let json = written_of(LogFormat::Json, text, Some(verified.principal()));
         let value: Value = serde_json::from_str(&json).unwrap();
         assert_eq!(value["http.path"], json!(text));
         assert_eq!(value["principal.subject"], json!(text));
         for line in [line, json] {
-            assert!(!line.trim_end_matches('\n').contains(EscapedText::escapes), "{line:?}");
+            assert!(
+                !line.trim_end_matches('\n').contains(EscapedText::escapes),
+                "{line:?}"
+            );
         }
     }
 

@@ -27,7 +27,10 @@ impl<'a> JsonObject<'a> {
     /// Appends an object with the members that `add_members` adds.
     pub fn write(out: &'a mut Vec<u8>, add_members: impl FnOnce(&mut Self)) {
         out.push(b'{');
-        let mut object = Self { out, is_empty: true };
+        let mut object = Self {
+            out,
+            is_empty: true,
+        };
         add_members(&mut object);
         object.out.push(b'}');
     }
@@ -65,7 +68,8 @@ impl<'a> JsonObject<'a> {
 
     /// Adds a number.
     pub fn number(&mut self, name: &'static str, value: impl Integer) {
-        self.name(name).extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
+        self.name(name)
+            .extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
     }
 
     /// Adds members that were written before.
@@ -104,7 +108,10 @@ impl WrittenMembers {
     /// Writes the members that `add_members` adds.
     pub fn new(add_members: impl FnOnce(&mut JsonObject<'_>)) -> Self {
         let mut out = Vec::new();
-        add_members(&mut JsonObject { out: &mut out, is_empty: true });
+        add_members(&mut JsonObject {
+            out: &mut out,
+            is_empty: true,
+        });
         Self(out.into())
     }
 }
@@ -112,8 +119,9 @@ impl WrittenMembers {
 /// Appends a JSON string.
 pub fn write_string(out: &mut Vec<u8>, text: &str) {
     // Checks many bytes at once because no byte ends the loop early.
-    let is_unchanged =
-        text.bytes().fold(true, |all, byte| all & matches!(byte, b' '..=b'~') & !matches!(byte, b'"' | b'\\'));
+    let is_unchanged = text.bytes().fold(true, |all, byte| {
+        all & matches!(byte, b' '..=b'~') & !matches!(byte, b'"' | b'\\')
+    });
     if is_unchanged {
         write_plain(out, text);
     } else {
@@ -151,11 +159,19 @@ pub(super) fn write_escaped(out: &mut (impl Write + ?Sized), text: &str) -> io::
 struct EscapingFormatter;
 
 impl Formatter for EscapingFormatter {
-    fn write_string_fragment<W: ?Sized + Write>(&mut self, out: &mut W, fragment: &str) -> io::Result<()> {
+    fn write_string_fragment<W: ?Sized + Write>(
+        &mut self,
+        out: &mut W,
+        fragment: &str,
+    ) -> io::Result<()> {
         write_escaped(out, fragment)
     }
 
-    fn write_char_escape<W: ?Sized + Write>(&mut self, out: &mut W, escape: CharEscape) -> io::Result<()> {
+    fn write_char_escape<W: ?Sized + Write>(
+        &mut self,
+        out: &mut W,
+        escape: CharEscape,
+    ) -> io::Result<()> {
         let control = match escape {
             CharEscape::Backspace => 0x08,
             CharEscape::Tab => b'\t',
@@ -185,11 +201,22 @@ mod tests {
 
     #[test]
     fn strings_are_json() {
-        for text in ["", "plain /~", "a\"b", "a\\b", "line\nline", "Zoë", "\u{7f}\u{1}"] {
+        for text in [
+            "",
+            "plain /~",
+            "a\"b",
+            "a\\b",
+            "line\nline",
+            "Zoë",
+            "\u{7f}\u{1}",
+        ] {
             assert_eq!(serde_json::from_str::<String>(&json(text)).unwrap(), text);
         }
         let escaped = json("Zoë\u{1b}\t\n\"\u{202e}\u{e0041}\\");
-        assert_eq!(escaped, "\"Zoë\\u001b\\u0009\\u000a\\\"\\u202e\\udb40\\udc41\\\\\"");
+        assert_eq!(
+            escaped,
+            "\"Zoë\\u001b\\u0009\\u000a\\\"\\u202e\\udb40\\udc41\\\\\""
+        );
     }
 
     #[derive(Serialize)]

@@ -43,7 +43,10 @@ pub struct Full {
 impl LogQueue {
     /// Creates a queue of `slots` slots, each for `slot_capacity` bytes.
     pub fn new(slots: usize, slot_capacity: usize) -> Self {
-        Self { slots: (0..slots).map(|_| Mutex::default()).collect(), slot_capacity }
+        Self {
+            slots: (0..slots).map(|_| Mutex::default()).collect(),
+            slot_capacity,
+        }
     }
 
     /// Adds a line. `write` appends it, including its newline.
@@ -55,7 +58,9 @@ impl LogQueue {
         // No line follows a lost one, so that the count belongs to the end of the batch.
         if batch.lost > 0 || batch.lines.len() >= self.slot_capacity {
             batch.lost += 1;
-            return Err(Full { is_first: batch.lost == 1 });
+            return Err(Full {
+                is_first: batch.lost == 1,
+            });
         }
         write(&mut batch.lines);
         batch.records += 1;
@@ -64,7 +69,11 @@ impl LogQueue {
 
     /// Returns whether the slot of the calling thread has at most half of its capacity left.
     pub fn is_half_full(&self) -> bool {
-        self.slots[slot_of_thread() % self.slots.len()].lock().lines.len() >= self.slot_capacity / 2
+        self.slots[slot_of_thread() % self.slots.len()]
+            .lock()
+            .lines
+            .len()
+            >= self.slot_capacity / 2
     }
 
     /// Swaps the batch of a slot with an empty one. An empty slot stays unchanged. It keeps its capacity until it was
@@ -127,13 +136,19 @@ mod tests {
         let queue = LogQueue::new(4, 1 << 20);
         let mut batch = Batch::default();
         for _ in 0..8 {
-            queue.push(|out| out.resize(MAX_IDLE_CAPACITY, b'x')).unwrap();
+            queue
+                .push(|out| out.resize(MAX_IDLE_CAPACITY, b'x'))
+                .unwrap();
             for slot in 0..4 {
                 queue.take(slot, &mut batch).unwrap();
                 batch.clear();
             }
         }
-        let grown = queue.slots.iter().filter(|slot| slot.lock().lines.capacity() > 0).count();
+        let grown = queue
+            .slots
+            .iter()
+            .filter(|slot| slot.lock().lines.capacity() > 0)
+            .count();
         assert_eq!(grown, 1);
         assert!(batch.lines.capacity() > 0);
         assert_eq!(queue.take(4, &mut batch), None);
@@ -145,11 +160,14 @@ mod tests {
         let queue = LogQueue::new(1, 1 << 20);
         let mut batch = Batch::default();
         for _ in 0..2 {
-            queue.push(|out| out.resize(MAX_IDLE_CAPACITY, b'x')).unwrap();
+            queue
+                .push(|out| out.resize(MAX_IDLE_CAPACITY, b'x'))
+                .unwrap();
             queue.take(0, &mut batch).unwrap();
             batch.clear();
         }
-        let capacity = |batch: &Batch| queue.slots[0].lock().lines.capacity() + batch.lines.capacity();
+        let capacity =
+            |batch: &Batch| queue.slots[0].lock().lines.capacity() + batch.lines.capacity();
         for _ in 1..IDLE_TAKES {
             queue.take(0, &mut batch).unwrap();
             assert_eq!(capacity(&batch), 2 * MAX_IDLE_CAPACITY);
@@ -170,15 +188,30 @@ mod tests {
             });
             thread.join().unwrap()
         };
-        assert_eq!([slot(Some(0)), slot(None), slot(None), slot(Some(1)), slot(None)], [1, 0, 0, 2, 0]);
+        assert_eq!(
+            [
+                slot(Some(0)),
+                slot(None),
+                slot(None),
+                slot(Some(1)),
+                slot(None)
+            ],
+            [1, 0, 0, 2, 0]
+        );
     }
 
     #[test]
     fn a_full_slot_counts_lost_lines() {
         let queue = LogQueue::new(1, 10);
         queue.push(|out| out.resize(11, b'x')).unwrap();
-        assert_eq!(queue.push(|out| out.push(b'y')), Err(Full { is_first: true }));
-        assert_eq!(queue.push(|out| out.push(b'y')), Err(Full { is_first: false }));
+        assert_eq!(
+            queue.push(|out| out.push(b'y')),
+            Err(Full { is_first: true })
+        );
+        assert_eq!(
+            queue.push(|out| out.push(b'y')),
+            Err(Full { is_first: false })
+        );
         assert_eq!(queue.unwritten(), 3);
         let mut batch = Batch::default();
         queue.take(0, &mut batch).unwrap();

@@ -53,16 +53,31 @@ pub struct FilterError(#[source] Option<ParseError>);
 ///
 /// # Panics
 /// Panics when the process already has a subscriber.
-pub fn start<W: io::Write + 'static>(format: LogFormat, level: &str, writer: fn() -> W) -> Result<(), FilterError> {
+pub fn start<W: io::Write + 'static>(
+    format: LogFormat,
+    level: &str,
+    writer: fn() -> W,
+) -> Result<(), FilterError> {
     let filter = filter(std::env::var_os(FILTER_VARIABLE).as_deref(), level)?;
-    let layer = lines(format, writer, is_coloured(io::stderr().is_terminal(), std::env::var_os("NO_COLOR").as_deref()));
-    tracing_subscriber::registry().with(layer.with_filter(filter).with_filter(filter_fn(is_allowed))).init();
+    let layer = lines(
+        format,
+        writer,
+        is_coloured(
+            io::stderr().is_terminal(),
+            std::env::var_os("NO_COLOR").as_deref(),
+        ),
+    );
+    tracing_subscriber::registry()
+        .with(layer.with_filter(filter).with_filter(filter_fn(is_allowed)))
+        .init();
     Ok(())
 }
 
 /// Parses the value of `PORTCULLIS_LOG`; the default is `level`.
 fn filter(configured: Option<&OsStr>, level: &str) -> Result<Targets, FilterError> {
-    let directives = configured.map_or(Some(level), OsStr::to_str).ok_or(FilterError(None))?;
+    let directives = configured
+        .map_or(Some(level), OsStr::to_str)
+        .ok_or(FilterError(None))?;
     directives.parse().map_err(|error| FilterError(Some(error)))
 }
 
@@ -77,10 +92,20 @@ where
     S: Subscriber + for<'a> LookupSpan<'a>,
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
-    let layer = tracing_subscriber::fmt::layer().with_target(false).with_timer(LineTime(SystemClock::new()));
+    let layer = tracing_subscriber::fmt::layer()
+        .with_target(false)
+        .with_timer(LineTime(SystemClock::new()));
     match format {
-        LogFormat::Human => layer.fmt_fields(EscapedFields).with_writer(writer).with_ansi(is_coloured).boxed(),
-        LogFormat::Json => layer.json().flatten_event(true).with_writer(EscapedJson(writer)).boxed(),
+        LogFormat::Human => layer
+            .fmt_fields(EscapedFields)
+            .with_writer(writer)
+            .with_ansi(is_coloured)
+            .boxed(),
+        LogFormat::Json => layer
+            .json()
+            .flatten_event(true)
+            .with_writer(EscapedJson(writer))
+            .boxed(),
     }
 }
 

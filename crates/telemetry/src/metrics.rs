@@ -69,7 +69,10 @@ impl Metrics {
     pub fn of_resource(&self, uri: &ResourceUri) -> Arc<ResourceMetrics> {
         let mut resources = self.resources.lock();
         resources.retain(|(_, metrics)| metrics.strong_count() > 0);
-        let known = resources.iter().find(|(known, _)| known == uri).and_then(|(_, metrics)| metrics.upgrade());
+        let known = resources
+            .iter()
+            .find(|(known, _)| known == uri)
+            .and_then(|(_, metrics)| metrics.upgrade());
         known.unwrap_or_else(|| {
             // One more for the control runtime.
             let metrics = Arc::new(ResourceMetrics::new(self.workers + 1));
@@ -110,13 +113,22 @@ impl Metrics {
 
     /// Writes what the process itself has counted.
     pub fn write(&self, out: &mut Exposition) {
-        out.value(&family::SESSIONS_OPENED, &[], self.sessions_opened.load(Ordering::Relaxed));
-        self.sessions_ended.write(out, &family::SESSIONS_ENDED, "reason", &[]);
-        self.streams_ended.write(out, &family::STREAMS_ENDED, "code", &[]);
+        out.value(
+            &family::SESSIONS_OPENED,
+            &[],
+            self.sessions_opened.load(Ordering::Relaxed),
+        );
+        self.sessions_ended
+            .write(out, &family::SESSIONS_ENDED, "reason", &[]);
+        self.streams_ended
+            .write(out, &family::STREAMS_ENDED, "code", &[]);
         self.reloads.write(out);
         self.certificates.write(out);
         let runtimes = self.runtimes.lock();
-        let tasks: usize = runtimes.iter().map(|runtime| runtime.metrics().num_alive_tasks()).sum();
+        let tasks: usize = runtimes
+            .iter()
+            .map(|runtime| runtime.metrics().num_alive_tasks())
+            .sum();
         out.value(&family::TASKS, &[], tasks);
         out.value(&family::BUILD_INFO, &[("version", self.version)], 1_u8);
         process::write(out, self.started);
@@ -151,7 +163,8 @@ mod tests {
     #[test]
     fn resources_keep_their_metrics() {
         let metrics = Metrics::new("1.0.0", 2, &SystemClock::new());
-        let uri = |path: &str| ResourceUri::parse(&format!("https://mcp.example.com/{path}")).unwrap();
+        let uri =
+            |path: &str| ResourceUri::parse(&format!("https://mcp.example.com/{path}")).unwrap();
         let one = metrics.of_resource(&uri("a"));
         let same = metrics.of_resource(&uri("a"));
         let other = metrics.of_resource(&uri("b"));

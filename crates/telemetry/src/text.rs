@@ -8,7 +8,11 @@ pub const MAX_TEXT: usize = 256;
 /// Returns the text if it has at most `max` bytes, and otherwise its first characters, of at most `max` bytes, and an ellipsis.
 pub fn truncated(text: &str, max: usize) -> Cow<'_, str> {
     let kept = &text[..text.floor_char_boundary(max)];
-    if kept.len() == text.len() { Cow::Borrowed(text) } else { Cow::Owned(format!("{kept}…")) }
+    if kept.len() == text.len() {
+        Cow::Borrowed(text)
+    } else {
+        Cow::Owned(format!("{kept}…"))
+    }
 }
 
 /// Appends an address. Those of most clients are IPv4.

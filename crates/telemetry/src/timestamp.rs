@@ -11,7 +11,10 @@ pub struct Timestamp([u8; 24]);
 
 /// Returns a time as it is written in logs. Each time has a notation.
 pub fn timestamp(time: UnixTime) -> Timestamp {
-    let since_epoch = time.until_year_9999().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let since_epoch = time
+        .until_year_9999()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
     let seconds = since_epoch.as_secs();
     let (year, month, day) = date(seconds / 86_400);
     let mut text = *b"0000-00-00T00:00:00.000Z";
@@ -38,7 +41,11 @@ fn date(days: u64) -> (u64, u64, u64) {
     let day_of_month = day_of_year - (153 * month + 2) / 5 + 1;
     let is_next_year = month >= 10;
     let month = if is_next_year { month - 9 } else { month + 3 };
-    (days / DAYS_IN_400_YEARS * 400 + year + u64::from(is_next_year), month, day_of_month)
+    (
+        days / DAYS_IN_400_YEARS * 400 + year + u64::from(is_next_year),
+        month,
+        day_of_month,
+    )
 }
 
 fn write_digits(text: &mut [u8], mut number: u64) {
@@ -74,9 +81,19 @@ mod tests {
 
     #[test]
     fn days_at_the_ends_of_months_and_years() {
-        for text in ["1970-01-01T00:00:00.000Z", "2000-02-29T23:59:59.999Z", "2100-02-28T12:00:00.001Z"] {
-            let time = humantime::parse_rfc3339(text).unwrap().duration_since(UNIX_EPOCH).unwrap();
-            assert_eq!(timestamp(UnixTime::from_millis(time.as_millis() as u64)).as_str(), text);
+        for text in [
+            "1970-01-01T00:00:00.000Z",
+            "2000-02-29T23:59:59.999Z",
+            "2100-02-28T12:00:00.001Z",
+        ] {
+            let time = humantime::parse_rfc3339(text)
+                .unwrap()
+                .duration_since(UNIX_EPOCH)
+                .unwrap();
+            assert_eq!(
+                timestamp(UnixTime::from_millis(time.as_millis() as u64)).as_str(),
+                text
+            );
         }
         for day in 0..150_000 {
             let time = UnixTime::from_secs(day * 86_400);

@@ -12,9 +12,14 @@ mod tests {
     /// H4: anything but a plain yes is a no.
     #[test]
     fn only_a_yes_accepts() {
-        for (answer, expected) in
-            [("y\n", true), ("YES \r\n", true), ("\n", false), ("n\n", false), ("yy\n", false), ("", false)]
-        {
+        for (answer, expected) in [
+            ("y\n", true),
+            ("YES \r\n", true),
+            ("\n", false),
+            ("n\n", false),
+            ("yy\n", false),
+            ("", false),
+        ] {
             assert_eq!(is_yes(answer), expected, "{answer:?}");
         }
     }

@@ -12,9 +12,17 @@ use crate::output::{counted, print};
 /// # Errors
 /// As [`print()`].
 pub fn print_step(step: &Step) -> io::Result<()> {
-    print(step.title.if_supports_color(Stream::Stdout, |text| text.bold()))?;
+    print(
+        step.title
+            .if_supports_color(Stream::Stdout, |text| text.bold()),
+    )?;
     if let Some(asked) = &step.request {
-        let exchange = format!("  {} {} -> {}", asked.method, asked.url, answer(step.response.as_ref()));
+        let exchange = format!(
+            "  {} {} -> {}",
+            asked.method,
+            asked.url,
+            answer(step.response.as_ref())
+        );
         print(exchange.if_supports_color(Stream::Stdout, |text| text.dimmed()))?;
     } else if step.response.is_some() {
         print(format_args!("  {}", answer(step.response.as_ref())))?;
@@ -30,7 +38,13 @@ fn answer(answered: Option<&ResponseSummary>) -> String {
 }
 
 fn print_finding(finding: &Finding) -> io::Result<()> {
-    let Finding { verdict, rule, text, fix, .. } = finding;
+    let Finding {
+        verdict,
+        rule,
+        text,
+        fix,
+        ..
+    } = finding;
     print(format_args!("  {} {text}", mark(*verdict)))?;
     if *verdict >= Verdict::Warning {
         print(format_args!("    rule: {} ({})", rule.source, rule.id))?;
@@ -43,9 +57,15 @@ fn print_finding(finding: &Finding) -> io::Result<()> {
 
 fn mark(verdict: Verdict) -> String {
     match verdict {
-        Verdict::Met => "ok     ".if_supports_color(Stream::Stdout, |text| text.green()).to_string(),
-        Verdict::Warning => "warning".if_supports_color(Stream::Stdout, |text| text.yellow()).to_string(),
-        Verdict::Problem => "problem".if_supports_color(Stream::Stdout, |text| text.red()).to_string(),
+        Verdict::Met => "ok     "
+            .if_supports_color(Stream::Stdout, |text| text.green())
+            .to_string(),
+        Verdict::Warning => "warning"
+            .if_supports_color(Stream::Stdout, |text| text.yellow())
+            .to_string(),
+        Verdict::Problem => "problem"
+            .if_supports_color(Stream::Stdout, |text| text.red())
+            .to_string(),
         _ => "note   ".to_owned(),
     }
 }
@@ -66,7 +86,10 @@ pub fn print_summary(report: &Report) -> io::Result<()> {
         counted(problems, "problem")
     ))?;
     match report.first_problem() {
-        Some(first) => print(format_args!("fix first: {} ({})", first.text, first.rule.source)),
+        Some(first) => print(format_args!(
+            "fix first: {} ({})",
+            first.text, first.rule.source
+        )),
         None => Ok(()),
     }
 }

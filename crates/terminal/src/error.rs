@@ -39,7 +39,9 @@ impl CommandError {
 }
 
 fn is_output_closed(error: &(dyn Error + 'static)) -> bool {
-    let cause = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+    let cause = error
+        .downcast_ref::<io::Error>()
+        .and_then(io::Error::get_ref);
     cause.is_some_and(|cause| cause.is::<OutputClosed>())
 }
 
@@ -60,8 +62,14 @@ mod tests {
         let closed = || io::Error::from(io::ErrorKind::BrokenPipe);
         let is_output_closed = |error| matches!(command_error(error), CommandError::OutputClosed);
         assert!(is_output_closed(output_error(closed()).into()));
-        assert!(is_output_closed(anyhow::Error::from(output_error(closed())).context("standard output")));
-        assert!(!is_output_closed(Err::<(), _>(closed()).context("the server").unwrap_err()));
-        assert!(!is_output_closed(output_error(io::ErrorKind::StorageFull.into()).into()));
+        assert!(is_output_closed(
+            anyhow::Error::from(output_error(closed())).context("standard output")
+        ));
+        assert!(!is_output_closed(
+            Err::<(), _>(closed()).context("the server").unwrap_err()
+        ));
+        assert!(!is_output_closed(
+            output_error(io::ErrorKind::StorageFull.into()).into()
+        ));
     }
 }

@@ -17,8 +17,9 @@ pub(crate) fn escaped_json(json: &str) -> String {
 /// Writes JSON as [`escaped_json`] returns it.
 pub(crate) fn write_escaped(output: &mut impl fmt::Write, json: &str) -> fmt::Result {
     let mut rest = json;
-    while let Some((position, character)) =
-        rest.char_indices().find(|(_, character)| *character != '\n' && EscapedText::escapes(*character))
+    while let Some((position, character)) = rest
+        .char_indices()
+        .find(|(_, character)| *character != '\n' && EscapedText::escapes(*character))
     {
         output.write_str(&rest[..position])?;
         for unit in character.encode_utf16(&mut [0; 2]) {

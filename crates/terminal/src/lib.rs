@@ -14,7 +14,9 @@ pub use advice::{advice, login_command, network_advice, remedy};
 pub use confirmation::is_yes;
 pub use doctor_report::{print_step, print_summary};
 pub use error::CommandError;
-pub use output::{counted, output_error, print, print_json, print_note, print_raw_json, print_warning, tell};
+pub use output::{
+    counted, output_error, print, print_json, print_note, print_raw_json, print_warning, tell,
+};
 pub use raw_json::RawJson;
 pub use report::report;
 pub use sent_secrets::{RedactingWriter, log_writer, redact, remove_from_output};

@@ -90,7 +90,8 @@ mod tests {
     /// J8: escaped JSON has the same value and no deceptive characters.
     #[test]
     fn json_is_escaped() {
-        let value = json!({ "a\u{202e}": "\u{1b}[2J\u{9b}\u{7f}\u{2028}\u{e0041}\n", "b": "Zoë 🦀" });
+        let value =
+            json!({ "a\u{202e}": "\u{1b}[2J\u{9b}\u{7f}\u{2028}\u{e0041}\n", "b": "Zoë 🦀" });
         let escaped = escaped_json(&value.to_string());
         let expected = r#"{"a\u202e":"\u001b[2J\u009b\u007f\u2028\udb40\udc41\n","b":"Zoë 🦀"}"#;
         assert_eq!(escaped, expected);

@@ -20,16 +20,26 @@ const MAX_INDENTED: usize = 64;
 impl<'a> RawJson<'a> {
     /// Shows it on several lines.
     pub fn pretty(json: &'a RawValue) -> Self {
-        Self { json: json.get(), is_pretty: true }
+        Self {
+            json: json.get(),
+            is_pretty: true,
+        }
     }
 
     /// Shows it on one line.
     pub fn compact(json: &'a RawValue) -> Self {
-        Self { json: json.get(), is_pretty: false }
+        Self {
+            json: json.get(),
+            is_pretty: false,
+        }
     }
 
     fn new_line(&self, f: &mut fmt::Formatter<'_>, depth: usize) -> fmt::Result {
-        if self.is_pretty && depth <= MAX_INDENTED { write!(f, "\n{:1$}", "", 2 * depth) } else { Ok(()) }
+        if self.is_pretty && depth <= MAX_INDENTED {
+            write!(f, "\n{:1$}", "", 2 * depth)
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -85,7 +95,8 @@ fn token_length(text: &str) -> usize {
         }
         Some(b'{' | b'}' | b'[' | b']' | b',' | b':') => 1,
         _ => {
-            let ends = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b',' | b':' | b'}' | b']');
+            let ends =
+                |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b',' | b':' | b'}' | b']');
             bytes.iter().position(ends).unwrap_or(bytes.len())
         }
     }

@@ -15,9 +15,14 @@ pub fn report(error: &CommandError) {
     match error {
         CommandError::OutputClosed => {}
         CommandError::Config(ConfigErrors(errors)) => {
-            errors.iter().for_each(|error| tell(format_args!("{label} {}", EscapedText(&error.to_string()))));
+            errors.iter().for_each(|error| {
+                tell(format_args!("{label} {}", EscapedText(&error.to_string())))
+            });
         }
-        CommandError::Other(error) => tell(format_args!("{label} {}", EscapedText(&with_advice(&**error)))),
+        CommandError::Other(error) => tell(format_args!(
+            "{label} {}",
+            EscapedText(&with_advice(&**error))
+        )),
     }
 }
 

@@ -22,12 +22,15 @@ pub fn remove_from_output(sent: &SentSecrets) {
 
 /// Returns a text without the secrets.
 pub fn redact(text: &str) -> Cow<'_, str> {
-    let Some(sent) = SENT.get() else { return Cow::Borrowed(text) };
+    let Some(sent) = SENT.get() else {
+        return Cow::Borrowed(text);
+    };
     let sent = sent.lock();
-    sent.iter().fold(Cow::Borrowed(text), |text, sent| match sent.redact(&text) {
-        Cow::Borrowed(_) => text,
-        Cow::Owned(redacted) => Cow::Owned(redacted),
-    })
+    sent.iter()
+        .fold(Cow::Borrowed(text), |text, sent| match sent.redact(&text) {
+            Cow::Borrowed(_) => text,
+            Cow::Owned(redacted) => Cow::Owned(redacted),
+        })
 }
 
 /// Writes log lines without the secrets. Each call of `write` has whole lines.
@@ -43,7 +46,8 @@ impl<W: Write> Write for RedactingWriter<W> {
         if SENT.get().is_none() {
             return self.0.write(line);
         }
-        self.0.write_all(redact(&String::from_utf8_lossy(line)).as_bytes())?;
+        self.0
+            .write_all(redact(&String::from_utf8_lossy(line)).as_bytes())?;
         Ok(line.len())
     }
 

@@ -68,8 +68,16 @@ impl Canaries {
                 let beginning = before.rsplit('\n').next().unwrap_or_default();
                 let end = after.split('\n').next().unwrap_or_default();
                 let line_without = |text: String, canary: &String| text.replace(canary, "[..]");
-                let text = self.0.keys().fold(format!("{beginning}[..]{end}"), line_without);
-                leaks.push(Leak { what: name.clone(), form, line: before.matches('\n').count() + 1, text });
+                let text = self
+                    .0
+                    .keys()
+                    .fold(format!("{beginning}[..]{end}"), line_without);
+                leaks.push(Leak {
+                    what: name.clone(),
+                    form,
+                    line: before.matches('\n').count() + 1,
+                    text,
+                });
             }
         }
         leaks
@@ -82,7 +90,12 @@ impl Canaries {
     pub fn assert_absent(&self, name: &str, text: &str) {
         assert!(!self.is_empty(), "no secrets to search for in {name}");
         let leaks = self.leaks(text);
-        assert!(leaks.is_empty(), "{name} has {} leaks, such as {:#?}", leaks.len(), &leaks[..leaks.len().min(3)]);
+        assert!(
+            leaks.is_empty(),
+            "{name} has {} leaks, such as {:#?}",
+            leaks.len(),
+            &leaks[..leaks.len().min(3)]
+        );
     }
 
     /// Adds the encodings of a secret that is long enough.
@@ -91,7 +104,10 @@ impl Canaries {
             return;
         }
         for (form, text) in forms(secret) {
-            self.0.entry(text).or_insert_with(|| Canary { name: name.to_owned(), form });
+            self.0.entry(text).or_insert_with(|| Canary {
+                name: name.to_owned(),
+                form,
+            });
         }
     }
 }
@@ -109,7 +125,10 @@ impl<N: Into<String>, S: AsRef<str>> FromIterator<(N, S)> for Canaries {
 impl std::fmt::Display for Leak {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "line {}: {} ({}): ", self.line, self.what, self.form)?;
-        self.text.chars().take(400).try_for_each(|character| f.write_char(character))
+        self.text
+            .chars()
+            .take(400)
+            .try_for_each(|character| f.write_char(character))
     }
 }
 
@@ -131,14 +150,32 @@ mod tests {
         let url_safe = GeneralPurpose::new(&alphabet::URL_SAFE, NO_PAD);
         for (form, leak) in [
             ("raw", SECRET.to_owned()),
-            ("JSON", serde_json::json!({ "outer": { "key": SECRET } }).to_string()),
+            (
+                "JSON",
+                serde_json::json!({ "outer": { "key": SECRET } }).to_string(),
+            ),
             ("debug", format!("{:?}", Some(SECRET))),
-            ("hex", SECRET.bytes().map(|byte| format!("{byte:02x}")).collect()),
-            ("hex", SECRET.bytes().map(|byte| format!("{byte:02X}")).collect()),
+            (
+                "hex",
+                SECRET.bytes().map(|byte| format!("{byte:02x}")).collect(),
+            ),
+            (
+                "hex",
+                SECRET.bytes().map(|byte| format!("{byte:02X}")).collect(),
+            ),
             ("decimal", format!("{:?}", SECRET.as_bytes())),
-            ("form", url::form_urlencoded::byte_serialize(SECRET.as_bytes()).collect()),
-            ("percent", "se.cr~et%2F%2B%20*!%22%01%C3%A9%5C-_key".to_owned()),
-            ("percent", SECRET.bytes().map(|byte| format!("%{byte:02x}")).collect()),
+            (
+                "form",
+                url::form_urlencoded::byte_serialize(SECRET.as_bytes()).collect(),
+            ),
+            (
+                "percent",
+                "se.cr~et%2F%2B%20*!%22%01%C3%A9%5C-_key".to_owned(),
+            ),
+            (
+                "percent",
+                SECRET.bytes().map(|byte| format!("%{byte:02x}")).collect(),
+            ),
             ("percent", in_query(SECRET)),
             ("base64", standard.encode(SECRET)),
             ("base64", url_safe.encode(SECRET)),
@@ -161,22 +198,32 @@ mod tests {
     #[test]
     fn secrets_can_span_and_share_lines() {
         let mut canaries = Canaries::default();
-        canaries.add("a private key", "-----BEGIN KEY-----\nabcdefgh\n-----END KEY-----");
-        let leaks = canaries.leaks("first\nkey: -----BEGIN KEY-----\nabcdefgh\n-----END KEY----- and more\nlast");
+        canaries.add(
+            "a private key",
+            "-----BEGIN KEY-----\nabcdefgh\n-----END KEY-----",
+        );
+        let leaks = canaries
+            .leaks("first\nkey: -----BEGIN KEY-----\nabcdefgh\n-----END KEY----- and more\nlast");
         assert_eq!(leaks[0].line, 2);
         assert_eq!(leaks[0].text.as_str(), "key: [..] and more");
         canaries.add("a password", "correct horse");
         canaries.add("a code", "battery staple");
         let leaks = canaries.leaks("correct horse, battery staple");
         assert_eq!(leaks.len(), 2);
-        assert!(leaks.iter().all(|leak| leak.text == "[..], [..]"), "{leaks:?}");
+        assert!(
+            leaks.iter().all(|leak| leak.text == "[..], [..]"),
+            "{leaks:?}"
+        );
     }
 
     #[test]
     fn signatures_are_added_and_short_strings_are_ignored() {
         let mut canaries = Canaries::default();
         canaries.add("a token", "header-part.payload-part.signature-part");
-        assert_eq!(canaries.leaks("x signature-part y")[0].what, "the signature of a token");
+        assert_eq!(
+            canaries.leaks("x signature-part y")[0].what,
+            "the signature of a token"
+        );
         assert!(canaries.leaks("header-part.payload-part").is_empty());
         let mut canaries = Canaries::default();
         canaries.add("a word", "short");

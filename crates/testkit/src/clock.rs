@@ -37,7 +37,8 @@ impl ManualClock {
 
     /// Advances both times, by whole milliseconds.
     pub fn advance(&self, duration: Duration) {
-        let millis = u64::try_from(duration.as_millis()).expect("a duration of less than 500 million years");
+        let millis =
+            u64::try_from(duration.as_millis()).expect("a duration of less than 500 million years");
         self.0.unix_millis.fetch_add(millis, Ordering::SeqCst);
         self.0.monotonic_millis.fetch_add(millis, Ordering::SeqCst);
     }
@@ -73,7 +74,10 @@ mod tests {
         let clock = ManualClock::new();
         let before = clock.monotonic();
         clock.clone().advance(Duration::from_secs(90));
-        assert_eq!(clock.now(), ManualClock::START.saturating_add(Duration::from_secs(90)));
+        assert_eq!(
+            clock.now(),
+            ManualClock::START.saturating_add(Duration::from_secs(90))
+        );
         assert_eq!(clock.monotonic() - before, Duration::from_secs(90));
         clock.set_unix(UnixTime::from_secs(1));
         assert_eq!(clock.now().as_secs(), 1);

@@ -5,7 +5,8 @@ use std::{collections::HashMap, fmt, sync::Arc};
 use bytes::Bytes;
 use parking_lot::Mutex;
 use portcullis_discovery::{
-    BodyStream, BoxFuture, Fetch, FetchError, FetchRequest, FetchResponse, NetworkFailure, OpenResponse,
+    BodyStream, BoxFuture, Fetch, FetchError, FetchRequest, FetchResponse, NetworkFailure,
+    OpenResponse,
 };
 
 use crate::reply::Reply;
@@ -34,8 +35,13 @@ pub struct FetchFn {
 
 impl FetchFn {
     /// Creates a network that responds with `respond`.
-    pub fn new(respond: impl Fn(&FetchRequest) -> Option<Reply> + Send + Sync + 'static) -> Arc<Self> {
-        Arc::new(Self { respond: Box::new(respond), requests: Mutex::default() })
+    pub fn new(
+        respond: impl Fn(&FetchRequest) -> Option<Reply> + Send + Sync + 'static,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            respond: Box::new(respond),
+            requests: Mutex::default(),
+        })
     }
 
     /// Returns the requests so far, in order.
@@ -45,7 +51,10 @@ impl FetchFn {
 
     /// Returns the requests to this URL.
     pub fn to(&self, url: &str) -> Vec<FetchRequest> {
-        self.requests().into_iter().filter(|request| request.url.as_str() == url).collect()
+        self.requests()
+            .into_iter()
+            .filter(|request| request.url.as_str() == url)
+            .collect()
     }
 
     /// Records a request and returns the reply, or an error as if the connection was refused.
@@ -58,7 +67,9 @@ impl FetchFn {
 
 /// Returns the fields of the form that a request sends.
 pub fn form(request: &FetchRequest) -> HashMap<String, String> {
-    url::form_urlencoded::parse(&request.body).into_owned().collect()
+    url::form_urlencoded::parse(&request.body)
+        .into_owned()
+        .collect()
 }
 
 impl Fetch for FetchFn {
@@ -80,16 +91,28 @@ impl Fetch for FetchFn {
     fn open(&self, request: FetchRequest) -> BoxFuture<'_, Result<OpenResponse, FetchError>> {
         Box::pin(async move {
             let reply = self.reply(request)?;
-            let end = reply.is_interrupted.then(|| FetchError::network(NetworkFailure::Interrupted));
-            let body = Box::new(Pieces { pieces: reply.pieces.into_iter(), end });
-            Ok(OpenResponse { status: reply.status, headers: reply.headers, body, sent: Default::default() })
+            let end = reply
+                .is_interrupted
+                .then(|| FetchError::network(NetworkFailure::Interrupted));
+            let body = Box::new(Pieces {
+                pieces: reply.pieces.into_iter(),
+                end,
+            });
+            Ok(OpenResponse {
+                status: reply.status,
+                headers: reply.headers,
+                body,
+                sent: Default::default(),
+            })
         })
     }
 }
 
 impl fmt::Debug for FetchFn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FetchFn").field("requests", &self.requests()).finish_non_exhaustive()
+        f.debug_struct("FetchFn")
+            .field("requests", &self.requests())
+            .finish_non_exhaustive()
     }
 }
 
@@ -102,6 +125,11 @@ struct Pieces {
 
 impl BodyStream for Pieces {
     fn next(&mut self) -> BoxFuture<'_, Option<Result<Bytes, FetchError>>> {
-        Box::pin(async { self.pieces.next().map(Ok).or_else(|| self.end.take().map(Err)) })
+        Box::pin(async {
+            self.pieces
+                .next()
+                .map(Ok)
+                .or_else(|| self.end.take().map(Err))
+        })
     }
 }

@@ -20,7 +20,10 @@ struct GateState {
 impl Gate {
     /// Creates a closed gate.
     pub(crate) fn new() -> Self {
-        Self(Arc::new(GateState { open: Semaphore::new(0), arrived: Semaphore::new(0) }))
+        Self(Arc::new(GateState {
+            open: Semaphore::new(0),
+            arrived: Semaphore::new(0),
+        }))
     }
 
     /// Lets all waiting and later requests pass.
@@ -30,7 +33,12 @@ impl Gate {
 
     /// Waits until a request has reached the gate. Each request is counted once.
     pub async fn reached(&self) {
-        self.0.arrived.acquire().await.expect("the semaphore is never closed").forget();
+        self.0
+            .arrived
+            .acquire()
+            .await
+            .expect("the semaphore is never closed")
+            .forget();
     }
 
     /// Counts a request and waits until the gate is released.

@@ -11,10 +11,17 @@ use sha2::Sha256;
 
 /// Returns a token that is signed with HMAC-SHA256. The header's `alg` is not changed.
 pub fn hmac_token(secret: &[u8], header: &[u8], payload: &[u8]) -> String {
-    let signing_input = format!("{}.{}", URL_SAFE_NO_PAD.encode(header), URL_SAFE_NO_PAD.encode(payload));
+    let signing_input = format!(
+        "{}.{}",
+        URL_SAFE_NO_PAD.encode(header),
+        URL_SAFE_NO_PAD.encode(payload)
+    );
     let mut mac = Hmac::<Sha256>::new_from_slice(secret).expect("HMAC takes a key of any length");
     mac.update(signing_input.as_bytes());
-    format!("{signing_input}.{}", URL_SAFE_NO_PAD.encode(mac.finalize().into_bytes()))
+    format!(
+        "{signing_input}.{}",
+        URL_SAFE_NO_PAD.encode(mac.finalize().into_bytes())
+    )
 }
 
 /// Returns the encodings of a public key that a verifier might use as an HMAC secret: PEM with and without the last line
@@ -50,19 +57,27 @@ pub fn flip_payload(token: &str) -> String {
 
 /// Returns a token without a signature.
 pub(crate) fn unsigned_token(header: &[u8], payload: &[u8]) -> String {
-    format!("{}.{}.", URL_SAFE_NO_PAD.encode(header), URL_SAFE_NO_PAD.encode(payload))
+    format!(
+        "{}.{}.",
+        URL_SAFE_NO_PAD.encode(header),
+        URL_SAFE_NO_PAD.encode(payload)
+    )
 }
 
 /// Changes the last bit of a base64url segment.
 fn flip_last_bit(segment: &str) -> String {
-    let mut bytes = URL_SAFE_NO_PAD.decode(segment).expect("a token is base64url");
+    let mut bytes = URL_SAFE_NO_PAD
+        .decode(segment)
+        .expect("a token is base64url");
     *bytes.last_mut().expect("there is a bit to flip") ^= 1;
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
 /// Returns a decoded member of a JWK.
 fn member(jwk: &Value, name: &str) -> Vec<u8> {
-    URL_SAFE_NO_PAD.decode(encoded_member(jwk, name)).expect("a JWK is base64url")
+    URL_SAFE_NO_PAD
+        .decode(encoded_member(jwk, name))
+        .expect("a JWK is base64url")
 }
 
 /// Returns a member of a JWK in base64url.
@@ -72,9 +87,13 @@ fn encoded_member<'a>(jwk: &'a Value, name: &str) -> &'a str {
 
 /// Returns the DER encoding (RFC 5280 section 4.1.2.7) of an RSA or P-256 key, or `None` for other keys.
 fn subject_public_key_info(jwk: &Value) -> Option<Vec<u8>> {
-    const RSA: &[u8] = &[0x30, 13, 6, 9, 0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 1, 1, 1, 5, 0];
-    const P256: &[u8] =
-        &[0x30, 19, 6, 7, 0x2A, 0x86, 0x48, 0xCE, 0x3D, 2, 1, 6, 8, 0x2A, 0x86, 0x48, 0xCE, 0x3D, 3, 1, 7];
+    const RSA: &[u8] = &[
+        0x30, 13, 6, 9, 0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 1, 1, 1, 5, 0,
+    ];
+    const P256: &[u8] = &[
+        0x30, 19, 6, 7, 0x2A, 0x86, 0x48, 0xCE, 0x3D, 2, 1, 6, 8, 0x2A, 0x86, 0x48, 0xCE, 0x3D, 3,
+        1, 7,
+    ];
     let (algorithm, key) = if jwk["kty"] == "RSA" {
         let integer = |name| der(2, &[&[0], member(jwk, name).as_slice()].concat());
         let exponent = der(2, &member(jwk, "e"));
@@ -84,12 +103,17 @@ fn subject_public_key_info(jwk: &Value) -> Option<Vec<u8>> {
     } else {
         return None;
     };
-    Some(der(0x30, &[algorithm.to_vec(), der(3, &[vec![0], key].concat())].concat()))
+    Some(der(
+        0x30,
+        &[algorithm.to_vec(), der(3, &[vec![0], key].concat())].concat(),
+    ))
 }
 
 /// Returns a DER value with this tag.
 fn der(tag: u8, content: &[u8]) -> Vec<u8> {
-    let length = u16::try_from(content.len()).expect("test keys are short").to_be_bytes();
+    let length = u16::try_from(content.len())
+        .expect("test keys are short")
+        .to_be_bytes();
     let length = match length {
         [0, short @ 0..=127] => vec![short],
         [0, long] => vec![0x81, long],
@@ -101,6 +125,13 @@ fn der(tag: u8, content: &[u8]) -> Vec<u8> {
 /// Returns a public key in PEM.
 fn pem(der: &[u8]) -> String {
     let text = STANDARD.encode(der);
-    let lines: Vec<&str> = text.as_bytes().chunks(64).map(|line| str::from_utf8(line).unwrap_or_default()).collect();
-    format!("-----BEGIN PUBLIC KEY-----\n{}\n-----END PUBLIC KEY-----\n", lines.join("\n"))
+    let lines: Vec<&str> = text
+        .as_bytes()
+        .chunks(64)
+        .map(|line| str::from_utf8(line).unwrap_or_default())
+        .collect();
+    format!(
+        "-----BEGIN PUBLIC KEY-----\n{}\n-----END PUBLIC KEY-----\n",
+        lines.join("\n")
+    )
 }

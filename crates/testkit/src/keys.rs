@@ -12,11 +12,19 @@ use portcullis_jose::{Algorithm, SigningKey};
 type Cache = HashMap<(String, Algorithm, usize), Arc<OnceLock<Arc<SigningKey>>>>;
 
 /// Returns the key of an issuer for a generation. Keys are cached for the process, because generating RSA keys is slow.
-pub(crate) fn signing_key(issuer: &str, algorithm: Algorithm, generation: usize) -> Arc<SigningKey> {
+pub(crate) fn signing_key(
+    issuer: &str,
+    algorithm: Algorithm,
+    generation: usize,
+) -> Arc<SigningKey> {
     static CACHE: OnceLock<Mutex<Cache>> = OnceLock::new();
     let slot = {
         let mut cache = CACHE.get_or_init(Mutex::default).lock();
-        Arc::clone(cache.entry((issuer.to_owned(), algorithm, generation)).or_default())
+        Arc::clone(
+            cache
+                .entry((issuer.to_owned(), algorithm, generation))
+                .or_default(),
+        )
     };
     // The key is generated outside the lock, so that other issuers do not wait.
     Arc::clone(slot.get_or_init(|| {

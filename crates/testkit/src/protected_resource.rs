@@ -4,7 +4,9 @@ use http::header;
 use portcullis_discovery::FetchRequest;
 
 use crate::reply::Reply;
-pub use crate::resource_urls::{ISSUER, METADATA_URL, PRM_URL, REGISTRATION_URL, RESOURCE, TOKEN_URL};
+pub use crate::resource_urls::{
+    ISSUER, METADATA_URL, PRM_URL, REGISTRATION_URL, RESOURCE, TOKEN_URL,
+};
 
 /// Responds as a resource and an authorization server that follow the specifications. `None` for the resource with a
 /// token and for unknown URLs.
@@ -14,7 +16,10 @@ pub fn well_behaved(request: &FetchRequest) -> Option<Reply> {
         PRM_URL => Reply::json(200, prm(RESOURCE)),
         METADATA_URL => Reply::json(200, metadata()),
         REGISTRATION_URL => Reply::json(201, r#"{"client_id":"registered"}"#),
-        TOKEN_URL => Reply::json(200, r#"{"access_token":"hush","token_type":"Bearer","expires_in":300}"#),
+        TOKEN_URL => Reply::json(
+            200,
+            r#"{"access_token":"hush","token_type":"Bearer","expires_in":300}"#,
+        ),
         _ => return None,
     })
 }

@@ -44,7 +44,10 @@ impl ScratchDirectory {
 #[cfg(unix)]
 fn create_private(path: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::DirBuilderExt as _;
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path)
 }
 
 #[cfg(not(unix))]

@@ -5,7 +5,9 @@ use std::{collections::HashMap, fmt, sync::Arc};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use parking_lot::Mutex;
-use portcullis_discovery::{BoxFuture, Fetch, FetchError, FetchRequest, FetchResponse, NetworkFailure};
+use portcullis_discovery::{
+    BoxFuture, Fetch, FetchError, FetchRequest, FetchResponse, NetworkFailure,
+};
 use url::Url;
 
 use crate::{gate::Gate, test_issuer::TestIssuer};
@@ -42,9 +44,17 @@ impl ScriptedFetch {
 
     /// Responds to requests for this URL with a status and an `application/json` body.
     pub fn serve(&self, url: impl AsRef<str>, status: u16, body: impl Into<Bytes>) {
-        let headers = HeaderMap::from_iter([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))]);
+        let headers = HeaderMap::from_iter([(
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("application/json"),
+        )]);
         let status = StatusCode::from_u16(status).expect("a status from 100 to 999");
-        let response = FetchResponse { status, headers, body: body.into(), sent: Default::default() };
+        let response = FetchResponse {
+            status,
+            headers,
+            body: body.into(),
+            sent: Default::default(),
+        };
         self.respond(url, move |_| Ok(response.clone()));
     }
 
@@ -81,19 +91,33 @@ impl ScriptedFetch {
     /// Returns the requests for this URL in order.
     pub fn requests(&self, url: impl AsRef<str>) -> Vec<FetchRequest> {
         let key = key(url);
-        self.0.lock().requests.iter().filter(|request| request.url.as_str() == key).cloned().collect()
+        self.0
+            .lock()
+            .requests
+            .iter()
+            .filter(|request| request.url.as_str() == key)
+            .cloned()
+            .collect()
     }
 
     /// Returns the URLs of all requests in order.
     pub fn urls(&self) -> Vec<Url> {
-        self.0.lock().requests.iter().map(|request| request.url.clone()).collect()
+        self.0
+            .lock()
+            .requests
+            .iter()
+            .map(|request| request.url.clone())
+            .collect()
     }
 }
 
 impl Fetch for ScriptedFetch {
     fn fetch(&self, request: FetchRequest) -> BoxFuture<'_, Result<FetchResponse, FetchError>> {
         Box::pin(async move {
-            request.policy.check(&request.url).map_err(FetchError::UrlPolicy)?;
+            request
+                .policy
+                .check(&request.url)
+                .map_err(FetchError::UrlPolicy)?;
             let gate = {
                 let mut script = self.0.lock();
                 script.requests.push(request.clone());
@@ -113,7 +137,9 @@ impl Fetch for ScriptedFetch {
                 },
             };
             if response.body.len() > request.max_body {
-                return Err(FetchError::TooLarge { limit: request.max_body });
+                return Err(FetchError::TooLarge {
+                    limit: request.max_body,
+                });
             }
             Ok(response)
         })
@@ -122,7 +148,9 @@ impl Fetch for ScriptedFetch {
 
 impl fmt::Debug for ScriptedFetch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ScriptedFetch").field("urls", &self.urls().len()).finish_non_exhaustive()
+        f.debug_struct("ScriptedFetch")
+            .field("urls", &self.urls().len())
+            .finish_non_exhaustive()
     }
 }
 
@@ -150,11 +178,24 @@ mod tests {
         let response = network.fetch(get(URL)).await.unwrap();
         assert_eq!(response.status, StatusCode::OK);
         assert_eq!(*response.body, b"{}"[..]);
-        assert_eq!(network.fetch(get("https://issuer.example/")).await.unwrap().status, StatusCode::NOT_FOUND);
+        assert_eq!(
+            network
+                .fetch(get("https://issuer.example/"))
+                .await
+                .unwrap()
+                .status,
+            StatusCode::NOT_FOUND
+        );
         network.fail(URL);
-        assert!(matches!(network.fetch(get(URL)).await, Err(FetchError::Network(_))));
+        assert!(matches!(
+            network.fetch(get(URL)).await,
+            Err(FetchError::Network(_))
+        ));
         network.time_out(URL);
-        assert!(matches!(network.fetch(get(URL)).await, Err(FetchError::Timeout)));
+        assert!(matches!(
+            network.fetch(get(URL)).await,
+            Err(FetchError::Timeout)
+        ));
         assert_eq!(network.hits(URL), 3);
         assert_eq!(network.urls().len(), 4);
     }
@@ -165,8 +206,14 @@ mod tests {
         network.serve(URL, 200, "12345");
         let mut request = get(URL);
         request.max_body = 4;
-        assert!(matches!(network.fetch(request).await, Err(FetchError::TooLarge { limit: 4 })));
-        assert!(matches!(network.fetch(get("http://issuer.example/jwks")).await, Err(FetchError::UrlPolicy(_))));
+        assert!(matches!(
+            network.fetch(request).await,
+            Err(FetchError::TooLarge { limit: 4 })
+        ));
+        assert!(matches!(
+            network.fetch(get("http://issuer.example/jwks")).await,
+            Err(FetchError::UrlPolicy(_))
+        ));
         assert_eq!(network.hits(URL), 1);
     }
 
@@ -182,7 +229,10 @@ mod tests {
         assert!(!waiting.is_finished());
         network.serve(URL, 503, "");
         gate.release();
-        assert_eq!(waiting.await.unwrap().unwrap().status, StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(
+            waiting.await.unwrap().unwrap().status,
+            StatusCode::SERVICE_UNAVAILABLE
+        );
         assert!(network.fetch(get(URL)).await.is_ok());
     }
 
@@ -191,8 +241,14 @@ mod tests {
         let network = ScriptedFetch::new();
         let test_issuer = TestIssuer::new("https://issuer.example");
         network.publish(&test_issuer);
-        let metadata = network.fetch(get(test_issuer.metadata_url().as_str())).await.unwrap();
+        let metadata = network
+            .fetch(get(test_issuer.metadata_url().as_str()))
+            .await
+            .unwrap();
         assert_eq!(metadata.body, test_issuer.metadata_json());
-        assert_eq!(network.fetch(get(URL)).await.unwrap().body, test_issuer.jwks_json());
+        assert_eq!(
+            network.fetch(get(URL)).await.unwrap().body,
+            test_issuer.jwks_json()
+        );
     }
 }

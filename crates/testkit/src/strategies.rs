@@ -5,7 +5,13 @@ use serde_json::Value;
 
 /// Generates short and long texts, with and without characters that JSON escapes.
 pub fn any_text() -> impl Strategy<Value = String> {
-    prop_oneof!["[a-c]", "[ -~]{1,12}", "\\PC{1,6}", "(é){120,140}", "a(é){510,515}"]
+    prop_oneof![
+        "[a-c]",
+        "[ -~]{1,12}",
+        "\\PC{1,6}",
+        "(é){120,140}",
+        "a(é){510,515}"
+    ]
 }
 
 /// Generates any JSON value, up to four levels deep.

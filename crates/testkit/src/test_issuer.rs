@@ -71,12 +71,20 @@ impl TestIssuer {
 
     /// Returns the current signing key.
     pub fn key(&self) -> Arc<SigningKey> {
-        signing_key(self.issuer.as_str(), self.algorithm, self.generation.load(Ordering::SeqCst))
+        signing_key(
+            self.issuer.as_str(),
+            self.algorithm,
+            self.generation.load(Ordering::SeqCst),
+        )
     }
 
     /// Returns another key of this issuer, for another algorithm. [`jwks_json`](Self::jwks_json) does not publish it.
     pub fn key_for(&self, algorithm: Algorithm) -> Arc<SigningKey> {
-        signing_key(self.issuer.as_str(), algorithm, self.generation.load(Ordering::SeqCst))
+        signing_key(
+            self.issuer.as_str(),
+            algorithm,
+            self.generation.load(Ordering::SeqCst),
+        )
     }
 
     /// Replaces the signing key. The old key is no longer published.
@@ -87,7 +95,12 @@ impl TestIssuer {
     /// Starts a valid token: this issuer, the resource as audience, subject `alice`, client `test-client`, issued now and
     /// valid for 300 s.
     pub fn token(&self) -> TokenBuilder {
-        TokenBuilder::new(self.issuer.as_str(), &self.resource, self.clock.now().as_secs(), self.key())
+        TokenBuilder::new(
+            self.issuer.as_str(),
+            &self.resource,
+            self.clock.now().as_secs(),
+            self.key(),
+        )
     }
 
     /// Returns the published JWK set. It contains only the current key.

@@ -179,7 +179,9 @@ impl TokenBuilder {
     /// Returns the signed token.
     pub fn sign(&self) -> String {
         let (header, payload) = self.parts();
-        self.key.dangerous_sign_with_header(&header, &payload).expect("the test key signs")
+        self.key
+            .dangerous_sign_with_header(&header, &payload)
+            .expect("the test key signs")
     }
 
     /// Returns the token with the `alg` `none`, which may have any letter case, and an empty signature.
@@ -193,21 +195,32 @@ impl TokenBuilder {
     pub fn hmac_with_public_key(&self) -> Vec<String> {
         let (header, payload) = self.clone().alg("HS256").parts();
         let forms = hostile::public_key_forms(&self.key);
-        forms.iter().map(|secret| hostile::hmac_token(secret, &header, &payload)).collect()
+        forms
+            .iter()
+            .map(|secret| hostile::hmac_token(secret, &header, &payload))
+            .collect()
     }
 
     /// Returns the token signed with an attacker's key, which the header contains as `jwk`.
     pub fn self_signed(&self, attacker: &Arc<SigningKey>) -> String {
         let kid = self.key.kid();
-        self.clone().signed_by(Arc::clone(attacker)).kid(kid).header("jwk", attacker.public_jwk()).sign()
+        self.clone()
+            .signed_by(Arc::clone(attacker))
+            .kid(kid)
+            .header("jwk", attacker.public_jwk())
+            .sign()
     }
 
     /// Returns the bytes of the header and of the payload.
     fn parts(&self) -> (Vec<u8>, Vec<u8>) {
         let bytes = |raw: &Option<Vec<u8>>, members: &Map<String, Value>| {
-            raw.clone().unwrap_or_else(|| json!(members).to_string().into_bytes())
+            raw.clone()
+                .unwrap_or_else(|| json!(members).to_string().into_bytes())
         };
-        (bytes(&self.raw_header, &self.header), bytes(&self.raw_payload, &self.claims))
+        (
+            bytes(&self.raw_header, &self.header),
+            bytes(&self.raw_payload, &self.claims),
+        )
     }
 }
 

@@ -12,7 +12,9 @@ pub(crate) struct Attachments([OnceLock<Box<dyn Any + Send + Sync>>; CAPACITY]);
 impl Attachments {
     /// Returns the value of this type. The first call makes it. `None` if values of other types take all places.
     pub(crate) fn get_or_attach<T: Any + Send + Sync>(&self, make: impl Fn() -> T) -> Option<&T> {
-        self.0.iter().find_map(|place| place.get_or_init(|| Box::new(make())).downcast_ref())
+        self.0
+            .iter()
+            .find_map(|place| place.get_or_init(|| Box::new(make())).downcast_ref())
     }
 }
 
@@ -25,7 +27,12 @@ mod tests {
     fn values_are_kept_by_type() {
         let attachments = Attachments::default();
         for round in 0..2 {
-            assert_eq!(attachments.get_or_attach(|| format!("text {round}")).map(String::as_str), Some("text 0"));
+            assert_eq!(
+                attachments
+                    .get_or_attach(|| format!("text {round}"))
+                    .map(String::as_str),
+                Some("text 0")
+            );
             assert_eq!(attachments.get_or_attach(|| round), Some(&0));
             assert_eq!(attachments.get_or_attach(|| round == 0), Some(&true));
             assert_eq!(attachments.get_or_attach(|| 'x'), None);

@@ -95,7 +95,8 @@ impl VerifierBuilder {
 
     /// Accepts the tokens of one more issuer, with these settings.
     pub fn issuer_settings(mut self, settings: IssuerSettings) -> Self {
-        self.issuers.push(IssuerSource::Settings(Box::new(settings)));
+        self.issuers
+            .push(IssuerSource::Settings(Box::new(settings)));
         self
     }
 
@@ -157,13 +158,24 @@ impl VerifierBuilder {
         let clock = self.clock.unwrap_or_else(|| Arc::new(SystemClock::new()));
         let fetch = match self.fetch {
             Some(fetch) => fetch,
-            None => Arc::new(HttpFetch::new(FetchSettings::default()).map_err(VerifierBuilderError::Fetch)?),
+            None => Arc::new(
+                HttpFetch::new(FetchSettings::default()).map_err(VerifierBuilderError::Fetch)?,
+            ),
         };
-        let trusted = |settings| TrustedIssuer::new(settings, Arc::clone(&fetch), Arc::clone(&clock), runtime.clone());
+        let trusted = |settings| {
+            TrustedIssuer::new(
+                settings,
+                Arc::clone(&fetch),
+                Arc::clone(&clock),
+                runtime.clone(),
+            )
+        };
         let mut issuers = Vec::with_capacity(self.issuers.len());
         for source in self.issuers {
             issuers.push(match source {
-                IssuerSource::Identifier(text) => trusted(IssuerSettings::new(parse_issuer(text)?))?,
+                IssuerSource::Identifier(text) => {
+                    trusted(IssuerSettings::new(parse_issuer(text)?))?
+                }
                 IssuerSource::Settings(settings) => trusted(*settings)?,
                 IssuerSource::Trusted(issuer) => issuer,
             });
@@ -172,7 +184,10 @@ impl VerifierBuilder {
         settings.max_token_bytes = self.max_token_bytes.unwrap_or(settings.max_token_bytes);
         settings.cache_entries = self.cache_entries.unwrap_or(settings.cache_entries);
         let verifier = Verifier::new(settings, issuers, clock)?;
-        verifier.issuers().iter().for_each(TrustedIssuer::spawn_refresh);
+        verifier
+            .issuers()
+            .iter()
+            .for_each(TrustedIssuer::spawn_refresh);
         runtime.spawn(maintain(Arc::downgrade(&verifier)));
         Ok(verifier)
     }
@@ -180,7 +195,9 @@ impl VerifierBuilder {
 
 impl fmt::Debug for VerifierBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("VerifierBuilder").field("resource", &self.resource).finish_non_exhaustive()
+        f.debug_struct("VerifierBuilder")
+            .field("resource", &self.resource)
+            .finish_non_exhaustive()
     }
 }
 
@@ -189,13 +206,19 @@ fn parse_resource(text: String) -> Result<ResourceUri, VerifierBuilderError> {
     match ResourceUri::parse(&text) {
         Ok(resource) if is_https_or_loopback_http(resource.url()) => Ok(resource),
         Ok(_) => Err(VerifierBuilderError::InsecureResource(text)),
-        Err(reason) => Err(VerifierBuilderError::Resource { resource: text, reason }),
+        Err(reason) => Err(VerifierBuilderError::Resource {
+            resource: text,
+            reason,
+        }),
     }
 }
 
 /// Parses an issuer identifier, which must be `https`, or `http` with a loopback host.
 fn parse_issuer(text: String) -> Result<Issuer, VerifierBuilderError> {
-    Issuer::parse(&text).map_err(|reason| VerifierBuilderError::Issuer { issuer: text, reason })
+    Issuer::parse(&text).map_err(|reason| VerifierBuilderError::Issuer {
+        issuer: text,
+        reason,
+    })
 }
 
 /// Checks watched tokens again and removes expired ones from the cache, until the verifier is dropped.
@@ -204,8 +227,13 @@ async fn maintain(verifier: Weak<Verifier>) {
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     for tick in 1_u64.. {
         ticks.tick().await;
-        let Some(verifier) = verifier.upgrade() else { return };
-        verifier.issuers().iter().for_each(|issuer| issuer.start_due_rechecks());
+        let Some(verifier) = verifier.upgrade() else {
+            return;
+        };
+        verifier
+            .issuers()
+            .iter()
+            .for_each(|issuer| issuer.start_due_rechecks());
         if tick % RECHECKS_PER_SWEEP == 0 {
             verifier.sweep();
         }

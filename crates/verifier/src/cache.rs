@@ -41,7 +41,11 @@ pub(crate) struct KeyState {
 impl Cache {
     /// Creates a cache of at most `entries` tokens; 0 disables it.
     pub(crate) fn new(entries: usize, resource_generation: u64) -> Result<Self, getrandom::Error> {
-        let shards = if entries == 0 { 1 } else { 1 << entries.ilog2().min(MAX_SHARDS.ilog2()) };
+        let shards = if entries == 0 {
+            1
+        } else {
+            1 << entries.ilog2().min(MAX_SHARDS.ilog2())
+        };
         Ok(Self {
             hash_key: TokenHashKey::generate()?,
             resource_generation,
@@ -113,12 +117,18 @@ impl Cache {
 
     /// Removes all tokens that are no longer valid and returns their number.
     pub(crate) fn sweep(&self, now: Now, generations: impl Fn(usize) -> Option<u64>) -> usize {
-        self.shards.iter().map(|shard| shard.lock().sweep(now, &generations)).sum()
+        self.shards
+            .iter()
+            .map(|shard| shard.lock().sweep(now, &generations))
+            .sum()
     }
 
     /// Returns the number of entries, valid or not.
     pub(crate) fn len(&self) -> usize {
-        self.shards.iter().map(|shard| shard.lock().entries.len()).sum()
+        self.shards
+            .iter()
+            .map(|shard| shard.lock().entries.len())
+            .sum()
     }
 
     /// Locks the shard of a hash. The number of shards is a power of two.
@@ -180,7 +190,11 @@ impl Shard {
     /// Returns the position of the oldest entry. Renewed entries, and entries that replaced a removed one, are out of
     /// order.
     fn take_victim(&mut self) -> usize {
-        let position = if self.next_victim < self.entries.len() { self.next_victim } else { 0 };
+        let position = if self.next_victim < self.entries.len() {
+            self.next_victim
+        } else {
+            0
+        };
         self.next_victim = position + 1;
         position
     }
@@ -195,15 +209,25 @@ impl Shard {
 
     fn sweep(&mut self, now: Now, generations: &impl Fn(usize) -> Option<u64>) -> usize {
         let before = self.entries.len();
-        if self.entries.iter().all(|entry| entry.is_valid(now, generations)) {
+        if self
+            .entries
+            .iter()
+            .all(|entry| entry.is_valid(now, generations))
+        {
             return 0;
         }
         // The oldest entry moves to the start, so that the remaining entries keep their order.
         self.entries.rotate_left(self.next_victim.min(before));
         self.next_victim = 0;
-        self.entries.retain(|entry| entry.is_valid(now, generations));
+        self.entries
+            .retain(|entry| entry.is_valid(now, generations));
         self.index.clear();
-        self.index.extend(self.entries.iter().enumerate().map(|(position, entry)| (entry.hash, position)));
+        self.index.extend(
+            self.entries
+                .iter()
+                .enumerate()
+                .map(|(position, entry)| (entry.hash, position)),
+        );
         before - self.entries.len()
     }
 }

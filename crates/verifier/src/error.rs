@@ -108,7 +108,10 @@ pub enum VerifyError {
 impl VerifyError {
     /// Returns whether the token could not be verified now. The client should keep it and repeat the request.
     pub fn is_unavailable(&self) -> bool {
-        matches!(self, Self::IssuerUnavailable { .. } | Self::IntrospectionBusy | Self::Busy)
+        matches!(
+            self,
+            Self::IssuerUnavailable { .. } | Self::IntrospectionBusy | Self::Busy
+        )
     }
 
     /// Returns the time after which the request can be repeated, if [`is_unavailable`](Self::is_unavailable).

@@ -53,8 +53,16 @@ impl HeldToken {
     /// if the verifier does not have the token's issuer.
     pub fn watch(&self) -> Option<Arc<WatchedToken>> {
         let issuer = self.verified.principal().issuer();
-        let trusted = self.verifier.issuers().iter().find(|trusted| trusted.issuer() == issuer)?;
-        Some(trusted.rechecks().watch(Box::new(self.clone()), &self.verified))
+        let trusted = self
+            .verifier
+            .issuers()
+            .iter()
+            .find(|trusted| trusted.issuer() == issuer)?;
+        Some(
+            trusted
+                .rechecks()
+                .watch(Box::new(self.clone()), &self.verified),
+        )
     }
 }
 
@@ -78,12 +86,18 @@ impl TokenCheck for HeldToken {
 
 impl Clone for HeldToken {
     fn clone(&self) -> Self {
-        Self { verifier: Arc::clone(&self.verifier), verified: self.verified.clone(), token: self.token.clone() }
+        Self {
+            verifier: Arc::clone(&self.verifier),
+            verified: self.verified.clone(),
+            token: self.token.clone(),
+        }
     }
 }
 
 impl fmt::Debug for HeldToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HeldToken").field("verified", &self.verified).finish_non_exhaustive()
+        f.debug_struct("HeldToken")
+            .field("verified", &self.verified)
+            .finish_non_exhaustive()
     }
 }

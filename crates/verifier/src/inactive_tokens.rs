@@ -71,13 +71,21 @@ struct Entry {
 impl IntrospectedTokens {
     /// Adds a token that is about to be introspected, and returns the number of its entry. `is_needed` returns whether another
     /// token is cached or watched.
-    pub(crate) fn add(&self, token: TokenId, hash: TokenHash, is_needed: impl Fn(TokenHash) -> bool) -> u64 {
+    pub(crate) fn add(
+        &self,
+        token: TokenId,
+        hash: TokenHash,
+        is_needed: impl Fn(TokenHash) -> bool,
+    ) -> u64 {
         let mut table = self.0.lock();
         if table.tokens.len() >= table.full_at.max(MIN_TOKENS) {
             table.tokens.retain(|_, entry| is_needed(entry.hash));
             table.full_at = table.tokens.len() * 2;
         }
-        let new = || Entry { hash, number: LAST_NUMBER.fetch_add(1, Ordering::Relaxed) + 1 };
+        let new = || Entry {
+            hash,
+            number: LAST_NUMBER.fetch_add(1, Ordering::Relaxed) + 1,
+        };
         table.tokens.entry(token).or_insert_with(new).number
     }
 

@@ -66,8 +66,13 @@ impl Throttle {
     }
 
     /// Returns a permit if no token has to wait. `now` is the monotonic time.
-    pub(crate) fn try_acquire<'c>(self: &Arc<Self>, clock: &'c dyn Clock, now: Duration) -> Option<Permit<'c>> {
-        let is_open = self.waiting.load(Ordering::Relaxed) == 0 && self.charges.delay(now).is_zero();
+    pub(crate) fn try_acquire<'c>(
+        self: &Arc<Self>,
+        clock: &'c dyn Clock,
+        now: Duration,
+    ) -> Option<Permit<'c>> {
+        let is_open =
+            self.waiting.load(Ordering::Relaxed) == 0 && self.charges.delay(now).is_zero();
         is_open.then(|| self.permit(clock, now, None))
     }
 
@@ -85,7 +90,9 @@ impl Throttle {
             return Ok(self.permit(clock, clock.monotonic(), None));
         }
         let _waiting = Waiting::enter(self)?;
-        timeout_at(deadline, self.wait(clock)).await.map_err(|_| VerifyError::Busy)
+        timeout_at(deadline, self.wait(clock))
+            .await
+            .map_err(|_| VerifyError::Busy)
     }
 
     /// Waits for the tokens before this one, and then until the charges are paid off.
@@ -107,13 +114,23 @@ impl Throttle {
         started: Duration,
         queue: Option<OwnedSemaphorePermit>,
     ) -> Permit<'c> {
-        Permit { throttle: Arc::clone(self), clock, started, is_accepted: false, _queue: queue }
+        Permit {
+            throttle: Arc::clone(self),
+            clock,
+            started,
+            is_accepted: false,
+            _queue: queue,
+        }
     }
 }
 
 impl Default for Throttle {
     fn default() -> Self {
-        Self { charges: Charges::default(), queue: Arc::new(Semaphore::new(1)), waiting: AtomicUsize::new(0) }
+        Self {
+            charges: Charges::default(),
+            queue: Arc::new(Semaphore::new(1)),
+            waiting: AtomicUsize::new(0),
+        }
     }
 }
 
@@ -133,7 +150,9 @@ impl Drop for Permit<'_> {
     fn drop(&mut self) {
         if !self.is_accepted {
             let now = self.clock.monotonic();
-            self.throttle.charges.add(now, now.saturating_sub(self.started));
+            self.throttle
+                .charges
+                .add(now, now.saturating_sub(self.started));
         }
     }
 }

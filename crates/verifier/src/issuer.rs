@@ -89,11 +89,20 @@ impl TrustedIssuer {
     ) -> Result<Arc<Self>, VerifierSettingsError> {
         settings.check()?;
         let policy = settings.url_policy;
-        let metadata = ServerMetadata::new(settings.issuer.clone(), policy, Arc::clone(&fetch), Arc::clone(&clock));
+        let metadata = ServerMetadata::new(
+            settings.issuer.clone(),
+            policy,
+            Arc::clone(&fetch),
+            Arc::clone(&clock),
+        );
         let introspection = match settings.validation.introspection() {
-            Some(client) => {
-                Some(IntrospectionClient::new(&settings, client, &metadata, Arc::clone(&fetch), control.clone())?)
-            }
+            Some(client) => Some(IntrospectionClient::new(
+                &settings,
+                client,
+                &metadata,
+                Arc::clone(&fetch),
+                control.clone(),
+            )?),
             None => None,
         };
         let fetcher = |configured| KeyFetcher::new(configured, metadata, policy, fetch);
@@ -136,7 +145,11 @@ impl TrustedIssuer {
     /// call. While the endpoint rejects this client, the issuer is not usable.
     pub fn spawn_refresh(self: &Arc<Self>) {
         if self.needs_refresh() || self.introspection.is_some() {
-            let spawn = || self.control.spawn(refresh_periodically(Arc::downgrade(self))).abort_handle();
+            let spawn = || {
+                self.control
+                    .spawn(refresh_periodically(Arc::downgrade(self)))
+                    .abort_handle()
+            };
             self.refresh_task.get_or_init(spawn);
         }
     }
@@ -149,7 +162,10 @@ impl TrustedIssuer {
     /// endpoint, unless the new metadata names no usable one.
     pub async fn refresh_now(self: &Arc<Self>) -> Result<(), RefreshError> {
         match self.refresh(Requester::Application) {
-            Some(result) => result.recv().await.unwrap_or(Err(RefreshError::Interrupted)),
+            Some(result) => result
+                .recv()
+                .await
+                .unwrap_or(Err(RefreshError::Interrupted)),
             None => Ok(()),
         }
     }
@@ -193,7 +209,10 @@ impl TrustedIssuer {
 
     /// Returns how long a verified token of this issuer may be cached.
     pub(crate) fn cache_lifetime(&self) -> Duration {
-        self.settings.validation.introspection().map_or(MAX_LIFETIME, |introspection| introspection.cache_lifetime)
+        self.settings
+            .validation
+            .introspection()
+            .map_or(MAX_LIFETIME, |introspection| introspection.cache_lifetime)
     }
 
     /// Introspects a token. The endpoint is discovered first if it is unknown. The response is not validated. `number` differs
@@ -208,7 +227,9 @@ impl TrustedIssuer {
         number: u64,
         deadline: &mut Deadline,
     ) -> Result<Arc<IntrospectionResponse>, VerifyError> {
-        let Some(introspection) = &self.introspection else { return Err(self.unavailable()) };
+        let Some(introspection) = &self.introspection else {
+            return Err(self.unavailable());
+        };
         let _place = introspection.place()?;
         if !introspection.is_ready()
             && let Some(refreshed) = self.refresh(Requester::Token)
@@ -219,13 +240,18 @@ impl TrustedIssuer {
         if !introspection.is_ready() {
             return Err(self.unavailable());
         }
-        let state = CallState { generation: self.generation(), number };
+        let state = CallState {
+            generation: self.generation(),
+            number,
+        };
         introspection.introspect(token, state, deadline.get()).await
     }
 
     /// Returns the error for a token that cannot be verified before the next refresh.
     fn unavailable(&self) -> VerifyError {
-        let retry_after = self.refresh_state.retry_after(self.clock.monotonic(), self.settings.cooldown);
+        let retry_after = self
+            .refresh_state
+            .retry_after(self.clock.monotonic(), self.settings.cooldown);
         VerifyError::IssuerUnavailable { retry_after }
     }
 }
@@ -257,7 +283,9 @@ fn install_fixed(
     let installed = keys.install(fixed.clone(), settings.algorithms, now, Duration::MAX);
     match &*keys.current() {
         Some(keys) if installed.is_ok() && !keys.set().is_empty() => Ok(()),
-        _ => Err(VerifierSettingsError::NoUsableKey { issuer: settings.issuer.clone() }),
+        _ => Err(VerifierSettingsError::NoUsableKey {
+            issuer: settings.issuer.clone(),
+        }),
     }
 }
 

@@ -15,19 +15,27 @@ pub(crate) struct JsonClaims {
 impl JsonClaims {
     /// Creates the claims from a JSON object. Other input gives no claims.
     pub(crate) fn new(json: Vec<u8>) -> Self {
-        Self { json: String::from_utf8(json).unwrap_or_default(), parsed: OnceLock::new() }
+        Self {
+            json: String::from_utf8(json).unwrap_or_default(),
+            parsed: OnceLock::new(),
+        }
     }
 
     /// Returns all claims.
     pub(crate) fn all(&self) -> &Map<String, Value> {
         // The verifier has parsed the JSON before. If parsing fails, there are no claims, and every claim rule denies.
-        self.parsed.get_or_init(|| Box::new(serde_json::from_str(&self.json).unwrap_or_default()))
+        self.parsed
+            .get_or_init(|| Box::new(serde_json::from_str(&self.json).unwrap_or_default()))
     }
 
     /// Returns a claim by its name or, if `path` starts with `/`, by a JSON pointer (RFC 6901).
     pub(crate) fn get(&self, path: &str) -> Option<&Value> {
-        let Some(pointer) = path.strip_prefix('/') else { return self.all().get(path) };
-        let (name, rest) = pointer.find('/').map_or((pointer, ""), |at| pointer.split_at(at));
+        let Some(pointer) = path.strip_prefix('/') else {
+            return self.all().get(path);
+        };
+        let (name, rest) = pointer
+            .find('/')
+            .map_or((pointer, ""), |at| pointer.split_at(at));
         let name = if name.contains('~') {
             Cow::Owned(name.replace("~1", "/").replace("~0", "~"))
         } else {
@@ -72,11 +80,21 @@ mod tests {
     #[test]
     fn claims_are_found_among_many() {
         for count in [1, 32, 300] {
-            let json: Map<_, _> = (0..count).map(|number| (format!("claim-{number}"), json!(number))).collect();
+            let json: Map<_, _> = (0..count)
+                .map(|number| (format!("claim-{number}"), json!(number)))
+                .collect();
             let claims = JsonClaims::new(serde_json::to_vec(&json).unwrap());
             for number in 0..count {
-                assert_eq!(claims.get(&format!("claim-{number}")), Some(&json!(number)), "of {count}");
-                assert_eq!(claims.get(&format!("/claim-{number}")), Some(&json!(number)), "of {count}");
+                assert_eq!(
+                    claims.get(&format!("claim-{number}")),
+                    Some(&json!(number)),
+                    "of {count}"
+                );
+                assert_eq!(
+                    claims.get(&format!("/claim-{number}")),
+                    Some(&json!(number)),
+                    "of {count}"
+                );
             }
             assert_eq!(claims.get(&format!("claim-{count}")), None, "of {count}");
         }
@@ -92,9 +110,20 @@ mod tests {
         assert_eq!(claims.get("/realm_access/a~1b"), Some(&json!(1)));
         assert_eq!(claims.get("/realm_access/m~0n"), Some(&json!(2)));
         assert_eq!(claims.get("/x~1y/z"), Some(&json!(4)));
-        assert_eq!(claims.get("/https:~1~1example.com~1tenant"), Some(&json!("t")));
+        assert_eq!(
+            claims.get("/https:~1~1example.com~1tenant"),
+            Some(&json!("t"))
+        );
         assert_eq!(claims.get("/"), Some(&json!(3)));
-        for absent in ["/roles", "/groups/2", "/groups/-", "/groups/00", "/x/y/z", "/sub/", "//"] {
+        for absent in [
+            "/roles",
+            "/groups/2",
+            "/groups/-",
+            "/groups/00",
+            "/x/y/z",
+            "/sub/",
+            "//",
+        ] {
             assert_eq!(claims.get(absent), None, "{absent}");
         }
     }

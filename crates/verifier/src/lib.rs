@@ -30,15 +30,18 @@ pub use builder::{VerifierBuilder, VerifierBuilderError};
 pub use error::VerifyError;
 pub use held_token::HeldToken;
 pub use inactive_tokens::{InactiveTokens, TokenId};
-pub use issuer::{IssuerActivity, IssuerHealth, RefreshError, TrustedIssuer, introspection_request, rejects_client};
+pub use issuer::{
+    IssuerActivity, IssuerHealth, RefreshError, TrustedIssuer, introspection_request,
+    rejects_client,
+};
 pub use limit_hasher::LimitHasher;
 pub use observer::VerificationObserver;
 pub use portcullis_metadata::AccessToken;
 pub use principal::Principal;
 pub use recheck::{RecheckFailure, WatchedToken};
 pub use settings::{
-    ApplicationAudience, ApplicationAudienceError, IntrospectionAuthentication, IntrospectionSettings, IssuerSettings,
-    KeySource, Validation, VerifierSettingsError,
+    ApplicationAudience, ApplicationAudienceError, IntrospectionAuthentication,
+    IntrospectionSettings, IssuerSettings, KeySource, Validation, VerifierSettingsError,
 };
 pub use verified_token::VerifiedToken;
 pub use verifier::{RuleCheck, TokenRule, Verifier, VerifierSettings};

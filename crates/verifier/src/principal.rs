@@ -43,9 +43,17 @@ impl Principal {
     pub(crate) fn new(fields: PrincipalFields) -> Self {
         let subject = fields.subject.as_deref();
         let client = fields.client.as_deref();
-        let counted = (fields.issuer.as_str(), subject, client.filter(|_| subject.is_none()));
+        let counted = (
+            fields.issuer.as_str(),
+            subject,
+            client.filter(|_| subject.is_none()),
+        );
         let limit_key = LimitHasher::of_process().hash(counted);
-        Self { fields, limit_key, attachments: Attachments::default() }
+        Self {
+            fields,
+            limit_key,
+            attachments: Attachments::default(),
+        }
     }
 
     /// Returns the issuer of the token. Subjects are unique only within their issuer.
@@ -144,7 +152,10 @@ impl Principal {
         Self::new(PrincipalFields {
             scopes: scopes.unwrap_or(signed.scopes),
             expires: signed.expires.min(introspected.expires),
-            valid_until: [signed.valid_until, introspected.valid_until].into_iter().flatten().min(),
+            valid_until: [signed.valid_until, introspected.valid_until]
+                .into_iter()
+                .flatten()
+                .min(),
             introspected_at: introspected.introspected_at,
             ..signed
         })

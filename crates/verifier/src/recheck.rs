@@ -9,7 +9,9 @@ use std::{fmt, sync::Arc, time::Duration};
 use parking_lot::Mutex;
 use portcullis_discovery::BoxFuture;
 
-use crate::{error::VerifyError, principal::Principal, token_hash::TokenHash, verified_token::VerifiedToken};
+use crate::{
+    error::VerifyError, principal::Principal, token_hash::TokenHash, verified_token::VerifiedToken,
+};
 pub(crate) use queue::Rechecks;
 
 /// How long a check may be delayed before the token is unconfirmed. A call to the issuer takes at most 5 s.
@@ -72,7 +74,17 @@ struct State {
 impl WatchedToken {
     fn new(check: Box<dyn TokenCheck>, first: VerifiedToken, rechecks: Arc<Rechecks>) -> Self {
         let (hash, latest, confirmed_at) = (check.hash(), first.clone(), confirmed_at(&first));
-        Self { check, hash, first, rechecks, state: Mutex::new(State { latest, confirmed_at, failure: None }) }
+        Self {
+            check,
+            hash,
+            first,
+            rechecks,
+            state: Mutex::new(State {
+                latest,
+                confirmed_at,
+                failure: None,
+            }),
+        }
     }
 
     /// Returns the token as last introspected. Its scopes and expiration time may have changed. The expiration time is
@@ -83,7 +95,8 @@ impl WatchedToken {
     pub fn latest(&self) -> Result<VerifiedToken, RecheckFailure> {
         let now = self.check.now();
         let mut state = self.state.lock();
-        if state.failure.is_none() && now > self.limit(state.confirmed_at).saturating_add(MAX_DELAY) {
+        if state.failure.is_none() && now > self.limit(state.confirmed_at).saturating_add(MAX_DELAY)
+        {
             state.failure = Some(RecheckFailure::Unconfirmed);
         }
         state.failure.map_or_else(|| Ok(state.latest.clone()), Err)
@@ -107,7 +120,8 @@ impl WatchedToken {
             Ok(_) => Err(RecheckFailure::Inactive),
             Err(error) => self.next_after_error(&error, confirmed_at, now),
         };
-        next.inspect_err(|failure| self.state.lock().failure = Some(*failure)).ok()
+        next.inspect_err(|failure| self.state.lock().failure = Some(*failure))
+            .ok()
     }
 
     /// Records that the issuer has confirmed the token. Returns when the next check is due.
@@ -131,7 +145,11 @@ impl WatchedToken {
             VerifyError::Expired => Err(RecheckFailure::Expired),
             error if !error.is_unavailable() => Err(RecheckFailure::Inactive),
             _ if now >= limit => Err(RecheckFailure::Unconfirmed),
-            error if error.retry_after().is_some_and(|after| after <= RETRY_WHEN_BUSY) => {
+            error
+                if error
+                    .retry_after()
+                    .is_some_and(|after| after <= RETRY_WHEN_BUSY) =>
+            {
                 Ok(now.saturating_add(RETRY_WHEN_BUSY).min(limit))
             }
             _ => Ok(limit),
@@ -163,7 +181,9 @@ impl Drop for WatchedToken {
 
 impl fmt::Debug for WatchedToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WatchedToken").field("verified", &self.first).finish_non_exhaustive()
+        f.debug_struct("WatchedToken")
+            .field("verified", &self.first)
+            .finish_non_exhaustive()
     }
 }
 

@@ -133,8 +133,15 @@ impl IssuerSettings {
         {
             return Err(VerifierSettingsError::JwksUri { issuer: issuer() });
         }
-        if let Some(claim) = self.scope_claims.iter().find(|claim| !is_scope_claim(claim)) {
-            return Err(VerifierSettingsError::ScopeClaim { issuer: issuer(), claim: claim.clone() });
+        if let Some(claim) = self
+            .scope_claims
+            .iter()
+            .find(|claim| !is_scope_claim(claim))
+        {
+            return Err(VerifierSettingsError::ScopeClaim {
+                issuer: issuer(),
+                claim: claim.clone(),
+            });
         }
         Ok(())
     }
@@ -142,8 +149,13 @@ impl IssuerSettings {
 
 /// Returns whether a claim's name or JSON pointer can be read for scopes. `scope` and `scp` are always read.
 fn is_scope_claim(path: &str) -> bool {
-    let Some(pointer) = path.strip_prefix('/') else { return !matches!(path, "" | "scope" | "scp") };
-    let has_valid_escapes = pointer.split('~').skip(1).all(|rest| rest.starts_with(['0', '1']));
+    let Some(pointer) = path.strip_prefix('/') else {
+        return !matches!(path, "" | "scope" | "scp");
+    };
+    let has_valid_escapes = pointer
+        .split('~')
+        .skip(1)
+        .all(|rest| rest.starts_with(['0', '1']));
     has_valid_escapes && !matches!(pointer, "" | "scope" | "scp")
 }
 

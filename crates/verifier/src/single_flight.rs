@@ -37,7 +37,10 @@ pub(crate) struct Operation<K: Copy + Eq + Hash, T: Clone> {
 impl<K: Copy + Eq + Hash, T: Clone> SingleFlight<K, T> {
     /// Creates a table of at most `max_running` operations.
     pub(crate) fn new(max_running: usize) -> Arc<Self> {
-        Arc::new(Self { max_running, running: Mutex::default() })
+        Arc::new(Self {
+            max_running,
+            running: Mutex::default(),
+        })
     }
 
     /// Joins the operation for `key`, or becomes its leader.
@@ -52,7 +55,14 @@ impl<K: Copy + Eq + Hash, T: Clone> SingleFlight<K, T> {
         let (sender, receiver) = watch::channel(None);
         let receiver = ResultReceiver(receiver);
         running.insert(key, receiver.clone());
-        Joined::Leader(Operation { single_flight: Arc::clone(self), key, sender }, receiver)
+        Joined::Leader(
+            Operation {
+                single_flight: Arc::clone(self),
+                key,
+                sender,
+            },
+            receiver,
+        )
     }
 }
 
@@ -86,14 +96,20 @@ impl<T: Clone> ResultReceiver<T> {
 mod tests {
     use super::*;
 
-    fn lead(single_flight: &Arc<SingleFlight<u8, &'static str>>, key: u8) -> Operation<u8, &'static str> {
+    fn lead(
+        single_flight: &Arc<SingleFlight<u8, &'static str>>,
+        key: u8,
+    ) -> Operation<u8, &'static str> {
         match single_flight.join(key) {
             Joined::Leader(operation, _) => operation,
             _ => panic!("the operation is running already"),
         }
     }
 
-    fn follow(single_flight: &Arc<SingleFlight<u8, &'static str>>, key: u8) -> ResultReceiver<&'static str> {
+    fn follow(
+        single_flight: &Arc<SingleFlight<u8, &'static str>>,
+        key: u8,
+    ) -> ResultReceiver<&'static str> {
         match single_flight.join(key) {
             Joined::Follower(receiver) => receiver,
             _ => panic!("no operation is running"),

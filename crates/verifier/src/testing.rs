@@ -48,12 +48,21 @@ impl Fixture {
         change(&mut settings);
         let issuer = trusted(settings, &fake, &clock, control);
         let verifier = verifier_of(TestIssuer::RESOURCE, vec![Arc::clone(&issuer)], &clock);
-        Self { clock, test_issuer, fake, issuer, verifier }
+        Self {
+            clock,
+            test_issuer,
+            fake,
+            issuer,
+            verifier,
+        }
     }
 
     /// Verifies a token. The error is the code of the rejection.
     pub(crate) async fn verify(&self, token: &str) -> Result<VerifiedToken, &'static str> {
-        self.verifier.verify(&AccessToken::new(token)).await.map_err(|error| error.code())
+        self.verifier
+            .verify(&AccessToken::new(token))
+            .await
+            .map_err(|error| error.code())
     }
 
     /// Returns the code of the rejection of a token, or `None` if it is accepted.
@@ -81,11 +90,21 @@ pub(crate) fn trusted(
     clock: &ManualClock,
     control: Handle,
 ) -> Arc<TrustedIssuer> {
-    TrustedIssuer::new(settings, Arc::new(fetch.clone()), Arc::new(clock.clone()), control).unwrap()
+    TrustedIssuer::new(
+        settings,
+        Arc::new(fetch.clone()),
+        Arc::new(clock.clone()),
+        control,
+    )
+    .unwrap()
 }
 
 /// Returns a verifier for a resource and these issuers.
-pub(crate) fn verifier_of(resource: &str, issuers: Vec<Arc<TrustedIssuer>>, clock: &ManualClock) -> Arc<Verifier> {
+pub(crate) fn verifier_of(
+    resource: &str,
+    issuers: Vec<Arc<TrustedIssuer>>,
+    clock: &ManualClock,
+) -> Arc<Verifier> {
     let settings = VerifierSettings::new(ResourceUri::parse(resource).unwrap());
     Verifier::new(settings, issuers, Arc::new(clock.clone())).unwrap()
 }
@@ -101,7 +120,10 @@ pub(crate) async fn settle() {
 pub(crate) async fn all<T: Send + 'static>(
     futures: impl IntoIterator<Item = impl Future<Output = T> + Send + 'static>,
 ) -> Vec<T> {
-    let tasks: Vec<_> = futures.into_iter().map(|future| tokio::spawn(future)).collect();
+    let tasks: Vec<_> = futures
+        .into_iter()
+        .map(|future| tokio::spawn(future))
+        .collect();
     let mut results = Vec::new();
     for task in tasks {
         results.push(task.await.unwrap());
@@ -145,7 +167,9 @@ impl Subscriber for Logged {
 
     fn event(&self, event: &Event<'_>) {
         let mut line = event.metadata().level().to_string();
-        event.record(&mut |field: &Field, value: &dyn Debug| write!(line, " {field}={value:?}").unwrap());
+        event.record(&mut |field: &Field, value: &dyn Debug| {
+            write!(line, " {field}={value:?}").unwrap()
+        });
         self.0.lock().push(line);
     }
 

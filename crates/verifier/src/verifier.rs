@@ -18,8 +18,9 @@ pub use self::{
     settings::VerifierSettings,
 };
 use crate::{
-    cache::Cache, error::VerifyError, inactive_tokens::IntrospectedTokens, invalid_token_throttle::Throttle,
-    issuer::TrustedIssuer, settings::VerifierSettingsError, token_hash::TokenHash, verified_token::VerifiedToken,
+    cache::Cache, error::VerifyError, inactive_tokens::IntrospectedTokens,
+    invalid_token_throttle::Throttle, issuer::TrustedIssuer, settings::VerifierSettingsError,
+    token_hash::TokenHash, verified_token::VerifiedToken,
 };
 
 /// Verifies the access tokens of one resource and caches verified tokens.
@@ -85,20 +86,32 @@ impl Verifier {
         clock: Arc<dyn Clock>,
     ) -> Result<Arc<Self>, VerifierSettingsError> {
         if issuers.is_empty() {
-            return Err(VerifierSettingsError::NoIssuer { resource: settings.resource });
+            return Err(VerifierSettingsError::NoIssuer {
+                resource: settings.resource,
+            });
         }
         for (position, issuer) in issuers.iter().map(|issuer| issuer.issuer()).enumerate() {
-            if issuers[..position].iter().any(|earlier| earlier.issuer() == issuer) {
+            if issuers[..position]
+                .iter()
+                .any(|earlier| earlier.issuer() == issuer)
+            {
                 let resource = settings.resource;
                 let issuer = issuer.clone();
                 return Err(VerifierSettingsError::DuplicateIssuer { resource, issuer });
             }
         }
         let opaque_token_issuer = opaque_token_issuer(&settings.resource, &issuers)?;
-        let cache =
-            Cache::new(settings.cache_entries, settings.generation).map_err(|_| VerifierSettingsError::Random)?;
+        let cache = Cache::new(settings.cache_entries, settings.generation)
+            .map_err(|_| VerifierSettingsError::Random)?;
         let introspected = IntrospectedTokens::default();
-        Ok(Arc::new(Self { settings, issuers, opaque_token_issuer, clock, cache, introspected }))
+        Ok(Arc::new(Self {
+            settings,
+            issuers,
+            opaque_token_issuer,
+            clock,
+            cache,
+            introspected,
+        }))
     }
 
     /// Returns the resource whose tokens are verified.
@@ -169,10 +182,16 @@ impl Verifier {
     ///
     /// # Errors
     /// As [`verify`](Self::verify).
-    pub(crate) async fn verify_again(&self, token: &AccessToken) -> Result<VerifiedToken, VerifyError> {
+    pub(crate) async fn verify_again(
+        &self,
+        token: &AccessToken,
+    ) -> Result<VerifiedToken, VerifyError> {
         let hash = self.cache.hash(token.secret());
         let verified = self.verify_uncached(token, hash, self.clock.read()).await;
-        if verified.as_ref().is_err_and(|error| !error.is_unavailable()) {
+        if verified
+            .as_ref()
+            .is_err_and(|error| !error.is_unavailable())
+        {
             self.cache.remove(hash);
         }
         verified
@@ -189,10 +208,24 @@ impl Verifier {
         if let Some(observer) = &self.settings.observer {
             observer.verified(self.clock.monotonic().saturating_sub(now.monotonic));
         }
-        let Verified { principal, keys, introspection } = verified?;
+        let Verified {
+            principal,
+            keys,
+            introspection,
+        } = verified?;
         let verified = VerifiedToken::new(principal);
-        let max_lifetime = self.issuers.get(keys.issuer).map_or(Duration::ZERO, |issuer| issuer.cache_lifetime());
-        self.cache.insert(hash, keys, verified.clone(), max_lifetime, now, self.generations());
+        let max_lifetime = self
+            .issuers
+            .get(keys.issuer)
+            .map_or(Duration::ZERO, |issuer| issuer.cache_lifetime());
+        self.cache.insert(
+            hash,
+            keys,
+            verified.clone(),
+            max_lifetime,
+            now,
+            self.generations(),
+        );
         // Checked after the insertion: a drop that is not seen here has yet to remove the entry.
         if introspection.is_some_and(|number| self.was_dropped(token, number)) {
             self.cache.remove(hash);
@@ -214,7 +247,11 @@ impl Verifier {
     /// Checks the length, before the token is hashed or parsed.
     fn check_length(&self, token: &[u8]) -> Result<(), JoseError> {
         let limit = self.settings.max_token_bytes;
-        if token.len() > limit { Err(JoseError::TooLarge { limit }) } else { Ok(()) }
+        if token.len() > limit {
+            Err(JoseError::TooLarge { limit })
+        } else {
+            Ok(())
+        }
     }
 
     /// Returns a function that returns the current key generation of an issuer by its position.
@@ -228,13 +265,22 @@ fn opaque_token_issuer(
     resource: &ResourceUri,
     issuers: &[Arc<TrustedIssuer>],
 ) -> Result<Option<usize>, VerifierSettingsError> {
-    let introspects = |position: &usize| !issuers[*position].settings().validation.verifies_signature();
+    let introspects = |position: &usize| {
+        !issuers[*position]
+            .settings()
+            .validation
+            .verifies_signature()
+    };
     let mut introspecting = (0..issuers.len()).filter(introspects);
     let first = introspecting.next();
     if let (Some(first), Some(second)) = (first, introspecting.next()) {
         let first = issuers[first].issuer().clone();
         let second = issuers[second].issuer().clone();
-        return Err(VerifierSettingsError::AmbiguousIntrospection { resource: resource.clone(), first, second });
+        return Err(VerifierSettingsError::AmbiguousIntrospection {
+            resource: resource.clone(),
+            first,
+            second,
+        });
     }
     Ok(first)
 }

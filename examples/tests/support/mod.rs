@@ -22,25 +22,40 @@ pub(crate) fn serve(listener: TcpListener, app: Router) {
 /// An issuer that publishes its metadata and keys, and makes tokens for `resource`.
 pub(crate) async fn issuer(resource: &str) -> TestIssuer {
     let (listener, base) = listener().await;
-    let test_issuer = TestIssuer::new(&base).with_resource(resource).with_clock(SystemClock::new());
+    let test_issuer = TestIssuer::new(&base)
+        .with_resource(resource)
+        .with_clock(SystemClock::new());
     let metadata = test_issuer.metadata_json();
     let keys = test_issuer.jwks_json();
     let json = |text: String| get(async move || ([("content-type", "application/json")], text));
     let app = Router::new().route(test_issuer.metadata_url().path(), json(metadata));
-    serve(listener, app.route(test_issuer.endpoint("jwks").path(), json(keys)));
+    serve(
+        listener,
+        app.route(test_issuer.endpoint("jwks").path(), json(keys)),
+    );
     test_issuer
 }
 
 pub(crate) async fn send(mut request: FetchRequest, token: Option<&str>) -> FetchResponse {
     if let Some(token) = token {
-        request.headers.insert("authorization", format!("Bearer {token}").parse().unwrap());
+        request
+            .headers
+            .insert("authorization", format!("Bearer {token}").parse().unwrap());
     }
-    HttpFetch::new(Default::default()).unwrap().fetch(request).await.unwrap()
+    HttpFetch::new(Default::default())
+        .unwrap()
+        .fetch(request)
+        .await
+        .unwrap()
 }
 
 /// Asserts that the function `app` of an example has at most 15 lines.
 pub(crate) fn assert_short(example: &str) {
-    let lines =
-        example.lines().skip_while(|line| !line.contains("fn app(")).take_while(|line| *line != "}").count() + 1;
+    let lines = example
+        .lines()
+        .skip_while(|line| !line.contains("fn app("))
+        .take_while(|line| *line != "}")
+        .count()
+        + 1;
     assert!((2..=15).contains(&lines), "{lines} lines");
 }

@@ -1,6 +1,8 @@
 //! Feeds input to the challenge parser.
 
-use portcullis_metadata::{BearerChallenge, BearerChallengeBuilder, BearerError, Challenge, Scopes, parse_challenges};
+use portcullis_metadata::{
+    BearerChallenge, BearerChallengeBuilder, BearerError, Challenge, Scopes, parse_challenges,
+};
 use url::Url;
 
 /// The maximum length of a header value that the parser reads.
@@ -26,26 +28,43 @@ fn write(challenge: &Challenge) -> String {
         return format!("{} {text}", challenge.scheme());
     }
     let quote = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"");
-    let parameters: Vec<String> =
-        challenge.params().map(|(name, value)| format!("{name}=\"{}\"", quote(value))).collect();
+    let parameters: Vec<String> = challenge
+        .params()
+        .map(|(name, value)| format!("{name}=\"{}\"", quote(value)))
+        .collect();
     format!("{} {}", challenge.scheme(), parameters.join(", "))
 }
 
 /// Builds a challenge from this text, and parses it.
 fn build_from(text: &str) {
-    let Ok(mut metadata) = Url::parse("https://mcp.example/") else { return };
+    let Ok(mut metadata) = Url::parse("https://mcp.example/") else {
+        return;
+    };
     metadata.set_path(text);
     metadata.set_query(Some(text));
     let scope = Scopes::parse(text).unwrap_or_default();
-    let value =
-        BearerChallengeBuilder::new(text, &metadata).scope(&scope).error(BearerError::InvalidToken, text).build();
+    let value = BearerChallengeBuilder::new(text, &metadata)
+        .scope(&scope)
+        .error(BearerError::InvalidToken, text)
+        .build();
     if value.len() > MAX_HEADER {
         return;
     }
     let read = parse_challenges([value.as_bytes()]);
-    let Ok([challenge]) = read.as_deref() else { panic!("one challenge was built: {read:?}") };
-    let names = challenge.params().map(|(name, _)| name).filter(|name| *name != "scope");
+    let Ok([challenge]) = read.as_deref() else {
+        panic!("one challenge was built: {read:?}")
+    };
+    let names = challenge
+        .params()
+        .map(|(name, _)| name)
+        .filter(|name| *name != "scope");
     assert!(names.eq(["realm", "resource_metadata", "error", "error_description"]));
-    assert_eq!(challenge.param("resource_metadata"), Some(metadata.as_str()));
-    assert_eq!(challenge.param("scope").map(Scopes::parse), (!scope.is_empty()).then_some(Ok(scope)));
+    assert_eq!(
+        challenge.param("resource_metadata"),
+        Some(metadata.as_str())
+    );
+    assert_eq!(
+        challenge.param("scope").map(Scopes::parse),
+        (!scope.is_empty()).then_some(Ok(scope))
+    );
 }

@@ -1,7 +1,9 @@
 //! Feeds input to the parser of JSON-RPC messages.
 
 use http::{HeaderMap, HeaderValue};
-use portcullis_mcp::{Envelope, EnvelopeLimits, Revisions, classify, decode_mirrored, encode_mirrored, header};
+use portcullis_mcp::{
+    Envelope, EnvelopeLimits, Revisions, classify, decode_mirrored, encode_mirrored, header,
+};
 use serde_json::Value;
 
 /// Parses a message. `serde_json` finds the same method and names, and the id of a rejected message. Classification
@@ -14,7 +16,9 @@ pub fn envelope(data: &[u8]) {
     if let Some(id) = Envelope::refused_id(data) {
         let message: Value = serde_json::from_slice(data).unwrap_or_default();
         // Numbers beyond 64 bits are read as floating-point ones.
-        let held = message.get("id").is_some_and(|held| held.is_number() || held.is_string());
+        let held = message
+            .get("id")
+            .is_some_and(|held| held.is_number() || held.is_string());
         assert!(held || message.is_null(), "{id}");
     }
     for headers in [HeaderMap::new(), modern_headers(&parsed), legacy_headers()] {
@@ -23,10 +27,16 @@ pub fn envelope(data: &[u8]) {
 }
 
 fn assert_agrees(envelope: &Envelope<'_>, message: &Value) {
-    assert_eq!(envelope.method(), message.get("method").and_then(Value::as_str));
+    assert_eq!(
+        envelope.method(),
+        message.get("method").and_then(Value::as_str)
+    );
     for name in envelope.names() {
         assert!(contains_string(message, name.as_str()), "{name:?}");
-        assert_eq!(decode_mirrored(&encode_mirrored(name.as_str())).as_deref(), Ok(name.as_str()));
+        assert_eq!(
+            decode_mirrored(&encode_mirrored(name.as_str())).as_deref(),
+            Ok(name.as_str())
+        );
     }
 }
 
@@ -34,7 +44,9 @@ fn assert_agrees(envelope: &Envelope<'_>, message: &Value) {
 fn contains_string(value: &Value, text: &str) -> bool {
     match value {
         Value::String(held) => held == text,
-        Value::Array(elements) => elements.iter().any(|element| contains_string(element, text)),
+        Value::Array(elements) => elements
+            .iter()
+            .any(|element| contains_string(element, text)),
         Value::Object(members) => members.values().any(|member| contains_string(member, text)),
         _ => false,
     }
@@ -43,7 +55,10 @@ fn contains_string(value: &Value, text: &str) -> bool {
 /// Returns the headers that a client of 2026-07-28 sends with this message.
 fn modern_headers<E>(parsed: &Result<Envelope<'_>, E>) -> HeaderMap {
     let mut headers = HeaderMap::new();
-    headers.insert(header::PROTOCOL_VERSION, HeaderValue::from_static("2026-07-28"));
+    headers.insert(
+        header::PROTOCOL_VERSION,
+        HeaderValue::from_static("2026-07-28"),
+    );
     let Ok(envelope) = parsed else { return headers };
     if let Some(method) = envelope.method() {
         headers.insert(header::METHOD, encode_mirrored(method));
@@ -55,5 +70,8 @@ fn modern_headers<E>(parsed: &Result<Envelope<'_>, E>) -> HeaderMap {
 }
 
 fn legacy_headers() -> HeaderMap {
-    HeaderMap::from_iter([(header::PROTOCOL_VERSION, HeaderValue::from_static("2025-06-18"))])
+    HeaderMap::from_iter([(
+        header::PROTOCOL_VERSION,
+        HeaderValue::from_static("2025-06-18"),
+    )])
 }

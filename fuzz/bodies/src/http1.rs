@@ -21,9 +21,16 @@ pub fn http1_response(data: &[u8]) {
 
 /// The input is a chunked body. If it is valid, its data is not longer than the input.
 pub fn http1_chunked_body(data: &[u8]) {
-    let response = [b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n", data].concat();
+    let response = [
+        b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n",
+        data,
+    ]
+    .concat();
     http1_response(&response);
-    if let Some(Received { body: Some(body), .. }) = receive(&response, response.len()) {
+    if let Some(Received {
+        body: Some(body), ..
+    }) = receive(&response, response.len())
+    {
         assert!(body.len() < data.len());
     }
 }
@@ -37,16 +44,26 @@ struct Received {
 
 /// Reads a response from these bytes, which arrive in parts of this size. `None` if there is none.
 fn receive(data: &[u8], piece: usize) -> Option<Received> {
-    let server = Server { data: data.to_vec(), piece, has_request: false };
-    let request = RequestBuilder::new(&Method::GET, &PathAndQuery::from_static("/")).body(Bytes::new());
+    let server = Server {
+        data: data.to_vec(),
+        piece,
+        has_request: false,
+    };
+    let request =
+        RequestBuilder::new(&Method::GET, &PathAndQuery::from_static("/")).body(Bytes::new());
     let (response, mut connection) = ready(Connection::new(server).send(request))?.ok()?;
     let status = response.status();
     let mut body = Vec::new();
     while let Some(received) = ready(connection.next_data())? {
-        let Ok(received) = received else { return Some(Received { status, body: None }) };
+        let Ok(received) = received else {
+            return Some(Received { status, body: None });
+        };
         body.extend_from_slice(&received);
     }
-    Some(Received { status, body: Some(body) })
+    Some(Received {
+        status,
+        body: Some(body),
+    })
 }
 
 /// The output of a future that never waits, because the server's bytes are all there. `None` if it waits.
@@ -65,7 +82,11 @@ struct Server {
 }
 
 impl AsyncRead for Server {
-    fn poll_read(mut self: Pin<&mut Self>, _: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         if !self.has_request {
             return Poll::Pending;
         }
@@ -77,7 +98,11 @@ impl AsyncRead for Server {
 }
 
 impl AsyncWrite for Server {
-    fn poll_write(mut self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         self.has_request = true;
         Poll::Ready(Ok(bytes.len()))
     }

@@ -1,10 +1,12 @@
 //! Feeds input to the parsers of metadata documents, claims and keys.
 
 use portcullis_metadata::{
-    AccessTokenClaims, AuthorizationServerMetadata, IntrospectionResponse, JwkSet, ProtectedResourceMetadata,
+    AccessTokenClaims, AuthorizationServerMetadata, IntrospectionResponse, JwkSet,
+    ProtectedResourceMetadata,
     authorization::{OAuthError, TokenResponse},
     client::{
-        ClientIdMetadataDocument, ClientIdUrl, ClientRegistrationRequest, ClientRegistrationResponse, RegistrationError,
+        ClientIdMetadataDocument, ClientIdUrl, ClientRegistrationRequest,
+        ClientRegistrationResponse, RegistrationError,
     },
     unverified_issuer,
 };
@@ -17,13 +19,33 @@ pub fn metadata_documents(data: &[u8]) {
         read_all(data);
         return;
     }
-    assert_stable(data, ProtectedResourceMetadata::parse, ProtectedResourceMetadata::to_json);
-    assert_stable(data, AuthorizationServerMetadata::parse, AuthorizationServerMetadata::to_json);
+    assert_stable(
+        data,
+        ProtectedResourceMetadata::parse,
+        ProtectedResourceMetadata::to_json,
+    );
+    assert_stable(
+        data,
+        AuthorizationServerMetadata::parse,
+        AuthorizationServerMetadata::to_json,
+    );
     assert_stable(data, JwkSet::parse, JwkSet::to_json);
-    assert_stable(data, ClientRegistrationRequest::parse, ClientRegistrationRequest::to_json);
-    assert_stable(data, ClientRegistrationResponse::parse, ClientRegistrationResponse::to_json);
+    assert_stable(
+        data,
+        ClientRegistrationRequest::parse,
+        ClientRegistrationRequest::to_json,
+    );
+    assert_stable(
+        data,
+        ClientRegistrationResponse::parse,
+        ClientRegistrationResponse::to_json,
+    );
     assert_stable(data, TokenResponse::parse, TokenResponse::to_json);
-    assert_stable(data, IntrospectionResponse::parse, IntrospectionResponse::to_json);
+    assert_stable(
+        data,
+        IntrospectionResponse::parse,
+        IntrospectionResponse::to_json,
+    );
     assert_stable(data, OAuthError::parse, OAuthError::to_json);
     if let Some(client_id) = client_id(data) {
         assert_stable(
@@ -59,7 +81,10 @@ fn assert_stable<T, E: std::fmt::Debug>(
     let Ok(parsed) = parse(data) else { return };
     let written = write(&parsed);
     match parse(&written) {
-        Ok(again) => assert_eq!(String::from_utf8_lossy(&write(&again)), String::from_utf8_lossy(&written)),
+        Ok(again) => assert_eq!(
+            String::from_utf8_lossy(&write(&again)),
+            String::from_utf8_lossy(&written)
+        ),
         Err(error) => panic!("the written document cannot be parsed: {error:?}"),
     }
 }

@@ -50,7 +50,11 @@ impl Mutator {
                 bytes.extend_from_slice(&other[self.0.below(other.len() + 1)..]);
             }
             _ => {
-                let changed = if self.0.below(2) == 0 { None } else { Some(self.special_byte()) };
+                let changed = if self.0.below(2) == 0 {
+                    None
+                } else {
+                    Some(self.special_byte())
+                };
                 let bit = 1 << self.0.below(8);
                 if let Some(byte) = bytes.get_mut(at) {
                     *byte = changed.unwrap_or(*byte ^ bit);
@@ -93,7 +97,9 @@ mod tests {
 
     fn mutations(seed: u64, count: usize) -> Vec<Vec<u8>> {
         let mut mutator = Mutator::new(seed);
-        (0..count).map(|_| mutator.mutated(b"Bearer realm=\"a\"", b"{\"jsonrpc\":\"2.0\"}")).collect()
+        (0..count)
+            .map(|_| mutator.mutated(b"Bearer realm=\"a\"", b"{\"jsonrpc\":\"2.0\"}"))
+            .collect()
     }
 
     #[test]
@@ -114,6 +120,10 @@ mod tests {
     #[test]
     fn empty_inputs_can_be_changed() {
         let mut mutator = Mutator::new(7);
-        assert!((0..200).map(|_| mutator.mutated(b"", b"")).any(|bytes| !bytes.is_empty()));
+        assert!(
+            (0..200)
+                .map(|_| mutator.mutated(b"", b""))
+                .any(|bytes| !bytes.is_empty())
+        );
     }
 }

@@ -10,7 +10,9 @@ const PROTECTED_RESOURCE: &str = "/.well-known/oauth-protected-resource";
 
 /// Parses an identifier as each type. Identifiers keep their text, and well-known URLs keep their origin.
 pub fn well_known(data: &[u8]) {
-    let Ok(text) = std::str::from_utf8(data) else { return };
+    let Ok(text) = std::str::from_utf8(data) else {
+        return;
+    };
     assert!(protected_resource_path(text).starts_with(PROTECTED_RESOURCE));
     if let Ok(issuer) = Issuer::parse(text) {
         assert_eq!(issuer.as_str(), text);

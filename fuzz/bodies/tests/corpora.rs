@@ -17,20 +17,30 @@ fn inputs(target: &str) -> Vec<(PathBuf, Vec<u8>)> {
     let entries = fs::read_dir(corpora().join(target)).unwrap();
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
     paths.sort();
-    paths.into_iter().map(|path| (path.clone(), fs::read(path).unwrap())).collect()
+    paths
+        .into_iter()
+        .map(|path| (path.clone(), fs::read(path).unwrap()))
+        .collect()
 }
 
 #[test]
 fn every_target_has_a_corpus_and_every_corpus_a_target() {
-    let mut folders: Vec<String> =
-        fs::read_dir(corpora()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    let mut folders: Vec<String> = fs::read_dir(corpora())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
     folders.sort();
     let targets: Vec<&str> = TARGETS.iter().map(|(name, _)| *name).collect();
     assert_eq!(folders, targets);
     for target in targets {
         assert!(inputs(target).len() >= 10, "{target}");
         let program = format!("../fuzz_targets/{target}.rs");
-        assert!(Path::new(env!("CARGO_MANIFEST_DIR")).join(&program).exists(), "{program}");
+        assert!(
+            Path::new(env!("CARGO_MANIFEST_DIR"))
+                .join(&program)
+                .exists(),
+            "{program}"
+        );
     }
 }
 

@@ -19,7 +19,9 @@ impl Programs {
     /// Builds what the options need.
     pub(super) fn build(options: &Options) -> anyhow::Result<Self> {
         let build = |is_needed: bool, arguments: &[&str], name: &str| {
-            is_needed.then(|| built::build(arguments)?.program(name)).transpose()
+            is_needed
+                .then(|| built::build(arguments)?.program(name))
+                .transpose()
         };
         Ok(Self {
             portcullis: build(
@@ -29,7 +31,11 @@ impl Programs {
             )?,
             steps: build(
                 !options.only_macro,
-                &["--profile=dist", "--package=portcullis-bench", "--bench=steps"],
+                &[
+                    "--profile=dist",
+                    "--package=portcullis-bench",
+                    "--bench=steps",
+                ],
                 "steps",
             )?,
         })

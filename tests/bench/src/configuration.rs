@@ -35,7 +35,13 @@ pub(super) enum Configuration {
 
 impl Configuration {
     /// Returns the configuration file. The key set is in the folder.
-    pub(super) fn text(self, address: SocketAddr, upstream: SocketAddr, folder: &Path, audit: &Path) -> String {
+    pub(super) fn text(
+        self,
+        address: SocketAddr,
+        upstream: SocketAddr,
+        folder: &Path,
+        audit: &Path,
+    ) -> String {
         let issuer = self.issuer(folder);
         let additional = self.additional(folder, audit);
         // Servers that run at the same time cannot share the default one.
@@ -77,10 +83,18 @@ impl Configuration {
     /// The settings of the issuer.
     fn issuer(self, folder: &Path) -> String {
         match self {
-            Self::Standard | Self::AllOn | Self::Audited | Self::Es256 | Self::Metrics | Self::Traces { .. } => {
+            Self::Standard
+            | Self::AllOn
+            | Self::Audited
+            | Self::Es256
+            | Self::Metrics
+            | Self::Traces { .. } => {
                 let keys = folder.join("jwks.json");
                 let algorithm = self.algorithm().as_str();
-                format!("issuer = \"{ISSUER}\"\njwks_file = \"{}\"\nalgorithms = [\"{algorithm}\"]", keys.display())
+                format!(
+                    "issuer = \"{ISSUER}\"\njwks_file = \"{}\"\nalgorithms = [\"{algorithm}\"]",
+                    keys.display()
+                )
             }
             Self::Introspecting { issuer } => format!(
                 "issuer = \"http://{issuer}\"\nvalidate = \"introspection\"\nclient_id = \"bench\"\n\
@@ -97,7 +111,10 @@ impl Configuration {
             Self::Audited => audited(audit),
             Self::Metrics => admin(folder),
             Self::Traces { receiver } => {
-                format!("{}\n[traces]\nendpoint = \"http://{receiver}\"\nsample = 0.01", admin(folder))
+                format!(
+                    "{}\n[traces]\nendpoint = \"http://{receiver}\"\nsample = 0.01",
+                    admin(folder)
+                )
             }
         }
     }
@@ -106,7 +123,10 @@ impl Configuration {
 /// Returns a listener for administrators. With it, requests are counted.
 fn admin(folder: &Path) -> String {
     let token = folder.join(ADMIN_TOKEN_FILE);
-    format!("[admin]\nlisten = \"127.0.0.1:0\"\ntoken = {{ file = \"{}\" }}", token.display())
+    format!(
+        "[admin]\nlisten = \"127.0.0.1:0\"\ntoken = {{ file = \"{}\" }}",
+        token.display()
+    )
 }
 
 /// Returns an audit trail in a file.

@@ -59,27 +59,44 @@ pub(super) fn run(options: &Options) -> anyhow::Result<()> {
 async fn compare(options: &Options) -> anyhow::Result<()> {
     let portcullis = match &options.program {
         Some(program) => program.clone(),
-        None => built::build(&["--profile=dist", "--package=portcullis", "--bin=portcullis"])?.program("portcullis")?,
+        None => built::build(&["--profile=dist", "--package=portcullis", "--bin=portcullis"])?
+            .program("portcullis")?,
     };
-    let packages = workspace::metadata()?.target_directory.join("bench-connect");
+    let packages = workspace::metadata()?
+        .target_directory
+        .join("bench-connect");
     npm_install(&packages, &workspace::root().join(PACKAGE)).await?;
     let packages = packages.join("node_modules");
     let folder = Scratch::folder("bench");
     let listen = free_address()?;
     let idp = free_address()?;
     let mut demo = portcullis_command(&portcullis);
-    demo.args(["demo", "--auto-consent", "--listen", &listen.to_string(), "--idp-listen", &idp.to_string()]);
-    demo.stdout(Stdio::null()).stderr(fs::File::create(folder.path().join("demo.log"))?);
+    demo.args([
+        "demo",
+        "--auto-consent",
+        "--listen",
+        &listen.to_string(),
+        "--idp-listen",
+        &idp.to_string(),
+    ]);
+    demo.stdout(Stdio::null())
+        .stderr(fs::File::create(folder.path().join("demo.log"))?);
     let mut demo = MeasuredProcess::start(&mut demo, listen)?;
     demo.listening().await?;
 
     let url = format!("http://{listen}/mcp");
     let store = folder.path().join("store");
-    let login = Command::new(&portcullis).args(["login", &url, "--auto-consent", "--store"]).arg(&store).status()?;
+    let login = Command::new(&portcullis)
+        .args(["login", &url, "--auto-consent", "--store"])
+        .arg(&store)
+        .status()?;
     ensure!(login.success(), "portcullis login ended with {login}");
 
     let behavior = Behavior::observe(&portcullis, &packages, folder.path())?;
-    let report = Report { rounds: measure(options, &portcullis, &packages, &url, folder.path())?, behavior };
+    let report = Report {
+        rounds: measure(options, &portcullis, &packages, &url, folder.path())?,
+        behavior,
+    };
     if options.json {
         println!("{}", serde_json::to_string_pretty(&report)?);
     } else {
@@ -120,8 +137,14 @@ fn measure(
     });
     let samples: Vec<Sample> = driver::run("driver.mjs", &plan, folder)?;
     for bridge in [OURS, THEIRS] {
-        let count = samples.iter().filter(|sample| sample.bridge == bridge).count();
-        ensure!(count == usize::from(options.rounds), "the driver returned {count} samples of {bridge}");
+        let count = samples
+            .iter()
+            .filter(|sample| sample.bridge == bridge)
+            .count();
+        ensure!(
+            count == usize::from(options.rounds),
+            "the driver returned {count} samples of {bridge}"
+        );
     }
     Ok(samples)
 }
@@ -135,7 +158,13 @@ struct Report {
 
 impl Report {
     fn spread(&self, bridge: &str, number: impl Fn(&Sample) -> f64) -> Spread {
-        Spread::of(self.rounds.iter().filter(|sample| sample.bridge == bridge).map(number).collect())
+        Spread::of(
+            self.rounds
+                .iter()
+                .filter(|sample| sample.bridge == bridge)
+                .map(number)
+                .collect(),
+        )
     }
 
     fn call_ratio(&self) -> f64 {
@@ -156,7 +185,11 @@ impl Report {
         let missed = goals.into_iter().filter(|(_, value, goal)| value > goal);
         let missed = missed.map(|(name, value, goal)| format!("{name}: {value:.2}, goal {goal}"));
         let missed: Vec<_> = missed.chain(self.behavior.missed()).collect();
-        if missed.is_empty() { Ok(()) } else { bail!("goals are missed: {}", missed.join("; ")) }
+        if missed.is_empty() {
+            Ok(())
+        } else {
+            bail!("goals are missed: {}", missed.join("; "))
+        }
     }
 }
 
@@ -175,7 +208,11 @@ impl fmt::Display for Report {
         line("of it anonymous, MB", |sample| sample.anonymous / MB)?;
         line("first response, ms", |sample| sample.first_ms)?;
         line("call, ms", |sample| sample.call_ms)?;
-        writeln!(f, "a call takes {:.2} of the time of mcp-remote\n", self.call_ratio())?;
+        writeln!(
+            f,
+            "a call takes {:.2} of the time of mcp-remote\n",
+            self.call_ratio()
+        )?;
         self.behavior.fmt(f)
     }
 }

@@ -55,7 +55,12 @@ impl Figures {
 
     /// Returns the spread of one figure of a variant.
     pub(super) fn spread(&self, variant: Variant, number: impl Fn(&Sample) -> f64) -> Spread {
-        Spread::of(self.0.iter().map(|round| number(&round[variant.index()])).collect())
+        Spread::of(
+            self.0
+                .iter()
+                .map(|round| number(&round[variant.index()]))
+                .collect(),
+        )
     }
 
     /// Returns the spread of one figure of a variant, divided by nginx's in the same round.
@@ -64,8 +69,18 @@ impl Figures {
     }
 
     /// Returns the spread of one figure of a variant, divided by another variant's in the same round.
-    pub(super) fn ratio_to(&self, other: Variant, variant: Variant, number: impl Fn(&Sample) -> f64) -> Spread {
-        Spread::of(self.0.iter().map(|round| number(&round[variant.index()]) / number(&round[other.index()])).collect())
+    pub(super) fn ratio_to(
+        &self,
+        other: Variant,
+        variant: Variant,
+        number: impl Fn(&Sample) -> f64,
+    ) -> Spread {
+        Spread::of(
+            self.0
+                .iter()
+                .map(|round| number(&round[variant.index()]) / number(&round[other.index()]))
+                .collect(),
+        )
     }
 }
 
@@ -76,14 +91,26 @@ impl Spread {
         let at = |position: usize| numbers.get(position).copied().unwrap_or(f64::NAN);
         let last = numbers.len().saturating_sub(1);
         // An even number of numbers has two in the middle.
-        Self { median: (at(last / 2) + at(numbers.len() / 2)) / 2.0, min: at(0), max: at(last) }
+        Self {
+            median: (at(last / 2) + at(numbers.len() / 2)) / 2.0,
+            min: at(0),
+            max: at(last),
+        }
     }
 }
 
 impl Starts {
     pub(super) fn new(times: Vec<Duration>, idle_memory: Memory) -> Self {
-        let ready_ms = Spread::of(times.into_iter().map(|time| time.as_secs_f64() * 1e3).collect());
-        Self { ready_ms, idle_memory }
+        let ready_ms = Spread::of(
+            times
+                .into_iter()
+                .map(|time| time.as_secs_f64() * 1e3)
+                .collect(),
+        );
+        Self {
+            ready_ms,
+            idle_memory,
+        }
     }
 }
 
@@ -93,9 +120,12 @@ mod tests {
 
     #[test]
     fn the_median_is_in_the_middle() {
-        for (numbers, median) in
-            [(&[7.0][..], 7.0), (&[3.0, 1.0], 2.0), (&[9.0, 1.0, 2.0], 2.0), (&[4.0, 1.0, 2.0, 9.0], 3.0)]
-        {
+        for (numbers, median) in [
+            (&[7.0][..], 7.0),
+            (&[3.0, 1.0], 2.0),
+            (&[9.0, 1.0, 2.0], 2.0),
+            (&[4.0, 1.0, 2.0, 9.0], 3.0),
+        ] {
             assert_eq!(Spread::of(numbers.to_vec()).median, median, "{numbers:?}");
         }
         assert!(Spread::of(Vec::new()).median.is_nan());
@@ -105,7 +135,11 @@ mod tests {
     fn ratios_are_paired_by_round() {
         let mut figures = Figures::default();
         for (nginx, portcullis) in [(10.0, 11.0), (20.0, 24.0), (30.0, 27.0)] {
-            let sample = |cpu_us| Sample { cpu_us, throughput: 1.0, lines_missing: 0 };
+            let sample = |cpu_us| Sample {
+                cpu_us,
+                throughput: 1.0,
+                lines_missing: 0,
+            };
             let mut round = [sample(1.0); Variant::COUNT];
             round[Variant::Nginx.index()] = sample(nginx);
             round[Variant::Portcullis.index()] = sample(portcullis);
@@ -115,6 +149,11 @@ mod tests {
         assert_eq!(ratio.min, 0.9);
         assert_eq!(ratio.median, 1.1);
         assert_eq!(ratio.max, 1.2);
-        assert_eq!(figures.spread(Variant::Nginx, |sample| sample.cpu_us).median, 20.0);
+        assert_eq!(
+            figures
+                .spread(Variant::Nginx, |sample| sample.cpu_us)
+                .median,
+            20.0
+        );
     }
 }

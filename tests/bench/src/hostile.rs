@@ -22,17 +22,23 @@ const MAX_ROUNDS: usize = 5;
 pub(super) struct RateRatios(pub(super) [Spread; HOSTILE_REQUESTS.len()]);
 
 /// Measures in rounds of one run with valid requests and one with each type of hostile requests.
-pub(super) async fn measure(servers: &Servers<'_>, rounds: usize, times: usize) -> anyhow::Result<RateRatios> {
+pub(super) async fn measure(
+    servers: &Servers<'_>,
+    rounds: usize,
+    times: usize,
+) -> anyhow::Result<RateRatios> {
     let hostile_requests = hostile_requests(servers.token())?;
     let mut ratios = [const { Vec::new() }; HOSTILE_REQUESTS.len()];
     let rounds = rounds.min(MAX_ROUNDS);
     for round in 0..rounds {
         eprintln!("hostile round {} of {rounds}", round + 1);
         let address = servers.protected();
-        let beside_valid = load::run_beside(address, servers.request(), times, servers.request()).await?;
+        let beside_valid =
+            load::run_beside(address, servers.request(), times, servers.request()).await?;
         for (hostile, ratios) in hostile_requests.iter().zip(&mut ratios) {
             servers.clear_log()?;
-            let beside_hostile = load::run_beside(address, servers.request(), times, hostile).await?;
+            let beside_hostile =
+                load::run_beside(address, servers.request(), times, hostile).await?;
             ratios.push(beside_valid.as_secs_f64() / beside_hostile.as_secs_f64());
         }
     }
@@ -50,14 +56,21 @@ fn hostile_requests(token: &str) -> anyhow::Result<[RequestTemplate; HOSTILE_REQ
     Ok([
         // Not at the start, because a number that exceeds the modulus is rejected without any computation.
         RequestTemplate::new(call(token), signature, signature.len() / 2, token_letters)?,
-        RequestTemplate::new(call(&format!("{header}.{payload}.{signature}")), &header, 0, unknown_kid)?,
+        RequestTemplate::new(
+            call(&format!("{header}.{payload}.{signature}")),
+            &header,
+            0,
+            unknown_kid,
+        )?,
         RequestTemplate::new(call(&garbage), &garbage, 0, token_letters)?,
     ])
 }
 
 /// Returns a token's header with a key identifier that no key has.
 fn unknown_kid(number: u64) -> String {
-    URL_SAFE_NO_PAD.encode(format!(r#"{{"alg":"RS256","typ":"JWT","kid":"unknown-{number:020}"}}"#))
+    URL_SAFE_NO_PAD.encode(format!(
+        r#"{{"alg":"RS256","typ":"JWT","kid":"unknown-{number:020}"}}"#
+    ))
 }
 
 #[cfg(test)]
@@ -66,10 +79,15 @@ mod tests {
 
     #[test]
     fn all_requests_are_different() {
-        let token = format!("eyJhbGciOiJSUzI1NiJ9.{}.{}", "p".repeat(90), "A".repeat(342));
+        let token = format!(
+            "eyJhbGciOiJSUzI1NiJ9.{}.{}",
+            "p".repeat(90),
+            "A".repeat(342)
+        );
         let length = portcullis::tool_call(&token, "none").len();
         for mut hostile in hostile_requests(&token).unwrap() {
-            let [one, other] = [1 << 40, 7].map(|number| String::from_utf8(hostile.number(number).to_vec()).unwrap());
+            let [one, other] = [1 << 40, 7]
+                .map(|number| String::from_utf8(hostile.number(number).to_vec()).unwrap());
             assert!(!one.contains(&token));
             assert!(one != other);
             assert!(one.starts_with("POST "));

@@ -30,9 +30,14 @@ pub(super) struct Response<'a> {
 impl Connection {
     /// Connects, without Nagle's algorithm.
     pub(super) async fn open(address: SocketAddr) -> anyhow::Result<Self> {
-        let stream = TcpStream::connect(address).await.with_context(|| format!("{address} does not accept"))?;
+        let stream = TcpStream::connect(address)
+            .await
+            .with_context(|| format!("{address} does not accept"))?;
         stream.set_nodelay(true)?;
-        Ok(Self { stream, received: Vec::with_capacity(4096) })
+        Ok(Self {
+            stream,
+            received: Vec::with_capacity(4096),
+        })
     }
 
     /// Sends a request and reads its complete response.
@@ -42,7 +47,10 @@ impl Connection {
         let mut head_end = None;
         let mut length = None;
         loop {
-            ensure!(self.stream.read_buf(&mut self.received).await? > 0, "the connection ended within a response");
+            ensure!(
+                self.stream.read_buf(&mut self.received).await? > 0,
+                "the connection ended within a response"
+            );
             if head_end.is_none() {
                 head_end = find(&self.received, HEAD_END);
                 length = match head_end {
@@ -54,7 +62,10 @@ impl Connection {
             let body = &self.received[end + HEAD_END.len()..];
             let is_complete = match length {
                 Some(length) => {
-                    ensure!(body.len() <= length, "a response is longer than its Content-Length");
+                    ensure!(
+                        body.len() <= length,
+                        "a response is longer than its Content-Length"
+                    );
                     body.len() == length
                 }
                 None => self.received.ends_with(CHUNKED_END),
@@ -67,7 +78,8 @@ impl Connection {
 
     /// Sends a GET request.
     pub(super) async fn get(&mut self, path: &str) -> anyhow::Result<Response<'_>> {
-        self.send(format!("GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n").as_bytes()).await
+        self.send(format!("GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n").as_bytes())
+            .await
     }
 }
 
@@ -75,7 +87,10 @@ impl<'a> Response<'a> {
     /// Reads a response whose head ends at `head_end`.
     fn read(received: &'a [u8], head_end: usize) -> anyhow::Result<Self> {
         let head = std::str::from_utf8(&received[..head_end])?;
-        let status = head.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.get(..3)).and_then(|code| code.parse().ok());
+        let status = head
+            .strip_prefix("HTTP/1.1 ")
+            .and_then(|rest| rest.get(..3))
+            .and_then(|code| code.parse().ok());
         Ok(Self {
             status: status.context("the response is not HTTP/1.1")?,
             head,
@@ -90,7 +105,12 @@ impl<'a> Response<'a> {
 
     /// Fails unless the status is 200.
     pub(super) fn ok(self) -> anyhow::Result<Self> {
-        ensure!(self.status == 200, "a response is not 200:\n{}\n\n{}", self.head, String::from_utf8_lossy(self.body));
+        ensure!(
+            self.status == 200,
+            "a response is not 200:\n{}\n\n{}",
+            self.head,
+            String::from_utf8_lossy(self.body)
+        );
         Ok(self)
     }
 }
@@ -103,10 +123,14 @@ fn content_length(head: &str) -> Option<usize> {
 /// Returns the value of the first field with this name.
 fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
     let fields = head.lines().filter_map(|line| line.split_once(':'));
-    fields.filter(|(held, _)| held.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim()).next()
+    fields
+        .filter(|(held, _)| held.eq_ignore_ascii_case(name))
+        .map(|(_, value)| value.trim())
+        .next()
 }
 
 /// Returns the position of the first occurrence. `wanted` must not be empty.
 pub(super) fn find(text: &[u8], wanted: &[u8]) -> Option<usize> {
-    text.windows(wanted.len()).position(|window| window == wanted)
+    text.windows(wanted.len())
+        .position(|window| window == wanted)
 }

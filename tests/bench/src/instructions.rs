@@ -74,7 +74,9 @@ pub(super) fn run(options: &Options) -> anyhow::Result<()> {
     }
     let mut changed = 0;
     for case in options.selected() {
-        let counts = options.count(&programs, case, committed.get(case)).with_context(|| case.name())?;
+        let counts = options
+            .count(&programs, case, committed.get(case))
+            .with_context(|| case.name())?;
         println!("{}", growth::line(case, &counts, committed.get(case)));
         if growth::has_changed(&counts, committed.get(case)) {
             changed += 1;
@@ -101,12 +103,19 @@ pub(super) fn run(options: &Options) -> anyhow::Result<()> {
 impl Options {
     /// Returns the cases to count, in the order of the table.
     fn selected(&self) -> impl Iterator<Item = Case> {
-        let is_selected = |case: &Case| self.cases.is_empty() || self.cases.iter().any(|name| name == case.name());
+        let is_selected = |case: &Case| {
+            self.cases.is_empty() || self.cases.iter().any(|name| name == case.name())
+        };
         Case::ALL.into_iter().filter(is_selected)
     }
 
     /// Counts a case. A check counts one that differs from the committed count again, and keeps the least.
-    fn count(&self, programs: &Programs, case: Case, committed: Option<&Counts>) -> anyhow::Result<Counts> {
+    fn count(
+        &self,
+        programs: &Programs,
+        case: Case,
+        committed: Option<&Counts>,
+    ) -> anyhow::Result<Counts> {
         let requests = case.repetitions() * self.requests;
         let once = || block_on(count::count(programs, case, requests, self.keep.as_deref()));
         let mut least = once()?;
@@ -115,7 +124,11 @@ impl Options {
                 break;
             }
             let again = once()?;
-            least = if again.instructions < least.instructions { again } else { least };
+            least = if again.instructions < least.instructions {
+                again
+            } else {
+                least
+            };
         }
         Ok(least)
     }
@@ -123,10 +136,16 @@ impl Options {
     /// Finds valgrind, and builds the server. It contains its OpenSSL, so that no library of the machine is counted but libc.
     fn programs(&self) -> anyhow::Result<Programs> {
         let find = |name| {
-            programs::find(name).with_context(|| format!("{name} is not installed (Debian: apt install valgrind)"))
+            programs::find(name)
+                .with_context(|| format!("{name} is not installed (Debian: apt install valgrind)"))
         };
         let build = || {
-            let arguments = ["--release", "--locked", "--package=portcullis", "--bin=portcullis"];
+            let arguments = [
+                "--release",
+                "--locked",
+                "--package=portcullis",
+                "--bin=portcullis",
+            ];
             built::build_with_vendored_openssl(&arguments)?.program("portcullis")
         };
         Ok(Programs {

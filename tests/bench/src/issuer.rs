@@ -12,7 +12,9 @@ pub(super) struct BenchIssuer(TestIssuer);
 impl BenchIssuer {
     /// Creates an issuer of tokens for this resource.
     pub(super) fn new(issuer: &str, resource: &str, algorithm: Algorithm) -> Self {
-        let issuer = TestIssuer::new(issuer).with_resource(resource).with_algorithm(algorithm);
+        let issuer = TestIssuer::new(issuer)
+            .with_resource(resource)
+            .with_algorithm(algorithm);
         Self(issuer.with_clock(SystemClock::new()))
     }
 

@@ -24,7 +24,11 @@ pub(super) fn times(requests: u32) -> usize {
 ///
 /// # Errors
 /// Fails when a response is not 200.
-pub(super) async fn run(address: SocketAddr, request: &RequestTemplate, times: usize) -> anyhow::Result<Duration> {
+pub(super) async fn run(
+    address: SocketAddr,
+    request: &RequestTemplate,
+    times: usize,
+) -> anyhow::Result<Duration> {
     run_on(open_all(address, CONNECTIONS).await?, request, times).await
 }
 
@@ -58,7 +62,11 @@ async fn open_all(address: SocketAddr, count: usize) -> anyhow::Result<Vec<Conne
 }
 
 /// Sends this number of requests on each connection concurrently, and returns the elapsed time.
-async fn run_on(connections: Vec<Connection>, request: &RequestTemplate, times: usize) -> anyhow::Result<Duration> {
+async fn run_on(
+    connections: Vec<Connection>,
+    request: &RequestTemplate,
+    times: usize,
+) -> anyhow::Result<Duration> {
     let started = Instant::now();
     let mut senders = JoinSet::new();
     for connection in connections {
@@ -74,7 +82,9 @@ async fn run_on(connections: Vec<Connection>, request: &RequestTemplate, times: 
 async fn send_endlessly(address: SocketAddr, mut request: RequestTemplate) {
     let mut numbers = numbers();
     loop {
-        let Ok(mut connection) = Connection::open(address).await else { continue };
+        let Ok(mut connection) = Connection::open(address).await else {
+            continue;
+        };
         for number in numbers.by_ref() {
             if connection.send(request.number(number)).await.is_err() {
                 break;
@@ -84,7 +94,11 @@ async fn send_endlessly(address: SocketAddr, mut request: RequestTemplate) {
 }
 
 /// Sends this number of requests, and fails at the first response that is not 200.
-async fn repeat(mut connection: Connection, mut request: RequestTemplate, times: usize) -> anyhow::Result<()> {
+async fn repeat(
+    mut connection: Connection,
+    mut request: RequestTemplate,
+    times: usize,
+) -> anyhow::Result<()> {
     for number in numbers().take(times) {
         connection.send(request.number(number)).await?.ok()?;
     }

@@ -1,7 +1,11 @@
 //! `cargo xtask bench`: measures the cost of a protected request and compares it with nginx as a bare reverse proxy.
 //!
 //! `docs/contribute/benchmarks.md` describes the measurements.
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool")]
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a command-line tool"
+)]
 
 mod build;
 mod configuration;
@@ -33,7 +37,11 @@ use clap::{Args, Parser, Subcommand};
 
 /// Measures the cost of a protected request.
 #[derive(Parser)]
-#[command(name = "cargo xtask bench", bin_name = "cargo xtask bench", args_conflicts_with_subcommands = true)]
+#[command(
+    name = "cargo xtask bench",
+    bin_name = "cargo xtask bench",
+    args_conflicts_with_subcommands = true
+)]
 struct Arguments {
     #[command(flatten)]
     options: Options,

@@ -44,14 +44,23 @@ async fn measure(options: &Options, programs: &Programs) -> anyhow::Result<()> {
 async fn steps(program: &Path, json: bool) -> anyhow::Result<Value> {
     eprintln!("measuring the steps of a request");
     let mut command = tokio::process::Command::new(program);
-    command.args(json.then_some("--json")).kill_on_drop(true).stdin(Stdio::null());
+    command
+        .args(json.then_some("--json"))
+        .kill_on_drop(true)
+        .stdin(Stdio::null());
     if json {
         command.stdout(Stdio::piped());
     }
-    let running = command.spawn().context("the benchmark of the steps could not be started")?;
+    let running = command
+        .spawn()
+        .context("the benchmark of the steps could not be started")?;
     let output = running.wait_with_output().await?;
     ensure!(output.status.success(), "the benchmark of the steps failed");
-    if json { Ok(serde_json::from_slice(&output.stdout)?) } else { Ok(Value::Null) }
+    if json {
+        Ok(serde_json::from_slice(&output.stdout)?)
+    } else {
+        Ok(Value::Null)
+    }
 }
 
 /// Measures whole requests, over sockets.
@@ -59,7 +68,14 @@ async fn whole(options: &Options, portcullis: &Path) -> anyhow::Result<Report> {
     let nginx = nginx::version()?;
     let servers = Servers::start(portcullis, options.baseline.as_deref()).await?;
     let variants = servers.variants();
-    eprintln!("started {}", variants.iter().map(|variant| variant.name()).collect::<Vec<_>>().join(", "));
+    eprintln!(
+        "started {}",
+        variants
+            .iter()
+            .map(|variant| variant.name())
+            .collect::<Vec<_>>()
+            .join(", ")
+    );
     let rounds = usize::from(options.rounds);
     let times = load::times(options.requests);
 
@@ -72,7 +88,12 @@ async fn whole(options: &Options, portcullis: &Path) -> anyhow::Result<Report> {
         eprintln!("round {} of {rounds}", round + 1);
         let mut samples = [Sample::default(); Variant::COUNT];
         // Each round starts with another variant, so that none is always the first after a pause.
-        for variant in variants.iter().cycle().skip(round % variants.len()).take(variants.len()) {
+        for variant in variants
+            .iter()
+            .cycle()
+            .skip(round % variants.len())
+            .take(variants.len())
+        {
             samples[variant.index()] = servers.measure(*variant, times).await?;
         }
         figures.add(samples);

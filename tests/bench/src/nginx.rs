@@ -8,15 +8,26 @@ use portcullis_scenarios::ReservedPort;
 use super::process::MeasuredProcess;
 
 const CONFIGURATION: &str = include_str!("nginx.conf");
-const NOT_STARTED: &str = "cannot start nginx; install it (Debian: apt install nginx-light), or run with --micro";
+const NOT_STARTED: &str =
+    "cannot start nginx; install it (Debian: apt install nginx-light), or run with --micro";
 
 /// Returns the version, such as `nginx/1.22.1`.
 pub(super) fn version() -> anyhow::Result<String> {
-    let output = Command::new("nginx").arg("-v").output().context(NOT_STARTED)?;
-    ensure!(output.status.success(), "nginx -v ended with {}", output.status);
+    let output = Command::new("nginx")
+        .arg("-v")
+        .output()
+        .context(NOT_STARTED)?;
+    ensure!(
+        output.status.success(),
+        "nginx -v ended with {}",
+        output.status
+    );
     let text = String::from_utf8_lossy(&output.stderr);
     let version = text.trim();
-    Ok(version.strip_prefix("nginx version: ").unwrap_or(version).to_owned())
+    Ok(version
+        .strip_prefix("nginx version: ")
+        .unwrap_or(version)
+        .to_owned())
 }
 
 /// Starts nginx in front of the upstream, and waits until it listens.
@@ -30,7 +41,13 @@ pub(super) async fn start(folder: &Path, upstream: SocketAddr) -> anyhow::Result
     let file = folder.join("nginx.conf");
     fs::write(&file, configuration)?;
     let mut command = Command::new("nginx");
-    command.arg("-e").arg(folder.join("error.log")).arg("-p").arg(folder).arg("-c").arg(file);
+    command
+        .arg("-e")
+        .arg(folder.join("error.log"))
+        .arg("-p")
+        .arg(folder)
+        .arg("-c")
+        .arg(file);
     let mut nginx = MeasuredProcess::start(&mut command, address)?;
     nginx.listening().await?;
     Ok(nginx)

@@ -30,8 +30,7 @@ const ACCESS_LINE: [&str; 2] = [" http.path=/mcp ", " http.status=200 "];
 pub(super) const REVISION: &str = "2025-11-25";
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}"#;
 /// The measured message.
-pub(super) const CALL: &str =
-    r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{"a":17,"b":25}}}"#;
+pub(super) const CALL: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{"a":17,"b":25}}}"#;
 
 /// The program, its configuration and a valid token.
 pub(super) struct Setup<'a> {
@@ -58,7 +57,13 @@ impl<'a> Setup<'a> {
         let audit = folder.join(format!("{name}.jsonl"));
         fs::write(&file, configuration.text(address, upstream, folder, &audit))?;
         let written = [folder.join(format!("{name}.log")), audit];
-        Ok(Self { program, file, written, address, token })
+        Ok(Self {
+            program,
+            file,
+            written,
+            address,
+            token,
+        })
     }
 
     /// Starts the server and returns the time until it was ready.
@@ -70,7 +75,9 @@ impl<'a> Setup<'a> {
         command.env("STATE_DIRECTORY", self.file.with_extension("state"));
 
         // With a backtrace, every invalid signature would walk the stack, because josekit's errors contain one.
-        command.env_remove("RUST_BACKTRACE").env_remove("RUST_LIB_BACKTRACE");
+        command
+            .env_remove("RUST_BACKTRACE")
+            .env_remove("RUST_LIB_BACKTRACE");
         command.stdout(Stdio::null()).stderr(log);
         let started = Instant::now();
         let mut process = MeasuredProcess::start(&mut command, self.address)?;
@@ -114,21 +121,31 @@ impl<'a> Setup<'a> {
         while found < requests && grew.elapsed() < LOG_TIMEOUT {
             sleep(Duration::from_millis(20)).await;
             let lines = BufReader::new(File::open(self.log())?).lines();
-            let now =
-                lines.map_while(Result::ok).filter(|line| ACCESS_LINE.iter().all(|part| line.contains(part))).count();
+            let now = lines
+                .map_while(Result::ok)
+                .filter(|line| ACCESS_LINE.iter().all(|part| line.contains(part)))
+                .count();
             if now > found {
                 (found, grew) = (now, Instant::now());
             }
         }
-        requests.checked_sub(found).with_context(|| format!("{found} access lines of {requests} requests"))
+        requests
+            .checked_sub(found)
+            .with_context(|| format!("{found} access lines of {requests} requests"))
     }
 }
 
 /// Opens a session with this token and returns its identifier.
 pub(super) async fn open_session(address: SocketAddr, token: &str) -> anyhow::Result<String> {
     let mut connection = Connection::open(address).await?;
-    let response = connection.send(&request(token, None, INITIALIZE)).await?.ok()?;
-    Ok(response.header("mcp-session-id").context("no session was opened")?.to_owned())
+    let response = connection
+        .send(&request(token, None, INITIALIZE))
+        .await?
+        .ok()?;
+    Ok(response
+        .header("mcp-session-id")
+        .context("no session was opened")?
+        .to_owned())
 }
 
 /// Returns the measured request, the same for all variants: about 100 bytes of JSON with the token and a session.

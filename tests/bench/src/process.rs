@@ -35,15 +35,20 @@ impl MeasuredProcess {
     pub(super) fn announcing(command: &mut Command) -> anyhow::Result<Self> {
         let mut process = spawn(command.stdout(Stdio::piped()))?;
         let mut line = String::new();
-        BufReader::new(process.take_stdout().context("no standard output")?).read_line(&mut line)?;
+        BufReader::new(process.take_stdout().context("no standard output")?)
+            .read_line(&mut line)?;
         let address = line.trim().parse();
-        let address = address.with_context(|| format!("{} printed {line:?}, not an address", process.name()))?;
+        let address = address
+            .with_context(|| format!("{} printed {line:?}, not an address", process.name()))?;
         Ok(Self { process, address })
     }
 
     /// Starts a program that will listen on a known address.
     pub(super) fn start(command: &mut Command, address: SocketAddr) -> anyhow::Result<Self> {
-        Ok(Self { process: spawn(command)?, address })
+        Ok(Self {
+            process: spawn(command)?,
+            address,
+        })
     }
 
     /// Waits until the process accepts connections.
@@ -57,7 +62,11 @@ impl MeasuredProcess {
                 bail!("{} ended with {status}", self.process.name());
             }
             if started.elapsed() > START_TIMEOUT {
-                bail!("{} does not listen on {}", self.process.name(), self.address);
+                bail!(
+                    "{} does not listen on {}",
+                    self.process.name(),
+                    self.address
+                );
             }
             sleep(Duration::from_millis(1)).await;
         }
@@ -81,10 +90,16 @@ impl MeasuredProcess {
     pub(super) fn memory(&self) -> anyhow::Result<Memory> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.process.id()))?;
         let field = |name: &str| {
-            let line = status.lines().find_map(|line| line.strip_prefix(name)).with_context(|| format!("no {name}"))?;
+            let line = status
+                .lines()
+                .find_map(|line| line.strip_prefix(name))
+                .with_context(|| format!("no {name}"))?;
             Ok::<_, anyhow::Error>(line.trim().trim_end_matches("kB").trim().parse::<u64>()? * 1024)
         };
-        Ok(Memory { resident: field("VmRSS:")?, anonymous: field("RssAnon:")? })
+        Ok(Memory {
+            resident: field("VmRSS:")?,
+            anonymous: field("RssAnon:")?,
+        })
     }
 }
 
@@ -99,7 +114,13 @@ fn threads_cpu(process: u32) -> anyhow::Result<Duration> {
     let mut total = Duration::ZERO;
     for thread in fs::read_dir(format!("/proc/{process}/task"))? {
         let account = fs::read_to_string(thread?.path().join("schedstat"))?;
-        total += Duration::from_nanos(account.split(' ').next().context("an empty schedstat")?.parse()?);
+        total += Duration::from_nanos(
+            account
+                .split(' ')
+                .next()
+                .context("an empty schedstat")?
+                .parse()?,
+        );
     }
     Ok(total)
 }
@@ -107,5 +128,8 @@ fn threads_cpu(process: u32) -> anyhow::Result<Duration> {
 /// Returns the child processes of a process's main thread.
 fn children(process: u32) -> anyhow::Result<Vec<u32>> {
     let list = fs::read_to_string(format!("/proc/{process}/task/{process}/children"))?;
-    Ok(list.split_whitespace().map(str::parse).collect::<Result<_, _>>()?)
+    Ok(list
+        .split_whitespace()
+        .map(str::parse)
+        .collect::<Result<_, _>>()?)
 }

@@ -74,18 +74,31 @@ impl Serialize for Report {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { nginx, request_bytes, requests, figures, .. } = self;
+        let Self {
+            nginx,
+            request_bytes,
+            requests,
+            figures,
+            ..
+        } = self;
         writeln!(
             f,
             "{} rounds of {requests} requests of {request_bytes} bytes, {CONNECTIONS} connections",
             figures.rounds()
         )?;
         writeln!(f, "{}, {nginx}", machine())?;
-        writeln!(f, "every response was 200, and the upstream received exactly as many requests\n")?;
+        writeln!(
+            f,
+            "every response was 200, and the upstream received exactly as many requests\n"
+        )?;
         writeln!(
             f,
             "{:<20}{:>23}{:>27}{:>23}{:>23}",
-            "median (min to max)", "CPU us per request", "requests per second", "CPU / nginx", "throughput / nginx"
+            "median (min to max)",
+            "CPU us per request",
+            "requests per second",
+            "CPU / nginx",
+            "throughput / nginx"
         )?;
         for variant in self.variants {
             writeln!(
@@ -106,9 +119,18 @@ impl fmt::Display for Report {
 impl Report {
     /// Writes one line per goal.
     fn goals(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let cpu = self.figures.ratio(Variant::Portcullis, |sample| sample.cpu_us).median;
-        let throughput = self.figures.ratio(Variant::Portcullis, |sample| sample.throughput).median;
-        let Starts { ready_ms, idle_memory } = self.starts;
+        let cpu = self
+            .figures
+            .ratio(Variant::Portcullis, |sample| sample.cpu_us)
+            .median;
+        let throughput = self
+            .figures
+            .ratio(Variant::Portcullis, |sample| sample.throughput)
+            .median;
+        let Starts {
+            ready_ms,
+            idle_memory,
+        } = self.starts;
         let idle = idle_memory.megabytes();
         let after = self.memory_after.megabytes();
         let is_met = |met| if met { "met" } else { "missed" };
@@ -118,8 +140,17 @@ impl Report {
             is_met(idle.resident <= MEMORY_GOAL)
         )?;
         writeln!(f, "portcullis, memory after     {after}")?;
-        let missing: usize = self.figures.samples(Variant::Portcullis).iter().map(|sample| sample.lines_missing).sum();
-        writeln!(f, "portcullis, access lines     {missing} of {} missing", self.figures.rounds() * self.requests)?;
+        let missing: usize = self
+            .figures
+            .samples(Variant::Portcullis)
+            .iter()
+            .map(|sample| sample.lines_missing)
+            .sum();
+        writeln!(
+            f,
+            "portcullis, access lines     {missing} of {} missing",
+            self.figures.rounds() * self.requests
+        )?;
         writeln!(
             f,
             "portcullis, start to ready   {} ms, goal {READY_GOAL} ms: {}",
@@ -134,11 +165,27 @@ impl Report {
                 is_met(ratio.median >= RATE_RATIO_GOAL)
             )?;
         }
-        writeln!(f, "portcullis, CPU / nginx      {cpu:.2}, goal {CPU_GOAL:.2}: {}", is_met(cpu <= CPU_GOAL))?;
-        let all_on = self.figures.ratio(Variant::AllOn, |sample| sample.cpu_us).median;
-        writeln!(f, "all on, CPU / nginx          {all_on:.2}, goal {CPU_GOAL:.2}: {}", is_met(all_on <= CPU_GOAL))?;
-        for (variant, goal) in [(Variant::Metrics, METRICS_GOAL), (Variant::Traces, TRACES_GOAL)] {
-            let ratio = self.figures.ratio_to(Variant::Portcullis, variant, |sample| sample.cpu_us);
+        writeln!(
+            f,
+            "portcullis, CPU / nginx      {cpu:.2}, goal {CPU_GOAL:.2}: {}",
+            is_met(cpu <= CPU_GOAL)
+        )?;
+        let all_on = self
+            .figures
+            .ratio(Variant::AllOn, |sample| sample.cpu_us)
+            .median;
+        writeln!(
+            f,
+            "all on, CPU / nginx          {all_on:.2}, goal {CPU_GOAL:.2}: {}",
+            is_met(all_on <= CPU_GOAL)
+        )?;
+        for (variant, goal) in [
+            (Variant::Metrics, METRICS_GOAL),
+            (Variant::Traces, TRACES_GOAL),
+        ] {
+            let ratio = self
+                .figures
+                .ratio_to(Variant::Portcullis, variant, |sample| sample.cpu_us);
             writeln!(
                 f,
                 "{:<29}{}, goal {goal:.2}: {}",
@@ -148,10 +195,19 @@ impl Report {
             )?;
         }
         if self.variants.contains(&Variant::Baseline) {
-            for (variant, other) in [(Variant::Portcullis, Variant::Baseline), (Variant::AllOn, Variant::BaselineAllOn)]
-            {
-                let ratio = self.figures.ratio_to(other, variant, |sample| sample.cpu_us);
-                writeln!(f, "{:<29}{}", format!("{}, CPU / baseline", variant.name()), ratio.show(3))?;
+            for (variant, other) in [
+                (Variant::Portcullis, Variant::Baseline),
+                (Variant::AllOn, Variant::BaselineAllOn),
+            ] {
+                let ratio = self
+                    .figures
+                    .ratio_to(other, variant, |sample| sample.cpu_us);
+                writeln!(
+                    f,
+                    "{:<29}{}",
+                    format!("{}, CPU / baseline", variant.name()),
+                    ratio.show(3)
+                )?;
             }
         }
         write!(
@@ -177,13 +233,20 @@ struct Megabytes {
 
 impl Memory {
     fn megabytes(self) -> Megabytes {
-        Megabytes { resident: self.resident as f64 / 1e6, anonymous: self.anonymous as f64 / 1e6 }
+        Megabytes {
+            resident: self.resident as f64 / 1e6,
+            anonymous: self.anonymous as f64 / 1e6,
+        }
     }
 }
 
 impl fmt::Display for Megabytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:.1} MB resident ({:.1} MB of it anonymous)", self.resident, self.anonymous)
+        write!(
+            f,
+            "{:.1} MB resident ({:.1} MB of it anonymous)",
+            self.resident, self.anonymous
+        )
     }
 }
 
@@ -191,9 +254,14 @@ impl fmt::Display for Megabytes {
 pub(super) fn machine() -> String {
     let text = |path| fs::read_to_string(path).unwrap_or_default();
     let processors = text("/proc/cpuinfo");
-    let model = processors.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
+    let model = processors
+        .lines()
+        .find_map(|line| line.strip_prefix("model name")?.split_once(':'));
     let model = model.map_or("unknown processor", |(_, name)| name.trim());
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let load = text("/proc/loadavg");
-    format!("{cores} cores, {model}, load average {}", load.split(' ').next().unwrap_or_default())
+    format!(
+        "{cores} cores, {model}, load average {}",
+        load.split(' ').next().unwrap_or_default()
+    )
 }

@@ -19,7 +19,11 @@ pub(super) struct RequestTemplate {
 impl RequestTemplate {
     /// Creates a request that is always the same.
     pub(super) fn fixed(request: Vec<u8>) -> Self {
-        Self { request, place: 0..0, text: |_| String::new() }
+        Self {
+            request,
+            place: 0..0,
+            text: |_| String::new(),
+        }
     }
 
     /// Creates a template. The text replaces the bytes of the request that start `offset` bytes after the start of
@@ -27,11 +31,24 @@ impl RequestTemplate {
     ///
     /// # Errors
     /// Fails if the request does not contain the part, or ends before the end of the text.
-    pub(super) fn new(request: Vec<u8>, part: &str, offset: usize, text: fn(u64) -> String) -> anyhow::Result<Self> {
-        let found = find(&request, part.as_bytes()).context("the request does not contain the part")?;
+    pub(super) fn new(
+        request: Vec<u8>,
+        part: &str,
+        offset: usize,
+        text: fn(u64) -> String,
+    ) -> anyhow::Result<Self> {
+        let found =
+            find(&request, part.as_bytes()).context("the request does not contain the part")?;
         let place = found + offset..found + offset + text(0).len();
-        ensure!(place.end <= request.len(), "the request ends before the end of the text");
-        Ok(Self { request, place, text })
+        ensure!(
+            place.end <= request.len(),
+            "the request ends before the end of the text"
+        );
+        Ok(Self {
+            request,
+            place,
+            text,
+        })
     }
 
     /// Returns the request with this number.
@@ -59,8 +76,10 @@ mod tests {
 
     #[test]
     fn requests_differ_in_one_place() {
-        let mut template =
-            RequestTemplate::new(b"GET /0000/0000".to_vec(), "/0000", 1, |number| format!("{number:04}")).unwrap();
+        let mut template = RequestTemplate::new(b"GET /0000/0000".to_vec(), "/0000", 1, |number| {
+            format!("{number:04}")
+        })
+        .unwrap();
         assert_eq!(template.number(7), b"GET /0007/0000");
         assert_eq!(template.number(12), b"GET /0012/0000");
         assert_eq!(template.len(), 14);
@@ -70,7 +89,8 @@ mod tests {
     fn a_part_must_be_in_the_request() {
         for (part, offset) in [("/1111", 0), ("/0000", 2)] {
             assert!(
-                RequestTemplate::new(b"GET /0000".to_vec(), part, offset, |_| "1234".to_owned()).is_err(),
+                RequestTemplate::new(b"GET /0000".to_vec(), part, offset, |_| "1234".to_owned())
+                    .is_err(),
                 "{part}"
             );
         }

@@ -70,23 +70,45 @@ impl<'a> Servers<'a> {
     ///
     /// # Errors
     /// Fails when a program does not start or does not respond.
-    pub(super) async fn start(portcullis: &'a Path, baseline: Option<&'a Path>) -> anyhow::Result<Self> {
+    pub(super) async fn start(
+        portcullis: &'a Path,
+        baseline: Option<&'a Path>,
+    ) -> anyhow::Result<Self> {
         let folder = Scratch::folder("bench");
         let this = env::current_exe()?;
         let upstream = MeasuredProcess::announcing(Command::new(&this).args(["upstream"]))?;
-        let proxy = MeasuredProcess::announcing(Command::new(&this).args(["proxy", &upstream.address.to_string()]))?;
-        let issuer =
-            MeasuredProcess::announcing(Command::new(&this).args(["introspection", &format!("{BASE_URL}{PATH}")]))?;
+        let proxy = MeasuredProcess::announcing(
+            Command::new(&this).args(["proxy", &upstream.address.to_string()]),
+        )?;
+        let issuer = MeasuredProcess::announcing(
+            Command::new(&this).args(["introspection", &format!("{BASE_URL}{PATH}")]),
+        )?;
         let receiver = MeasuredProcess::announcing(Command::new(&this).args(["upstream"]))?;
         let nginx = nginx::start(folder.path(), upstream.address).await?;
 
-        let signer = BenchIssuer::new(ISSUER, &format!("{BASE_URL}{PATH}"), Configuration::Standard.algorithm());
+        let signer = BenchIssuer::new(
+            ISSUER,
+            &format!("{BASE_URL}{PATH}"),
+            Configuration::Standard.algorithm(),
+        );
         signer.publish(folder.path())?;
         let token = signer.sign(None);
         let prepare = |program, name, configuration, token| {
-            Setup::prepare(program, name, configuration, token, folder.path(), upstream.address)
+            Setup::prepare(
+                program,
+                name,
+                configuration,
+                token,
+                folder.path(),
+                upstream.address,
+            )
         };
-        let standard = prepare(portcullis, "standard", Configuration::Standard, token.clone())?;
+        let standard = prepare(
+            portcullis,
+            "standard",
+            Configuration::Standard,
+            token.clone(),
+        )?;
         let mut times_to_ready = Vec::new();
         for _ in 1..STARTS {
             times_to_ready.push(standard.start().await?.1);
@@ -99,22 +121,51 @@ impl<'a> Servers<'a> {
         let starts = Starts::new(times_to_ready, process.memory()?);
 
         let standard = Server::ready(standard, process).await?;
-        let all_on = Server::start(prepare(portcullis, "all-on", Configuration::AllOn, token.clone())?).await?;
-        fs::write(folder.path().join(ADMIN_TOKEN_FILE), "0123456789abcdef0123456789abcdef")?;
-        let metrics = Server::start(prepare(portcullis, "metrics", Configuration::Metrics, token.clone())?).await?;
-        let configuration = Configuration::Traces { receiver: receiver.address };
-        let traces = Server::start(prepare(portcullis, "traces", configuration, token.clone())?).await?;
+        let all_on = Server::start(prepare(
+            portcullis,
+            "all-on",
+            Configuration::AllOn,
+            token.clone(),
+        )?)
+        .await?;
+        fs::write(
+            folder.path().join(ADMIN_TOKEN_FILE),
+            "0123456789abcdef0123456789abcdef",
+        )?;
+        let metrics = Server::start(prepare(
+            portcullis,
+            "metrics",
+            Configuration::Metrics,
+            token.clone(),
+        )?)
+        .await?;
+        let configuration = Configuration::Traces {
+            receiver: receiver.address,
+        };
+        let traces =
+            Server::start(prepare(portcullis, "traces", configuration, token.clone())?).await?;
         let baseline = match baseline {
             None => None,
             Some(program) => {
-                let standard = prepare(program, "baseline", Configuration::Standard, token.clone())?;
+                let standard =
+                    prepare(program, "baseline", Configuration::Standard, token.clone())?;
                 let all_on = prepare(program, "baseline-all-on", Configuration::AllOn, token)?;
-                Some(Baseline { standard: Server::start(standard).await?, all_on: Server::start(all_on).await? })
+                Some(Baseline {
+                    standard: Server::start(standard).await?,
+                    all_on: Server::start(all_on).await?,
+                })
             }
         };
-        let configuration = Configuration::Introspecting { issuer: issuer.address };
-        let introspecting =
-            Server::start(prepare(portcullis, "introspecting", configuration, OPAQUE.to_owned())?).await?;
+        let configuration = Configuration::Introspecting {
+            issuer: issuer.address,
+        };
+        let introspecting = Server::start(prepare(
+            portcullis,
+            "introspecting",
+            configuration,
+            OPAQUE.to_owned(),
+        )?)
+        .await?;
         let known_token = introspecting.request.clone().number(0).to_vec();
         let unknown_token = RequestTemplate::new(known_token, OPAQUE, LETTERS_AT, token_letters)?;
         let _others = [issuer, receiver];
@@ -147,14 +198,20 @@ impl<'a> Servers<'a> {
     /// Fails when a response is not 200, or the upstream did not receive exactly as many requests as there are
     /// responses.
     pub(super) async fn measure(&self, variant: Variant, times: usize) -> anyhow::Result<Sample> {
-        let Target { process, request, log } = self.target(variant)?;
+        let Target {
+            process,
+            request,
+            log,
+        } = self.target(variant)?;
         let requests = times * load::CONNECTIONS;
         let hits = self.hits().await?;
         let cpu = process.cpu()?;
         if let Some(log) = log {
             log.clear_log()?;
         }
-        let elapsed = load::run(process.address, request, times).await.context(variant.name())?;
+        let elapsed = load::run(process.address, request, times)
+            .await
+            .context(variant.name())?;
         let lines_missing = match log {
             // The measurement includes writing the log.
             Some(log) => log.lines_missing(requests).await?,
@@ -176,7 +233,11 @@ impl<'a> Servers<'a> {
 
     /// Returns the process and the request of a variant.
     fn target(&self, variant: Variant) -> anyhow::Result<Target<'_>> {
-        let bare = |process| Target { process, request: self.request(), log: None };
+        let bare = |process| Target {
+            process,
+            request: self.request(),
+            log: None,
+        };
         let baseline = || self.baseline.as_ref().context("no baseline was started");
         Ok(match variant {
             Variant::Upstream => bare(&self.upstream),
@@ -187,7 +248,10 @@ impl<'a> Servers<'a> {
             Variant::Metrics => self.metrics.target(),
             Variant::Traces => self.traces.target(),
             Variant::IntrospectionHit => self.introspecting.target(),
-            Variant::IntrospectionMiss => Target { request: &self.unknown_token, ..self.introspecting.target() },
+            Variant::IntrospectionMiss => Target {
+                request: &self.unknown_token,
+                ..self.introspecting.target()
+            },
             Variant::Baseline => baseline()?.standard.target(),
             Variant::BaselineAllOn => baseline()?.all_on.target(),
         })
@@ -235,11 +299,22 @@ impl<'a> Server<'a> {
     async fn ready(setup: Setup<'a>, process: MeasuredProcess) -> anyhow::Result<Self> {
         setup.clear_log()?;
         let request = RequestTemplate::fixed(tool_call(&setup.token, &setup.open_session().await?));
-        ensure!(setup.lines_missing(1).await? == 0, "the first request has no access line");
-        Ok(Self { setup, process, request })
+        ensure!(
+            setup.lines_missing(1).await? == 0,
+            "the first request has no access line"
+        );
+        Ok(Self {
+            setup,
+            process,
+            request,
+        })
     }
 
     fn target(&self) -> Target<'_> {
-        Target { process: &self.process, request: &self.request, log: Some(&self.setup) }
+        Target {
+            process: &self.process,
+            request: &self.request,
+            log: Some(&self.setup),
+        }
     }
 }

@@ -32,14 +32,31 @@ struct Row {
 /// # Errors
 /// Fails when a goal is missed.
 pub(super) fn run() -> anyhow::Result<()> {
-    let mut command = workspace::cargo(&["bench", "--quiet", "--package", "portcullis-session", "--bench", "growth"]);
-    let output = command.stderr(Stdio::inherit()).output().context("cargo does not start")?;
+    let mut command = workspace::cargo(&[
+        "bench",
+        "--quiet",
+        "--package",
+        "portcullis-session",
+        "--bench",
+        "growth",
+    ]);
+    let output = command
+        .stderr(Stdio::inherit())
+        .output()
+        .context("cargo does not start")?;
     ensure!(output.status.success(), "the benchmark of sessions failed");
-    let rows: Vec<Row> = serde_json::Deserializer::from_slice(&output.stdout).into_iter().collect::<Result<_, _>>()?;
+    let rows: Vec<Row> = serde_json::Deserializer::from_slice(&output.stdout)
+        .into_iter()
+        .collect::<Result<_, _>>()?;
     ensure!(!rows.is_empty(), "the benchmark of sessions has no figures");
     print_table(&rows);
-    let fits = |row: &Row| row.allocated_bytes.max(row.resident_bytes) <= MAX_BYTES && row.allocations == 0;
-    ensure!(rows.iter().all(fits), "a session needs more than {MAX_BYTES} B, or a lookup allocates");
+    let fits = |row: &Row| {
+        row.allocated_bytes.max(row.resident_bytes) <= MAX_BYTES && row.allocations == 0
+    };
+    ensure!(
+        rows.iter().all(fits),
+        "a session needs more than {MAX_BYTES} B, or a lookup allocates"
+    );
     let is_fast = |row: &Row| row.unseal_ns < MAX_UNSEAL_NS && row.adopt_ns < MAX_ADOPT_NS;
     ensure!(
         rows.iter().all(is_fast),
@@ -52,7 +69,14 @@ pub(super) fn run() -> anyhow::Result<()> {
 fn print_table(rows: &[Row]) {
     println!(
         "{:>10} {:>11} {:>11} {:>10} {:>11} {:>10} {:>10} {:>12}",
-        "sessions", "allocated", "resident", "lookup", "any lookup", "unseal", "adopt", "allocations"
+        "sessions",
+        "allocated",
+        "resident",
+        "lookup",
+        "any lookup",
+        "unseal",
+        "adopt",
+        "allocations"
     );
     for row in rows {
         println!(

@@ -63,9 +63,13 @@ const OTHER_CLIENTS: usize = 2;
 pub(super) fn run(options: &Options) -> anyhow::Result<()> {
     let program = match &options.program {
         Some(program) => program.clone(),
-        None => built::build(&["--profile=dist", "--package=portcullis", "--bin=portcullis"])?.program("portcullis")?,
+        None => built::build(&["--profile=dist", "--package=portcullis", "--bin=portcullis"])?
+            .program("portcullis")?,
     };
-    let report = block_on(measure(Duration::from_secs(options.seconds.into()), &program))?;
+    let report = block_on(measure(
+        Duration::from_secs(options.seconds.into()),
+        &program,
+    ))?;
     if options.json {
         println!("{}", serde_json::to_string_pretty(&report)?);
     } else {
@@ -125,5 +129,11 @@ async fn measure(duration: Duration, program: &Path) -> anyhow::Result<Report> {
             next_reload += RELOAD_PERIOD;
         }
     }
-    Ok(Report::new(&samples, duration, traffic.requests(), traffic.issuer().rotations(), server.reloads()))
+    Ok(Report::new(
+        &samples,
+        duration,
+        traffic.requests(),
+        traffic.issuer().rotations(),
+        server.reloads(),
+    ))
 }

@@ -63,7 +63,8 @@ const SETTLE: Duration = Duration::from_secs(15);
 pub(super) fn run(options: &Options) -> anyhow::Result<()> {
     let portcullis = match &options.program {
         Some(program) => program.clone(),
-        None => built::build(&["--profile=dist", "--package=portcullis", "--bin=portcullis"])?.program("portcullis")?,
+        None => built::build(&["--profile=dist", "--package=portcullis", "--bin=portcullis"])?
+            .program("portcullis")?,
     };
     let report = block_on(measure(options, &portcullis))?;
     if options.json {
@@ -78,32 +79,45 @@ pub(super) fn run(options: &Options) -> anyhow::Result<()> {
 async fn measure(options: &Options, portcullis: &Path) -> anyhow::Result<Report> {
     let streams = options.streams.min(possible_streams());
     if streams < options.streams {
-        eprintln!("the hard limit of open files permits {streams} streams; raise it with `ulimit -Hn`");
+        eprintln!(
+            "the hard limit of open files permits {streams} streams; raise it with `ulimit -Hn`"
+        );
     }
     let folder = Scratch::folder("streams");
     let mut upstream = Command::new(std::env::current_exe()?);
     upstream.arg("streams-upstream");
     let upstream = MeasuredProcess::announcing(&mut upstream)?;
-    let test_issuer =
-        TestIssuer::new(ISSUER).with_resource(&format!("{BASE_URL}{PATH}")).with_clock(SystemClock::new());
+    let test_issuer = TestIssuer::new(ISSUER)
+        .with_resource(&format!("{BASE_URL}{PATH}"))
+        .with_clock(SystemClock::new());
     fs::write(folder.path().join("jwks.json"), test_issuer.jwks_json())?;
     let listen = free_address()?;
     let configuration = folder.path().join("streams.toml");
-    fs::write(&configuration, configuration_text(listen, upstream.address, &folder))?;
+    fs::write(
+        &configuration,
+        configuration_text(listen, upstream.address, &folder),
+    )?;
     let mut server = portcullis_command(portcullis);
-    server.args(["serve", "--config"]).arg(&configuration).stdout(Stdio::null());
+    server
+        .args(["serve", "--config"])
+        .arg(&configuration)
+        .stdout(Stdio::null());
     server.stderr(fs::File::create(folder.path().join("server.log"))?);
     let mut server = MeasuredProcess::start(&mut server, listen)?;
-    drop(
-        server
-            .listening()
-            .await
-            .with_context(|| fs::read_to_string(folder.path().join("server.log")).unwrap_or_default())?,
-    );
+    drop(server.listening().await.with_context(|| {
+        fs::read_to_string(folder.path().join("server.log")).unwrap_or_default()
+    })?);
 
     let owners = streams.div_ceil(STREAMS_PER_OWNER);
     let tokens: Vec<_> = (0..owners)
-        .map(|owner| test_issuer.token().expires_in(3_600).scope("mcp:tools").subject(&format!("user-{owner}")).sign())
+        .map(|owner| {
+            test_issuer
+                .token()
+                .expires_in(3_600)
+                .scope("mcp:tools")
+                .subject(&format!("user-{owner}"))
+                .sign()
+        })
         .collect();
     let clients = Client::open_all(listen, tokens).await?;
     sleep(Duration::from_secs(2)).await;
@@ -121,7 +135,10 @@ async fn measure(options: &Options, portcullis: &Path) -> anyhow::Result<Report>
         let while_open = server.memory()?;
         drop(open);
         sleep(SETTLE).await;
-        rounds.push(Round { open: while_open, closed: server.memory()? });
+        rounds.push(Round {
+            open: while_open,
+            closed: server.memory()?,
+        });
     }
     Report::new(streams, start, rounds)
 }
@@ -152,8 +169,17 @@ upstream = {{ http = "http://{upstream}/mcp" }}
 /// Returns the streams that the hard limit of open files permits. The server has two descriptors for each. Raises the
 /// soft limit of this process and of those that it starts.
 fn possible_streams() -> u32 {
-    let hard = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX).min(1 << 20);
+    let hard = getrlimit(Resource::Nofile)
+        .maximum
+        .unwrap_or(u64::MAX)
+        .min(1 << 20);
     // Without the permission, the soft limit is enough for fewer streams, and one fails to open.
-    let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(hard), maximum: Some(hard) });
+    let _ = setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current: Some(hard),
+            maximum: Some(hard),
+        },
+    );
     u32::try_from(hard.saturating_sub(RESERVED_FILES) / 2).unwrap_or(u32::MAX)
 }

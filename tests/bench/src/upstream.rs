@@ -28,9 +28,13 @@ const RESPONSE: &[u8] =
 
 /// Serves until the process is killed. Prints its address first. The response to GET is the number of POST requests.
 pub(super) fn run() -> anyhow::Result<()> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     runtime.block_on(async {
-        let listener = TcpListener::bind("127.0.0.1:0").await.context("no free port")?;
+        let listener = TcpListener::bind("127.0.0.1:0")
+            .await
+            .context("no free port")?;
         println!("{}", listener.local_addr()?);
         let hits = Arc::new(AtomicU64::new(0));
         loop {
@@ -38,24 +42,38 @@ pub(super) fn run() -> anyhow::Result<()> {
             stream.set_nodelay(true)?;
             let hits = Arc::clone(&hits);
             let service = service_fn(move |request| respond(request, Arc::clone(&hits)));
-            tokio::spawn(http1::Builder::new().writev(false).serve_connection(TokioIo::new(stream), service));
+            tokio::spawn(
+                http1::Builder::new()
+                    .writev(false)
+                    .serve_connection(TokioIo::new(stream), service),
+            );
         }
     })
 }
 
 /// Responds to a POST as an MCP server does, and to a GET with the number of requests.
-async fn respond(request: Request<Incoming>, hits: Arc<AtomicU64>) -> Result<Response<Full<Bytes>>, Infallible> {
+async fn respond(
+    request: Request<Incoming>,
+    hits: Arc<AtomicU64>,
+) -> Result<Response<Full<Bytes>>, Infallible> {
     if request.method() == Method::GET {
-        return Ok(Response::new(Full::from(hits.load(Ordering::Relaxed).to_string())));
+        return Ok(Response::new(Full::from(
+            hits.load(Ordering::Relaxed).to_string(),
+        )));
     }
     let has_session = request.headers().contains_key(SESSION);
     // An incomplete body ends its connection, so there is no response.
     let _ = request.into_body().collect().await;
     hits.fetch_add(1, Ordering::Relaxed);
     let mut response = Response::new(Full::from(RESPONSE));
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     if !has_session {
-        response.headers_mut().insert(SESSION, HeaderValue::from_static("0e3b5d5c-6a1f-4a0e-8d57-2f6c9b7e1a43"));
+        response.headers_mut().insert(
+            SESSION,
+            HeaderValue::from_static("0e3b5d5c-6a1f-4a0e-8d57-2f6c9b7e1a43"),
+        );
     }
     Ok(response)
 }

@@ -48,7 +48,11 @@ impl Variant {
 
     /// Returns the variants of a run, with or without the other program.
     pub(super) fn of_run(has_baseline: bool) -> &'static [Self] {
-        if has_baseline { &Self::ALL } else { &Self::ALL[..Self::Baseline.index()] }
+        if has_baseline {
+            &Self::ALL
+        } else {
+            &Self::ALL[..Self::Baseline.index()]
+        }
     }
 
     /// Returns the position in [`ALL`](Self::ALL).
@@ -84,6 +88,9 @@ mod tests {
             assert_eq!(variant.index(), position, "{}", variant.name());
         }
         assert_eq!(Variant::of_run(true).len(), Variant::COUNT);
-        assert_eq!(Variant::of_run(false).last(), Some(&Variant::IntrospectionMiss));
+        assert_eq!(
+            Variant::of_run(false).last(),
+            Some(&Variant::IntrospectionMiss)
+        );
     }
 }

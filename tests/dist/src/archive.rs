@@ -18,8 +18,14 @@ const FILES: [(&str, &str); 7] = [
     ("LICENSE-MIT", "LICENSE-MIT"),
     ("LICENSE-APACHE", "LICENSE-APACHE"),
     ("portcullis.toml", "deploy/portcullis.toml"),
-    ("systemd/portcullis.service", "deploy/systemd/portcullis.service"),
-    ("systemd/portcullis.socket", "deploy/systemd/portcullis.socket"),
+    (
+        "systemd/portcullis.service",
+        "deploy/systemd/portcullis.service",
+    ),
+    (
+        "systemd/portcullis.socket",
+        "deploy/systemd/portcullis.socket",
+    ),
 ];
 
 /// Packs the program, manual pages and completions for this target.
@@ -30,7 +36,11 @@ pub(crate) fn build(release: &Release, target: &Target) -> anyhow::Result<Step> 
     let name = format!("portcullis-{}-{}", release.version, target.triple);
     let staging = release.stage("archive")?;
     let folder = staging.join(&name);
-    install(&binaries::path(release, target, Features::Full), &folder.join("portcullis"), FileMode::Program)?;
+    install(
+        &binaries::path(release, target, Features::Full),
+        &folder.join("portcullis"),
+        FileMode::Program,
+    )?;
     for (to, from) in FILES {
         install(&release.root.join(from), &folder.join(to), FileMode::Data)?;
     }
@@ -38,7 +48,11 @@ pub(crate) fn build(release: &Release, target: &Target) -> anyhow::Result<Step> 
     for part in ["man", "completions"] {
         for entry in fs::read_dir(manual.join(part))? {
             let entry = entry?;
-            install(&entry.path(), &folder.join(part).join(entry.file_name()), FileMode::Data)?;
+            install(
+                &entry.path(),
+                &folder.join(part).join(entry.file_name()),
+                FileMode::Data,
+            )?;
         }
     }
     let file = release.out.join(format!("{name}.tar.gz"));

@@ -41,14 +41,23 @@ impl Features {
 
 /// Returns where the program is after it was built.
 pub(crate) fn path(release: &Release, target: &Target, features: Features) -> PathBuf {
-    release.staging.join("programs").join(target.triple).join(features.name()).join("portcullis")
+    release
+        .staging
+        .join("programs")
+        .join(target.triple)
+        .join(features.name())
+        .join("portcullis")
 }
 
 /// Builds the program.
 ///
 /// # Errors
 /// Fails when the build fails.
-pub(crate) fn build(release: &Release, target: &Target, features: Features) -> anyhow::Result<Step> {
+pub(crate) fn build(
+    release: &Release,
+    target: &Target,
+    features: Features,
+) -> anyhow::Result<Step> {
     if let Some(reason) = missing_standard_library(target.triple) {
         return Ok(Step::NotRun(reason));
     }
@@ -57,19 +66,42 @@ pub(crate) fn build(release: &Release, target: &Target, features: Features) -> a
         Err(reason) => return Ok(Step::NotRun(reason)),
     };
     let mut cargo = zig.cargo("rustc");
-    cargo.args(["--locked", "--package=portcullis", "--bin=portcullis", "--profile", &release.profile]);
-    cargo.arg("--target").arg(target.for_zig()).args(features.arguments());
+    cargo.args([
+        "--locked",
+        "--package=portcullis",
+        "--bin=portcullis",
+        "--profile",
+        &release.profile,
+    ]);
+    cargo
+        .arg("--target")
+        .arg(target.for_zig())
+        .args(features.arguments());
 
     // Benchmarks with the same profile keep the names of functions. A package needs none.
     cargo.args(["--", "-Cstrip=symbols"]);
     shell::run(&mut cargo)?;
-    let folder = if release.profile == "dev" { "debug" } else { &release.profile };
-    let target_directory = release.out.parent().context("the packages are in the target folder")?;
-    let built = target_directory.join(target.triple).join(folder).join("portcullis");
+    let folder = if release.profile == "dev" {
+        "debug"
+    } else {
+        &release.profile
+    };
+    let target_directory = release
+        .out
+        .parent()
+        .context("the packages are in the target folder")?;
+    let built = target_directory
+        .join(target.triple)
+        .join(folder)
+        .join("portcullis");
     let program = path(release, target, features);
     install(&built, &program, FileMode::Program)?;
     if target.is_static() {
-        ensure!(is_static(&fs::read(&program)?), "the program for {} is not static", target.triple);
+        ensure!(
+            is_static(&fs::read(&program)?),
+            "the program for {} is not static",
+            target.triple
+        );
     }
     Ok(Step::Built(vec![program]))
 }
@@ -79,10 +111,17 @@ pub(crate) fn build(release: &Release, target: &Target, features: Features) -> a
 fn is_static(program: &[u8]) -> bool {
     let number = |at: usize, length: usize| -> Option<usize> {
         let bytes = program.get(at..at.checked_add(length)?)?;
-        Some(bytes.iter().rev().fold(0, |number, byte| (number << 8) | usize::from(*byte)))
+        Some(
+            bytes
+                .iter()
+                .rev()
+                .fold(0, |number, byte| (number << 8) | usize::from(*byte)),
+        )
     };
     let headers = || Some((number(32, 8)?, number(54, 2)?, number(56, 2)?));
-    let Some((start, length, count)) = headers().filter(|_| program.starts_with(b"\x7fELF\x02\x01")) else {
+    let Some((start, length, count)) =
+        headers().filter(|_| program.starts_with(b"\x7fELF\x02\x01"))
+    else {
         return false;
     };
     let kind = |header: usize| number(start.checked_add(header * length)?, 4);

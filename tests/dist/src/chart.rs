@@ -12,11 +12,19 @@ use crate::{release::Release, report::Step, shell};
 /// Fails when the chart cannot be read or packed.
 pub(crate) fn build(release: &Release) -> anyhow::Result<Step> {
     let staging = release.stage("chart")?;
-    shell::run(Command::new("cp").arg("--recursive").arg(release.deploy("helm/portcullis")).arg(&staging))?;
+    shell::run(
+        Command::new("cp")
+            .arg("--recursive")
+            .arg(release.deploy("helm/portcullis"))
+            .arg(&staging),
+    )?;
     let path = staging.join("portcullis/Chart.yaml");
-    let chart = fs::read_to_string(&path).with_context(|| format!("{} cannot be read", path.display()))?;
+    let chart =
+        fs::read_to_string(&path).with_context(|| format!("{} cannot be read", path.display()))?;
     fs::write(&path, with_version(&chart, &release.version))?;
-    let file = release.out.join(format!("portcullis-chart-{}.tgz", release.version));
+    let file = release
+        .out
+        .join(format!("portcullis-chart-{}.tgz", release.version));
     shell::tar_gz(&staging, "portcullis", release.time, &file)?;
     Ok(Step::Built(vec![file]))
 }
@@ -38,6 +46,9 @@ mod tests {
     #[test]
     fn the_version_is_that_of_the_release() {
         let chart = "apiVersion: v2\nversion: 0.1.0\nappVersion: \"0.1.0\"\n";
-        assert_eq!(with_version(chart, "2.0.0"), "apiVersion: v2\nversion: 2.0.0\nappVersion: \"2.0.0\"\n");
+        assert_eq!(
+            with_version(chart, "2.0.0"),
+            "apiVersion: v2\nversion: 2.0.0\nappVersion: \"2.0.0\"\n"
+        );
     }
 }

@@ -10,7 +10,16 @@ use crate::{release::Release, report::Step, shell};
 /// # Errors
 /// Fails when a crate cannot be packed, such as when a dependency has no version.
 pub(crate) fn dry_run(_: &Release) -> anyhow::Result<Step> {
-    let mut cargo = workspace::cargo(&["publish", "--dry-run", "--workspace", "--no-verify", "--locked"]);
+    let mut cargo = workspace::cargo(&[
+        "publish",
+        "--dry-run",
+        "--workspace",
+        "--no-verify",
+        "--locked",
+    ]);
     shell::run(&mut cargo)?;
-    Ok(Step::Checked("all crates can be packed and published in order; their packed form was not compiled".to_owned()))
+    Ok(Step::Checked(
+        "all crates can be packed and published in order; their packed form was not compiled"
+            .to_owned(),
+    ))
 }

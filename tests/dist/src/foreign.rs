@@ -16,7 +16,11 @@ use crate::{
 };
 
 /// The targets.
-pub(crate) const TRIPLES: [&str; 3] = ["aarch64-apple-darwin", "x86_64-apple-darwin", "x86_64-pc-windows-gnu"];
+pub(crate) const TRIPLES: [&str; 3] = [
+    "aarch64-apple-darwin",
+    "x86_64-apple-darwin",
+    "x86_64-pc-windows-gnu",
+];
 
 /// A crate that is checked with other features than its default.
 struct Exception {
@@ -25,8 +29,10 @@ struct Exception {
 }
 
 /// The program does not build OpenSSL from source: a type check reads only its headers.
-const EXCEPTIONS: [Exception; 1] =
-    [Exception { package: "portcullis", options: &["--no-default-features", "--features=dev,redis"] }];
+const EXCEPTIONS: [Exception; 1] = [Exception {
+    package: "portcullis",
+    options: &["--no-default-features", "--features=dev,redis"],
+}];
 
 /// Where Debian has the headers of OpenSSL: those of all architectures, and in the multiarch folders two of this one.
 const HEADERS: &str = "/usr/include";
@@ -50,7 +56,11 @@ pub(crate) fn check(release: &Release, triple: &str) -> anyhow::Result<Step> {
     let all = compiling.len() + failed.len();
     Ok(Step::Checked(match failed.as_slice() {
         [] => "all crates compile".to_owned(),
-        failed => format!("{} of {all} crates compile; not {}", compiling.len(), failed.join(", ")),
+        failed => format!(
+            "{} of {all} crates compile; not {}",
+            compiling.len(),
+            failed.join(", ")
+        ),
     }))
 }
 
@@ -80,17 +90,30 @@ fn openssl_headers(release: &Release) -> anyhow::Result<Option<PathBuf>> {
 /// Returns whether a crate compiles for this target.
 fn compiles(zig: &Zig, package: &str, triple: &str, headers: Option<&Path>) -> bool {
     let mut cargo = zig.cargo("check");
-    cargo.args(["--quiet", "--locked", "--package", package, "--target", triple]);
+    cargo.args([
+        "--quiet",
+        "--locked",
+        "--package",
+        package,
+        "--target",
+        triple,
+    ]);
     cargo.args(options_of(package));
     if let Some(headers) = headers {
-        cargo.env("OPENSSL_NO_VENDOR", "1").env("OPENSSL_INCLUDE_DIR", headers).env("OPENSSL_LIB_DIR", headers);
+        cargo
+            .env("OPENSSL_NO_VENDOR", "1")
+            .env("OPENSSL_INCLUDE_DIR", headers)
+            .env("OPENSSL_LIB_DIR", headers);
     }
     shell::run(&mut cargo).is_ok()
 }
 
 /// Returns the options of a crate that is an exception; none for the others.
 fn options_of(package: &str) -> &'static [&'static str] {
-    EXCEPTIONS.iter().find(|exception| exception.package == package).map_or(&[], |exception| exception.options)
+    EXCEPTIONS
+        .iter()
+        .find(|exception| exception.package == package)
+        .map_or(&[], |exception| exception.options)
 }
 
 #[cfg(test)]
@@ -100,7 +123,11 @@ mod tests {
     /// Each exception is a crate that is checked.
     #[test]
     fn exceptions_are_checked_crates() {
-        assert!(EXCEPTIONS.iter().all(|exception| crates().any(|package| package == exception.package)));
+        assert!(
+            EXCEPTIONS
+                .iter()
+                .all(|exception| crates().any(|package| package == exception.package))
+        );
         assert_eq!(options_of("portcullis").len(), 2);
         assert!(options_of("portcullis-guard").is_empty());
     }

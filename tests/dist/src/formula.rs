@@ -17,8 +17,17 @@ use crate::{
 pub(crate) fn source(release: &Release) -> anyhow::Result<Step> {
     let file = source_path(release);
     let mut git = Command::new("git");
-    git.args(["-c", "tar.tar.gz.command=gzip -9n", "archive", "--format=tar.gz"]).current_dir(&release.root);
-    git.arg(format!("--prefix=portcullis-{}/", release.version)).arg("--output").arg(&file).arg("HEAD");
+    git.args([
+        "-c",
+        "tar.tar.gz.command=gzip -9n",
+        "archive",
+        "--format=tar.gz",
+    ])
+    .current_dir(&release.root);
+    git.arg(format!("--prefix=portcullis-{}/", release.version))
+        .arg("--output")
+        .arg(&file)
+        .arg("HEAD");
     shell::run(&mut git)?;
     Ok(Step::Built(vec![file]))
 }
@@ -28,10 +37,13 @@ pub(crate) fn source(release: &Release) -> anyhow::Result<Step> {
 /// # Errors
 /// Fails when there is no source archive.
 pub(crate) fn formula(release: &Release) -> anyhow::Result<Step> {
-    let template =
-        fs::read_to_string(release.deploy("homebrew/portcullis.rb")).context("the formula cannot be read")?;
-    let values =
-        [("@VERSION@", &release.version), ("@URL@", &release.url), ("@SHA256@", &sha256(&source_path(release))?)];
+    let template = fs::read_to_string(release.deploy("homebrew/portcullis.rb"))
+        .context("the formula cannot be read")?;
+    let values = [
+        ("@VERSION@", &release.version),
+        ("@URL@", &release.url),
+        ("@SHA256@", &sha256(&source_path(release))?),
+    ];
     let file = release.out.join("portcullis.rb");
     fs::write(&file, fill(&template, &values)?)?;
     Ok(Step::Built(vec![file]))
@@ -55,15 +67,23 @@ pub(crate) fn fill(template: &str, values: &[(&str, &String)]) -> anyhow::Result
 
 /// Returns the first name in capital letters between two `@`.
 fn unfilled(text: &str) -> Option<&str> {
-    let is_name =
-        |piece: &str| !piece.is_empty() && piece.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit());
+    let is_name = |piece: &str| {
+        !piece.is_empty()
+            && piece
+                .bytes()
+                .all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit())
+    };
     let pieces: Vec<&str> = text.split('@').collect();
-    let [_, between @ .., _] = pieces.as_slice() else { return None };
+    let [_, between @ .., _] = pieces.as_slice() else {
+        return None;
+    };
     between.iter().copied().find(|piece| is_name(piece))
 }
 
 fn source_path(release: &Release) -> PathBuf {
-    release.out.join(format!("portcullis-{}.tar.gz", release.version))
+    release
+        .out
+        .join(format!("portcullis-{}.tar.gz", release.version))
 }
 
 #[cfg(test)]
@@ -75,9 +95,15 @@ mod tests {
         let version = "1.0.0".to_owned();
         let url = "https://example.com".to_owned();
         let values = [("@VERSION@", &version), ("@URL@", &url)];
-        assert_eq!(fill("@URL@/@VERSION@/@VERSION@", &values).unwrap(), "https://example.com/1.0.0/1.0.0");
+        assert_eq!(
+            fill("@URL@/@VERSION@/@VERSION@", &values).unwrap(),
+            "https://example.com/1.0.0/1.0.0"
+        );
         assert!(fill("@URL@", &values).is_err(), "no version");
-        assert!(fill("@URL@/@VERSION@/@SHA256@", &values).is_err(), "no checksum");
+        assert!(
+            fill("@URL@/@VERSION@/@SHA256@", &values).is_err(),
+            "no checksum"
+        );
         assert!(fill("@URL@/@VERSION@ of A@B.example", &values).is_ok());
     }
 }

@@ -21,16 +21,33 @@ const MAX_SIZE: u64 = 20_000_000;
 /// Fails when the image cannot be built or run, or is too large.
 pub(crate) fn build(release: &Release, target: &Target) -> anyhow::Result<Step> {
     let context = release.stage(&format!("image/{}", target.debian))?;
-    install(&binaries::path(release, target, Features::Server), &context.join("portcullis"), FileMode::Program)?;
+    install(
+        &binaries::path(release, target, Features::Server),
+        &context.join("portcullis"),
+        FileMode::Program,
+    )?;
     for file in ["passwd", "group"] {
-        install(&release.deploy("container").join(file), &context.join(file), FileMode::Data)?;
+        install(
+            &release.deploy("container").join(file),
+            &context.join(file),
+            FileMode::Data,
+        )?;
     }
-    install_content(roots::pem().as_bytes(), &context.join("ca-certificates.crt"), FileMode::Data)?;
+    install_content(
+        roots::pem().as_bytes(),
+        &context.join("ca-certificates.crt"),
+        FileMode::Data,
+    )?;
     let size = size_of_files(&context)?;
-    ensure!(size <= MAX_SIZE, "the image has {size} bytes, more than {MAX_SIZE}");
+    ensure!(
+        size <= MAX_SIZE,
+        "the image has {size} bytes, more than {MAX_SIZE}"
+    );
     fs::create_dir_all(context.join("state"))?;
     if !shell::exists("buildah") {
-        return Ok(Step::NotRun("buildah is not installed; the build context is complete".to_owned()));
+        return Ok(Step::NotRun(
+            "buildah is not installed; the build context is complete".to_owned(),
+        ));
     }
     let name = format!("portcullis:{}", release.version);
     let storage = release.staging.join("storage");
@@ -38,13 +55,22 @@ pub(crate) fn build(release: &Release, target: &Target) -> anyhow::Result<Step> 
     // The Docker format: that of OCI has no health check.
     let mut build = buildah(&storage);
     build.args(["build", "--quiet", "--format=docker", "--layers=false"]);
-    build.arg(format!("--timestamp={}", release.time)).arg(format!("--platform=linux/{}", target.debian));
-    build.arg("--file").arg(release.deploy("container/Containerfile")).args(["--tag", &name]).arg(&context);
+    build
+        .arg(format!("--timestamp={}", release.time))
+        .arg(format!("--platform=linux/{}", target.debian));
+    build
+        .arg("--file")
+        .arg(release.deploy("container/Containerfile"))
+        .args(["--tag", &name])
+        .arg(&context);
     shell::output(&mut build)?;
     if target.is_native() {
         run(&storage, &name, release)?;
     }
-    let file = release.out.join(format!("portcullis-{}-image-{}.tar", release.version, target.debian));
+    let file = release.out.join(format!(
+        "portcullis-{}-image-{}.tar",
+        release.version, target.debian
+    ));
     if file.exists() {
         fs::remove_file(&file)?;
     }
@@ -59,7 +85,10 @@ fn run(storage: &Path, name: &str, release: &Release) -> anyhow::Result<()> {
     let container = container.trim();
     let mut command = buildah(storage);
     command.args(["run", "--isolation=chroot", "--volume"]);
-    command.arg(format!("{}:/etc/portcullis/portcullis.toml:ro", release.deploy("portcullis.toml").display()));
+    command.arg(format!(
+        "{}:/etc/portcullis/portcullis.toml:ro",
+        release.deploy("portcullis.toml").display()
+    ));
     let result = shell::output(command.args([container, "--", "/usr/bin/portcullis", "check"]));
     let removed = shell::output(buildah(storage).args(["rm", container]));
     result.context("the image does not run")?;
@@ -69,7 +98,11 @@ fn run(storage: &Path, name: &str, release: &Release) -> anyhow::Result<()> {
 /// Returns a `buildah` command with its own storage, which works without overlay mounts.
 fn buildah(storage: &Path) -> Command {
     let mut command = Command::new("buildah");
-    command.arg("--root").arg(storage.join("root")).arg("--runroot").arg(storage.join("run"));
+    command
+        .arg("--root")
+        .arg(storage.join("root"))
+        .arg("--runroot")
+        .arg(storage.join("run"));
     command.arg("--storage-driver=vfs");
     command
 }

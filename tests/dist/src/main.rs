@@ -1,5 +1,9 @@
 //! `cargo xtask dist`: builds the packages of a release into `target/packages`, and checks the files of `deploy`.
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool")]
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a command-line tool"
+)]
 
 mod archive;
 mod binaries;
@@ -45,10 +49,18 @@ struct Arguments {
     #[arg(long, value_name = "NAME", default_value = "dist", value_parser = ["dev", "release", "dist"])]
     profile: String,
     /// Where the files will be published, for the Homebrew formula.
-    #[arg(long, value_name = "URL", default_value = "https://downloads.example.com/portcullis")]
+    #[arg(
+        long,
+        value_name = "URL",
+        default_value = "https://downloads.example.com/portcullis"
+    )]
     url: String,
     /// The maintainer that the Debian package names.
-    #[arg(long, value_name = "NAME <ADDRESS>", default_value = "The Portcullis authors <portcullis@example.com>")]
+    #[arg(
+        long,
+        value_name = "NAME <ADDRESS>",
+        default_value = "The Portcullis authors <portcullis@example.com>"
+    )]
     maintainer: String,
     /// Check the files of `deploy` instead, and build nothing.
     #[arg(long)]
@@ -101,7 +113,16 @@ fn main() -> anyhow::Result<()> {
     if wants(Part::Crates) {
         report.add("crates", || crates::dry_run(&release));
     }
-    if [Part::Archives, Part::Deb, Part::Image, Part::Npm, Part::Sbom].into_iter().any(wants) {
+    if [
+        Part::Archives,
+        Part::Deb,
+        Part::Image,
+        Part::Npm,
+        Part::Sbom,
+    ]
+    .into_iter()
+    .any(wants)
+    {
         for target in targets {
             build_for(&release, target, &wants, &mut report);
         }
@@ -111,7 +132,9 @@ fn main() -> anyhow::Result<()> {
     }
     if wants(Part::Foreign) {
         for triple in foreign::TRIPLES {
-            report.add(&format!("check {triple}"), || foreign::check(&release, triple));
+            report.add(&format!("check {triple}"), || {
+                foreign::check(&release, triple)
+            });
         }
     }
     let packages = report.files();
@@ -122,29 +145,52 @@ fn main() -> anyhow::Result<()> {
 }
 
 /// Builds the packages for one target. The Debian package and the image have the server without the development commands.
-fn build_for(release: &Release, target: &Target, wants: &impl Fn(Part) -> bool, report: &mut Report) {
+fn build_for(
+    release: &Release,
+    target: &Target,
+    wants: &impl Fn(Part) -> bool,
+    report: &mut Report,
+) {
     use binaries::Features::{Full, Server};
     let triple = target.triple;
     if wants(Part::Archives) || (wants(Part::Npm) && target.npm.is_some()) {
-        let built = report.add(&format!("program {triple}"), || binaries::build(release, target, Full));
+        let built = report.add(&format!("program {triple}"), || {
+            binaries::build(release, target, Full)
+        });
         if built && wants(Part::Archives) {
-            report.add(&format!("archive {triple}"), || archive::build(release, target));
+            report.add(&format!("archive {triple}"), || {
+                archive::build(release, target)
+            });
         }
         if let Some(platform) = target.npm.filter(|_| built && wants(Part::Npm)) {
-            report.add(&format!("npm {}", platform.suffix), || npm::platform(release, target, platform));
+            report.add(&format!("npm {}", platform.suffix), || {
+                npm::platform(release, target, platform)
+            });
         }
     }
     if target.is_static() && (wants(Part::Deb) || wants(Part::Image)) {
-        let built = report.add(&format!("server {triple}"), || binaries::build(release, target, Server));
+        let built = report.add(&format!("server {triple}"), || {
+            binaries::build(release, target, Server)
+        });
         if built {
-            report.add(&format!("memory {triple}"), || memory::at_rest(release, target));
+            report.add(&format!("memory {triple}"), || {
+                memory::at_rest(release, target)
+            });
         }
-        if built && wants(Part::Deb) && report.add(&format!("deb {}", target.debian), || debian::build(release, target))
+        if built
+            && wants(Part::Deb)
+            && report.add(&format!("deb {}", target.debian), || {
+                debian::build(release, target)
+            })
         {
-            report.add(&format!("lintian {}", target.debian), || debian::lintian(release, target));
+            report.add(&format!("lintian {}", target.debian), || {
+                debian::lintian(release, target)
+            });
         }
         if built && wants(Part::Image) {
-            report.add(&format!("image {}", target.debian), || image::build(release, target));
+            report.add(&format!("image {}", target.debian), || {
+                image::build(release, target)
+            });
         }
     }
     if wants(Part::Sbom) {

@@ -7,8 +7,11 @@ use xtask::built;
 use crate::{binaries::Features, release::Release, shell};
 
 /// The shells with their names of completion files, relative to the folder of the package.
-pub(crate) const COMPLETIONS: [(&str, &str); 3] =
-    [("bash", "portcullis.bash"), ("zsh", "_portcullis"), ("fish", "portcullis.fish")];
+pub(crate) const COMPLETIONS: [(&str, &str); 3] = [
+    ("bash", "portcullis.bash"),
+    ("zsh", "_portcullis"),
+    ("fish", "portcullis.fish"),
+];
 
 /// Writes the pages into `man` and the scripts into `completions` of a folder, and returns it.
 ///

@@ -31,7 +31,9 @@ const REST: Duration = Duration::from_secs(3);
 /// Fails when the server does not start, or needs more memory.
 pub(crate) fn at_rest(release: &Release, target: &Target) -> anyhow::Result<Step> {
     if !target.is_native() {
-        return Ok(Step::NotRun("this machine does not run the program".to_owned()));
+        return Ok(Step::NotRun(
+            "this machine does not run the program".to_owned(),
+        ));
     }
     let program = binaries::path(release, target, Features::Server);
     let port = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
@@ -40,18 +42,32 @@ pub(crate) fn at_rest(release: &Release, target: &Target) -> anyhow::Result<Step
     server.wait_until_healthy(&program, port, &config)?;
     thread::sleep(REST);
     server.check_running()?;
-    let status = fs::read_to_string(format!("/proc/{}/status", server.0.id())).context("the kernel has no status")?;
+    let status = fs::read_to_string(format!("/proc/{}/status", server.0.id()))
+        .context("the kernel has no status")?;
     let resident = bytes(&status, "VmRSS").context("the kernel reports no VmRSS")?;
     let anonymous = bytes(&status, "RssAnon").context("the kernel reports no RssAnon")?;
-    ensure!(resident <= MAX_RESIDENT, "the server has {resident} bytes of memory at rest, more than {MAX_RESIDENT}");
+    ensure!(
+        resident <= MAX_RESIDENT,
+        "the server has {resident} bytes of memory at rest, more than {MAX_RESIDENT}"
+    );
     let megabytes = |bytes: u64| bytes as f64 / 1e6;
-    Ok(Step::Checked(format!("{:.1} MB, of which {:.1} MB anonymous", megabytes(resident), megabytes(anonymous))))
+    Ok(Step::Checked(format!(
+        "{:.1} MB, of which {:.1} MB anonymous",
+        megabytes(resident),
+        megabytes(anonymous)
+    )))
 }
 
 /// Returns a value of `/proc/PID/status` in bytes.
 fn bytes(status: &str, name: &str) -> Option<u64> {
-    let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
-    line.trim().strip_suffix(" kB")?.parse::<u64>().ok()?.checked_mul(1024)
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+    line.trim()
+        .strip_suffix(" kB")?
+        .parse::<u64>()
+        .ok()?
+        .checked_mul(1024)
 }
 
 /// A running server, which is ended when it is dropped.
@@ -61,26 +77,46 @@ impl Server {
     fn start(program: &Path, port: u16, config: &Path, state: &Path) -> anyhow::Result<Self> {
         let mut command = Command::new(program);
         command.arg("serve").arg("--config").arg(config).env_clear();
-        command.env("PORTCULLIS_LISTEN", format!("127.0.0.1:{port}")).env("STATE_DIRECTORY", state);
+        command
+            .env("PORTCULLIS_LISTEN", format!("127.0.0.1:{port}"))
+            .env("STATE_DIRECTORY", state);
         command.stdin(Stdio::null()).stdout(Stdio::null());
-        Ok(Self(command.spawn().context("the server could not be started")?))
+        Ok(Self(
+            command.spawn().context("the server could not be started")?,
+        ))
     }
 
     /// Waits until the server is healthy. Fails if it ends before.
-    fn wait_until_healthy(&mut self, program: &Path, port: u16, config: &Path) -> anyhow::Result<()> {
+    fn wait_until_healthy(
+        &mut self,
+        program: &Path,
+        port: u16,
+        config: &Path,
+    ) -> anyhow::Result<()> {
         let address = format!("127.0.0.1:{port}");
         let started = Instant::now();
         while started.elapsed() < START_TIMEOUT {
             let mut health = Command::new(program);
-            health.arg("health").arg("--config").arg(config).args(["--listen", &address]);
-            let is_healthy = health.output().context("the program could not be started")?.status.success();
+            health
+                .arg("health")
+                .arg("--config")
+                .arg(config)
+                .args(["--listen", &address]);
+            let is_healthy = health
+                .output()
+                .context("the program could not be started")?
+                .status
+                .success();
             self.check_running()?;
             if is_healthy {
                 return Ok(());
             }
             thread::sleep(Duration::from_millis(100));
         }
-        bail!("the server is not healthy after {} s", START_TIMEOUT.as_secs());
+        bail!(
+            "the server is not healthy after {} s",
+            START_TIMEOUT.as_secs()
+        );
     }
 
     /// Fails if the server has ended, for example because another program has its port.

@@ -10,11 +10,23 @@ use crate::shell;
 /// # Errors
 /// Fails when Python is missing, a package cannot be installed, or its hash differs.
 pub(crate) fn install(environment: &Path, requirements: &str) -> anyhow::Result<()> {
-    shell::output(Command::new("python3").args(["-m", "venv", "--clear"]).arg(environment))?;
+    shell::output(
+        Command::new("python3")
+            .args(["-m", "venv", "--clear"])
+            .arg(environment),
+    )?;
     let file = environment.join("requirements.txt");
     fs::write(&file, requirements)?;
     let mut pip = Command::new(environment.join("bin/python"));
-    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--require-hashes", "--requirement"]);
+    pip.args([
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--require-hashes",
+        "--requirement",
+    ]);
     shell::output(pip.arg(file)).map(drop)
 }
 

@@ -39,13 +39,28 @@ impl Release {
     pub(crate) fn new(profile: &str, url: &str, maintainer: &str) -> anyhow::Result<Self> {
         let root = workspace::root();
         let version = version(&root)?;
-        let time = shell::output(Command::new("git").args(["log", "-1", "--format=%ct"]).current_dir(&root))?;
+        let time = shell::output(
+            Command::new("git")
+                .args(["log", "-1", "--format=%ct"])
+                .current_dir(&root),
+        )?;
         let out = workspace::metadata()?.target_directory.join("packages");
         let staging = out.join("staging");
-        fs::create_dir_all(&staging).with_context(|| format!("{} cannot be created", staging.display()))?;
+        fs::create_dir_all(&staging)
+            .with_context(|| format!("{} cannot be created", staging.display()))?;
         let time = time.trim().parse().context("git printed no time")?;
-        let [profile, url, maintainer] = [profile, url.trim_end_matches('/'), maintainer].map(str::to_owned);
-        Ok(Self { version, profile, url, maintainer, time, root, out, staging })
+        let [profile, url, maintainer] =
+            [profile, url.trim_end_matches('/'), maintainer].map(str::to_owned);
+        Ok(Self {
+            version,
+            profile,
+            url,
+            maintainer,
+            time,
+            root,
+            out,
+            staging,
+        })
     }
 
     /// Returns the path of a file of `deploy`.
@@ -60,9 +75,11 @@ impl Release {
     pub(crate) fn stage(&self, name: &str) -> anyhow::Result<PathBuf> {
         let folder = self.staging.join(name);
         if folder.exists() {
-            fs::remove_dir_all(&folder).with_context(|| format!("{} cannot be removed", folder.display()))?;
+            fs::remove_dir_all(&folder)
+                .with_context(|| format!("{} cannot be removed", folder.display()))?;
         }
-        fs::create_dir_all(&folder).with_context(|| format!("{} cannot be created", folder.display()))?;
+        fs::create_dir_all(&folder)
+            .with_context(|| format!("{} cannot be created", folder.display()))?;
         Ok(folder)
     }
 
@@ -72,7 +89,11 @@ impl Release {
     /// # Errors
     /// Fails when a file cannot be read.
     pub(crate) fn checksums(&self, built: &[PathBuf]) -> anyhow::Result<Step> {
-        let lines: String = self.digests(built)?.iter().map(|(name, digest)| format!("{digest}  {name}\n")).collect();
+        let lines: String = self
+            .digests(built)?
+            .iter()
+            .map(|(name, digest)| format!("{digest}  {name}\n"))
+            .collect();
         let sums = self.out.join("SHA256SUMS");
         fs::write(&sums, lines)?;
         Ok(Step::Built(vec![sums]))
@@ -87,7 +108,10 @@ impl Release {
         let packages = built.iter().filter(|file| file.parent() == Some(&self.out));
         packages
             .map(|file| {
-                let name = file.file_name().context("a file has a name")?.to_string_lossy();
+                let name = file
+                    .file_name()
+                    .context("a file has a name")?
+                    .to_string_lossy();
                 Ok((name.into_owned(), sha256(file)?))
             })
             .collect()
@@ -99,10 +123,15 @@ impl Release {
 /// # Errors
 /// Fails when `Cargo.toml` cannot be read or has none.
 pub(crate) fn version(root: &Path) -> anyhow::Result<String> {
-    let manifest = fs::read_to_string(root.join("Cargo.toml")).context("Cargo.toml cannot be read")?;
+    let manifest =
+        fs::read_to_string(root.join("Cargo.toml")).context("Cargo.toml cannot be read")?;
     let manifest: toml::Table = manifest.parse().context("Cargo.toml is not TOML")?;
-    let version = manifest.get("workspace").and_then(|table| table.get("package")?.get("version")?.as_str());
-    Ok(version.context("Cargo.toml has no workspace.package.version")?.to_owned())
+    let version = manifest
+        .get("workspace")
+        .and_then(|table| table.get("package")?.get("version")?.as_str());
+    Ok(version
+        .context("Cargo.toml has no workspace.package.version")?
+        .to_owned())
 }
 
 /// Returns the SHA-256 hash of a file in hexadecimal digits.
@@ -111,7 +140,11 @@ pub(crate) fn version(root: &Path) -> anyhow::Result<String> {
 /// Fails when the file cannot be read.
 pub(crate) fn sha256(file: &Path) -> anyhow::Result<String> {
     let content = fs::read(file).with_context(|| format!("{} cannot be read", file.display()))?;
-    Ok(Sha256::digest(&content).iter().fold(String::new(), |digits, byte| digits + &format!("{byte:02x}")))
+    Ok(Sha256::digest(&content)
+        .iter()
+        .fold(String::new(), |digits, byte| {
+            digits + &format!("{byte:02x}")
+        }))
 }
 
 /// The permissions of a file in a package.
@@ -148,7 +181,8 @@ pub(crate) fn install(from: &Path, to: &Path, mode: FileMode) -> anyhow::Result<
 pub(crate) fn install_content(content: &[u8], to: &Path, mode: FileMode) -> anyhow::Result<()> {
     use std::os::unix::fs::PermissionsExt as _;
     if let Some(folder) = to.parent() {
-        fs::create_dir_all(folder).with_context(|| format!("{} cannot be created", folder.display()))?;
+        fs::create_dir_all(folder)
+            .with_context(|| format!("{} cannot be created", folder.display()))?;
     }
     fs::write(to, content).with_context(|| format!("{} cannot be written", to.display()))?;
     fs::set_permissions(to, fs::Permissions::from_mode(mode.bits()))?;
@@ -188,7 +222,10 @@ mod tests {
         assert!(former.exists());
         release.checksums(&[program, built]).unwrap();
         let sums = fs::read_to_string(release.out.join("SHA256SUMS")).unwrap();
-        assert_eq!(sums, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad  b.tar.gz\n");
+        assert_eq!(
+            sums,
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad  b.tar.gz\n"
+        );
     }
 
     #[test]
@@ -196,6 +233,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("abc");
         install_content(b"abc", &file, FileMode::Data).unwrap();
-        assert_eq!(sha256(&file).unwrap(), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+        assert_eq!(
+            sha256(&file).unwrap(),
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+        );
     }
 }

@@ -28,7 +28,10 @@ impl Report {
         eprintln!("== {name}");
         let result = step();
         let lines = match &result {
-            Ok(Step::Built(files)) => files.iter().map(|file| line(name, "built", &described(file))).collect(),
+            Ok(Step::Built(files)) => files
+                .iter()
+                .map(|file| line(name, "built", &described(file)))
+                .collect(),
             Ok(Step::Checked(text)) => vec![line(name, "ok", text)],
             Ok(Step::NotRun(reason)) => vec![line(name, "not run", reason)],
             Err(error) => vec![line(name, "FAILED", &format!("{error:#}"))],
@@ -66,7 +69,10 @@ fn line(name: &str, result: &str, text: &str) -> String {
 
 /// Returns the name of a file and its size.
 fn described(file: &PathBuf) -> String {
-    let name = file.file_name().unwrap_or(file.as_os_str()).to_string_lossy();
+    let name = file
+        .file_name()
+        .unwrap_or(file.as_os_str())
+        .to_string_lossy();
     match fs::metadata(file) {
         Ok(metadata) => format!("{name}, {:.1} MB", metadata.len() as f64 / 1e6),
         Err(_) => name.into_owned(),

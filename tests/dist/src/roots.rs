@@ -8,7 +8,10 @@ const LINE: usize = 64;
 
 /// Returns the certificates in PEM. They depend on `Cargo.lock` alone, not on the machine that builds the image.
 pub(crate) fn pem() -> String {
-    TLS_SERVER_ROOT_CERTS.iter().map(|certificate| block(certificate)).collect()
+    TLS_SERVER_ROOT_CERTS
+        .iter()
+        .map(|certificate| block(certificate))
+        .collect()
 }
 
 fn block(certificate: &[u8]) -> String {
@@ -34,9 +37,14 @@ mod tests {
     #[test]
     fn the_pem_has_all_certificates() {
         let pem = pem();
-        let read: Vec<_> = CertificateDer::pem_slice_iter(pem.as_bytes()).collect::<Result<_, _>>().unwrap();
+        let read: Vec<_> = CertificateDer::pem_slice_iter(pem.as_bytes())
+            .collect::<Result<_, _>>()
+            .unwrap();
         assert_eq!(read, TLS_SERVER_ROOT_CERTS);
         assert!(read.len() > 100, "{}", read.len());
-        assert!(pem.lines().all(|line| line.len() <= LINE), "RFC 7468 section 2");
+        assert!(
+            pem.lines().all(|line| line.len() <= LINE),
+            "RFC 7468 section 2"
+        );
     }
 }

@@ -43,11 +43,19 @@ struct Facts {
 pub(crate) fn write(release: &Release, target: &Target) -> anyhow::Result<Step> {
     let write = |features: &Features| {
         let content = content(&release.root, &release.version, target, *features)?;
-        let file = release.out.join(file_name(&release.version, target, *features));
+        let file = release
+            .out
+            .join(file_name(&release.version, target, *features));
         install_content(content.as_bytes(), &file, FileMode::Data)?;
         Ok(file)
     };
-    Ok(Step::Built(target.programs().iter().map(write).collect::<anyhow::Result<_>>()?))
+    Ok(Step::Built(
+        target
+            .programs()
+            .iter()
+            .map(write)
+            .collect::<anyhow::Result<_>>()?,
+    ))
 }
 
 fn file_name(version: &str, target: &Target, features: Features) -> String {
@@ -62,9 +70,22 @@ fn file_name(version: &str, target: &Target, features: Features) -> String {
 ///
 /// # Errors
 /// Fails when cargo fails, or its output is not understood.
-pub(crate) fn content(root: &Path, version: &str, target: &Target, features: Features) -> anyhow::Result<String> {
-    let mut cargo = workspace::cargo(&["tree", "--locked", "--package=portcullis", "--prefix=depth"]);
-    cargo.args(["--edges=normal,build", "--format=|{p}|{l}", "--target", target.triple]).args(features.arguments());
+pub(crate) fn content(
+    root: &Path,
+    version: &str,
+    target: &Target,
+    features: Features,
+) -> anyhow::Result<String> {
+    let mut cargo =
+        workspace::cargo(&["tree", "--locked", "--package=portcullis", "--prefix=depth"]);
+    cargo
+        .args([
+            "--edges=normal,build",
+            "--format=|{p}|{l}",
+            "--target",
+            target.triple,
+        ])
+        .args(features.arguments());
     let mut crates = parse_tree(&shell::output(&mut cargo)?)?;
     let lock = fs::read_to_string(root.join("Cargo.lock")).context("Cargo.lock cannot be read")?;
     for (name, checksum) in parse_lock(&lock)? {
@@ -72,7 +93,11 @@ pub(crate) fn content(root: &Path, version: &str, target: &Target, features: Fea
             facts.checksum = Some(checksum);
         }
     }
-    Ok(serde_json::to_string_pretty(&document(&crates, version, target.triple)?)?)
+    Ok(serde_json::to_string_pretty(&document(
+        &crates,
+        version,
+        target.triple,
+    )?)?)
 }
 
 /// Reads the output of `cargo tree`: `DEPTH|NAME vVERSION (MORE)|LICENSE` in each line. ` (*)` at its end stands for the
@@ -82,20 +107,35 @@ fn parse_tree(tree: &str) -> anyhow::Result<BTreeMap<Crate, Facts>> {
     let mut path: Vec<Crate> = Vec::new();
     for line in tree.lines().filter(|line| !line.is_empty()) {
         let mut fields = line.split('|');
-        let (Some(depth), Some(package), Some(license)) = (fields.next(), fields.next(), fields.next()) else {
+        let (Some(depth), Some(package), Some(license)) =
+            (fields.next(), fields.next(), fields.next())
+        else {
             bail!("cargo tree printed {line:?}");
         };
         let mut words = package.split(' ');
-        let (Some(name), Some(version)) = (words.next(), words.next().and_then(|word| word.strip_prefix('v'))) else {
+        let (Some(name), Some(version)) = (
+            words.next(),
+            words.next().and_then(|word| word.strip_prefix('v')),
+        ) else {
             bail!("cargo tree printed the package {package:?}");
         };
-        let depth: usize = depth.parse().with_context(|| format!("cargo tree printed the depth {depth:?}"))?;
-        let found = Crate { name: name.to_owned(), version: version.to_owned() };
+        let depth: usize = depth
+            .parse()
+            .with_context(|| format!("cargo tree printed the depth {depth:?}"))?;
+        let found = Crate {
+            name: name.to_owned(),
+            version: version.to_owned(),
+        };
         path.truncate(depth);
         if let Some(user) = path.last() {
-            crates.entry(user.clone()).or_default().dependencies.insert(found.clone());
+            crates
+                .entry(user.clone())
+                .or_default()
+                .dependencies
+                .insert(found.clone());
         }
-        crates.entry(found.clone()).or_default().license = license.trim_end_matches(" (*)").to_owned();
+        crates.entry(found.clone()).or_default().license =
+            license.trim_end_matches(" (*)").to_owned();
         path.push(found);
     }
     Ok(crates)
@@ -116,17 +156,28 @@ fn parse_lock(lock: &str) -> anyhow::Result<Vec<(Crate, String)>> {
     let lock: Lock = toml::from_str(lock).context("Cargo.lock is not as expected")?;
     let known = lock.package.into_iter().filter_map(|package| {
         let checksum = package.checksum?;
-        Some((Crate { name: package.name, version: package.version }, checksum))
+        Some((
+            Crate {
+                name: package.name,
+                version: package.version,
+            },
+            checksum,
+        ))
     });
     Ok(known.collect())
 }
 
 /// Returns the document with all crates.
 fn document(crates: &BTreeMap<Crate, Facts>, version: &str, triple: &str) -> anyhow::Result<Value> {
-    let (program, _) =
-        crates.iter().find(|(found, _)| found.name == "portcullis").context("cargo tree has no portcullis")?;
-    let components: Vec<Value> =
-        crates.iter().filter(|(found, _)| *found != program).map(|(found, facts)| component(found, facts)).collect();
+    let (program, _) = crates
+        .iter()
+        .find(|(found, _)| found.name == "portcullis")
+        .context("cargo tree has no portcullis")?;
+    let components: Vec<Value> = crates
+        .iter()
+        .filter(|(found, _)| *found != program)
+        .map(|(found, facts)| component(found, facts))
+        .collect();
     let dependencies: Vec<Value> = crates
         .iter()
         .map(|(found, facts)| json!({ "ref": found.purl(), "dependsOn": facts.dependencies.iter().map(Crate::purl).collect::<Vec<_>>() }))
@@ -175,7 +226,11 @@ fn component(found: &Crate, facts: &Facts) -> Value {
 impl Crate {
     /// Returns the package URL. A version of a package URL has no plus sign; that of a bundled C library often has one.
     fn purl(&self) -> String {
-        format!("pkg:cargo/{}@{}", self.name, self.version.replace('+', "%2B"))
+        format!(
+            "pkg:cargo/{}@{}",
+            self.name,
+            self.version.replace('+', "%2B")
+        )
     }
 }
 
@@ -189,16 +244,37 @@ mod tests {
     #[test]
     fn the_tree_becomes_a_graph() {
         let crates = parse_tree(TREE).unwrap();
-        let names = |found: &Crate| crates[found].dependencies.iter().map(|used| used.name.clone()).collect::<Vec<_>>();
+        let names = |found: &Crate| {
+            crates[found]
+                .dependencies
+                .iter()
+                .map(|used| used.name.clone())
+                .collect::<Vec<_>>()
+        };
         assert_eq!(crates.len(), 4);
-        assert_eq!(names(&Crate { name: "portcullis".into(), version: "0.1.0".into() }), ["anyhow", "cc", "ring"]);
-        assert_eq!(names(&Crate { name: "ring".into(), version: "0.17.1".into() }), ["cc"]);
+        assert_eq!(
+            names(&Crate {
+                name: "portcullis".into(),
+                version: "0.1.0".into()
+            }),
+            ["anyhow", "cc", "ring"]
+        );
+        assert_eq!(
+            names(&Crate {
+                name: "ring".into(),
+                version: "0.17.1".into()
+            }),
+            ["cc"]
+        );
         assert!(parse_tree("something else").is_err());
     }
 
     #[test]
     fn package_urls_are_encoded() {
-        let found = Crate { name: "openssl-src".into(), version: "300.5.4+3.5.4".into() };
+        let found = Crate {
+            name: "openssl-src".into(),
+            version: "300.5.4+3.5.4".into(),
+        };
         assert_eq!(found.purl(), "pkg:cargo/openssl-src@300.5.4%2B3.5.4");
     }
 
@@ -210,11 +286,17 @@ mod tests {
             crates.get_mut(&name).unwrap().checksum = Some(checksum);
         }
         let document = document(&crates, "0.1.0", "x86_64-unknown-linux-musl").unwrap();
-        assert_eq!(document["metadata"]["component"]["purl"], "pkg:cargo/portcullis@0.1.0");
+        assert_eq!(
+            document["metadata"]["component"]["purl"],
+            "pkg:cargo/portcullis@0.1.0"
+        );
         assert_eq!(document["components"].as_array().unwrap().len(), 3);
         let cc = &document["components"][1];
         assert_eq!(cc["licenses"][0]["expression"], "MIT OR Apache-2.0");
-        assert_eq!(cc["hashes"][0], json!({ "alg": "SHA-256", "content": "ab" }));
+        assert_eq!(
+            cc["hashes"][0],
+            json!({ "alg": "SHA-256", "content": "ab" })
+        );
         assert_eq!(document["dependencies"].as_array().unwrap().len(), 4);
     }
 }

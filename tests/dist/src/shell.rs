@@ -10,7 +10,9 @@ use anyhow::{Context as _, bail, ensure};
 /// Fails when it cannot be started or fails.
 pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
     let name = name(command);
-    let status = command.status().with_context(|| format!("{name} could not be started"))?;
+    let status = command
+        .status()
+        .with_context(|| format!("{name} could not be started"))?;
     ensure!(status.success(), "{name} ended with {status}");
     Ok(())
 }
@@ -21,9 +23,15 @@ pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
 /// Fails when it cannot be started or fails. The message has its standard error.
 pub(crate) fn output(command: &mut Command) -> anyhow::Result<String> {
     let name = name(command);
-    let output = command.output().with_context(|| format!("{name} could not be started"))?;
+    let output = command
+        .output()
+        .with_context(|| format!("{name} could not be started"))?;
     if !output.status.success() {
-        bail!("{name} ended with {}: {}", output.status, String::from_utf8_lossy(&output.stderr).trim());
+        bail!(
+            "{name} ended with {}: {}",
+            output.status,
+            String::from_utf8_lossy(&output.stderr).trim()
+        );
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
@@ -59,7 +67,13 @@ pub(crate) fn tar_gz(folder: &Path, entry: &str, time: u64, file: &Path) -> anyh
 }
 
 fn name(command: &Command) -> String {
-    let program = Path::new(command.get_program()).file_name().unwrap_or(command.get_program());
-    let first = command.get_args().next().map(|first| format!(" {}", first.to_string_lossy())).unwrap_or_default();
+    let program = Path::new(command.get_program())
+        .file_name()
+        .unwrap_or(command.get_program());
+    let first = command
+        .get_args()
+        .next()
+        .map(|first| format!(" {}", first.to_string_lossy()))
+        .unwrap_or_default();
     format!("{}{first}", program.to_string_lossy())
 }

@@ -24,7 +24,9 @@ pub(crate) fn missing_standard_library(triple: &str) -> Option<String> {
     match install_standard_library(triple) {
         Ok(true) => None,
         Ok(false) => Some(format!("rustup installed no standard library for {triple}")),
-        Err(error) => Some(format!("the standard library for {triple} cannot be installed: {error:#}")),
+        Err(error) => Some(format!(
+            "the standard library for {triple} cannot be installed: {error:#}"
+        )),
     }
 }
 
@@ -45,7 +47,10 @@ fn has_standard_library(triple: &str) -> anyhow::Result<bool> {
 /// Returns the folder of a target's standard library in the sysroot that rustc printed.
 fn library_folder(sysroot: &str, triple: &str) -> anyhow::Result<PathBuf> {
     let sysroot = Path::new(sysroot.trim());
-    anyhow::ensure!(sysroot.is_absolute(), "rustc printed no absolute path as its sysroot");
+    anyhow::ensure!(
+        sysroot.is_absolute(),
+        "rustc printed no absolute path as its sysroot"
+    );
     Ok(sysroot.join("lib/rustlib").join(triple))
 }
 
@@ -69,19 +74,27 @@ impl Zig {
     /// # Errors
     /// Fails with the reason why it cannot be installed or used.
     pub(crate) fn new(release: &Release) -> Result<Self, String> {
-        Self::in_environment(&release.staging.join("zig"), install).map_err(|error| format!("{error:#}"))
+        Self::in_environment(&release.staging.join("zig"), install)
+            .map_err(|error| format!("{error:#}"))
     }
 
     /// Returns zig in a virtual environment, which `install` creates unless it has all packages.
-    fn in_environment(environment: &Path, install: impl FnOnce(&Path) -> anyhow::Result<()>) -> anyhow::Result<Self> {
+    fn in_environment(
+        environment: &Path,
+        install: impl FnOnce(&Path) -> anyhow::Result<()>,
+    ) -> anyhow::Result<Self> {
         let programs = environment.join("bin");
         let search_path = search_path(&programs, env::var_os("PATH"))?;
         let marker = environment.join(INSTALLED);
         if fs::read_to_string(&marker).ok().as_deref() != Some(TOOLS) {
             install(environment).context("zig cannot be installed")?;
-            fs::write(&marker, TOOLS).with_context(|| format!("{} cannot be written", marker.display()))?;
+            fs::write(&marker, TOOLS)
+                .with_context(|| format!("{} cannot be written", marker.display()))?;
         }
-        Ok(Self { programs, search_path })
+        Ok(Self {
+            programs,
+            search_path,
+        })
     }
 
     /// Returns a cargo command that compiles C and links with zig, such as `zigbuild` and `check`.
@@ -101,8 +114,11 @@ impl Zig {
 /// Fails if the folder's path has the separator of `PATH`.
 fn search_path(first: &Path, path: Option<OsString>) -> anyhow::Result<OsString> {
     let path = path.unwrap_or_default();
-    let folders = [first.to_owned()].into_iter().chain(env::split_paths(&path));
-    env::join_paths(folders).with_context(|| format!("{} cannot be a folder of PATH", first.display()))
+    let folders = [first.to_owned()]
+        .into_iter()
+        .chain(env::split_paths(&path));
+    env::join_paths(folders)
+        .with_context(|| format!("{} cannot be a folder of PATH", first.display()))
 }
 
 /// Creates a virtual environment with the packages, and replaces an existing one.
@@ -119,7 +135,10 @@ mod tests {
     #[test]
     fn a_sysroot_is_an_absolute_path() {
         let folder = library_folder("/rust\n", "wasm32-unknown-unknown").unwrap();
-        assert_eq!(folder, Path::new("/rust/lib/rustlib/wasm32-unknown-unknown"));
+        assert_eq!(
+            folder,
+            Path::new("/rust/lib/rustlib/wasm32-unknown-unknown")
+        );
         for sysroot in ["", "\n", "lib"] {
             assert!(library_folder(sysroot, "x").is_err(), "{sysroot:?}");
         }
@@ -137,14 +156,23 @@ mod tests {
     fn zig_is_installed_once() {
         let folder = tempfile::tempdir().unwrap();
         let environment = folder.path().join("zig");
-        let error = Zig::in_environment(&environment, |_| bail!("no network")).err().unwrap();
+        let error = Zig::in_environment(&environment, |_| bail!("no network"))
+            .err()
+            .unwrap();
         assert_eq!(format!("{error:#}"), "zig cannot be installed: no network");
         let error = Zig::in_environment(&environment, |_| Ok(())).err().unwrap();
-        assert!(error.to_string().ends_with("zig/installed cannot be written"), "{error}");
+        assert!(
+            error
+                .to_string()
+                .ends_with("zig/installed cannot be written"),
+            "{error}"
+        );
 
         let create = |environment: &Path| Ok(fs::create_dir_all(environment)?);
         Zig::in_environment(&environment, create).ok().unwrap();
-        let zig = Zig::in_environment(&environment, |_| bail!("installed again")).ok().unwrap();
+        let zig = Zig::in_environment(&environment, |_| bail!("installed again"))
+            .ok()
+            .unwrap();
         let cargo = zig.cargo("check");
         assert_eq!(cargo.get_program(), environment.join("bin/cargo-zigbuild"));
         assert_eq!(cargo.get_current_dir(), Some(workspace::root().as_path()));

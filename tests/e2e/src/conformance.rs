@@ -46,7 +46,10 @@ pub(crate) fn run(part: &Part) -> anyhow::Result<()> {
         Part::Authorization => authorization::run(),
         Part::Server(arguments) => server::run(arguments),
         Part::Driver { url, connect: None } => driver::run(url),
-        Part::Driver { url, connect: Some(program) } => driver::connect(program, url),
+        Part::Driver {
+            url,
+            connect: Some(program),
+        } => driver::connect(program, url),
         Part::Token { url } => driver::print_token(url),
     }
 }

@@ -126,29 +126,56 @@ enum IdentityProvider {
 /// # Errors
 /// Fails when a step fails. The error names the folder with the output of the programs.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    let program = built::build(&["--package=portcullis", "--bin=portcullis", "--locked"])?.program("portcullis")?;
+    let program = built::build(&["--package=portcullis", "--bin=portcullis", "--locked"])?
+        .program("portcullis")?;
     let target = workspace::metadata()?.target_directory;
     let folder = fresh_folder(&target)?;
     let result = if arguments.sign_in {
         let ready_within = Duration::from_secs(arguments.ready_within);
-        let environment = sign_in::Environment { program: &program, target: &target, folder: &folder, ready_within };
+        let environment = sign_in::Environment {
+            program: &program,
+            target: &target,
+            folder: &folder,
+            ready_within,
+        };
         block_on(sign_in::run(&environment, &arguments.sign_in_options))
     } else if arguments.restarts {
         block_on(restarts::run(&program, &target, &folder))
     } else if arguments.guides {
-        block_on(guides::run(&program, &target, &folder, &arguments.guide_options))
+        block_on(guides::run(
+            &program,
+            &target,
+            &folder,
+            &arguments.guide_options,
+        ))
     } else {
         in_steps(arguments, &program, &target, &folder)
     };
-    result.with_context(|| format!("the run failed; the output of the programs is in {}", folder.display()))
+    result.with_context(|| {
+        format!(
+            "the run failed; the output of the programs is in {}",
+            folder.display()
+        )
+    })
 }
 
 /// Runs what consists of steps, and prints their table.
-fn in_steps(arguments: &Arguments, program: &Path, target: &Path, folder: &Path) -> anyhow::Result<()> {
+fn in_steps(
+    arguments: &Arguments,
+    program: &Path,
+    target: &Path,
+    folder: &Path,
+) -> anyhow::Result<()> {
     let mut progress;
     let result = if arguments.readers {
         progress = Progress::new(Unit::Seconds, readers::LIMIT);
-        block_on(readers::run(program, target, folder, arguments.reader_options, &mut progress))
+        block_on(readers::run(
+            program,
+            target,
+            folder,
+            arguments.reader_options,
+            &mut progress,
+        ))
     } else if arguments.metrics {
         progress = Progress::new(Unit::Seconds, metrics::LIMIT);
         block_on(metrics::run(folder, &mut progress))
@@ -156,8 +183,16 @@ fn in_steps(arguments: &Arguments, program: &Path, target: &Path, folder: &Path)
         progress = Progress::new(Unit::Seconds, replicas::LIMIT);
         let upstream = built::build(&["--package=portcullis-everything-server", "--locked"])?;
         let upstream = upstream.program("everything_server")?;
-        let environment = replicas::Environment { program, upstream: &upstream, folder };
-        block_on(replicas::run(&environment, arguments.replica_options, &mut progress))
+        let environment = replicas::Environment {
+            program,
+            upstream: &upstream,
+            folder,
+        };
+        block_on(replicas::run(
+            &environment,
+            arguments.replica_options,
+            &mut progress,
+        ))
     } else {
         progress = arguments.idp.progress();
         with_identity_provider(arguments, program, target, folder, &mut progress)
@@ -177,10 +212,12 @@ fn with_identity_provider(
     let recorder = Arc::new(Recorder::new(arguments.idp.step_limit())?);
     let user = test_user(arguments, target, &recorder, progress);
     match arguments.idp {
-        IdentityProvider::Devidp => block_on(devidp::run(program, folder, recorder, user, progress)),
-        IdentityProvider::OidcProvider => {
-            block_on(oidc_provider::run(program, target, folder, recorder, user, progress))
+        IdentityProvider::Devidp => {
+            block_on(devidp::run(program, folder, recorder, user, progress))
         }
+        IdentityProvider::OidcProvider => block_on(oidc_provider::run(
+            program, target, folder, recorder, user, progress,
+        )),
         IdentityProvider::Keycloak => {
             let options = keycloak::Options {
                 program,
@@ -195,11 +232,19 @@ fn with_identity_provider(
 }
 
 /// Returns the user who consents in the flow of the shipped client.
-fn test_user(arguments: &Arguments, target: &Path, recorder: &Arc<Recorder>, progress: &mut Progress) -> TestUser {
+fn test_user(
+    arguments: &Arguments,
+    target: &Path,
+    recorder: &Arc<Recorder>,
+    progress: &mut Progress,
+) -> TestUser {
     if arguments.browser {
         match Chromium::find(&target.join("pictures").join(arguments.idp.name())) {
             Some(chromium) => return TestUser::with_chromium(USER, chromium),
-            None => progress.skip("consent in a browser", &format!("none of {} is installed", Chromium::names())),
+            None => progress.skip(
+                "consent in a browser",
+                &format!("none of {} is installed", Chromium::names()),
+            ),
         }
     }
     TestUser::with_forms(USER, Arc::clone(recorder))
@@ -238,8 +283,10 @@ impl IdentityProvider {
 fn fresh_folder(target: &Path) -> anyhow::Result<PathBuf> {
     let folder = target.join("e2e");
     if folder.exists() {
-        fs::remove_dir_all(&folder).with_context(|| format!("{} cannot be emptied", folder.display()))?;
+        fs::remove_dir_all(&folder)
+            .with_context(|| format!("{} cannot be emptied", folder.display()))?;
     }
-    fs::create_dir_all(&folder).with_context(|| format!("{} cannot be created", folder.display()))?;
+    fs::create_dir_all(&folder)
+        .with_context(|| format!("{} cannot be created", folder.display()))?;
     Ok(folder)
 }

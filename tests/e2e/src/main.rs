@@ -1,6 +1,10 @@
 //! End-to-end flows of the real programs (`cargo xtask e2e`), and the public MCP conformance suite
 //! (`cargo xtask conformance`).
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool")]
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a command-line tool"
+)]
 
 mod conformance;
 mod flows;
@@ -46,8 +50,17 @@ mod tests {
     /// A run that takes the place of another one is not silently dropped.
     #[test]
     fn only_one_run_is_selected() {
-        let parses = |options: &[&str]| super::Arguments::try_parse_from([&["xtask", "e2e"], options].concat()).is_ok();
-        let runs = ["--readers", "--sign-in", "--restarts", "--guides", "--replicas", "--metrics"];
+        let parses = |options: &[&str]| {
+            super::Arguments::try_parse_from([&["xtask", "e2e"], options].concat()).is_ok()
+        };
+        let runs = [
+            "--readers",
+            "--sign-in",
+            "--restarts",
+            "--guides",
+            "--replicas",
+            "--metrics",
+        ];
         for run in runs {
             assert!(parses(&[run]), "{run}");
             for other in [&["--browser"][..], &["--idp", "devidp"]] {

@@ -15,13 +15,23 @@ async fn introspection_is_authenticated_as_in_the_server() {
         Some(basic) if request.path == "/introspect" && basic.starts_with("Basic ") => {
             Some(request.json(json!({ "active": false })))
         }
-        _ => with_member(request, "token_endpoint_auth_methods_supported", json!(["client_secret_basic"])),
+        _ => with_member(
+            request,
+            "token_endpoint_auth_methods_supported",
+            json!(["client_secret_basic"]),
+        ),
     });
     let server = server.await;
     let in_form = Setup::new(&server.url(""), &upstream.setting()).issuer(INTROSPECTION);
     in_form.assert_sound("in the form").await;
     let setup = Setup::new(&server.url(""), &upstream.setting()).issuer(&with_wrong_secret());
-    setup.assert_cause("rejected", "introspection.client", &["introspection_auth = \"basic\""]).await;
+    setup
+        .assert_cause(
+            "rejected",
+            "introspection.client",
+            &["introspection_auth = \"basic\""],
+        )
+        .await;
 }
 
 /// The introspection settings with a secret that the issuer rejects.
@@ -37,17 +47,35 @@ async fn unreachable_and_renamed_issuers() {
 
     let closed = ReservedPort::new();
     let setup = Setup::new(&format!("http://{}", closed.address()), &upstream.setting());
-    setup.assert_cause("a closed port", "connection.reachable", &["cannot connect", "start"]).await;
+    setup
+        .assert_cause(
+            "a closed port",
+            "connection.reachable",
+            &["cannot connect", "start"],
+        )
+        .await;
     let setup = Setup::new("https://issuer.invalid", &upstream.setting());
-    setup.assert_cause("an unknown host", "connection.reachable", &["resolved", "issuer.invalid"]).await;
+    setup
+        .assert_cause(
+            "an unknown host",
+            "connection.reachable",
+            &["resolved", "issuer.invalid"],
+        )
+        .await;
     let setup = Setup::new(&format!("https://{}", sound.address()), &upstream.setting());
-    setup.assert_cause("no TLS", "connection.tls", &["TLS"]).await;
+    setup
+        .assert_cause("no TLS", "connection.tls", &["TLS"])
+        .await;
 
     let exact = format!("write issuer[0].issuer = \"{}\"", sound.url(""));
     let setup = Setup::new(&sound.url("/"), &upstream.setting());
-    setup.assert_cause("a trailing slash", "issuer.identity", &[&exact, "exactly"]).await;
+    setup
+        .assert_cause("a trailing slash", "issuer.identity", &[&exact, "exactly"])
+        .await;
     let setup = Setup::new(&sound.url("/realms/prod"), &upstream.setting());
-    setup.assert_cause("another path", "issuer.found", &["/realms/prod", &exact]).await;
+    setup
+        .assert_cause("another path", "issuer.found", &["/realms/prod", &exact])
+        .await;
 }
 
 /// J9: one member of the metadata is wrong or missing.
@@ -116,7 +144,15 @@ async fn wrong_metadata() {
         },
     ];
     let upstream = Upstream::start().await;
-    for Case { name, member, value, settings, rule, words } in cases {
+    for Case {
+        name,
+        member,
+        value,
+        settings,
+        rule,
+        words,
+    } in cases
+    {
         let server = issuer(move |request| with_member(request, member, value.clone())).await;
         let setup = Setup::new(&server.url(""), &upstream.setting()).issuer(settings);
         setup.assert_cause(name, rule, words).await;
@@ -205,9 +241,19 @@ async fn unusable_responses() {
         },
     ];
     let upstream = Upstream::start().await;
-    for Case { name, path, status, body, settings, rule, words } in cases {
+    for Case {
+        name,
+        path,
+        status,
+        body,
+        settings,
+        rule,
+        words,
+    } in cases
+    {
         let server = issuer(move |request| {
-            let is_broken = request.path == path || (path.is_empty() && request.path.starts_with("/.well-known"));
+            let is_broken = request.path == path
+                || (path.is_empty() && request.path.starts_with("/.well-known"));
             is_broken.then(|| super::status(status, body))
         })
         .await;
@@ -221,40 +267,66 @@ async fn unusable_responses() {
 async fn unsuitable_settings() {
     let upstream = Upstream::start().await;
     let sound = issuer(|_| None).await;
-    let with_settings = |settings: &str| Setup::new(&sound.url(""), &upstream.setting()).issuer(settings);
+    let with_settings =
+        |settings: &str| Setup::new(&sound.url(""), &upstream.setting()).issuer(settings);
     let setup = with_settings("algorithms = [\"ES256\"]\n");
-    setup.assert_cause("algorithms", "keys.usable", &["no key is for ES256", "algorithms = [\"RS256\"]"]).await;
+    setup
+        .assert_cause(
+            "algorithms",
+            "keys.usable",
+            &["no key is for ES256", "algorithms = [\"RS256\"]"],
+        )
+        .await;
     let setup = with_settings(&with_wrong_secret());
     let words = ["invalid_client", "client_secret of issuer[0]"];
-    setup.assert_cause("a wrong secret", "introspection.client", &words).await;
+    setup
+        .assert_cause("a wrong secret", "introspection.client", &words)
+        .await;
 
     let with_basic_only = issuer(|request| {
-        let is_basic = request.authorization.as_deref().is_some_and(|value| value.starts_with("Basic "));
+        let is_basic = request
+            .authorization
+            .as_deref()
+            .is_some_and(|value| value.starts_with("Basic "));
         match request.path.as_str() {
             "/introspect" if is_basic => Some(request.json(json!({ "active": false }))),
-            "/introspect" => Some(status(401, json!({ "error": "invalid_client" }).to_string())),
+            "/introspect" => Some(status(
+                401,
+                json!({ "error": "invalid_client" }).to_string(),
+            )),
             _ => None,
         }
     })
     .await;
     let setup = Setup::new(&with_basic_only.url(""), &upstream.setting()).issuer(INTROSPECTION);
-    setup.assert_cause("only basic", "introspection.client", &["introspection_auth = \"basic\""]).await;
+    setup
+        .assert_cause(
+            "only basic",
+            "introspection.client",
+            &["introspection_auth = \"basic\""],
+        )
+        .await;
 }
 
 /// J9: clocks that differ.
 #[tokio::test]
 async fn clock_differences() {
     let upstream = Upstream::start().await;
-    for (name, date) in
-        [("a clock ahead", "Sun, 06 Nov 2044 08:49:37 GMT"), ("a clock behind", "Sun, 06 Nov 1994 08:49:37 GMT")]
-    {
+    for (name, date) in [
+        ("a clock ahead", "Sun, 06 Nov 2044 08:49:37 GMT"),
+        ("a clock behind", "Sun, 06 Nov 1994 08:49:37 GMT"),
+    ] {
         let server = issuer(move |request| {
             let mut response = with_member(request, "x", json!(1))?;
-            response.headers_mut().insert(header::DATE, header::HeaderValue::from_static(date));
+            response
+                .headers_mut()
+                .insert(header::DATE, header::HeaderValue::from_static(date));
             Some(response)
         })
         .await;
-        Setup::new(&server.url(""), &upstream.setting()).assert_cause(name, "clock.difference", &["NTP"]).await;
+        Setup::new(&server.url(""), &upstream.setting())
+            .assert_cause(name, "clock.difference", &["NTP"])
+            .await;
     }
 }
 

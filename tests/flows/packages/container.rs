@@ -14,10 +14,20 @@ const NO_VOLUME: &str = "sessions end with this container: no volume is mounted 
 async fn a_listener_on_all_addresses_is_expected() {
     let file = deploy("portcullis.toml");
     for (container, is_warned) in [("", true), ("1", false)] {
-        let variables = [("PORTCULLIS_LISTEN", "0.0.0.0:3000"), ("PORTCULLIS_CONTAINER", container)];
-        let checked = Portcullis::run_with(&["check", "--config", file.to_str().unwrap()], &variables).await;
+        let variables = [
+            ("PORTCULLIS_LISTEN", "0.0.0.0:3000"),
+            ("PORTCULLIS_CONTAINER", container),
+        ];
+        let checked =
+            Portcullis::run_with(&["check", "--config", file.to_str().unwrap()], &variables).await;
         assert_eq!(checked.code, Some(0), "{checked:?}");
-        assert_eq!(checked.stdout.contains("serves plain http on all addresses"), is_warned, "{checked:?}");
+        assert_eq!(
+            checked
+                .stdout
+                .contains("serves plain http on all addresses"),
+            is_warned,
+            "{checked:?}"
+        );
     }
     let containerfile = fs::read_to_string(deploy("container/Containerfile")).unwrap();
     for variable in ["PORTCULLIS_CONTAINER=1", "PORTCULLIS_LISTEN=0.0.0.0:3000"] {
@@ -29,11 +39,21 @@ async fn a_listener_on_all_addresses_is_expected() {
 #[tokio::test]
 async fn state_outside_of_a_volume_causes_a_warning() {
     // Depending on the machine, one of these folders can be below a mount, which counts as a volume.
-    for parent in [std::env::temp_dir().as_path(), Path::new(env!("CARGO_TARGET_TMPDIR"))] {
-        let state = parent.join(format!("portcullis-{}-state-of-container", std::process::id()));
+    for parent in [
+        std::env::temp_dir().as_path(),
+        Path::new(env!("CARGO_TARGET_TMPDIR")),
+    ] {
+        let state = parent.join(format!(
+            "portcullis-{}-state-of-container",
+            std::process::id()
+        ));
         for (container, is_container) in [("", false), ("1", true)] {
             let log = log_of_start(state.to_str().unwrap(), container).await;
-            assert_eq!(log.contains(NO_VOLUME), is_container && !is_on_volume(&state), "{state:?}: {log}");
+            assert_eq!(
+                log.contains(NO_VOLUME),
+                is_container && !is_on_volume(&state),
+                "{state:?}: {log}"
+            );
         }
         fs::remove_dir_all(&state).unwrap();
     }
@@ -43,18 +63,41 @@ async fn state_outside_of_a_volume_causes_a_warning() {
 #[tokio::test]
 async fn state_on_a_read_only_volume_prevents_the_start() {
     let file = deploy("portcullis.toml");
-    let arguments = ["serve", "--config", file.to_str().unwrap(), "--listen", "127.0.0.1:0"];
-    let environment = [("STATE_DIRECTORY", "/proc/portcullis"), ("PORTCULLIS_CONTAINER", "1")];
+    let arguments = [
+        "serve",
+        "--config",
+        file.to_str().unwrap(),
+        "--listen",
+        "127.0.0.1:0",
+    ];
+    let environment = [
+        ("STATE_DIRECTORY", "/proc/portcullis"),
+        ("PORTCULLIS_CONTAINER", "1"),
+    ];
     let refused = Portcullis::run_with(&arguments, &environment).await;
     assert_eq!(refused.code, Some(1), "{refused:?}");
-    assert!(refused.stderr.contains("mount a volume there that its user can write"), "{refused:?}");
+    assert!(
+        refused
+            .stderr
+            .contains("mount a volume there that its user can write"),
+        "{refused:?}"
+    );
 }
 
 /// Starts and stops the server with this state directory and value of `PORTCULLIS_CONTAINER`, and returns its log.
 async fn log_of_start(state: &str, container: &str) -> String {
     let file = deploy("portcullis.toml");
-    let arguments = ["serve", "--config", file.to_str().unwrap(), "--listen", "127.0.0.1:0"];
-    let environment = [("STATE_DIRECTORY", state), ("PORTCULLIS_CONTAINER", container)];
+    let arguments = [
+        "serve",
+        "--config",
+        file.to_str().unwrap(),
+        "--listen",
+        "127.0.0.1:0",
+    ];
+    let environment = [
+        ("STATE_DIRECTORY", state),
+        ("PORTCULLIS_CONTAINER", container),
+    ];
     let portcullis = Portcullis::start_with(&arguments, &environment).await;
     let finished = portcullis.stop().await;
     assert_eq!(finished.code, Some(0), "{finished:?}");

@@ -7,7 +7,9 @@ use std::{
     time::Duration,
 };
 
-use portcullis_scenarios::{Process, ReservedPort, Scratch, Signal, TIMEOUT, portcullis_command, portcullis_program};
+use portcullis_scenarios::{
+    Process, ReservedPort, Scratch, Signal, TIMEOUT, portcullis_command, portcullis_program,
+};
 use rustix::process::{Pid, kill_process};
 use tokio::{
     net::TcpStream,
@@ -30,7 +32,9 @@ impl Installed {
             fs::copy(deploy("npm").join(file), launcher.join(file)).unwrap();
         }
         for platform in PLATFORMS {
-            let bin = installed.package(&format!("portcullis-mcp-{platform}")).join("bin");
+            let bin = installed
+                .package(&format!("portcullis-mcp-{platform}"))
+                .join("bin");
             fs::create_dir_all(&bin).unwrap();
             std::os::unix::fs::symlink(portcullis_program(), bin.join("portcullis")).unwrap();
         }
@@ -62,7 +66,10 @@ impl Installed {
 
 async fn output_of(command: Command) -> Output {
     let mut command = tokio::process::Command::from(command);
-    timeout(TIMEOUT, command.kill_on_drop(true).output()).await.unwrap().unwrap()
+    timeout(TIMEOUT, command.kill_on_drop(true).output())
+        .await
+        .unwrap()
+        .unwrap()
 }
 
 /// The launcher passes arguments, output and exit code through.
@@ -71,7 +78,10 @@ async fn the_launcher_runs_the_program() {
     let installed = Installed::new();
     let version = installed.run(&["--version"]).await;
     assert!(version.status.success(), "{version:?}");
-    assert_eq!(version.stdout, format!("portcullis {}\n", env!("CARGO_PKG_VERSION")).as_bytes());
+    assert_eq!(
+        version.stdout,
+        format!("portcullis {}\n", env!("CARGO_PKG_VERSION")).as_bytes()
+    );
 
     let missing = installed.run(&["check", "--config", "/nowhere"]).await;
     assert_eq!(missing.status.code(), Some(1), "{missing:?}");
@@ -85,8 +95,12 @@ async fn the_launcher_forwards_signals() {
     let installed = Installed::new();
     let port = ReservedPort::new();
     let mut serve = installed.command();
-    serve.args(["serve", "--config"]).arg(deploy("compose/portcullis.toml"));
-    serve.args(["--listen", &port.address().to_string()]).env("PORTCULLIS_STATE_DIR", "off");
+    serve
+        .args(["serve", "--config"])
+        .arg(deploy("compose/portcullis.toml"));
+    serve
+        .args(["--listen", &port.address().to_string()])
+        .env("PORTCULLIS_STATE_DIR", "off");
     let mut node = Process::start("node", &mut serve).unwrap();
     let listens = async {
         while TcpStream::connect(port.address()).await.is_err() {
@@ -96,10 +110,20 @@ async fn the_launcher_forwards_signals() {
     timeout(TIMEOUT, listens).await.expect("it listens");
 
     // Only to the launcher, as a client that ends its server does.
-    kill_process(Pid::from_raw(node.id().cast_signed()).unwrap(), Signal::TERM).unwrap();
-    let ended = timeout(TIMEOUT, node.wait()).await.expect("it ends").unwrap();
+    kill_process(
+        Pid::from_raw(node.id().cast_signed()).unwrap(),
+        Signal::TERM,
+    )
+    .unwrap();
+    let ended = timeout(TIMEOUT, node.wait())
+        .await
+        .expect("it ends")
+        .unwrap();
     assert_eq!(ended.code(), Some(0), "the program ended cleanly");
-    assert!(TcpStream::connect(port.address()).await.is_err(), "the program has ended, too");
+    assert!(
+        TcpStream::connect(port.address()).await.is_err(),
+        "the program has ended, too"
+    );
 }
 
 /// Without the package for the platform, the launcher says so in one line.
@@ -110,7 +134,14 @@ async fn a_missing_package_is_named() {
         fs::remove_dir_all(installed.package(&format!("portcullis-mcp-{platform}"))).unwrap();
     }
     let output = installed.run(&["--version"]).await;
-    assert_rejected(&output, &["portcullis-mcp-linux-", "is not installed", "--omit=optional"]);
+    assert_rejected(
+        &output,
+        &[
+            "portcullis-mcp-linux-",
+            "is not installed",
+            "--omit=optional",
+        ],
+    );
 }
 
 /// On a platform without a package, the launcher says so in one line.
@@ -123,7 +154,10 @@ async fn an_unsupported_platform_is_named() {
     );
     let mut node = portcullis_command(Path::new("node"));
     node.args(["-e", &script]);
-    assert_rejected(&output_of(node).await, &["there is no program for sunos-", "cargo install portcullis"]);
+    assert_rejected(
+        &output_of(node).await,
+        &["there is no program for sunos-", "cargo install portcullis"],
+    );
 }
 
 /// Asserts that the launcher ended with 1 and one line with these words.

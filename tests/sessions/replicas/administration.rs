@@ -14,7 +14,9 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// upstream.
 #[tokio::test]
 async fn sessions_of_other_replicas_end_at_the_upstream() {
-    let Some(redis) = Redis::start().await else { return };
+    let Some(redis) = Redis::start().await else {
+        return;
+    };
     let replicas = Replicas::start(&redis, 2, "").await;
     let sessions = [replicas.open(1).await, replicas.open(1).await];
     let opened = replicas.deployment.upstream.count();
@@ -28,15 +30,25 @@ async fn sessions_of_other_replicas_end_at_the_upstream() {
     assert_eq!(ended, json!({ "sessions_ended": 0, "streams_ended": 0 }));
 
     for session in &sessions {
-        replicas.echo(1, session).await.assert_rpc_error(404, -32000);
+        replicas
+            .echo(1, session)
+            .await
+            .assert_rpc_error(404, -32000);
     }
     let deleted = || {
         let recorded = replicas.deployment.upstream.recorded();
-        recorded.into_iter().skip(opened).filter(|request| request.method == Method::DELETE).count()
+        recorded
+            .into_iter()
+            .skip(opened)
+            .filter(|request| request.method == Method::DELETE)
+            .count()
     };
     let started = Instant::now();
     while deleted() < sessions.len() {
-        assert!(started.elapsed() < TIMEOUT, "the upstream still has the sessions");
+        assert!(
+            started.elapsed() < TIMEOUT,
+            "the upstream still has the sessions"
+        );
         sleep(Duration::from_millis(10)).await;
     }
     assert_eq!(replicas.administrations[1].sessions("").await["total"], 0);

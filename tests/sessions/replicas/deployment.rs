@@ -7,8 +7,8 @@ use std::{
 };
 
 use portcullis_scenarios::{
-    Administration, Deployment, DeploymentBuilder, HttpResponse, INITIALIZE, Portcullis, Process, Request,
-    ReservedPort, Scratch, TIMEOUT, is_full_run,
+    Administration, Deployment, DeploymentBuilder, HttpResponse, INITIALIZE, Portcullis, Process,
+    Request, ReservedPort, Scratch, TIMEOUT, is_full_run,
 };
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -34,7 +34,11 @@ impl Redis {
     /// Panics if the program is not installed in a full run.
     #[expect(clippy::print_stderr, reason = "a skipped scenario prints a note")]
     pub(super) async fn start() -> Option<Self> {
-        let is_installed = Command::new("redis-server").arg("--version").stdout(Stdio::null()).status().is_ok();
+        let is_installed = Command::new("redis-server")
+            .arg("--version")
+            .stdout(Stdio::null())
+            .status()
+            .is_ok();
         if !is_installed {
             assert!(!is_full_run(), "redis-server is not installed");
             eprintln!("SKIPPED: redis-server is not installed");
@@ -43,19 +47,39 @@ impl Redis {
         let port = ReservedPort::new();
         let folder = Scratch::folder("redis");
         let process = Self::run(port.address(), &folder).await;
-        Some(Self { port, process, folder })
+        Some(Self {
+            port,
+            process,
+            folder,
+        })
     }
 
     /// Starts `redis-server` and waits until it listens.
     async fn run(address: SocketAddr, folder: &Scratch) -> Process {
         let port = address.port().to_string();
         let mut command = Command::new("redis-server");
-        command.args(["--bind", "127.0.0.1", "--port", &port, "--save", "", "--appendonly", "no", "--dir"]);
-        command.arg(folder.as_str()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.args([
+            "--bind",
+            "127.0.0.1",
+            "--port",
+            &port,
+            "--save",
+            "",
+            "--appendonly",
+            "no",
+            "--dir",
+        ]);
+        command
+            .arg(folder.as_str())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
         let process = Process::start("redis-server", &mut command).unwrap();
         let started = Instant::now();
         while TcpStream::connect(address).await.is_err() {
-            assert!(started.elapsed() < TIMEOUT, "redis-server does not listen on {address}");
+            assert!(
+                started.elapsed() < TIMEOUT,
+                "redis-server does not listen on {address}"
+            );
             sleep(Duration::from_millis(10)).await;
         }
         process
@@ -64,7 +88,10 @@ impl Redis {
     /// Sends a command and returns its response.
     pub(super) async fn command(&self, command: &str) -> String {
         let mut stream = TcpStream::connect(self.port.address()).await.unwrap();
-        stream.write_all(format!("{command}\r\nQUIT\r\n").as_bytes()).await.unwrap();
+        stream
+            .write_all(format!("{command}\r\nQUIT\r\n").as_bytes())
+            .await
+            .unwrap();
         let mut response = String::new();
         stream.read_to_string(&mut response).await.unwrap();
         response
@@ -114,7 +141,13 @@ impl Replicas {
         let deployment = builder.tables(tables).start().await;
         let token = deployment.good_token();
         let administrations = vec![administration];
-        let mut replicas = Self { deployment, others: Vec::new(), administrations, token, _keys: keys };
+        let mut replicas = Self {
+            deployment,
+            others: Vec::new(),
+            administrations,
+            token,
+            _keys: keys,
+        };
         while replicas.all().count() < count {
             replicas.add().await;
         }
@@ -128,14 +161,19 @@ impl Replicas {
     pub(super) async fn add(&mut self) -> usize {
         let administration = Administration::default();
         let tables = [self.administrations[0].table(), administration.table()];
-        let configuration = self.deployment.configuration().replace(&tables[0], &tables[1]);
+        let configuration = self
+            .deployment
+            .configuration()
+            .replace(&tables[0], &tables[1]);
         self.others.push(Portcullis::serve(&configuration).await);
         self.administrations.push(administration);
         self.others.len()
     }
 
     pub(super) fn all(&self) -> impl Iterator<Item = &Portcullis> {
-        [&self.deployment.portcullis].into_iter().chain(&self.others)
+        [&self.deployment.portcullis]
+            .into_iter()
+            .chain(&self.others)
     }
 
     pub(super) fn replica(&self, number: usize) -> &Portcullis {
@@ -173,7 +211,11 @@ pub(super) async fn wait_until_ready(replica: &Portcullis) {
 pub(super) async fn wait_for_state(replica: &Portcullis, state: &str) {
     let started = Instant::now();
     while readiness(replica).await.json()["shared"]["redis"] != state {
-        assert!(started.elapsed() < JOIN_TIMEOUT, "{:?}", readiness(replica).await);
+        assert!(
+            started.elapsed() < JOIN_TIMEOUT,
+            "{:?}",
+            readiness(replica).await
+        );
         sleep(Duration::from_millis(20)).await;
     }
 }

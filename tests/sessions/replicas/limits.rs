@@ -13,20 +13,28 @@ const LIMIT_EXCHANGE: Duration = Duration::from_secs(2);
 /// E13: a rate limit counts the requests at all replicas.
 #[tokio::test]
 async fn rates_apply_to_all() {
-    let Some(redis) = Redis::start().await else { return };
-    let limits =
-        "[limits]\nper_principal = { requests = 9, per = \"1h\" }\nper_address = { requests = 99, per = \"1h\" }";
+    let Some(redis) = Redis::start().await else {
+        return;
+    };
+    let limits = "[limits]\nper_principal = { requests = 9, per = \"1h\" }\nper_address = { requests = 99, per = \"1h\" }";
     let replicas = Replicas::start(&redis, 2, limits).await;
     let session = replicas.open(0).await;
     for _ in 1..8 {
         assert_eq!(replicas.echo(0, &session).await.status, 200);
     }
     sleep(LIMIT_EXCHANGE).await;
-    assert_eq!(replicas.echo(1, &session).await.status, 200, "one request is left");
+    assert_eq!(
+        replicas.echo(1, &session).await.status,
+        200,
+        "one request is left"
+    );
 
     let response = replicas.echo(1, &session).await;
     assert_eq!(response.status, 429, "{response:?}");
-    replicas.replica(1).assert_denied(&response, "limit.principal").await;
+    replicas
+        .replica(1)
+        .assert_denied(&response, "limit.principal")
+        .await;
     sleep(LIMIT_EXCHANGE).await;
     assert_eq!(replicas.echo(0, &session).await.status, 429);
 }
@@ -34,7 +42,9 @@ async fn rates_apply_to_all() {
 /// E9, E13: the sessions of an owner at all replicas count for its limit. A session that several replicas serve counts once.
 #[tokio::test]
 async fn sessions_of_an_owner_count_at_all() {
-    let Some(redis) = Redis::start().await else { return };
+    let Some(redis) = Redis::start().await else {
+        return;
+    };
     let replicas = Replicas::with(&redis, 2, "max_per_owner = 3", "", Deployment::builder()).await;
     let mut sessions = Vec::new();
     for _ in 0..3 {
@@ -70,10 +80,24 @@ async fn sessions_of_an_owner_count_at_all() {
 /// E9, E13: the sessions of a subject at all replicas count for its limit, whichever client has them.
 #[tokio::test]
 async fn sessions_of_a_subject_count_at_all() {
-    let Some(redis) = Redis::start().await else { return };
-    let replicas = Replicas::with(&redis, 2, "max_per_owner = 2\nmax_per_subject = 3", "", Deployment::builder()).await;
+    let Some(redis) = Redis::start().await else {
+        return;
+    };
+    let replicas = Replicas::with(
+        &redis,
+        2,
+        "max_per_owner = 2\nmax_per_subject = 3",
+        "",
+        Deployment::builder(),
+    )
+    .await;
     let open = async |number: usize, client: &str| {
-        let token = replicas.deployment.token().subject("mallory").client_id(client).sign();
+        let token = replicas
+            .deployment
+            .token()
+            .subject("mallory")
+            .client_id(client)
+            .sign();
         let initialize = Request::post(Deployment::ENDPOINT, INITIALIZE).bearer(&token);
         initialize.send(replicas.replica(number).address()).await
     };
@@ -83,5 +107,8 @@ async fn sessions_of_a_subject_count_at_all() {
     sleep(LIMIT_EXCHANGE).await;
     let response = open(1, "c").await;
     assert_eq!(response.status, 503, "{response:?}");
-    replicas.replica(1).assert_denied(&response, "session.subject_full").await;
+    replicas
+        .replica(1)
+        .assert_denied(&response, "session.subject_full")
+        .await;
 }

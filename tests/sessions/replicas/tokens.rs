@@ -11,8 +11,8 @@ use std::{
 use bytes::Bytes;
 use parking_lot::Mutex;
 use portcullis_scenarios::{
-    Administration, ChannelBody, Connection, Deployment, DeploymentBuilder, HttpResponse, INITIALIZE, Request, Scratch,
-    Upstream,
+    Administration, ChannelBody, Connection, Deployment, DeploymentBuilder, HttpResponse,
+    INITIALIZE, Request, Scratch, Upstream,
 };
 use serde_json::{Value, json};
 use tokio::{
@@ -59,7 +59,12 @@ impl Issuer {
             Some(Upstream::response(200, &[JSON], body.to_string()))
         })
         .await;
-        Self { server, is_active, held, secret: Scratch::file("secret", "hush") }
+        Self {
+            server,
+            is_active,
+            held,
+            secret: Scratch::file("secret", "hush"),
+        }
     }
 
     /// Lets the test send the next response.
@@ -77,7 +82,11 @@ impl Issuer {
     }
 
     fn deployment(&self) -> DeploymentBuilder {
-        Deployment::builder().resource(format!("issuers = [\"{}\"]\n{}", self.server.origin(), Deployment::SCOPED))
+        Deployment::builder().resource(format!(
+            "issuers = [\"{}\"]\n{}",
+            self.server.origin(),
+            Deployment::SCOPED
+        ))
     }
 
     /// Returns the table, which follows `[shared]`.
@@ -126,7 +135,10 @@ async fn initialize(replicas: &Replicas, number: usize) -> HttpResponse {
 async fn wait_until_rejected(replicas: &Replicas, number: usize) {
     let started = Instant::now();
     while initialize(replicas, number).await.status != 401 {
-        assert!(started.elapsed() < MESSAGE_TIMEOUT, "the replica still accepts the token");
+        assert!(
+            started.elapsed() < MESSAGE_TIMEOUT,
+            "the replica still accepts the token"
+        );
         sleep(Duration::from_millis(5)).await;
     }
 }
@@ -134,24 +146,38 @@ async fn wait_until_rejected(replicas: &Replicas, number: usize) {
 /// C11, E13: an issuer's cached tokens are dropped at all replicas before the action is confirmed.
 #[tokio::test]
 async fn tokens_are_dropped_at_all() {
-    let (Some(redis), issuer) = (Redis::start().await, Issuer::start().await) else { return };
+    let (Some(redis), issuer) = (Redis::start().await, Issuer::start().await) else {
+        return;
+    };
     let replicas = issuer.replicas(&redis).await;
     issuer.revoke();
-    assert_eq!(initialize(&replicas, 1).await.status, 200, "the token is cached");
+    assert_eq!(
+        initialize(&replicas, 1).await.status,
+        200,
+        "the token is cached"
+    );
     let (status, dropped) = replicas.administrations[0].send(issuer.drop_tokens()).await;
     assert_eq!(status, 200, "{dropped}");
     assert_eq!(dropped["tokens_dropped"], 1, "{dropped}");
     let response = initialize(&replicas, 1).await;
     assert_eq!(response.status, 401, "{response:?}");
-    replicas.replica(1).assert_denied(&response, "token.inactive").await;
-    replicas.replica(1).logged("dropped at another replica", |_| true).await;
+    replicas
+        .replica(1)
+        .assert_denied(&response, "token.inactive")
+        .await;
+    replicas
+        .replica(1)
+        .logged("dropped at another replica", |_| true)
+        .await;
 }
 
 /// C11, E13: without Redis, a drop takes effect at its replica and is not confirmed. The other replica learns of it when Redis is back,
 /// even without its data.
 #[tokio::test]
 async fn a_drop_without_redis_is_not_confirmed() {
-    let (Some(mut redis), issuer) = (Redis::start().await, Issuer::start().await) else { return };
+    let (Some(mut redis), issuer) = (Redis::start().await, Issuer::start().await) else {
+        return;
+    };
     let replicas = issuer.replicas(&redis).await;
     redis.kill().await;
     for replica in replicas.all() {
@@ -159,22 +185,36 @@ async fn a_drop_without_redis_is_not_confirmed() {
     }
     let (status, refused) = replicas.administrations[0].send(issuer.drop_tokens()).await;
     assert_eq!(status, 503, "{refused}");
-    assert_eq!(refused["error"]["code"], "admin.drop_not_shared", "{refused}");
-    let finished = replicas.administrations[0].run(&["drop-tokens", "--issuer", &issuer.server.origin()]).await;
+    assert_eq!(
+        refused["error"]["code"], "admin.drop_not_shared",
+        "{refused}"
+    );
+    let finished = replicas.administrations[0]
+        .run(&["drop-tokens", "--issuer", &issuer.server.origin()])
+        .await;
     assert_eq!(finished.code, Some(3), "{finished:?}");
     redis.restart_empty().await;
-    replicas.replica(1).logged("dropped at another replica", |_| true).await;
+    replicas
+        .replica(1)
+        .logged("dropped at another replica", |_| true)
+        .await;
 }
 
 /// D2, E13: a token that one replica finds inactive is introspected again by the others at once, although they have it cached.
 #[tokio::test]
 async fn an_inactive_token_is_known_to_all() {
-    let (Some(redis), issuer) = (Redis::start().await, Issuer::start().await) else { return };
+    let (Some(redis), issuer) = (Redis::start().await, Issuer::start().await) else {
+        return;
+    };
     let mut replicas = issuer.replicas(&redis).await;
     let fresh = replicas.add().await;
     wait_until_ready(replicas.replica(fresh)).await;
     issuer.revoke();
-    assert_eq!(initialize(&replicas, 0).await.status, 200, "the token is cached");
+    assert_eq!(
+        initialize(&replicas, 0).await.status,
+        200,
+        "the token is cached"
+    );
     assert_eq!(initialize(&replicas, fresh).await.status, 401);
     wait_until_rejected(&replicas, 0).await;
     wait_until_rejected(&replicas, 1).await;
@@ -183,12 +223,18 @@ async fn an_inactive_token_is_known_to_all() {
 /// D2, E13: a replica that was disconnected introspects all tokens again.
 #[tokio::test]
 async fn a_missed_message_has_no_effect() {
-    let (Some(mut redis), issuer) = (Redis::start().await, Issuer::start().await) else { return };
+    let (Some(mut redis), issuer) = (Redis::start().await, Issuer::start().await) else {
+        return;
+    };
     let replicas = issuer.replicas(&redis).await;
     redis.kill().await;
     wait_for_state(replicas.replica(0), "unreachable").await;
     issuer.revoke();
-    assert_eq!(initialize(&replicas, 0).await.status, 200, "the token is cached");
+    assert_eq!(
+        initialize(&replicas, 0).await.status,
+        200,
+        "the token is cached"
+    );
     redis.restart_empty().await;
     wait_until_rejected(&replicas, 0).await;
 }
@@ -197,7 +243,9 @@ async fn a_missed_message_has_no_effect() {
 /// response to an introspection that began before.
 #[tokio::test]
 async fn an_introspection_from_before_a_message_is_not_joined() {
-    let (Some(redis), issuer) = (Redis::start().await, Issuer::start().await) else { return };
+    let (Some(redis), issuer) = (Redis::start().await, Issuer::start().await) else {
+        return;
+    };
     for by_administrator in [false, true] {
         issuer.is_active.store(true, Ordering::SeqCst);
         let replicas = Replicas::with(&redis, 2, "", &issuer.table(), issuer.deployment()).await;
@@ -207,23 +255,46 @@ async fn an_introspection_from_before_a_message_is_not_joined() {
         issuer.holds().await;
         issuer.revoke();
         if by_administrator {
-            assert_eq!(replicas.administrations[1].send(issuer.drop_tokens()).await.0, 200);
+            assert_eq!(
+                replicas.administrations[1]
+                    .send(issuer.drop_tokens())
+                    .await
+                    .0,
+                200
+            );
         } else {
             assert_eq!(initialize(&replicas, 1).await.status, 401);
         }
         // Until the message has come, further requests wait for the first response.
         let rejected = async {
             loop {
-                if let Ok(response) = timeout(Duration::from_millis(100), initialize(&replicas, 0)).await {
+                if let Ok(response) =
+                    timeout(Duration::from_millis(100), initialize(&replicas, 0)).await
+                {
                     return response;
                 }
             }
         };
-        let rejected = timeout(Duration::from_secs(3), rejected).await.expect("another introspection");
-        replicas.replica(0).assert_denied(&rejected, "token.inactive").await;
-        first_response.send(Bytes::from(introspection(true).to_string())).unwrap();
+        let rejected = timeout(Duration::from_secs(3), rejected)
+            .await
+            .expect("another introspection");
+        replicas
+            .replica(0)
+            .assert_denied(&rejected, "token.inactive")
+            .await;
+        first_response
+            .send(Bytes::from(introspection(true).to_string()))
+            .unwrap();
         drop(first_response);
-        assert_eq!(first.response().await.unwrap().status, 200, "it arrived before");
-        assert_eq!(initialize(&replicas, 0).await.status, 401, "it is not cached");
+        assert_eq!(
+            first.response().await.unwrap().status,
+            200,
+            "it arrived before"
+        );
+        assert_eq!(
+            initialize(&replicas, 0).await.status,
+            401,
+            "it is not cached"
+        );
     }
 }

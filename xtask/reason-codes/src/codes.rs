@@ -27,7 +27,12 @@ const LISTS: &[&[(&str, &str)]] = &[
 
 /// Returns all codes. Of several meanings of one code, the first is taken.
 pub(crate) fn codes() -> Codes {
-    let lists = [portcullis_guard::REASON_CODES, portcullis_endpoint::REASON_CODES, LISTS].concat();
+    let lists = [
+        portcullis_guard::REASON_CODES,
+        portcullis_endpoint::REASON_CODES,
+        LISTS,
+    ]
+    .concat();
     let mut codes = Codes::new();
     for (code, meaning) in lists.into_iter().flatten() {
         codes.entry(code).or_insert(meaning);

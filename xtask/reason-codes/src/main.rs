@@ -14,7 +14,10 @@ use self::page::PAGE;
 
 /// Write docs/use/reason-codes.md from the reason codes of the crates and docs/contribute/reason-codes.toml.
 #[derive(Parser)]
-#[command(name = "cargo xtask reason-codes", bin_name = "cargo xtask reason-codes")]
+#[command(
+    name = "cargo xtask reason-codes",
+    bin_name = "cargo xtask reason-codes"
+)]
 struct Arguments {
     /// Fail when the page is out of date, instead of writing it.
     #[arg(long)]
@@ -27,7 +30,10 @@ fn main() -> anyhow::Result<()> {
     let path = workspace::root().join(PAGE);
     if check {
         let is_current = fs::read_to_string(&path).unwrap_or_default() == page;
-        ensure!(is_current, "{PAGE} is out of date; run `cargo xtask reason-codes` and commit it");
+        ensure!(
+            is_current,
+            "{PAGE} is out of date; run `cargo xtask reason-codes` and commit it"
+        );
     } else {
         fs::write(&path, &page).with_context(|| format!("{PAGE} cannot be written"))?;
     }

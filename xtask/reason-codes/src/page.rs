@@ -46,17 +46,28 @@ struct ReasonCode {
 /// # Errors
 /// Fails when a code has no text or several, or a text has no code.
 pub(crate) fn current() -> anyhow::Result<String> {
-    let texts = fs::read_to_string(workspace::root().join(TEXTS)).with_context(|| format!("{TEXTS} cannot be read"))?;
-    let texts: Texts = toml::from_str(&texts).with_context(|| format!("{TEXTS} is not as expected"))?;
+    let texts = fs::read_to_string(workspace::root().join(TEXTS))
+        .with_context(|| format!("{TEXTS} cannot be read"))?;
+    let texts: Texts =
+        toml::from_str(&texts).with_context(|| format!("{TEXTS} is not as expected"))?;
     let codes = codes();
     let problems = problems(&texts, &codes);
-    ensure!(problems.is_empty(), "the reason codes in {TEXTS} and of the crates differ:\n  {}", problems.join("\n  "));
+    ensure!(
+        problems.is_empty(),
+        "the reason codes in {TEXTS} and of the crates differ:\n  {}",
+        problems.join("\n  ")
+    );
     Ok(page(&texts, &codes))
 }
 
 /// Returns the differences between texts and codes.
 fn problems(texts: &Texts, codes: &Codes) -> Vec<String> {
-    let listed: Vec<&str> = texts.group.iter().flat_map(|group| &group.code).map(|code| code.code.as_str()).collect();
+    let listed: Vec<&str> = texts
+        .group
+        .iter()
+        .flat_map(|group| &group.code)
+        .map(|code| code.code.as_str())
+        .collect();
     let mut problems = Vec::new();
     for code in codes.keys() {
         match listed.iter().filter(|listed| *listed == code).count() {
@@ -66,7 +77,12 @@ fn problems(texts: &Texts, codes: &Codes) -> Vec<String> {
         }
     }
     let is_gone = |code: &&str| !codes.contains_key(code);
-    problems.extend(listed.into_iter().filter(is_gone).map(|code| format!("no crate has `{code}`")));
+    problems.extend(
+        listed
+            .into_iter()
+            .filter(is_gone)
+            .map(|code| format!("no crate has `{code}`")),
+    );
     problems
 }
 
@@ -75,13 +91,33 @@ fn page(texts: &Texts, codes: &Codes) -> String {
     let mut page = String::from(HEAD);
     for Group { title, code } in &texts.group {
         let has_status = code.iter().any(|code| !code.status.is_empty());
-        let (head, line) = if has_status { ("| status ", "|---") } else { ("", "") };
+        let (head, line) = if has_status {
+            ("| status ", "|---")
+        } else {
+            ("", "")
+        };
         // Writing to a string does not fail.
-        let _ = write!(page, "\n## {title}\n\n| code {head}| what it means | what to do |\n|---{line}|---|---|\n");
-        for ReasonCode { code, status, meaning, fix } in code {
-            let meaning = meaning.as_deref().or(codes.get(code.as_str()).copied()).unwrap_or_default();
+        let _ = write!(
+            page,
+            "\n## {title}\n\n| code {head}| what it means | what to do |\n|---{line}|---|---|\n"
+        );
+        for ReasonCode {
+            code,
+            status,
+            meaning,
+            fix,
+        } in code
+        {
+            let meaning = meaning
+                .as_deref()
+                .or(codes.get(code.as_str()).copied())
+                .unwrap_or_default();
             let status: Vec<String> = status.iter().map(u16::to_string).collect();
-            let status = if has_status { format!("| {} ", status.join(", ")) } else { String::new() };
+            let status = if has_status {
+                format!("| {} ", status.join(", "))
+            } else {
+                String::new()
+            };
             let _ = writeln!(page, "| `{code}` {status}| {meaning} | {fix} |");
         }
     }
@@ -121,9 +157,19 @@ mod tests {
         .unwrap();
         let codes = Codes::from(["c.one", "c.twice", "c.new"].map(|code| (code, "Documented.")));
         let problems = problems(&texts, &codes);
-        let expected = ["`c.new` is not in", "`c.twice` is listed 2 times", "no crate has `c.removed`"];
+        let expected = [
+            "`c.new` is not in",
+            "`c.twice` is listed 2 times",
+            "no crate has `c.removed`",
+        ];
         assert_eq!(problems.len(), expected.len(), "{problems:?}");
-        assert!(problems.iter().zip(expected).all(|(problem, expected)| problem.starts_with(expected)), "{problems:?}");
+        assert!(
+            problems
+                .iter()
+                .zip(expected)
+                .all(|(problem, expected)| problem.starts_with(expected)),
+            "{problems:?}"
+        );
         assert!(page(&texts, &codes).contains("| `c.one` | 400, 401 | Documented. | F |\n"));
     }
 }

@@ -29,8 +29,11 @@ impl Modules {
         for (module, text) in texts {
             let named = imports(text, module);
             let targets = named.iter().filter_map(|path| longest_module(path, texts));
-            let targets = targets.filter(|target| !target.starts_with(module) && !module.starts_with(target));
-            modules.0.insert(module.clone(), targets.map(<[String]>::to_vec).collect());
+            let targets =
+                targets.filter(|target| !target.starts_with(module) && !module.starts_with(target));
+            modules
+                .0
+                .insert(module.clone(), targets.map(<[String]>::to_vec).collect());
         }
         modules
     }
@@ -44,7 +47,11 @@ impl Modules {
                 continue;
             }
             if let Some(circle) = self.way_back(module) {
-                let names: Vec<_> = circle.iter().chain([module]).map(|module| module.join("/") + ".rs").collect();
+                let names: Vec<_> = circle
+                    .iter()
+                    .chain([module])
+                    .map(|module| module.join("/") + ".rs")
+                    .collect();
                 circles.push(names.join(" -> "));
                 seen.extend(circle);
             }
@@ -81,14 +88,26 @@ impl Modules {
 }
 
 /// Returns the longest beginning of a path that is a module.
-fn longest_module<'a>(path: &'a [String], texts: &BTreeMap<ModulePath, String>) -> Option<&'a [String]> {
-    (1..=path.len()).rev().map(|length| &path[..length]).find(|beginning| texts.contains_key(*beginning))
+fn longest_module<'a>(
+    path: &'a [String],
+    texts: &BTreeMap<ModulePath, String>,
+) -> Option<&'a [String]> {
+    (1..=path.len())
+        .rev()
+        .map(|length| &path[..length])
+        .find(|beginning| texts.contains_key(*beginning))
 }
 
-fn read_folder(folder: &Path, module: &ModulePath, texts: &mut BTreeMap<ModulePath, String>) -> io::Result<()> {
+fn read_folder(
+    folder: &Path,
+    module: &ModulePath,
+    texts: &mut BTreeMap<ModulePath, String>,
+) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
-        let Some(name) = path.file_stem().and_then(|name| name.to_str()) else { continue };
+        let Some(name) = path.file_stem().and_then(|name| name.to_str()) else {
+            continue;
+        };
         if matches!(name, "bin" | "lib" | "main" | "testing" | "tests") {
             continue;
         }
@@ -107,17 +126,37 @@ mod tests {
     use super::*;
 
     fn circles(files: &[(&str, &str)]) -> Vec<String> {
-        let texts = files.iter().map(|(file, text)| (file.split('/').map(str::to_owned).collect(), (*text).to_owned()));
+        let texts = files.iter().map(|(file, text)| {
+            (
+                file.split('/').map(str::to_owned).collect(),
+                (*text).to_owned(),
+            )
+        });
         Modules::of(&texts.collect()).circles()
     }
 
     #[test]
     fn circles_are_found() {
-        assert_eq!(circles(&[("a", "use crate::b::B;"), ("b", "use crate::a::A;")]), ["a.rs -> b.rs -> a.rs"]);
-        let files =
-            [("a", "use crate::b::B;"), ("b", "use crate::c;"), ("c", "use crate::a::A;"), ("d", "use crate::a::A;")];
+        assert_eq!(
+            circles(&[("a", "use crate::b::B;"), ("b", "use crate::a::A;")]),
+            ["a.rs -> b.rs -> a.rs"]
+        );
+        let files = [
+            ("a", "use crate::b::B;"),
+            ("b", "use crate::c;"),
+            ("c", "use crate::a::A;"),
+            ("d", "use crate::a::A;"),
+        ];
         assert_eq!(circles(&files), ["a.rs -> b.rs -> c.rs -> a.rs"]);
-        let files = [("a", "pub use self::x::X;"), ("a/x", "use super::Y;"), ("b", "use crate::a::X;")];
-        assert_eq!(circles(&files), [""; 0], "a module and its parts are one whole");
+        let files = [
+            ("a", "pub use self::x::X;"),
+            ("a/x", "use super::Y;"),
+            ("b", "use crate::a::X;"),
+        ];
+        assert_eq!(
+            circles(&files),
+            [""; 0],
+            "a module and its parts are one whole"
+        );
     }
 }

@@ -30,11 +30,19 @@ fn code_of(text: &str) -> String {
     let mut lines = text.lines().peekable();
     while let Some(line) = lines.next() {
         let is_test = line.trim() == "#[cfg(test)]";
-        while is_test && lines.peek().is_some_and(|next| next.trim_start().starts_with("#[")) {
+        while is_test
+            && lines
+                .peek()
+                .is_some_and(|next| next.trim_start().starts_with("#["))
+        {
             lines.next();
         }
         match lines.peek() {
-            Some(next) if is_test && next.trim_start().starts_with("mod ") && next.ends_with('{') => break,
+            Some(next)
+                if is_test && next.trim_start().starts_with("mod ") && next.ends_with('{') =>
+            {
+                break;
+            }
             Some(_) if is_test => drop(lines.next()),
             _ if line.trim_start().starts_with("//") => {}
             _ => {
@@ -54,7 +62,8 @@ fn keywords(code: &str) -> Vec<(usize, &'static str)> {
             let starts = code.match_indices(keyword).map(|(start, _)| start);
             let begins = move |start: &usize| {
                 let before = code[..*start].chars().next_back();
-                let is_start = before.is_none_or(|before| !is_name(before) && !matches!(before, ':' | '$'));
+                let is_start =
+                    before.is_none_or(|before| !is_name(before) && !matches!(before, ':' | '$'));
                 is_start && code[start + keyword.len()..].starts_with("::")
             };
             starts.filter(begins).map(move |start| (start, keyword))
@@ -79,7 +88,9 @@ fn read_tree<'a>(text: &'a str, base: &ModulePath, found: &mut Vec<ModulePath>) 
             }
             return rest.strip_prefix('}').unwrap_or(rest);
         }
-        let name = &rest[..rest.find(|character| !is_name(character)).unwrap_or(rest.len())];
+        let name = &rest[..rest
+            .find(|character| !is_name(character))
+            .unwrap_or(rest.len())];
         rest = &rest[name.len()..];
         if !name.is_empty() && name != "self" {
             path.push(name.to_owned());
@@ -108,15 +119,32 @@ mod tests {
 
     fn found(text: &str, module: &[&str]) -> Vec<String> {
         let module: ModulePath = module.iter().map(|name| (*name).to_owned()).collect();
-        imports(text, &module).into_iter().map(|path| path.join("::")).collect()
+        imports(text, &module)
+            .into_iter()
+            .map(|path| path.join("::"))
+            .collect()
     }
 
     #[test]
     fn declarations_and_paths_are_found() {
         let text = "use crate::{error::VerifyError, settings::{self, Issuer as Other}};\nuse super::{a, b::C};\nfn f() { crate::time::now(); super::super::x::y(); }";
-        let expected = ["error::VerifyError", "settings", "settings::Issuer", "p::a", "p::b::C", "time::now", "x::y"];
+        let expected = [
+            "error::VerifyError",
+            "settings",
+            "settings::Issuer",
+            "p::a",
+            "p::b::C",
+            "time::now",
+            "x::y",
+        ];
         assert_eq!(found(text, &["p", "q"]), expected);
-        assert_eq!(found("pub(crate) use self::{one::One, two};\nuse std::fmt;", &["p"]), ["p::one::One", "p::two"]);
+        assert_eq!(
+            found(
+                "pub(crate) use self::{one::One, two};\nuse std::fmt;",
+                &["p"]
+            ),
+            ["p::one::One", "p::two"]
+        );
     }
 
     #[test]

@@ -20,10 +20,18 @@ pub(super) fn tests(root: &Path) -> anyhow::Result<Tests> {
     let mut tests = Tests::new();
     for folder in FOLDERS {
         for path in rust_files(&root.join(folder))? {
-            let text = fs::read_to_string(&path).with_context(|| format!("{} cannot be read", path.display()))?;
-            let file = path.strip_prefix(root).unwrap_or(&path).display().to_string();
+            let text = fs::read_to_string(&path)
+                .with_context(|| format!("{} cannot be read", path.display()))?;
+            let file = path
+                .strip_prefix(root)
+                .unwrap_or(&path)
+                .display()
+                .to_string();
             for (number, test) in named(&text) {
-                tests.entry(number).or_default().push(format!("{file}::{test}"));
+                tests
+                    .entry(number)
+                    .or_default()
+                    .push(format!("{file}::{test}"));
             }
         }
     }
@@ -38,7 +46,9 @@ fn rust_files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(&folder).with_context(|| format!("{} cannot be read", folder.display()))? {
+        for entry in
+            fs::read_dir(&folder).with_context(|| format!("{} cannot be read", folder.display()))?
+        {
             let path = entry?.path();
             if path.is_dir() {
                 if path.file_name().is_none_or(|name| name != "target") {
@@ -65,7 +75,11 @@ fn named(text: &str) -> Vec<(String, String)> {
             is_test |= is_test_attribute(line);
         } else {
             if is_test && let Some(name) = function_name(line) {
-                named.extend(numbers(&comment).into_iter().map(|number| (number, name.to_owned())));
+                named.extend(
+                    numbers(&comment)
+                        .into_iter()
+                        .map(|number| (number, name.to_owned())),
+                );
             }
             comment.clear();
             is_test = false;
@@ -76,7 +90,11 @@ fn named(text: &str) -> Vec<(String, String)> {
 
 /// Returns whether an attribute makes a function a test, such as `#[test]` or `#[tokio::test(…)]`.
 fn is_test_attribute(line: &str) -> bool {
-    let path = line.trim_start_matches("#[").split(['(', ']']).next().unwrap_or_default();
+    let path = line
+        .trim_start_matches("#[")
+        .split(['(', ']'])
+        .next()
+        .unwrap_or_default();
     path == "test" || path.ends_with("::test")
 }
 
@@ -89,15 +107,26 @@ fn function_name(line: &str) -> Option<&str> {
 
 /// Returns the numbers before the comment's first colon, such as `B2` and `B4` in `B2, B4: the property`.
 fn numbers(comment: &str) -> Vec<String> {
-    let Some((opening, _)) = comment.split_once(':') else { return Vec::new() };
-    let words: Vec<&str> = opening.split([',', ' ']).filter(|word| !word.is_empty()).collect();
-    if words.iter().all(|word| is_number(word)) { words.into_iter().map(str::to_owned).collect() } else { Vec::new() }
+    let Some((opening, _)) = comment.split_once(':') else {
+        return Vec::new();
+    };
+    let words: Vec<&str> = opening
+        .split([',', ' '])
+        .filter(|word| !word.is_empty())
+        .collect();
+    if words.iter().all(|word| is_number(word)) {
+        words.into_iter().map(str::to_owned).collect()
+    } else {
+        Vec::new()
+    }
 }
 
 /// Returns whether a word is a group's letter and digits.
 fn is_number(word: &str) -> bool {
     let mut characters = word.chars();
-    characters.next().is_some_and(|first| ('A'..='N').contains(&first))
+    characters
+        .next()
+        .is_some_and(|first| ('A'..='N').contains(&first))
         && word.len() > 1
         && characters.all(|digit| digit.is_ascii_digit())
 }
@@ -110,7 +139,10 @@ mod tests {
     fn numbers_at_the_start_of_a_comment_are_found() {
         let text = "/// B2, B4: quoted.\n#[test]\nfn quoted() {}\n/// C1: waits.\n#[tokio::test(start_paused = true)]\nasync fn waits() {}\n";
         let expected = [("B2", "quoted"), ("B4", "quoted"), ("C1", "waits")];
-        assert_eq!(named(text), expected.map(|(number, test)| (number.to_owned(), test.to_owned())));
+        assert_eq!(
+            named(text),
+            expected.map(|(number, test)| (number.to_owned(), test.to_owned()))
+        );
     }
 
     #[test]

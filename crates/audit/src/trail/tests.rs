@@ -35,11 +35,19 @@ struct Script {
 impl Sink for ScriptedSink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut script = self.0.lock();
-        let accepted = script.results.pop_front().unwrap_or(Ok(bytes.len()))?.min(bytes.len());
+        let accepted = script
+            .results
+            .pop_front()
+            .unwrap_or(Ok(bytes.len()))?
+            .min(bytes.len());
         if script.files.is_empty() {
             script.files.push(Vec::new());
         }
-        script.files.last_mut().unwrap().extend_from_slice(&bytes[..accepted]);
+        script
+            .files
+            .last_mut()
+            .unwrap()
+            .extend_from_slice(&bytes[..accepted]);
         Ok(accepted)
     }
 
@@ -51,7 +59,9 @@ impl Sink for ScriptedSink {
     fn bytes_until_rotation(&self, _: UnixTime) -> u64 {
         let script = self.0.lock();
         let length = script.files.last().map_or(0, Vec::len) as u64;
-        script.rotate_at.map_or(u64::MAX, |size| size.saturating_sub(length))
+        script
+            .rotate_at
+            .map_or(u64::MAX, |size| size.saturating_sub(length))
     }
 
     fn rotate(&mut self, _: UnixTime) -> io::Result<Opening> {
@@ -73,11 +83,18 @@ impl ScriptedSink {
 
     fn records(&self, file: usize) -> Vec<Value> {
         let text = self.text(file);
-        text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect()
+        text.lines()
+            .map(|line| {
+                serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))
+            })
+            .collect()
     }
 
     fn events(&self) -> Vec<String> {
-        self.records(0).iter().map(|record| record["event"].as_str().unwrap().to_owned()).collect()
+        self.records(0)
+            .iter()
+            .map(|record| record["event"].as_str().unwrap().to_owned())
+            .collect()
     }
 }
 
@@ -102,9 +119,20 @@ impl Fixture {
         let clock = Arc::new(ManualClock::new());
         let audit = Audit::new(&settings, 0, clock.clone());
         let sink = ScriptedSink::default();
-        let writer = Writer::new(Arc::clone(&audit.0), (sink.clone(), opening), key, settings.usage_interval);
+        let writer = Writer::new(
+            Arc::clone(&audit.0),
+            (sink.clone(), opening),
+            key,
+            settings.usage_interval,
+        );
         let resource = ResourceUri::parse("https://mcp.example.com/mcp").unwrap();
-        Self { audit, writer, sink, clock, resource }
+        Self {
+            audit,
+            writer,
+            sink,
+            clock,
+            resource,
+        }
     }
 
     fn record(&self, path: &str, code: Option<&'static str>) {
@@ -112,11 +140,23 @@ impl Fixture {
     }
 
     /// Records a decision about this path and operation.
-    fn record_operation(&self, path: &str, code: Option<&'static str>, operation: Option<&Operation>) {
+    fn record_operation(
+        &self,
+        path: &str,
+        code: Option<&'static str>,
+        operation: Option<&Operation>,
+    ) {
         let request_id = RequestId::generate();
         let time = self.clock.now();
         let method = &Method::POST;
-        let mut decision = Decision::new(&request_id, time, method, path, StatusCode::OK, &self.resource);
+        let mut decision = Decision::new(
+            &request_id,
+            time,
+            method,
+            path,
+            StatusCode::OK,
+            &self.resource,
+        );
         decision.code = code;
         decision.operation = operation;
         decision.client_address = Some([192, 0, 2, 7].into());
@@ -144,7 +184,10 @@ fn a_decision_is_one_line() {
     assert_eq!(fixture.writer.write_queued(), Progress::Pause);
 
     let records = fixture.sink.records(0);
-    assert_eq!(fixture.sink.events(), ["audit.started", "decision", "decision", "decision"]);
+    assert_eq!(
+        fixture.sink.events(),
+        ["audit.started", "decision", "decision", "decision"]
+    );
     let decision = &records[2];
     assert_eq!(decision["timestamp"], "2026-01-01T00:00:00.000Z");
     assert_eq!(decision["request.id"].as_str().unwrap().len(), 36);
@@ -165,7 +208,11 @@ fn a_decision_is_one_line() {
 #[test]
 fn lines_have_a_fixed_format() {
     let mut fixture = Fixture::new(1 << 20);
-    fixture.record_operation("/mcp", None, Some(&Operation::new("tools/call", Some("add"))));
+    fixture.record_operation(
+        "/mcp",
+        None,
+        Some(&Operation::new("tools/call", Some("add"))),
+    );
     fixture.record_operation(
         "/m\"p",
         Some("token.expired"),
@@ -177,18 +224,30 @@ fn lines_have_a_fixed_format() {
     let id = |line: usize| records[line]["request.id"].as_str().unwrap();
     let time = r#"{"timestamp":"2026-01-01T00:00:00.000Z""#;
     let resource = r#""resource":"https://mcp.example.com/mcp""#;
-    let [tool, file] =
-        [1, 2].map(|line| format!(r#"{time},"event":"decision","request.id":"{}",{resource}"#, id(line)));
-    let tool = format!(r#"{tool},"mcp.tool":"add","mcp.method":"tools/call","http.method":"POST","http.path":"/mcp""#);
+    let [tool, file] = [1, 2].map(|line| {
+        format!(
+            r#"{time},"event":"decision","request.id":"{}",{resource}"#,
+            id(line)
+        )
+    });
+    let tool = format!(
+        r#"{tool},"mcp.tool":"add","mcp.method":"tools/call","http.method":"POST","http.path":"/mcp""#
+    );
     let file = format!(r#"{file},"mcp.method":"resources/read","mcp.target":"file:///a""#);
     let file = format!(r#"{file},"http.method":"POST","http.path":"/m\"p""#);
     let end = r#","client.address":"192.0.2.7","latency.us":7}"#;
-    let usage = format!(r#"{time},"event":"usage","usage.from":"2026-01-01T00:00:00.000Z",{resource}"#);
+    let usage =
+        format!(r#"{time},"event":"usage","usage.from":"2026-01-01T00:00:00.000Z",{resource}"#);
     let expected = [
-        format!(r#"{time},"event":"audit.started","version":"{}"}}"#, env!("CARGO_PKG_VERSION")),
+        format!(
+            r#"{time},"event":"audit.started","version":"{}"}}"#,
+            env!("CARGO_PKG_VERSION")
+        ),
         format!(r#"{tool},"http.status":200,"decision":"allow"{end}"#),
         format!(r#"{file},"http.status":200,"decision":"deny","deny.code":"token.expired"{end}"#),
-        format!(r#"{usage},"mcp.tool":"add","usage.requests":1,"usage.denied":0,"usage.failed":0}}"#),
+        format!(
+            r#"{usage},"mcp.tool":"add","usage.requests":1,"usage.denied":0,"usage.failed":0}}"#
+        ),
         format!(r#"{usage},"usage.requests":1,"usage.denied":1,"usage.failed":0}}"#),
         format!(r#"{time},"event":"audit.stopped","audit.records":2,"audit.lost":0}}"#),
     ];
@@ -208,21 +267,35 @@ fn further_targets_are_recorded() {
     fixture.record_operation(
         "/mcp",
         None,
-        Some(&operation.clone().with_additional_targets(["note:\"b", "note:c"].iter())),
+        Some(
+            &operation
+                .clone()
+                .with_additional_targets(["note:\"b", "note:c"].iter()),
+        ),
     );
     fixture.record_operation(
         "/mcp",
         None,
-        Some(&operation.clone().with_additional_targets((1..1000).map(|number| format!("n:{number}")))),
+        Some(
+            &operation
+                .clone()
+                .with_additional_targets((1..1000).map(|number| format!("n:{number}"))),
+        ),
     );
     fixture.record_operation("/mcp", None, Some(&operation));
     assert_eq!(fixture.writer.write_queued(), Progress::Pause);
 
     let records = fixture.sink.records(0);
     assert_eq!(records[1]["mcp.target"], "file:///a");
-    assert_eq!(records[1]["mcp.further_targets"], json!(["note:\"b", "note:c"]));
+    assert_eq!(
+        records[1]["mcp.further_targets"],
+        json!(["note:\"b", "note:c"])
+    );
     assert_eq!(records[1]["mcp.target_count"], 3);
-    assert_eq!(records[2]["mcp.further_targets"].as_array().unwrap().len(), Operation::MAX_ADDITIONAL_TARGETS);
+    assert_eq!(
+        records[2]["mcp.further_targets"].as_array().unwrap().len(),
+        Operation::MAX_ADDITIONAL_TARGETS
+    );
     assert_eq!(records[2]["mcp.target_count"], 1000);
     assert_eq!(records[3].get("mcp.further_targets"), None);
     assert_eq!(records[3].get("mcp.target_count"), None);
@@ -245,16 +318,27 @@ fn tools_are_recorded_and_counted() {
 
     let records = fixture.sink.records(0);
     let operation = |record: &Value| {
-        ["mcp.method", "mcp.tool", "mcp.target"].map(|name| record[name].as_str().unwrap_or("-").to_owned())
+        ["mcp.method", "mcp.tool", "mcp.target"]
+            .map(|name| record[name].as_str().unwrap_or("-").to_owned())
     };
-    let decisions: Vec<_> = records.iter().filter(|record| record["event"] == "decision").map(operation).collect();
+    let decisions: Vec<_> = records
+        .iter()
+        .filter(|record| record["event"] == "decision")
+        .map(operation)
+        .collect();
     assert_eq!(decisions[1], ["tools/call", "add", "-"]);
     assert_eq!(decisions[3], ["resources/read", "-", "file:///a"]);
     assert_eq!(decisions[4], ["tools/list", "-", "-"]);
 
     let usage = records.iter().filter(|record| record["event"] == "usage");
-    let mut usage: Vec<_> =
-        usage.map(|row| (row["mcp.tool"].as_str(), row["usage.requests"].as_u64().unwrap())).collect();
+    let mut usage: Vec<_> = usage
+        .map(|row| {
+            (
+                row["mcp.tool"].as_str(),
+                row["usage.requests"].as_u64().unwrap(),
+            )
+        })
+        .collect();
     usage.sort_unstable();
     assert_eq!(usage, [(None, 2), (Some("add"), 2), (Some("whoami"), 1)]);
 }
@@ -283,7 +367,11 @@ fn lost_records_are_counted_and_reported() {
         fixture.sink.add_results([full()]);
     }
     let kept = fixture.audit.0.queue.unwritten();
-    assert_eq!(fixture.audit.written(), 0, "nothing is written, all is counted");
+    assert_eq!(
+        fixture.audit.written(),
+        0,
+        "nothing is written, all is counted"
+    );
     assert_eq!(kept, 100, "nothing is written, all is counted");
 
     fixture.sink.0.lock().results.clear();
@@ -292,12 +380,22 @@ fn lost_records_are_counted_and_reported() {
     fixture.writer.write_queued();
     let records = fixture.sink.records(0);
     let events = fixture.sink.events();
-    let marker = events.iter().position(|event| event == "audit.lost").expect("a marker");
+    let marker = events
+        .iter()
+        .position(|event| event == "audit.lost")
+        .expect("a marker");
     let lost = records[marker]["audit.lost"].as_u64().unwrap();
-    assert_eq!(events.iter().filter(|event| *event == "decision").count() as u64 + lost, 101);
+    assert_eq!(
+        events.iter().filter(|event| *event == "decision").count() as u64 + lost,
+        101
+    );
     assert!(lost > 50, "{lost}");
     assert_eq!(fixture.audit.lost(), lost);
-    assert_eq!(records[marker + 1]["http.path"], "/after", "the number is at the position of the missing records");
+    assert_eq!(
+        records[marker + 1]["http.path"],
+        "/after",
+        "the number is at the position of the missing records"
+    );
 
     assert_eq!(fixture.finish(), Progress::End);
     let last = fixture.sink.records(0).pop().unwrap();
@@ -310,18 +408,23 @@ fn lost_records_are_counted_and_reported() {
 #[test]
 fn partial_writes_are_continued() {
     let mut fixture = Fixture::new(1 << 20);
-    fixture.sink.add_results((0..2000).map(|number| match number % 3 {
-        0 => Ok(1),
-        1 => Err(io::ErrorKind::Interrupted.into()),
-        _ => Err(io::ErrorKind::WouldBlock.into()),
-    }));
+    fixture
+        .sink
+        .add_results((0..2000).map(|number| match number % 3 {
+            0 => Ok(1),
+            1 => Err(io::ErrorKind::Interrupted.into()),
+            _ => Err(io::ErrorKind::WouldBlock.into()),
+        }));
     for _ in 0..3 {
         fixture.record("/mcp", None);
     }
     for _ in 0..2000 {
         fixture.writer.write_queued();
     }
-    assert_eq!(fixture.sink.events(), ["audit.started", "decision", "decision", "decision"]);
+    assert_eq!(
+        fixture.sink.events(),
+        ["audit.started", "decision", "decision", "decision"]
+    );
 }
 
 /// J4: a record that was partly written when the file was rotated is complete in the new file.
@@ -339,7 +442,10 @@ fn a_new_file_starts_with_a_whole_line() {
     assert_eq!(records[0]["event"], "audit.torn");
     assert_eq!(records[0]["audit.bytes"], 10);
 
-    let paths: Vec<_> = records[1..].iter().map(|record| record["http.path"].clone()).collect();
+    let paths: Vec<_> = records[1..]
+        .iter()
+        .map(|record| record["http.path"].clone())
+        .collect();
     assert_eq!(paths, ["/first", "/second"]);
     assert_eq!(fixture.audit.written(), 2);
 }
@@ -348,7 +454,12 @@ fn a_new_file_starts_with_a_whole_line() {
 #[test]
 fn usage_is_recorded() {
     let mut fixture = Fixture::new(300);
-    for code in [None, None, Some("scope.insufficient"), Some("upstream.unreachable")] {
+    for code in [
+        None,
+        None,
+        Some("scope.insufficient"),
+        Some("upstream.unreachable"),
+    ] {
         fixture.record("/mcp", code);
     }
     fixture.clock.advance(Duration::from_secs(60));
@@ -356,11 +467,20 @@ fn usage_is_recorded() {
     fixture.record("/mcp", None);
     assert_eq!(fixture.finish(), Progress::End);
 
-    let usage: Vec<_> = fixture.sink.records(0).into_iter().filter(|record| record["event"] == "usage").collect();
+    let usage: Vec<_> = fixture
+        .sink
+        .records(0)
+        .into_iter()
+        .filter(|record| record["event"] == "usage")
+        .collect();
     let counted = |row: &Value| {
-        ["usage.requests", "usage.denied", "usage.failed"].map(|name| row[name].as_u64().unwrap_or(u64::MAX))
+        ["usage.requests", "usage.denied", "usage.failed"]
+            .map(|name| row[name].as_u64().unwrap_or(u64::MAX))
     };
-    assert_eq!(usage.iter().map(counted).collect::<Vec<_>>(), [[4, 1, 1], [1, 0, 0]]);
+    assert_eq!(
+        usage.iter().map(counted).collect::<Vec<_>>(),
+        [[4, 1, 1], [1, 0, 0]]
+    );
     assert_eq!(usage[0]["resource"], "https://mcp.example.com/mcp");
     assert_eq!(usage[0]["timestamp"], "2026-01-01T00:01:00.000Z");
     assert_eq!(usage[1]["usage.from"], usage[0]["timestamp"]);
@@ -373,13 +493,22 @@ async fn the_shutdown_is_bounded() {
     let completed = async |done: oneshot::Receiver<()>| {
         let Fixture { audit, .. } = Fixture::new(1 << 20);
         let start = Instant::now();
-        let is_complete = AuditTrail { audit, writer: thread::current(), done, chain_error: None }
-            .completed(Duration::from_secs(10))
-            .await;
+        let is_complete = AuditTrail {
+            audit,
+            writer: thread::current(),
+            done,
+            chain_error: None,
+        }
+        .completed(Duration::from_secs(10))
+        .await;
         (is_complete, start.elapsed().as_secs())
     };
     let (writer, done) = oneshot::channel();
-    assert_eq!(completed(done).await, (false, 10), "the writer waits for its sink");
+    assert_eq!(
+        completed(done).await,
+        (false, 10),
+        "the writer waits for its sink"
+    );
     drop(writer);
 
     let (writer, done) = oneshot::channel();

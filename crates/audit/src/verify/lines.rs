@@ -37,10 +37,19 @@ impl Lines {
     pub(super) fn open(path: &Path) -> Result<Self, ReadError> {
         let open = || -> io::Result<File> {
             let file = File::open(path)?;
-            if file.metadata()?.is_dir() { Err(io::ErrorKind::IsADirectory.into()) } else { Ok(file) }
+            if file.metadata()?.is_dir() {
+                Err(io::ErrorKind::IsADirectory.into())
+            } else {
+                Ok(file)
+            }
         };
         let file = open().map_err(|error| ReadError::new(path, error))?;
-        Ok(Self { path: path.to_owned(), reader: BufReader::new(file), buffer: Vec::new(), number: 0 })
+        Ok(Self {
+            path: path.to_owned(),
+            reader: BufReader::new(file),
+            buffer: Vec::new(),
+            number: 0,
+        })
     }
 
     /// Returns the next line. A longer one than any record is returned in parts, which are not records.
@@ -49,13 +58,21 @@ impl Lines {
     /// Fails when the file cannot be read.
     pub(super) fn next(&mut self) -> Result<Option<Line<'_>>, ReadError> {
         self.buffer.clear();
-        let read = self.reader.by_ref().take(MAX_LINE).read_until(b'\n', &mut self.buffer);
+        let read = self
+            .reader
+            .by_ref()
+            .take(MAX_LINE)
+            .read_until(b'\n', &mut self.buffer);
         if read.map_err(|error| ReadError::new(&self.path, error))? == 0 {
             return Ok(None);
         }
         self.number += 1;
         let bytes = self.buffer.strip_suffix(b"\n");
         let has_newline = bytes.is_some();
-        Ok(Some(Line { number: self.number, bytes: bytes.unwrap_or(&self.buffer), has_newline }))
+        Ok(Some(Line {
+            number: self.number,
+            bytes: bytes.unwrap_or(&self.buffer),
+            has_newline,
+        }))
     }
 }

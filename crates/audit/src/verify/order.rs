@@ -25,7 +25,11 @@ pub(super) fn in_chain_order(files: &[PathBuf]) -> Result<Vec<PathBuf>, ReadErro
         match Lines::open(file)?.next()? {
             Some(line) => {
                 let seq = ChainedLine::parse(line.bytes).map_or(0, |line| line.head.seq);
-                first_records.push(FirstRecord { file, seq, timestamp: Members::parse(line.bytes).timestamp });
+                first_records.push(FirstRecord {
+                    file,
+                    seq,
+                    timestamp: Members::parse(line.bytes).timestamp,
+                });
             }
             None => empty.push(file),
         }
@@ -36,5 +40,10 @@ pub(super) fn in_chain_order(files: &[PathBuf]) -> Result<Vec<PathBuf>, ReadErro
         // Records of one time stay in the order of their numbers.
         first_records.sort_by(|a, b| a.timestamp.cmp(&b.timestamp));
     }
-    Ok(first_records.into_iter().map(|first| first.file).chain(empty).cloned().collect())
+    Ok(first_records
+        .into_iter()
+        .map(|first| first.file)
+        .chain(empty)
+        .cloned()
+        .collect())
 }

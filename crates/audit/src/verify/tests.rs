@@ -15,7 +15,10 @@ fn keys(text: &str) -> ChainKeys {
 }
 
 fn record(event: &str, number: usize) -> String {
-    format!(r#"{{"timestamp":"2027-01-15T08:00:0{}.000Z","event":"{event}","n":{number}}}"#, number % 10)
+    format!(
+        r#"{{"timestamp":"2027-01-15T08:00:0{}.000Z","event":"{event}","n":{number}}}"#,
+        number % 10
+    )
 }
 
 /// Files with the records of one chain.
@@ -27,7 +30,11 @@ struct Trail {
 
 impl Trail {
     fn new() -> Self {
-        Self { folder: tempfile::tempdir().unwrap(), chain: Self::chain(SECRET, Head::default()), files: Vec::new() }
+        Self {
+            folder: tempfile::tempdir().unwrap(),
+            chain: Self::chain(SECRET, Head::default()),
+            files: Vec::new(),
+        }
     }
 
     fn chain(secret: &str, head: Head) -> Chain {
@@ -37,20 +44,35 @@ impl Trail {
     /// A trail of two files with six records: 1 to 3 and 4 to 6.
     fn of_two_files() -> Self {
         let mut trail = Self::new();
-        trail.file("b", &[record("audit.started", 1), record("decision", 2), record("decision", 3)]);
+        trail.file(
+            "b",
+            &[
+                record("audit.started", 1),
+                record("decision", 2),
+                record("decision", 3),
+            ],
+        );
         let continued = trail.continued();
-        trail.file("a", &[continued, record("decision", 5), record("audit.stopped", 6)]);
+        trail.file(
+            "a",
+            &[continued, record("decision", 5), record("audit.stopped", 6)],
+        );
         trail
     }
 
     fn continued(&self) -> String {
         let head = self.chain.head();
-        format!(r#"{{"timestamp":"2027-01-15T08:00:04.000Z","event":"audit.continued","audit.previous":"{head}"}}"#)
+        format!(
+            r#"{{"timestamp":"2027-01-15T08:00:04.000Z","event":"audit.continued","audit.previous":"{head}"}}"#
+        )
     }
 
     fn lines(&mut self, records: &[String]) -> String {
         let mut out = Vec::new();
-        records.iter().for_each(|record| self.chain.append(format!("{record}\n").as_bytes(), &mut out));
+        records.iter().for_each(|record| {
+            self.chain
+                .append(format!("{record}\n").as_bytes(), &mut out)
+        });
         String::from_utf8(out).unwrap()
     }
 
@@ -68,9 +90,20 @@ impl Trail {
     }
 
     fn edit(&self, file: usize, edit: impl FnOnce(&mut Vec<String>)) {
-        let mut lines: Vec<_> = fs::read_to_string(&self.files[file]).unwrap().lines().map(str::to_owned).collect();
+        let mut lines: Vec<_> = fs::read_to_string(&self.files[file])
+            .unwrap()
+            .lines()
+            .map(str::to_owned)
+            .collect();
         edit(&mut lines);
-        fs::write(&self.files[file], lines.iter().map(|line| format!("{line}\n")).collect::<String>()).unwrap();
+        fs::write(
+            &self.files[file],
+            lines
+                .iter()
+                .map(|line| format!("{line}\n"))
+                .collect::<String>(),
+        )
+        .unwrap();
     }
 
     fn verify(&self) -> Report {
@@ -114,7 +147,12 @@ fn assert_broken(
     let trail = Trail::of_two_files();
     let (edited, edit) = edit;
     trail.edit(edited, edit);
-    let Break { code, message, file: found_file, line: found_line } = trail.broken();
+    let Break {
+        code,
+        message,
+        file: found_file,
+        line: found_line,
+    } = trail.broken();
     assert_eq!(code, expected, "{message}");
     assert_eq!(found_file.as_ref(), Some(&trail.files[file]), "{message}");
     assert_eq!(found_line, Some(line), "{message}");
@@ -129,16 +167,52 @@ fn manipulations_are_found() {
     let change: fn(&mut Vec<String>) = |lines| lines[1] = lines[1].replace("\"n\":2", "\"n\":7");
     assert_broken((0, change), (0, 2), Altered, "record 2 was altered");
 
-    assert_broken((0, |lines| drop(lines.remove(1))), (0, 2), Missing, "record 2 is missing");
-    assert_broken((0, |lines| lines.truncate(1)), (1, 1), Missing, "the records 2 to 3 are missing");
-    assert_broken((1, |lines| drop(lines.remove(0))), (1, 1), Missing, "record 4 is missing");
-    assert_broken((0, |lines| lines.swap(1, 2)), (0, 2), Missing, "record 2 is missing");
-    assert_broken((0, |lines| lines.push(lines[1].clone())), (0, 4), Order, "record 2 follows record 3");
+    assert_broken(
+        (0, |lines| drop(lines.remove(1))),
+        (0, 2),
+        Missing,
+        "record 2 is missing",
+    );
+    assert_broken(
+        (0, |lines| lines.truncate(1)),
+        (1, 1),
+        Missing,
+        "the records 2 to 3 are missing",
+    );
+    assert_broken(
+        (1, |lines| drop(lines.remove(0))),
+        (1, 1),
+        Missing,
+        "record 4 is missing",
+    );
+    assert_broken(
+        (0, |lines| lines.swap(1, 2)),
+        (0, 2),
+        Missing,
+        "record 2 is missing",
+    );
+    assert_broken(
+        (0, |lines| lines.push(lines[1].clone())),
+        (0, 4),
+        Order,
+        "record 2 follows record 3",
+    );
 
-    let insert: fn(&mut Vec<String>) = |lines| lines.insert(1, "{\"event\":\"decision\"}".to_owned());
+    let insert: fn(&mut Vec<String>) =
+        |lines| lines.insert(1, "{\"event\":\"decision\"}".to_owned());
     assert_broken((0, insert), (0, 2), NotChained, "not a record");
-    assert_broken((0, |lines| lines[2].truncate(20)), (0, 3), NotChained, "not a record");
-    assert_broken((0, |lines| lines.insert(0, String::new())), (0, 1), NotChained, "not a record");
+    assert_broken(
+        (0, |lines| lines[2].truncate(20)),
+        (0, 3),
+        NotChained,
+        "not a record",
+    );
+    assert_broken(
+        (0, |lines| lines.insert(0, String::new())),
+        (0, 1),
+        NotChained,
+        "not a record",
+    );
 }
 
 /// J4: a missing file is found, and so is a file without its beginning.
@@ -153,7 +227,14 @@ fn missing_files_are_found() {
     trail.edit(1, |lines| drop(lines.remove(0)));
     let report = files(&trail.files[1..], &keys(SECRET), &[]).unwrap();
     assert_eq!(report.first_break.unwrap().code, BreakCode::StartMissing);
-    assert_eq!(files(&[], &keys(SECRET), &[]).unwrap().first_break.unwrap().code, BreakCode::Empty);
+    assert_eq!(
+        files(&[], &keys(SECRET), &[])
+            .unwrap()
+            .first_break
+            .unwrap()
+            .code,
+        BreakCode::Empty
+    );
     assert!(files(&["/nowhere".into()], &keys(SECRET), &[]).is_err());
     assert!(files(&["/".into()], &keys(SECRET), &[]).is_err());
 }
@@ -163,12 +244,24 @@ fn missing_files_are_found() {
 fn heads_show_truncation() {
     let trail = Trail::of_two_files();
     let head = trail.chain.head();
-    let verify_head = |head| files(&trail.files, &keys(SECRET), &[head]).unwrap().first_break.map(|cause| cause.code);
+    let verify_head = |head| {
+        files(&trail.files, &keys(SECRET), &[head])
+            .unwrap()
+            .first_break
+            .map(|cause| cause.code)
+    };
     assert_eq!(verify_head(head), None);
     trail.edit(1, |lines| drop(lines.pop()));
-    assert_eq!(trail.verify().first_break, None, "the trail itself does not show it");
+    assert_eq!(
+        trail.verify().first_break,
+        None,
+        "the trail itself does not show it"
+    );
     assert_eq!(verify_head(head), Some(BreakCode::Truncated));
-    assert_eq!(verify_head(Head { seq: 5, ..head }), Some(BreakCode::Replaced));
+    assert_eq!(
+        verify_head(Head { seq: 5, ..head }),
+        Some(BreakCode::Replaced)
+    );
     let last = files(&trail.files[1..], &keys(SECRET), &[Head { seq: 1, ..head }]).unwrap();
     assert_eq!(last.first_break.unwrap().code, BreakCode::StartMissing);
 }
@@ -176,7 +269,8 @@ fn heads_show_truncation() {
 /// J4: a line that a crash has cut off is accepted only if the next records say so.
 #[test]
 fn torn_lines_are_explained() {
-    let torn = |bytes: usize| format!(r#"{{"timestamp":"","event":"audit.torn","audit.bytes":{bytes}}}"#);
+    let torn =
+        |bytes: usize| format!(r#"{{"timestamp":"","event":"audit.torn","audit.bytes":{bytes}}}"#);
     let mut trail = Trail::new();
     let first = trail.lines(&[record("decision", 1)]);
     let rest = trail.lines(&[torn(5), record("audit.started", 2)]);
@@ -186,7 +280,10 @@ fn torn_lines_are_explained() {
     assert_eq!(report.torn, 1);
     assert_eq!(report.records, 3);
 
-    for text in [format!("{first}{{\"timestam\n{rest}"), format!("{first}{{\"tim\n{{\"tim\n{rest}")] {
+    for text in [
+        format!("{first}{{\"timestam\n{rest}"),
+        format!("{first}{{\"tim\n{{\"tim\n{rest}"),
+    ] {
         trail.write("a", &text);
         assert_eq!(trail.broken().code, BreakCode::NotChained);
         assert_eq!(trail.broken().line, Some(2));
@@ -199,7 +296,11 @@ fn torn_lines_are_explained() {
     let mut trail = Trail::new();
     let decisions: Vec<_> = (1..4).map(|number| record("decision", number)).collect();
     trail.file("a", &[&decisions[..], &[torn(5)]].concat());
-    assert_eq!(trail.broken().code, BreakCode::Missing, "the torn line was removed");
+    assert_eq!(
+        trail.broken().code,
+        BreakCode::Missing,
+        "the torn line was removed"
+    );
     assert_eq!(trail.broken().line, Some(3), "the torn line was removed");
 
     // A file that was rotated by another program ends within a line.
@@ -219,7 +320,10 @@ fn torn_lines_are_explained() {
 /// J4: another chain may begin only after the regular end of a process.
 #[test]
 fn further_chains() {
-    for (event, code) in [("audit.stopped", None), ("decision", Some(BreakCode::EndMissing))] {
+    for (event, code) in [
+        ("audit.stopped", None),
+        ("decision", Some(BreakCode::EndMissing)),
+    ] {
         let mut trail = Trail::new();
         trail.file("a", &[record("audit.started", 1), record(event, 2)]);
         trail.chain = Trail::chain(SECRET, Head::default());
@@ -233,7 +337,10 @@ fn further_chains() {
 /// J4: the key may change when a process starts, and at no other record.
 #[test]
 fn keys_change_at_a_start() {
-    for (event, code) in [("audit.started", None), ("decision", Some(BreakCode::Altered))] {
+    for (event, code) in [
+        ("audit.started", None),
+        ("decision", Some(BreakCode::Altered)),
+    ] {
         let mut trail = Trail::new();
         trail.file("a", &[record("audit.started", 1), record("decision", 2)]);
         trail.chain = Trail::chain(OTHER_SECRET, trail.chain.head());

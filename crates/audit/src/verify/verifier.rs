@@ -82,20 +82,31 @@ impl<'a> Verifier<'a> {
     /// # Errors
     /// Fails when the chain is broken at this line or before it.
     pub(super) fn line(&mut self, file: &'a Path, line: &Line<'_>) -> Result<(), Break> {
-        let place = Place { file, line: line.number };
+        let place = Place {
+            file,
+            line: line.number,
+        };
         let Some(chained) = ChainedLine::parse(line.bytes) else {
             if let Some(earlier) = &self.unexplained {
                 return Err(earlier.not_chained());
             }
             let bytes = line.bytes.len() as u64;
             let has_newline = line.has_newline;
-            self.unexplained = Some(Unexplained { place, bytes, has_newline });
+            self.unexplained = Some(Unexplained {
+                place,
+                bytes,
+                has_newline,
+            });
             self.last = Some(place);
             return Ok(());
         };
         let members = Members::parse(line.bytes);
         let verified = self.verify(place, &chained, &members);
-        verified.map_err(|cause| self.unexplained.as_ref().map_or(cause, Unexplained::not_chained))?;
+        verified.map_err(|cause| {
+            self.unexplained
+                .as_ref()
+                .map_or(cause, Unexplained::not_chained)
+        })?;
         self.explain(&members)?;
         self.count(&chained, members);
         self.last = Some(place);
@@ -103,25 +114,40 @@ impl<'a> Verifier<'a> {
     }
 
     /// Verifies that the record follows the one before it, or begins a chain.
-    fn verify(&mut self, place: Place<'_>, line: &ChainedLine<'_>, members: &Members) -> Result<(), Break> {
+    fn verify(
+        &mut self,
+        place: Place<'_>,
+        line: &ChainedLine<'_>,
+        members: &Members,
+    ) -> Result<(), Break> {
         let seq = line.head.seq;
         let previous = match self.head {
             Some(head) => head,
             None if seq == 1 => Head::default(),
             // The first file continues another one that is not given.
-            None => members.previous.parse().ok().filter(|_| members.event == "audit.continued").ok_or_else(|| {
-                place.broken(
-                    BreakCode::StartMissing,
-                    format!("record {seq} continues a chain; name the file before this one, too"),
-                )
-            })?,
+            None => members
+                .previous
+                .parse()
+                .ok()
+                .filter(|_| members.event == "audit.continued")
+                .ok_or_else(|| {
+                    place.broken(
+                        BreakCode::StartMissing,
+                        format!(
+                            "record {seq} continues a chain; name the file before this one, too"
+                        ),
+                    )
+                })?,
         };
         if let Some(key) = self.key_for(line, &previous, members) {
             self.key = Some(key);
             self.report.chains = self.report.chains.max(1);
             return Ok(());
         }
-        let begins_chain = self.keys.iter().find(|key| line.follows(&Head::default(), key));
+        let begins_chain = self
+            .keys
+            .iter()
+            .find(|key| line.follows(&Head::default(), key));
         if let Some(key) = begins_chain.filter(|_| self.head.is_some()) {
             if !self.report.is_stopped {
                 return Err(place.broken(
@@ -145,40 +171,61 @@ impl<'a> Verifier<'a> {
             Some(expected) if seq > expected && seq - expected == 1 => {
                 place.broken(BreakCode::Missing, format!("record {expected} is missing"))
             }
-            Some(expected) if seq > expected => {
-                place.broken(BreakCode::Missing, format!("the records {expected} to {} are missing", seq - 1))
-            }
+            Some(expected) if seq > expected => place.broken(
+                BreakCode::Missing,
+                format!("the records {expected} to {} are missing", seq - 1),
+            ),
             Some(expected) if seq < expected => place.broken(
                 BreakCode::Order,
-                format!("record {seq} follows record {}; records were repeated or moved", previous.seq),
+                format!(
+                    "record {seq} follows record {}; records were repeated or moved",
+                    previous.seq
+                ),
             ),
-            _ if self.head.is_none() => {
-                place.broken(BreakCode::Altered, format!("record {seq} was altered, or was written with another key"))
-            }
+            _ if self.head.is_none() => place.broken(
+                BreakCode::Altered,
+                format!("record {seq} was altered, or was written with another key"),
+            ),
             _ => place.broken(BreakCode::Altered, format!("record {seq} was altered")),
         }
     }
 
     /// Returns the key that made this line. A process may begin to use another one.
-    fn key_for(&self, line: &ChainedLine<'_>, previous: &Head, members: &Members) -> Option<&'a ChainKey> {
+    fn key_for(
+        &self,
+        line: &ChainedLine<'_>,
+        previous: &Head,
+        members: &Members,
+    ) -> Option<&'a ChainKey> {
         if let Some(key) = self.key.filter(|key| line.follows(previous, key)) {
             return Some(key);
         }
         let may_change = self.key.is_none() || BEGINNINGS.contains(&members.event.as_str());
-        self.keys.iter().find(|key| may_change && line.follows(previous, key))
+        self.keys
+            .iter()
+            .find(|key| may_change && line.follows(previous, key))
     }
 
     /// Compares an unexplained line with the record `audit.torn`. Only the records that begin a file or a process come between. The
     /// line is at the end of a file that is not given if these records are the first ones.
     fn explain(&mut self, members: &Members) -> Result<(), Break> {
         match self.unexplained.take() {
-            Some(line) if members.event == "audit.torn" && members.torn_bytes == line.bytes => self.report.torn += 1,
-            Some(line) if BEGINNINGS.contains(&members.event.as_str()) => self.unexplained = Some(line),
+            Some(line) if members.event == "audit.torn" && members.torn_bytes == line.bytes => {
+                self.report.torn += 1
+            }
+            Some(line) if BEGINNINGS.contains(&members.event.as_str()) => {
+                self.unexplained = Some(line)
+            }
             Some(line) => return Err(line.not_chained()),
-            None if members.event == "audit.torn" && self.report.records > BEGINNINGS.len() as u64 => {
+            None if members.event == "audit.torn"
+                && self.report.records > BEGINNINGS.len() as u64 =>
+            {
                 return Err(self.place_of_last().broken(
                     BreakCode::Missing,
-                    format!("an incomplete line of {} bytes is missing after this line", members.torn_bytes),
+                    format!(
+                        "an incomplete line of {} bytes is missing after this line",
+                        members.torn_bytes
+                    ),
                 ));
             }
             None => {}
@@ -187,7 +234,11 @@ impl<'a> Verifier<'a> {
     }
 
     fn count(&mut self, line: &ChainedLine<'_>, members: Members) {
-        let record = Verified { seq: line.head.seq, head: line.head, timestamp: members.timestamp };
+        let record = Verified {
+            seq: line.head.seq,
+            head: line.head,
+            timestamp: members.timestamp,
+        };
         self.missing.retain(|head| *head != line.head);
         self.head = Some(line.head);
         self.report.records += 1;
@@ -214,9 +265,10 @@ impl<'a> Verifier<'a> {
                 None
             }
             Some(line) => Some(line.not_chained()),
-            None if self.head.is_none() => {
-                Some(self.place_of_last().broken(BreakCode::Empty, "there are no records".to_owned()))
-            }
+            None if self.head.is_none() => Some(
+                self.place_of_last()
+                    .broken(BreakCode::Empty, "there are no records".to_owned()),
+            ),
             None => None,
         };
         self.report.first_break = cause.or_else(|| self.missing_head());
@@ -240,14 +292,20 @@ impl<'a> Verifier<'a> {
         } else if missing.seq < first && self.report.chains == 1 {
             Break {
                 code: BreakCode::StartMissing,
-                message: format!("the head {} is of a record before the first one, {first}", missing.seq),
+                message: format!(
+                    "the head {} is of a record before the first one, {first}",
+                    missing.seq
+                ),
                 file: None,
                 line: None,
             }
         } else {
             Break {
                 code: BreakCode::Replaced,
-                message: format!("no record {} has the MAC that the log has; records were replaced", missing.seq),
+                message: format!(
+                    "no record {} has the MAC that the log has; records were replaced",
+                    missing.seq
+                ),
                 file: None,
                 line: None,
             }
@@ -255,19 +313,30 @@ impl<'a> Verifier<'a> {
     }
 
     fn place_of_last(&self) -> Place<'a> {
-        self.last.unwrap_or(Place { file: Path::new(""), line: 0 })
+        self.last.unwrap_or(Place {
+            file: Path::new(""),
+            line: 0,
+        })
     }
 }
 
 impl Unexplained<'_> {
     fn not_chained(&self) -> Break {
-        self.place.broken(BreakCode::NotChained, "the line is not a record of the chain".to_owned())
+        self.place.broken(
+            BreakCode::NotChained,
+            "the line is not a record of the chain".to_owned(),
+        )
     }
 }
 
 impl Place<'_> {
     fn broken(&self, code: BreakCode, message: String) -> Break {
         let is_known = self.line > 0;
-        Break { code, message, file: is_known.then(|| self.file.to_owned()), line: is_known.then_some(self.line) }
+        Break {
+            code,
+            message,
+            file: is_known.then(|| self.file.to_owned()),
+            line: is_known.then_some(self.line),
+        }
     }
 }

@@ -112,11 +112,23 @@ impl Context {
         let requester = Requester::Bridge(sender);
         // The identifier is in use only if the client sends identifiers of this form. The request then fails, because
         // its sender is dropped.
-        let pending = self.pending.insert(id.clone(), requester, purpose, usize::MAX);
+        let pending = self
+            .pending
+            .insert(id.clone(), requester, purpose, usize::MAX);
         let pending = pending.unwrap_or_else(|_| watch::channel(()).1);
         let message = message::new_request(&id, method, params);
         let _reservation = Reservation::uncounted();
-        (Request { id, method: method.to_owned(), message, _reservation, pending, token_renewal }, answer)
+        (
+            Request {
+                id,
+                method: method.to_owned(),
+                message,
+                _reservation,
+                pending,
+                token_renewal,
+            },
+            answer,
+        )
     }
 
     /// Opens the server's own stream in the current session, unless it is open.

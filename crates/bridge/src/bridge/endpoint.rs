@@ -39,9 +39,17 @@ pub(crate) enum TokenRenewal {
 
 impl Endpoint {
     /// Creates an endpoint at the token manager's start URL. It sends nothing yet.
-    pub(crate) fn new(token_manager: Arc<TokenManager>, fetch: Arc<dyn Fetch>, settings: Arc<BridgeSettings>) -> Self {
+    pub(crate) fn new(
+        token_manager: Arc<TokenManager>,
+        fetch: Arc<dyn Fetch>,
+        settings: Arc<BridgeSettings>,
+    ) -> Self {
         let fetch = ResourceFetch::new(fetch, &token_manager);
-        Self { token_manager, fetch, settings }
+        Self {
+            token_manager,
+            fetch,
+            settings,
+        }
     }
 
     /// The start URL.
@@ -58,14 +66,21 @@ impl Endpoint {
     pub(crate) fn post(&self, url: &Url, message: Bytes, headers: HeaderMap) -> FetchRequest {
         let mut request = FetchRequest::post_json(url.clone(), message, UrlPolicy::StartOrigin);
         request.headers.extend(headers);
-        request.header(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"))
+        request.header(
+            header::ACCEPT,
+            HeaderValue::from_static("application/json, text/event-stream"),
+        )
     }
 
     /// Creates a request for an event stream from the start URL.
     pub(crate) fn get(&self, headers: HeaderMap) -> FetchRequest {
-        let mut request = FetchRequest::new(Method::GET, self.url().clone(), UrlPolicy::StartOrigin);
+        let mut request =
+            FetchRequest::new(Method::GET, self.url().clone(), UrlPolicy::StartOrigin);
         request.headers.extend(headers);
-        request.header(header::ACCEPT, HeaderValue::from_static("text/event-stream"))
+        request.header(
+            header::ACCEPT,
+            HeaderValue::from_static("text/event-stream"),
+        )
     }
 
     /// Sends a request and returns the response as soon as its head has arrived.
@@ -86,18 +101,34 @@ impl Endpoint {
         let mut authorization = self.token_manager.request_authorization();
         let mut retries = Retries::default();
         let mut redirects = ResourceRedirects::default();
-        let can_renew = token_renewal == TokenRenewal::Allowed && self.settings.authorization().is_none();
+        let can_renew =
+            token_renewal == TokenRenewal::Allowed && self.settings.authorization().is_none();
         loop {
             let mut attempt = request.clone();
             attempt.timeout = self.settings.timeout;
-            let FetchRequest { method, url, headers, .. } = &mut attempt;
-            authorization.authorize_same_origin(method, url, headers).await.map_err(McpError::Authorization)?;
+            let FetchRequest {
+                method,
+                url,
+                headers,
+                ..
+            } = &mut attempt;
+            authorization
+                .authorize_same_origin(method, url, headers)
+                .await
+                .map_err(McpError::Authorization)?;
             headers.extend(self.settings.headers.clone());
             let had_token = headers.contains_key(header::AUTHORIZATION);
-            let OpenResponse { status, headers, body, sent } = match self.fetch.open(attempt).await {
+            let OpenResponse {
+                status,
+                headers,
+                body,
+                sent,
+            } = match self.fetch.open(attempt).await {
                 Ok(response) => response,
                 Err(error) => {
-                    let Some(delay) = retries.delay_after_error(&error) else { return Err(McpError::Fetch(error)) };
+                    let Some(delay) = retries.delay_after_error(&error) else {
+                        return Err(McpError::Fetch(error));
+                    };
                     sleep(delay).await;
                     continue;
                 }
@@ -109,22 +140,36 @@ impl Endpoint {
             }
             let retry_after = RetryAfter::of(&headers);
             // The token still cannot be validated. Another one could not be either.
-            if status == StatusCode::UNAUTHORIZED && had_token && retry_after != RetryAfter::default() {
+            if status == StatusCode::UNAUTHORIZED
+                && had_token
+                && retry_after != RetryAfter::default()
+            {
                 return Err(McpError::Unauthorized { retry_after });
             }
             // Asking the user can take minutes; the connection is not kept that long.
             let body = Some(body).filter(|_| status != StatusCode::UNAUTHORIZED);
-            if can_renew && authorization.should_retry(status, &headers).await.map_err(McpError::Authorization)? {
+            if can_renew
+                && authorization
+                    .should_retry(status, &headers)
+                    .await
+                    .map_err(McpError::Authorization)?
+            {
                 continue;
             }
             if status.is_redirection() {
                 let resource = self.token_manager.resource();
-                request.url = redirects.follow(status, &headers, &request.url, resource.as_ref())?;
+                request.url =
+                    redirects.follow(status, &headers, &request.url, resource.as_ref())?;
                 continue;
             }
             return match body {
                 None => Err(McpError::Unauthorized { retry_after }),
-                Some(body) => Ok(OpenResponse { status, headers, body, sent }),
+                Some(body) => Ok(OpenResponse {
+                    status,
+                    headers,
+                    body,
+                    sent,
+                }),
             };
         }
     }
@@ -138,7 +183,10 @@ impl Endpoint {
         body: Box<dyn BodyStream>,
         reservation: &mut Reservation,
     ) -> Result<Vec<u8>, McpError> {
-        let limits = BodyLimits { timeout: self.settings.timeout, max_message: self.settings.max_message };
+        let limits = BodyLimits {
+            timeout: self.settings.timeout,
+            max_message: self.settings.max_message,
+        };
         read_body(body, &limits, reservation).await
     }
 
@@ -148,7 +196,10 @@ impl Endpoint {
     /// As [`read_body`].
     pub(crate) async fn read_error(&self, body: Box<dyn BodyStream>) -> Result<Vec<u8>, McpError> {
         let max_message = self.settings.max_message.min(MAX_ERROR_SIZE);
-        let limits = BodyLimits { timeout: self.settings.timeout, max_message };
+        let limits = BodyLimits {
+            timeout: self.settings.timeout,
+            max_message,
+        };
         read_body(body, &limits, &mut Reservation::uncounted()).await
     }
 }

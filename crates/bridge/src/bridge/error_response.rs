@@ -40,16 +40,29 @@ impl ErrorResponse {
                 Some(error) => error,
                 None => McpError::status(response).await,
             };
-            return Self { status, rpc_error: None, mcp_error };
+            return Self {
+                status,
+                rpc_error: None,
+                mcp_error,
+            };
         }
-        let OpenResponse { headers, body, sent, .. } = response;
+        let OpenResponse {
+            headers,
+            body,
+            sent,
+            ..
+        } = response;
         let body = endpoint.read_error(body).await.unwrap_or_default();
         let mcp_error = insufficient_scope.unwrap_or_else(|| McpError::Status {
             status,
             response: Box::new(ResponseExcerpt::new(&headers, &body, &sent)),
             retry_after: RetryAfter::of(&headers),
         });
-        Self { status, rpc_error: RpcErrorBody::parse(&body).and_then(|error| error.redacted(&sent)), mcp_error }
+        Self {
+            status,
+            rpc_error: RpcErrorBody::parse(&body).and_then(|error| error.redacted(&sent)),
+            mcp_error,
+        }
     }
 
     /// Its JSON-RPC error, if it has one.
@@ -99,12 +112,18 @@ impl RpcErrorBody {
             return Some(self);
         }
         // A text that is not a JSON value, such as one with 1e400, is not repeated.
-        let redacted = serde_json::from_str::<Value>(self.raw.get()).ok().and_then(|mut error| {
-            redact_strings(&mut error, sent);
-            serde_json::value::to_raw_value(&error).ok()
-        });
-        let without_message = || serde_json::value::to_raw_value(&json!({ "code": self.code, "message": "" })).ok();
-        Some(Self { code: self.code, raw: redacted.or_else(without_message)? })
+        let redacted = serde_json::from_str::<Value>(self.raw.get())
+            .ok()
+            .and_then(|mut error| {
+                redact_strings(&mut error, sent);
+                serde_json::value::to_raw_value(&error).ok()
+            });
+        let without_message =
+            || serde_json::value::to_raw_value(&json!({ "code": self.code, "message": "" })).ok();
+        Some(Self {
+            code: self.code,
+            raw: redacted.or_else(without_message)?,
+        })
     }
 }
 
@@ -112,8 +131,12 @@ impl RpcErrorBody {
 fn redact_strings(value: &mut Value, sent: &SentSecrets) {
     match value {
         Value::String(text) => *text = sent.redact(text).into_owned(),
-        Value::Array(values) => values.iter_mut().for_each(|value| redact_strings(value, sent)),
-        Value::Object(members) => members.values_mut().for_each(|value| redact_strings(value, sent)),
+        Value::Array(values) => values
+            .iter_mut()
+            .for_each(|value| redact_strings(value, sent)),
+        Value::Object(members) => members
+            .values_mut()
+            .for_each(|value| redact_strings(value, sent)),
         _ => {}
     }
 }
@@ -124,14 +147,22 @@ mod tests {
 
     #[test]
     fn the_error_member_is_kept_unchanged() {
-        let error = RpcErrorBody::parse(br#"{"id":1,"error":{"code": -32001,"more":[1.0]}}"#).unwrap();
+        let error =
+            RpcErrorBody::parse(br#"{"id":1,"error":{"code": -32001,"more":[1.0]}}"#).unwrap();
         assert_eq!(error.code, -32001);
         assert_eq!(error.raw.get(), r#"{"code": -32001,"more":[1.0]}"#);
     }
 
     #[test]
     fn a_body_without_a_code_is_no_json_rpc_error() {
-        for body in ["", "{}", "[]", r#"{"error":"text"}"#, r#"{"error":{}}"#, r#"{"error":{"code":"1"}}"#] {
+        for body in [
+            "",
+            "{}",
+            "[]",
+            r#"{"error":"text"}"#,
+            r#"{"error":{}}"#,
+            r#"{"error":{"code":"1"}}"#,
+        ] {
             assert!(RpcErrorBody::parse(body.as_bytes()).is_none(), "{body}");
         }
     }

@@ -101,7 +101,9 @@ impl Message {
     ///
     /// # Errors
     /// As [`parse`](Self::parse), if any message of the array is invalid.
-    pub(crate) fn parse_all(text: Bytes) -> Result<impl Iterator<Item = Self> + Send, MessageError> {
+    pub(crate) fn parse_all(
+        text: Bytes,
+    ) -> Result<impl Iterator<Item = Self> + Send, MessageError> {
         let texts = MessageTexts::split(on_one_line(text)).ok_or(MessageError::NotJson)?;
         texts.clone().try_for_each(|text| kind(&text).map(drop))?;
         Ok(texts.filter_map(|text| Self::parse(text).ok()))
@@ -142,7 +144,12 @@ fn kind(text: &[u8]) -> Result<MessageKind, MessageError> {
         },
     };
     // The number is written in at most 18 characters of escapes, and two quotation marks.
-    if members.jsonrpc.and_then(|version| json::string(version, 20)).as_deref() != Some("2.0") {
+    if members
+        .jsonrpc
+        .and_then(|version| json::string(version, 20))
+        .as_deref()
+        != Some("2.0")
+    {
         return Err(MessageError::NotJsonRpc);
     }
     let method = match members.method {
@@ -168,7 +175,9 @@ fn on_one_line(text: Bytes) -> Bytes {
     if memchr::memchr2(b'\n', b'\r', &text).is_none() {
         return text;
     }
-    let mut line = text.try_into_mut().unwrap_or_else(|shared| BytesMut::from(&shared[..]));
+    let mut line = text
+        .try_into_mut()
+        .unwrap_or_else(|shared| BytesMut::from(&shared[..]));
     for byte in line.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')) {
         *byte = b' ';
     }

@@ -24,7 +24,11 @@ impl Context {
     ///
     /// # Errors
     /// [`McpError::InvalidResponse`] when the data is not JSON-RPC. Nothing is then forwarded.
-    pub(crate) async fn forward(&self, data: Bytes, awaited: Option<&Request>) -> Result<bool, McpError> {
+    pub(crate) async fn forward(
+        &self,
+        data: Bytes,
+        awaited: Option<&Request>,
+    ) -> Result<bool, McpError> {
         let mut answered = false;
         for message in Message::parse_all(data).map_err(|_| McpError::InvalidResponse)? {
             match &message.kind {
@@ -37,7 +41,9 @@ impl Context {
                 MessageKind::Response { id: None } => {
                     if let (Some(request), Some(error)) = (awaited, message.error()) {
                         let text = message::error_with_id(&request.id, error);
-                        let kind = MessageKind::Response { id: Some(request.id.clone()) };
+                        let kind = MessageKind::Response {
+                            id: Some(request.id.clone()),
+                        };
                         self.resolve(&request.id, Message { text, kind }).await;
                         answered = true;
                     }
@@ -54,28 +60,49 @@ impl Context {
     ///
     /// # Errors
     /// When the response has no valid JSON-RPC error.
-    pub(crate) async fn forward_error(&self, request: &Request, response: ErrorResponse) -> Result<(), McpError> {
-        let Some(error) = response.rpc_error() else { return Err(response.into_error()) };
-        self.forward(message::error_with_id(&request.id, &error.raw), Some(request)).await.map(drop)
+    pub(crate) async fn forward_error(
+        &self,
+        request: &Request,
+        response: ErrorResponse,
+    ) -> Result<(), McpError> {
+        let Some(error) = response.rpc_error() else {
+            return Err(response.into_error());
+        };
+        self.forward(
+            message::error_with_id(&request.id, &error.raw),
+            Some(request),
+        )
+        .await
+        .map(drop)
     }
 
     /// Reports to the client that its request failed, unless it has been answered or cancelled. The failure of a request
     /// of the bridge itself is only logged.
     pub(crate) async fn fail_request(&self, id: &RequestId, error: &McpError) {
-        let Some(entry) = self.pending.remove(id) else { return };
+        let Some(entry) = self.pending.remove(id) else {
+            return;
+        };
         let text = self.settings.describe(error);
         // Scopes and URLs of a server are not excerpts.
         let text = self.endpoint.sent().redact(&text);
         tracing::warn!(reason = error.code(), "a request has no answer: {text}");
         if matches!(entry.requester, Requester::Client) {
-            let answer = message::new_error(Some(id), ErrorCode::InternalError, &text, Some(error.code()));
+            let answer = message::new_error(
+                Some(id),
+                ErrorCode::InternalError,
+                &text,
+                Some(error.code()),
+            );
             self.send_to_client(answer).await;
         }
     }
 
     /// Delivers the response to a request, once.
     async fn resolve(&self, id: &RequestId, answer: Message) {
-        let Some(PendingRequest { requester, purpose, .. }) = self.pending.remove(id) else {
+        let Some(PendingRequest {
+            requester, purpose, ..
+        }) = self.pending.remove(id)
+        else {
             // The request was answered or cancelled before, or was never sent.
             tracing::debug!("a response to no pending request was dropped");
             return;
@@ -95,11 +122,16 @@ impl Context {
     /// Changes the state of the bridge as a response requires, and returns the response for the requester.
     fn apply(&self, id: &RequestId, purpose: Purpose, answer: Message) -> Message {
         match purpose {
-            Purpose::Initialize { identifier, connection } => {
+            Purpose::Initialize {
+                identifier,
+                connection,
+            } => {
                 if let Some(result) = answer.result() {
                     let result = json::object::<InitializeResult<'_>>(result);
-                    let version = result.and_then(|result| json::string(result.protocol_version?, MAX_VERSION));
-                    self.sessions.open(identifier, version.as_deref(), connection);
+                    let version = result
+                        .and_then(|result| json::string(result.protocol_version?, MAX_VERSION));
+                    self.sessions
+                        .open(identifier, version.as_deref(), connection);
                 }
                 answer
             }
@@ -117,7 +149,9 @@ impl Context {
     /// Learns which arguments are also sent as headers. Tools with invalid annotations are removed, as this transport
     /// requires of clients. A list that cannot be filtered is replaced by an error.
     fn learn_tools(&self, id: &RequestId, answer: Message) -> Message {
-        let Some(result) = answer.result() else { return answer };
+        let Some(result) = answer.result() else {
+            return answer;
+        };
         let mut text = message::result_start(id);
         let text = match self.tools.learn_and_filter(result, &mut text) {
             Ok(false) => return answer,
@@ -126,12 +160,23 @@ impl Context {
                 text.into()
             }
             Err(error) => {
-                tracing::warn!(reason = error.code(), "a list of tools was dropped: {error}");
+                tracing::warn!(
+                    reason = error.code(),
+                    "a list of tools was dropped: {error}"
+                );
                 let text = self.settings.describe(&error);
-                message::new_error(Some(id), ErrorCode::InternalError, &text, Some(error.code()))
+                message::new_error(
+                    Some(id),
+                    ErrorCode::InternalError,
+                    &text,
+                    Some(error.code()),
+                )
             }
         };
-        Message { text, kind: answer.kind }
+        Message {
+            text,
+            kind: answer.kind,
+        }
     }
 }
 

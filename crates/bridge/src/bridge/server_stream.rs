@@ -25,7 +25,11 @@ use crate::{
 
 /// Opens the stream of the current session in a task, unless it is open or the server does not offer it.
 pub(crate) fn start(context: &Arc<Context>) {
-    let Some(session) = context.sessions.current().filter(|session| context.server_stream.begin(session)) else {
+    let Some(session) = context
+        .sessions
+        .current()
+        .filter(|session| context.server_stream.begin(session))
+    else {
         return;
     };
     let context = Arc::clone(context);
@@ -51,8 +55,13 @@ async fn renew(context: &Arc<Context>, lost: &Session) {
             return;
         }
         sleep(backoff(renewals + 1)).await;
-        let Err(error) = session_renewal::renew(context, lost, TokenRenewal::Disabled).await else { return };
-        tracing::warn!(reason = error.code(), "the session is lost, and no other could be opened for now");
+        let Err(error) = session_renewal::renew(context, lost, TokenRenewal::Disabled).await else {
+            return;
+        };
+        tracing::warn!(
+            reason = error.code(),
+            "the session is lost, and no other could be opened for now"
+        );
         if !matches!(error, McpError::Fetch(_) | McpError::Status { .. }) {
             return;
         }
@@ -90,7 +99,8 @@ async fn listen(context: &Arc<Context>, session: &Session) -> StreamEnd {
             Err(OpenFailure::Unauthorized) => return StreamEnd::TokenRejected,
             Err(OpenFailure::Rejected(status)) => {
                 // After a stream was open, these mean that the server does not know the session or the event.
-                let is_of_session = matches!(status, StatusCode::NOT_FOUND | StatusCode::BAD_REQUEST);
+                let is_of_session =
+                    matches!(status, StatusCode::NOT_FOUND | StatusCode::BAD_REQUEST);
                 if !was_open || !is_of_session || session.identifier.is_none() {
                     return StreamEnd::NotOffered;
                 }
@@ -99,13 +109,22 @@ async fn listen(context: &Arc<Context>, session: &Session) -> StreamEnd {
                 }
             }
         }
-        sleep(attempts.next_delay(&position).max(retry_after.delay().unwrap_or_default())).await;
+        sleep(
+            attempts
+                .next_delay(&position)
+                .max(retry_after.delay().unwrap_or_default()),
+        )
+        .await;
     }
 }
 
 /// Forwards the messages of a stream to its end. An invalid message is dropped; events that cannot be decoded end the
 /// stream.
-async fn forward_events(context: &Context, events: &mut EventReader, attempts: &mut ResumeAttempts) {
+async fn forward_events(
+    context: &Context,
+    events: &mut EventReader,
+    attempts: &mut ResumeAttempts,
+) {
     loop {
         match events.next().await {
             Ok(Some(batch)) => {
@@ -141,21 +160,40 @@ async fn open(
     position: &ResumePosition,
 ) -> Result<EventReader, OpenFailure> {
     // The identifier can have been replaced since.
-    let current = context.sessions.current().filter(|current| current.generation == session.generation);
+    let current = context
+        .sessions
+        .current()
+        .filter(|current| current.generation == session.generation);
     let mut headers = context.sessions.headers(current.as_ref());
-    headers.extend(position.last_event_id().map(|event| (names::LAST_EVENT_ID, event)));
-    match context.endpoint.send(context.endpoint.get(headers), TokenRenewal::Disabled).await {
+    headers.extend(
+        position
+            .last_event_id()
+            .map(|event| (names::LAST_EVENT_ID, event)),
+    );
+    match context
+        .endpoint
+        .send(context.endpoint.get(headers), TokenRenewal::Disabled)
+        .await
+    {
         Ok(response) if is_event_stream(&response) => Ok(EventReader::new(context, response.body)),
-        Ok(response) if is_temporary(response.status) && response.status != StatusCode::NOT_IMPLEMENTED => {
+        Ok(response)
+            if is_temporary(response.status) && response.status != StatusCode::NOT_IMPLEMENTED =>
+        {
             Err(OpenFailure::Temporary(RetryAfter::of(&response.headers)))
         }
         Ok(response) => {
-            tracing::debug!(status = response.status.as_u16(), "the server offers no stream for its own messages");
+            tracing::debug!(
+                status = response.status.as_u16(),
+                "the server offers no stream for its own messages"
+            );
             Err(OpenFailure::Rejected(response.status))
         }
         Err(McpError::Fetch(_)) => Err(OpenFailure::Temporary(RetryAfter::default())),
         Err(error) => {
-            tracing::debug!(reason = error.code(), "the stream for the server's own messages cannot be opened for now");
+            tracing::debug!(
+                reason = error.code(),
+                "the stream for the server's own messages cannot be opened for now"
+            );
             Err(OpenFailure::Unauthorized)
         }
     }

@@ -36,7 +36,11 @@ const INITIALIZED: &[u8] = br#"{"jsonrpc":"2.0","method":"notifications/initiali
 /// # Errors
 /// [`McpError::SessionLost`] if the bridge ends, the client has made no handshake, or the server rejects it; otherwise when
 /// a request fails. Failures to restore are only logged.
-pub(crate) async fn renew(context: &Arc<Context>, lost: &Session, token_renewal: TokenRenewal) -> Result<(), McpError> {
+pub(crate) async fn renew(
+    context: &Arc<Context>,
+    lost: &Session,
+    token_renewal: TokenRenewal,
+) -> Result<(), McpError> {
     let context = Arc::clone(context);
     let lost = lost.clone();
     let renewal = tokio::spawn(async move {
@@ -48,28 +52,52 @@ pub(crate) async fn renew(context: &Arc<Context>, lost: &Session, token_renewal:
     renewal.await.unwrap_or(Err(McpError::SessionLost))
 }
 
-async fn open(context: &Arc<Context>, lost: &Session, token_renewal: TokenRenewal) -> Result<(), McpError> {
+async fn open(
+    context: &Arc<Context>,
+    lost: &Session,
+    token_renewal: TokenRenewal,
+) -> Result<(), McpError> {
     let _one_at_a_time = context.sessions.renewing.lock().await;
-    if context.sessions.current().is_some_and(|now| now.generation != lost.generation) {
+    if context
+        .sessions
+        .current()
+        .is_some_and(|now| now.generation != lost.generation)
+    {
         return Ok(());
     }
-    let Some(params) = context.sessions.handshake() else { return Err(McpError::SessionLost) };
+    let Some(params) = context.sessions.handshake() else {
+        return Err(McpError::SessionLost);
+    };
     tracing::info!("the session is lost; opening another one");
     let _others_wait = context.handshake.close();
-    let purpose = Purpose::Initialize { identifier: None, connection: None };
-    let (request, answer) = context.own_request("initialize", Some(&params), purpose, token_renewal);
+    let purpose = Purpose::Initialize {
+        identifier: None,
+        connection: None,
+    };
+    let (request, answer) =
+        context.own_request("initialize", Some(&params), purpose, token_renewal);
     {
         let _pending = context.pending.removed_on_drop(&request.id);
         legacy::initialize(context, &request).await?;
     }
     let accepted = answer.await.is_ok_and(|answer| answer.result().is_some());
-    let Some(session) = context.sessions.current().filter(|now| accepted && now.generation != lost.generation) else {
+    let Some(session) = context
+        .sessions
+        .current()
+        .filter(|now| accepted && now.generation != lost.generation)
+    else {
         return Err(McpError::SessionLost);
     };
     if session.version() != lost.version() {
         tracing::warn!("the server agreed on another revision of the protocol than before");
     }
-    legacy::notify(context, &session, Bytes::from_static(INITIALIZED), token_renewal).await?;
+    legacy::notify(
+        context,
+        &session,
+        Bytes::from_static(INITIALIZED),
+        token_renewal,
+    )
+    .await?;
     context.start_server_stream();
     restore(context, token_renewal).await;
     Ok(())
@@ -94,13 +122,26 @@ async fn restore(context: &Arc<Context>, token_renewal: TokenRenewal) {
     }
     while requests.join_next().await.is_some() {}
     if skipped > 0 {
-        tracing::warn!(subscriptions = skipped, "{INCOMPLETE}: the time limit was reached");
+        tracing::warn!(
+            subscriptions = skipped,
+            "{INCOMPLETE}: the time limit was reached"
+        );
     }
 }
 
 /// Repeats a change in the new session. A change that the server rejects is forgotten.
-async fn restore_one(context: &Arc<Context>, change: SubscriptionChange, token_renewal: TokenRenewal, end: Instant) {
-    let (request, answer) = context.own_request(change.method(), Some(&change.params()), Purpose::Plain, token_renewal);
+async fn restore_one(
+    context: &Arc<Context>,
+    change: SubscriptionChange,
+    token_renewal: TokenRenewal,
+    end: Instant,
+) {
+    let (request, answer) = context.own_request(
+        change.method(),
+        Some(&change.params()),
+        Purpose::Plain,
+        token_renewal,
+    );
     let asked = async {
         legacy::send_request_once(context, &request).await?;
         answer.await.map_err(|_| McpError::StreamEnded)
@@ -114,11 +155,24 @@ async fn restore_one(context: &Arc<Context>, change: SubscriptionChange, token_r
         Ok(Ok(answer)) if answer.result().is_some() => {}
         Ok(Ok(_)) => {
             context.subscriptions.forget(&change);
-            tracing::warn!(method, reason = "mcp.rpc", "{INCOMPLETE}: the server rejects the request");
+            tracing::warn!(
+                method,
+                reason = "mcp.rpc",
+                "{INCOMPLETE}: the server rejects the request"
+            );
         }
         Ok(Err(error)) => {
-            tracing::warn!(method, reason = error.code(), "{INCOMPLETE}: {}", context.settings.describe(&error));
+            tracing::warn!(
+                method,
+                reason = error.code(),
+                "{INCOMPLETE}: {}",
+                context.settings.describe(&error)
+            );
         }
-        Err(_) => tracing::warn!(method, reason = "fetch.timeout", "{INCOMPLETE}: the server does not respond"),
+        Err(_) => tracing::warn!(
+            method,
+            reason = "fetch.timeout",
+            "{INCOMPLETE}: the server does not respond"
+        ),
     }
 }

@@ -31,13 +31,18 @@ pub(crate) enum AfterRenewal {
 /// # Errors
 /// When the request cannot be sent or has no valid response, and when no other session can be opened. An error response
 /// of the server is forwarded, unless it has no JSON-RPC error.
-pub(crate) async fn send_request(context: &Arc<Context>, request: &Request) -> Result<(), McpError> {
+pub(crate) async fn send_request(
+    context: &Arc<Context>,
+    request: &Request,
+) -> Result<(), McpError> {
     let mut renewed = false;
     loop {
         let session = context.sessions.current();
         match legacy::send_request(context, request, session.as_ref()).await? {
             SentRequest::Answered => return Ok(()),
-            SentRequest::Rejected(rejection) => return context.forward_error(request, rejection).await,
+            SentRequest::Rejected(rejection) => {
+                return context.forward_error(request, rejection).await;
+            }
             SentRequest::SessionLost(rejection) => match (session, rejection) {
                 (Some(lost), _) if !renewed => {
                     renew(context, &lost, request.token_renewal).await?;
@@ -54,16 +59,34 @@ pub(crate) async fn send_request(context: &Arc<Context>, request: &Request) -> R
 ///
 /// # Errors
 /// When the message cannot be sent, when the server rejects it, and when no other session can be opened.
-pub(crate) async fn notify(context: &Arc<Context>, text: Bytes, after_renewal: AfterRenewal) -> Result<(), McpError> {
+pub(crate) async fn notify(
+    context: &Arc<Context>,
+    text: Bytes,
+    after_renewal: AfterRenewal,
+) -> Result<(), McpError> {
     let session = context.sessions.current();
     let rejection = match &session {
-        Some(Session { connection: Some(connection), .. }) if connection.is_lost() => None,
-        _ => match legacy::deliver(context, session.as_ref(), text.clone(), TokenRenewal::Allowed).await? {
+        Some(Session {
+            connection: Some(connection),
+            ..
+        }) if connection.is_lost() => None,
+        _ => match legacy::deliver(
+            context,
+            session.as_ref(),
+            text.clone(),
+            TokenRenewal::Allowed,
+        )
+        .await?
+        {
             None => return Ok(()),
             rejection => rejection,
         },
     };
-    let is_lost = |session: &Session| rejection.as_ref().is_none_or(|rejection| session.is_lost_by(rejection));
+    let is_lost = |session: &Session| {
+        rejection
+            .as_ref()
+            .is_none_or(|rejection| session.is_lost_by(rejection))
+    };
     let Some(lost) = session.filter(is_lost) else {
         return Err(rejection.map_or(McpError::SessionLost, ErrorResponse::into_error));
     };

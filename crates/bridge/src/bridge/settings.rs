@@ -130,19 +130,38 @@ mod tests {
     /// Additional headers cannot replace those of the transport.
     #[test]
     fn the_transports_headers_are_reserved() {
-        for name in ["accept", "content-type", "mcp-session-id", "last-event-id", "mcp-method", "te"] {
-            assert!(!BridgeSettings::is_custom_header(&HeaderName::from_static(name)), "{name}");
+        for name in [
+            "accept",
+            "content-type",
+            "mcp-session-id",
+            "last-event-id",
+            "mcp-method",
+            "te",
+        ] {
+            assert!(
+                !BridgeSettings::is_custom_header(&HeaderName::from_static(name)),
+                "{name}"
+            );
         }
         for name in ["authorization", "x-api-key", "user-agent"] {
-            assert!(BridgeSettings::is_custom_header(&HeaderName::from_static(name)), "{name}");
+            assert!(
+                BridgeSettings::is_custom_header(&HeaderName::from_static(name)),
+                "{name}"
+            );
         }
     }
 
     /// J3: Debug shows the names of headers, not their values.
     #[test]
     fn debug_shows_no_header_values() {
-        let headers = HeaderMap::from_iter([(header::AUTHORIZATION, HeaderValue::from_static("Bearer hush"))]);
-        let settings = BridgeSettings { headers, ..BridgeSettings::default() };
+        let headers = HeaderMap::from_iter([(
+            header::AUTHORIZATION,
+            HeaderValue::from_static("Bearer hush"),
+        )]);
+        let settings = BridgeSettings {
+            headers,
+            ..BridgeSettings::default()
+        };
         assert_eq!(settings.authorization().unwrap(), "Bearer hush");
         assert!(BridgeSettings::default().authorization().is_none());
         let shown = format!("{settings:?}");

@@ -99,7 +99,8 @@ impl McpClient {
             let posted = match self.post(&message).await {
                 Ok(posted) => posted,
                 Err(rejection) => {
-                    self.recover(rejection, method, params.as_ref(), &mut recoveries).await?;
+                    self.recover(rejection, method, params.as_ref(), &mut recoveries)
+                        .await?;
                     continue;
                 }
             };
@@ -110,12 +111,17 @@ impl McpClient {
                 if rounds > MAX_INPUT_ROUNDS {
                     return Err(McpError::TooManyInputRounds);
                 }
-                let Some(next) = self.with_input(params.as_ref(), &result).await else { return Ok(result) };
+                let Some(next) = self.with_input(params.as_ref(), &result).await else {
+                    return Ok(result);
+                };
                 params = Some(next);
                 continue;
             }
             let mut filtered = String::new();
-            if is_modern && method == "tools/list" && self.tools.learn_and_filter(&result, &mut filtered)? {
+            if is_modern
+                && method == "tools/list"
+                && self.tools.learn_and_filter(&result, &mut filtered)?
+            {
                 return RawValue::from_string(filtered).map_err(|_| McpError::InvalidResponse);
             }
             return Ok(result);
@@ -136,7 +142,9 @@ impl McpClient {
         let revision = self.settings.revision;
         match &error {
             McpError::Rpc(rejection)
-                if revision.is_modern() && !recoveries.repeated && lists_revision(rejection, revision) =>
+                if revision.is_modern()
+                    && !recoveries.repeated
+                    && lists_revision(rejection, revision) =>
             {
                 recoveries.repeated = true;
                 Ok(())
@@ -149,7 +157,10 @@ impl McpClient {
                 recoveries.read_tools = true;
                 self.read_tools(params).await
             }
-            _ if !revision.is_modern() && !recoveries.reopened_session && self.lost_session(&error) => {
+            _ if !revision.is_modern()
+                && !recoveries.reopened_session
+                && self.lost_session(&error) =>
+            {
                 recoveries.reopened_session = true;
                 self.open().await
             }
@@ -160,8 +171,13 @@ impl McpClient {
     /// Whether the server rejected a request because it does not know the session. If it was the POST of a call, the call was
     /// not processed.
     pub(super) fn lost_session(&self, error: &McpError) -> bool {
-        let is_unknown = error.rejection().is_some_and(|(status, code)| is_unknown_session(status, code));
-        is_unknown && self.legacy_session().is_ok_and(|session| session.identifier.is_some())
+        let is_unknown = error
+            .rejection()
+            .is_some_and(|(status, code)| is_unknown_session(status, code));
+        is_unknown
+            && self
+                .legacy_session()
+                .is_ok_and(|session| session.identifier.is_some())
     }
 
     /// Reads a response up to its result, and answers the server's requests before it. An interrupted legacy stream is
@@ -177,7 +193,9 @@ impl McpClient {
         loop {
             match answer.next().await {
                 Ok(Some(AnswerMessage::Result(result))) => return Ok(result),
-                Ok(Some(AnswerMessage::BeforeResult(message))) => self.observe_and_answer(message, observe).await?,
+                Ok(Some(AnswerMessage::BeforeResult(message))) => {
+                    self.observe_and_answer(message, observe).await?
+                }
                 Ok(None) => self.resume(&mut answer, McpError::StreamEnded).await?,
                 Err(error @ McpError::Fetch(_)) => self.resume(&mut answer, error).await?,
                 Err(error) => return Err(error),
@@ -193,15 +211,26 @@ impl McpClient {
     /// last failure after too many attempts, [`McpError::SessionLost`] if the session of the call has ended, and any other
     /// final rejection.
     async fn resume(&self, answer: &mut Answer, mut cause: McpError) -> Result<(), McpError> {
-        let Some(generation) = answer.generation else { return Err(cause) };
-        let Some(stream) = answer.own_stream() else { return Err(cause) };
+        let Some(generation) = answer.generation else {
+            return Err(cause);
+        };
+        let Some(stream) = answer.own_stream() else {
+            return Err(cause);
+        };
         while let Some((event_id, delay)) = stream.next_attempt() {
             sleep(delay.min(MAX_RESUME_AFTER)).await;
             // The identifier of the session can have changed.
-            let current = self.session.current().filter(|current| current.generation == generation);
-            let Some(session) = current else { return Err(McpError::SessionLost) };
+            let current = self
+                .session
+                .current()
+                .filter(|current| current.generation == generation);
+            let Some(session) = current else {
+                return Err(McpError::SessionLost);
+            };
             let request = || {
-                let request = self.get_stream().header(names::LAST_EVENT_ID, event_id.clone());
+                let request = self
+                    .get_stream()
+                    .header(names::LAST_EVENT_ID, event_id.clone());
                 self.in_session(request, &session)
             };
             let resumed = match self.endpoint.send(request).await {
@@ -223,7 +252,9 @@ impl McpClient {
 
     /// Reads and stores tool definitions up to the one that is called, at most [`MAX_PAGES`] pages.
     async fn read_tools(&self, params: Option<&Value>) -> Result<(), McpError> {
-        let Some(called) = params.and_then(|params| params.get("name")?.as_str()) else { return Ok(()) };
+        let Some(called) = params.and_then(|params| params.get("name")?.as_str()) else {
+            return Ok(());
+        };
         let mut cursor: Option<String> = None;
         for _ in 0..MAX_PAGES {
             let params = cursor.map(|cursor| json!({ "cursor": cursor }));
@@ -244,18 +275,26 @@ impl McpClient {
 fn requires_input(result: &RawValue) -> bool {
     /// The length of `"input_required"`, written as escapes.
     const MAX_TYPE: usize = 128;
-    let result_type = json::member(result, "resultType").and_then(|result_type| json::string(result_type, MAX_TYPE));
+    let result_type = json::member(result, "resultType")
+        .and_then(|result_type| json::string(result_type, MAX_TYPE));
     result_type.as_deref() == Some("input_required")
 }
 
 /// Whether a later attempt can succeed: the network or the server has failed, or the server is busy.
 fn can_succeed_later(error: &McpError) -> bool {
-    matches!(error, McpError::Fetch(_)) || error.rejection().is_some_and(|(status, _)| is_temporary(status))
+    matches!(error, McpError::Fetch(_))
+        || error
+            .rejection()
+            .is_some_and(|(status, _)| is_temporary(status))
 }
 
 /// Whether the server rejected the version although it lists it as supported, as a deployment does during an upgrade.
 fn lists_revision(error: &RpcError, revision: Revision) -> bool {
-    let supported = error.data.as_ref().and_then(|data| data.get("supported")).and_then(Value::as_array);
+    let supported = error
+        .data
+        .as_ref()
+        .and_then(|data| data.get("supported"))
+        .and_then(Value::as_array);
     error.code == ErrorCode::UnsupportedProtocolVersion.value()
         && supported.is_some_and(|supported| supported.iter().any(|one| one == revision.as_str()))
 }

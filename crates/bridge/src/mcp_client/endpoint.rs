@@ -18,9 +18,17 @@ pub(super) struct ProtectedEndpoint {
 
 impl ProtectedEndpoint {
     /// Creates the endpoint at the token manager's start URL. `timeout` limits the wait for the head of a response.
-    pub(super) fn new(token_manager: Arc<TokenManager>, fetch: Arc<dyn Fetch>, timeout: Duration) -> Self {
+    pub(super) fn new(
+        token_manager: Arc<TokenManager>,
+        fetch: Arc<dyn Fetch>,
+        timeout: Duration,
+    ) -> Self {
         let fetch = ResourceFetch::new(fetch, &token_manager);
-        Self { token_manager, fetch, timeout }
+        Self {
+            token_manager,
+            fetch,
+            timeout,
+        }
     }
 
     /// The start URL.
@@ -48,7 +56,10 @@ impl ProtectedEndpoint {
     /// # Errors
     /// When there is no response, no token can be obtained, a redirect is refused, or a 401 is final: for a renewed token, or with
     /// `Retry-After`. Any other status is returned.
-    pub(super) async fn send(&self, build: impl Fn() -> FetchRequest) -> Result<OpenResponse, McpError> {
+    pub(super) async fn send(
+        &self,
+        build: impl Fn() -> FetchRequest,
+    ) -> Result<OpenResponse, McpError> {
         let mut authorization = self.token_manager.request_authorization();
         let mut redirects = ResourceRedirects::default();
         let mut redirected_to = None::<Url>;
@@ -59,29 +70,54 @@ impl ProtectedEndpoint {
                 request.url.clone_from(target);
             }
             let sent_to = request.url.clone();
-            let FetchRequest { method, url, headers, .. } = &mut request;
-            authorization.authorize_same_origin(method, url, headers).await.map_err(McpError::Authorization)?;
+            let FetchRequest {
+                method,
+                url,
+                headers,
+                ..
+            } = &mut request;
+            authorization
+                .authorize_same_origin(method, url, headers)
+                .await
+                .map_err(McpError::Authorization)?;
             let had_token = headers.contains_key(header::AUTHORIZATION);
-            let OpenResponse { status, headers, body, sent } =
-                self.fetch.open(request).await.map_err(McpError::Fetch)?;
+            let OpenResponse {
+                status,
+                headers,
+                body,
+                sent,
+            } = self.fetch.open(request).await.map_err(McpError::Fetch)?;
             let retry_after = RetryAfter::of(&headers);
             // The token could not be validated now. Another one could not be either.
-            if status == StatusCode::UNAUTHORIZED && had_token && retry_after != RetryAfter::default() {
+            if status == StatusCode::UNAUTHORIZED
+                && had_token
+                && retry_after != RetryAfter::default()
+            {
                 return Err(McpError::Unauthorized { retry_after });
             }
             // Asking the user can take minutes; the connection is not kept that long.
             let body = Some(body).filter(|_| status != StatusCode::UNAUTHORIZED);
-            if authorization.should_retry(status, &headers).await.map_err(McpError::Authorization)? {
+            if authorization
+                .should_retry(status, &headers)
+                .await
+                .map_err(McpError::Authorization)?
+            {
                 continue;
             }
             if status.is_redirection() {
                 let resource = self.token_manager.resource();
-                redirected_to = Some(redirects.follow(status, &headers, &sent_to, resource.as_ref())?);
+                redirected_to =
+                    Some(redirects.follow(status, &headers, &sent_to, resource.as_ref())?);
                 continue;
             }
             return match body {
                 None => Err(McpError::Unauthorized { retry_after }),
-                Some(body) => Ok(OpenResponse { status, headers, body, sent }),
+                Some(body) => Ok(OpenResponse {
+                    status,
+                    headers,
+                    body,
+                    sent,
+                }),
             };
         }
     }

@@ -5,7 +5,9 @@ use portcullis_mcp::Revision;
 use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
 
-use super::{McpClient, http_sse::SseConnection, outgoing::Outgoing, response::Answer, sending::Posted};
+use super::{
+    McpClient, http_sse::SseConnection, outgoing::Outgoing, response::Answer, sending::Posted,
+};
 use crate::{error::McpError, http_sse::suggests_http_sse, json};
 
 /// The revision whose transport is HTTP with SSE.
@@ -23,8 +25,12 @@ impl McpClient {
     /// # Errors
     /// As [`open`](Self::open). [`McpError::InvalidResponse`] for a result that a [`Value`] cannot represent.
     pub async fn initialize(&self) -> Result<Option<Value>, McpError> {
-        let Some(result) = self.handshake().await? else { return Ok(None) };
-        serde_json::from_str(result.get()).map(Some).map_err(|_| McpError::InvalidResponse)
+        let Some(result) = self.handshake().await? else {
+            return Ok(None);
+        };
+        serde_json::from_str(result.get())
+            .map(Some)
+            .map_err(|_| McpError::InvalidResponse)
     }
 
     /// As [`initialize`](Self::initialize), without the result.
@@ -48,16 +54,32 @@ impl McpClient {
         });
         let message = Outgoing::request(self.next_id(), "initialize", Some(params));
         let opened = match self.post(&message).await {
-            Ok(Posted { session_identifier, answer }) => Opened { session_identifier, answer, connection: None },
-            Err(error) if error.rejection().is_some_and(|(status, code)| suggests_http_sse(status, code)) => {
+            Ok(Posted {
+                session_identifier,
+                answer,
+            }) => Opened {
+                session_identifier,
+                answer,
+                connection: None,
+            },
+            Err(error)
+                if error
+                    .rejection()
+                    .is_some_and(|(status, code)| suggests_http_sse(status, code)) =>
+            {
                 self.open_over_sse(&message, error).await?
             }
             Err(error) => return Err(error),
         };
-        let Opened { session_identifier, answer, connection } = opened;
+        let Opened {
+            session_identifier,
+            answer,
+            connection,
+        } = opened;
         let result = self.result(answer, &mut |_| ()).await?;
         let version = json::object::<InitializeResult<'_>>(&result);
-        let version = version.and_then(|result| json::string(result.protocol_version?, MAX_VERSION));
+        let version =
+            version.and_then(|result| json::string(result.protocol_version?, MAX_VERSION));
         let revision = negotiated_revision(version.as_deref(), connection.is_some())?;
         self.session.open(session_identifier, revision, connection);
         self.notify("notifications/initialized", None).await?;
@@ -66,13 +88,22 @@ impl McpClient {
 
     /// Sends the handshake over HTTP with SSE. If the server does not support that either, the error is `rejection`, the
     /// server's first response, which says more.
-    async fn open_over_sse(&self, message: &Outgoing, rejection: McpError) -> Result<Opened, McpError> {
-        let connection = match SseConnection::open(&self.endpoint, self.settings.max_message).await {
+    async fn open_over_sse(
+        &self,
+        message: &Outgoing,
+        rejection: McpError,
+    ) -> Result<Opened, McpError> {
+        let connection = match SseConnection::open(&self.endpoint, self.settings.max_message).await
+        {
             Err(McpError::NoSseEndpoint) => return Err(rejection),
             connection => connection?,
         };
         let answer = self.post_over_sse(message, &connection).await?;
-        Ok(Opened { session_identifier: None, answer, connection: Some(connection) })
+        Ok(Opened {
+            session_identifier: None,
+            answer,
+            connection: Some(connection),
+        })
     }
 }
 
@@ -95,11 +126,16 @@ struct Opened {
 ///
 /// # Errors
 /// [`McpError::UnsupportedRevision`] for other versions, and for 2024-11-05 over Streamable HTTP, which it does not have.
-fn negotiated_revision(version: Option<&str>, is_http_sse: bool) -> Result<Option<Revision>, McpError> {
+fn negotiated_revision(
+    version: Option<&str>,
+    is_http_sse: bool,
+) -> Result<Option<Revision>, McpError> {
     if is_http_sse && version == Some(HTTP_SSE_REVISION) {
         return Ok(None);
     }
-    let legacy = version.and_then(Revision::parse).filter(|revision| !revision.is_modern());
+    let legacy = version
+        .and_then(Revision::parse)
+        .filter(|revision| !revision.is_modern());
     legacy.map(Some).ok_or(McpError::UnsupportedRevision)
 }
 

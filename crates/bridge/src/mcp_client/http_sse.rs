@@ -23,16 +23,30 @@ impl SseConnection {
     ///
     /// # Errors
     /// As [`SseStream::begin`], and when the request fails.
-    pub(super) async fn open(endpoint: &ProtectedEndpoint, max_message: usize) -> Result<Self, McpError> {
+    pub(super) async fn open(
+        endpoint: &ProtectedEndpoint,
+        max_message: usize,
+    ) -> Result<Self, McpError> {
         let request = || {
-            FetchRequest::new(Method::GET, endpoint.url().clone(), UrlPolicy::StartOrigin)
-                .header(header::ACCEPT, HeaderValue::from_static("text/event-stream"))
+            FetchRequest::new(Method::GET, endpoint.url().clone(), UrlPolicy::StartOrigin).header(
+                header::ACCEPT,
+                HeaderValue::from_static("text/event-stream"),
+            )
         };
         let response = endpoint.send(request).await?;
-        let SseStream { message_url, body, decoder, events } =
-            SseStream::begin(response, endpoint.url(), max_message).await?;
-        let stream = Arc::new(Mutex::new(MessageStream::with_events(body, decoder, events)?));
-        Ok(Self { message_url, stream })
+        let SseStream {
+            message_url,
+            body,
+            decoder,
+            events,
+        } = SseStream::begin(response, endpoint.url(), max_message).await?;
+        let stream = Arc::new(Mutex::new(MessageStream::with_events(
+            body, decoder, events,
+        )?));
+        Ok(Self {
+            message_url,
+            stream,
+        })
     }
 
     /// The stream, for one call at a time.

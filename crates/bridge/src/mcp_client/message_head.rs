@@ -76,7 +76,13 @@ mod tests {
             (r#"{"result":1}"#, false),
             ("[7]", false),
         ] {
-            assert_eq!(MessageHead::parse(text.as_bytes()).unwrap().is_response_to(Some(7)), expected, "{text}");
+            assert_eq!(
+                MessageHead::parse(text.as_bytes())
+                    .unwrap()
+                    .is_response_to(Some(7)),
+                expected,
+                "{text}"
+            );
         }
         for invalid in ["", "{", r#"{"id":7,"result":1,"result":2}"#] {
             assert!(MessageHead::parse(invalid.as_bytes()).is_err(), "{invalid}");

@@ -61,13 +61,22 @@ impl MessageStream {
     /// [`McpError::InvalidResponse`] when it is an array that is not JSON.
     pub(super) fn of_json(body: Bytes) -> Result<Self, McpError> {
         let mut stream = Self::with_body(None, Decoder::new(0));
-        stream.ready.push_back(MessageTexts::split(body).ok_or(McpError::InvalidResponse)?);
+        stream
+            .ready
+            .push_back(MessageTexts::split(body).ok_or(McpError::InvalidResponse)?);
         Ok(stream)
     }
 
     fn with_body(body: Option<Box<dyn BodyStream>>, decoder: Decoder) -> Self {
         let (position, attempts) = (ResumePosition::default(), ResumeAttempts::default());
-        Self { body, decoder, arrived: Bytes::new(), ready: VecDeque::new(), position, attempts }
+        Self {
+            body,
+            decoder,
+            arrived: Bytes::new(),
+            ready: VecDeque::new(),
+            position,
+            attempts,
+        }
     }
 
     /// Returns the next message. `None` when the stream has ended.
@@ -76,8 +85,12 @@ impl MessageStream {
     /// When the stream is interrupted, an event is too large, or a message is not JSON that a [`Value`] can represent. The
     /// stream has then ended.
     pub async fn next(&mut self) -> Result<Option<Value>, McpError> {
-        let Some(text) = self.next_text().await? else { return Ok(None) };
-        serde_json::from_slice(&text).map(Some).map_err(|_| self.end(McpError::InvalidResponse))
+        let Some(text) = self.next_text().await? else {
+            return Ok(None);
+        };
+        serde_json::from_slice(&text)
+            .map(Some)
+            .map_err(|_| self.end(McpError::InvalidResponse))
     }
 
     /// Returns the text of the next message, which can be anything but a part of an invalid array. `None` when the stream has
@@ -93,7 +106,9 @@ impl MessageStream {
                     None => drop(self.ready.pop_front()),
                 }
             }
-            let Some(body) = &mut self.body else { return Ok(None) };
+            let Some(body) = &mut self.body else {
+                return Ok(None);
+            };
             if self.arrived.is_empty() {
                 self.arrived = match body.next().await {
                     Some(Ok(piece)) => piece,
@@ -130,7 +145,11 @@ impl MessageStream {
     /// Continues with the stream that resumes this ended one.
     pub(super) fn resume_with(&mut self, resumed: MessageStream) {
         let (position, attempts) = (std::mem::take(&mut self.position), self.attempts);
-        *self = MessageStream { position, attempts, ..resumed };
+        *self = MessageStream {
+            position,
+            attempts,
+            ..resumed
+        };
     }
 
     fn receive(&mut self, events: Vec<Event>) -> Result<(), McpError> {
@@ -138,7 +157,9 @@ impl MessageStream {
             let has_message = event.is_message() && !event.data.is_empty();
             self.position.record(event.id, event.retry);
             if has_message {
-                self.ready.push_back(MessageTexts::split(event.data.into()).ok_or(McpError::InvalidResponse)?);
+                self.ready.push_back(
+                    MessageTexts::split(event.data.into()).ok_or(McpError::InvalidResponse)?,
+                );
             }
             self.attempts.record(usize::from(has_message));
         }
@@ -149,6 +170,8 @@ impl MessageStream {
 /// Shows the number of messages, not their content.
 impl fmt::Debug for MessageStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MessageStream").field("ready", &self.ready.len()).finish_non_exhaustive()
+        f.debug_struct("MessageStream")
+            .field("ready", &self.ready.len())
+            .finish_non_exhaustive()
     }
 }

@@ -25,7 +25,11 @@ impl Outgoing {
     }
 
     fn legacy(id: Option<u64>, method: &str, params: Option<Value>) -> Self {
-        Self { id, body: body(id, method, params), headers: HeaderMap::new() }
+        Self {
+            id,
+            body: body(id, method, params),
+            headers: HeaderMap::new(),
+        }
     }
 
     /// A message of 2026-07-28: version, client and capabilities in `_meta`, and the headers that repeat parts of it.
@@ -49,11 +53,16 @@ impl Outgoing {
         let meta = meta.as_object_mut().ok_or(McpError::InvalidParams)?;
         meta.insert(meta::PROTOCOL_VERSION.into(), revision.as_str().into());
         meta.insert(meta::CLIENT_INFO.into(), client_info);
-        meta.entry(meta::CLIENT_CAPABILITIES).or_insert(capabilities);
+        meta.entry(meta::CLIENT_CAPABILITIES)
+            .or_insert(capabilities);
 
         let target = mirrored_member(method).and_then(|member| params.get(member)?.as_str());
         let headers = mirrored_headers(revision.as_str(), method, target)?;
-        Ok(Self { id, body: body(id, method, Some(params.into())), headers })
+        Ok(Self {
+            id,
+            body: body(id, method, Some(params.into())),
+            headers,
+        })
     }
 
     /// A response to a request of the server. `None` means that the client does not have the method.
@@ -63,10 +72,15 @@ impl Outgoing {
             Some(result) => message["result"] = result,
             None => {
                 let code = ErrorCode::MethodNotFound.value();
-                message["error"] = json!({ "code": code, "message": "the client has no such method" });
+                message["error"] =
+                    json!({ "code": code, "message": "the client has no such method" });
             }
         }
-        Self { id: None, body: message.to_string().into_bytes(), headers: HeaderMap::new() }
+        Self {
+            id: None,
+            body: message.to_string().into_bytes(),
+            headers: HeaderMap::new(),
+        }
     }
 
     /// Adds headers that repeat further parts of it.
@@ -122,11 +136,17 @@ mod tests {
     #[test]
     fn modern_messages_mirror_themselves() {
         for (method, params) in [
-            ("tools/call", Some(json!({ "name": "währung", "arguments": {} }))),
+            (
+                "tools/call",
+                Some(json!({ "name": "währung", "arguments": {} })),
+            ),
             ("prompts/get", Some(json!({ "name": " padded " }))),
             ("resources/read", Some(json!({ "uri": "file:///a b" }))),
             ("tools/list", None),
-            ("subscriptions/listen", Some(json!({ "_meta": { "progressToken": 1 } }))),
+            (
+                "subscriptions/listen",
+                Some(json!({ "_meta": { "progressToken": 1 } })),
+            ),
         ] {
             let message = modern(method, params).unwrap();
             let envelope = Envelope::parse(&message.body, EnvelopeLimits::default()).unwrap();
@@ -137,7 +157,12 @@ mod tests {
 
     #[test]
     fn parameters_are_an_object() {
-        assert_eq!(modern("tools/list", Some(json!([1]))).err().map(|error| error.code()), Some("mcp.params"));
+        assert_eq!(
+            modern("tools/list", Some(json!([1])))
+                .err()
+                .map(|error| error.code()),
+            Some("mcp.params")
+        );
         let meta = modern("tools/list", Some(json!({ "_meta": 1 })));
         assert_eq!(meta.err().map(|error| error.code()), Some("mcp.params"));
     }
@@ -147,8 +172,15 @@ mod tests {
         let message = Outgoing::notification("notifications/initialized", None);
         assert!(message.headers.is_empty());
         let sent: Value = serde_json::from_slice(&message.body).unwrap();
-        assert_eq!(sent, json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
-        let sent: Value = serde_json::from_slice(&Outgoing::request(1, "a", Some(json!({}))).body).unwrap();
-        assert_eq!(sent, json!({ "jsonrpc": "2.0", "id": 1, "method": "a", "params": {} }));
+        assert_eq!(
+            sent,
+            json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })
+        );
+        let sent: Value =
+            serde_json::from_slice(&Outgoing::request(1, "a", Some(json!({}))).body).unwrap();
+        assert_eq!(
+            sent,
+            json!({ "jsonrpc": "2.0", "id": 1, "method": "a", "params": {} })
+        );
     }
 }

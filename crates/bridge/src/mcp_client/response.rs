@@ -44,8 +44,18 @@ pub(super) enum AnswerMessage {
 
 impl Answer {
     /// Creates the answer whose messages arrive on the stream of an HTTP+SSE session.
-    pub(super) fn on_session(stream: OwnedMutexGuard<MessageStream>, id: Option<u64>, sent: SentSecrets) -> Self {
-        Self { messages: Source::Session(stream), id, status: StatusCode::OK, sent, generation: None }
+    pub(super) fn on_session(
+        stream: OwnedMutexGuard<MessageStream>,
+        id: Option<u64>,
+        sent: SentSecrets,
+    ) -> Self {
+        Self {
+            messages: Source::Session(stream),
+            id,
+            status: StatusCode::OK,
+            sent,
+            generation: None,
+        }
     }
 
     /// Sets the number of the legacy session in which the request was sent. Without it, the stream is not resumed.
@@ -57,7 +67,11 @@ impl Answer {
     ///
     /// # Errors
     /// When the server rejects the request, or the response is not valid. The messages of a stream are not read yet.
-    pub(super) async fn read(response: OpenResponse, id: Option<u64>, limits: &BodyLimits) -> Result<Self, McpError> {
+    pub(super) async fn read(
+        response: OpenResponse,
+        id: Option<u64>,
+        limits: &BodyLimits,
+    ) -> Result<Self, McpError> {
         let response = success(response, limits).await?;
         let (status, sent) = (response.status, response.sent.clone());
         let messages = match MediaType::of(&response.headers) {
@@ -68,7 +82,13 @@ impl Answer {
             }
             MediaType::Other => return Err(McpError::unexpected_content(response).await),
         };
-        Ok(Self { messages: Source::Body(Box::new(messages)), id, status, sent, generation: None })
+        Ok(Self {
+            messages: Source::Body(Box::new(messages)),
+            id,
+            status,
+            sent,
+            generation: None,
+        })
     }
 
     /// Returns the next message up to the result. `None` when the stream ends before it.
@@ -81,7 +101,9 @@ impl Answer {
             Source::Body(stream) => stream,
             Source::Session(stream) => &mut **stream,
         };
-        let Some(text) = stream.next_text().await? else { return Ok(None) };
+        let Some(text) = stream.next_text().await? else {
+            return Ok(None);
+        };
         let head = MessageHead::parse(&text)?;
         if !head.is_response_to(self.id) {
             return Ok(Some(AnswerMessage::BeforeResult(text)));
@@ -89,8 +111,12 @@ impl Answer {
         if let Some(result) = head.result {
             return Ok(Some(AnswerMessage::Result(result.to_owned())));
         }
-        let error = head.error.and_then(|error| RpcError::parse(error, self.status, &self.sent));
-        Err(error.map_or(McpError::InvalidResponse, |error| McpError::Rpc(Box::new(error))))
+        let error = head
+            .error
+            .and_then(|error| RpcError::parse(error, self.status, &self.sent));
+        Err(error.map_or(McpError::InvalidResponse, |error| {
+            McpError::Rpc(Box::new(error))
+        }))
     }
 
     /// The stream of this response alone, which can be resumed. `None` if the messages arrive on the session's stream.
@@ -114,7 +140,10 @@ impl Answer {
 ///
 /// # Errors
 /// When the server rejects the request, or responds with another media type.
-pub(super) async fn event_stream(response: OpenResponse, limits: &BodyLimits) -> Result<MessageStream, McpError> {
+pub(super) async fn event_stream(
+    response: OpenResponse,
+    limits: &BodyLimits,
+) -> Result<MessageStream, McpError> {
     let response = success(response, limits).await?;
     match MediaType::of(&response.headers) {
         MediaType::EventStream => Ok(MessageStream::new(response.body, limits.max_message)),
@@ -127,7 +156,10 @@ pub(super) async fn event_stream(response: OpenResponse, limits: &BodyLimits) ->
 /// # Errors
 /// The missing scopes, the JSON-RPC error of the response, or its status with an excerpt. A body that cannot be read counts as
 /// empty, because the status is an error already.
-pub(super) async fn success(response: OpenResponse, limits: &BodyLimits) -> Result<OpenResponse, McpError> {
+pub(super) async fn success(
+    response: OpenResponse,
+    limits: &BodyLimits,
+) -> Result<OpenResponse, McpError> {
     let status = response.status;
     if status.is_success() {
         return Ok(response);
@@ -138,16 +170,35 @@ pub(super) async fn success(response: OpenResponse, limits: &BodyLimits) -> Resu
     if MediaType::of(&response.headers) != MediaType::Json {
         return Err(McpError::status(response).await);
     }
-    let OpenResponse { headers, body, sent, .. } = response;
-    let limits = BodyLimits { max_message: limits.max_message.min(MAX_ERROR_SIZE), ..*limits };
-    let body = read_body(body, &limits, &mut Reservation::uncounted()).await.unwrap_or_default();
-    let error = MessageHead::parse(&body).ok().and_then(|head| RpcError::parse(head.error?, status, &sent));
+    let OpenResponse {
+        headers,
+        body,
+        sent,
+        ..
+    } = response;
+    let limits = BodyLimits {
+        max_message: limits.max_message.min(MAX_ERROR_SIZE),
+        ..*limits
+    };
+    let body = read_body(body, &limits, &mut Reservation::uncounted())
+        .await
+        .unwrap_or_default();
+    let error = MessageHead::parse(&body)
+        .ok()
+        .and_then(|head| RpcError::parse(head.error?, status, &sent));
     let retry_after = RetryAfter::of(&headers);
     Err(match error {
-        Some(error) => McpError::Rpc(Box::new(RpcError { retry_after, ..error })),
+        Some(error) => McpError::Rpc(Box::new(RpcError {
+            retry_after,
+            ..error
+        })),
         None => {
             let response = Box::new(ResponseExcerpt::new(&headers, &body, &sent));
-            McpError::Status { status, response, retry_after }
+            McpError::Status {
+                status,
+                response,
+                retry_after,
+            }
         }
     })
 }

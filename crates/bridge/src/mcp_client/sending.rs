@@ -29,12 +29,28 @@ impl McpClient {
     ///
     /// # Errors
     /// [`McpError::InvalidParams`] for parameters that cannot have the metadata of 2026-07-28.
-    pub(super) fn outgoing(&self, id: Option<u64>, method: &str, params: Option<Value>) -> Result<Outgoing, McpError> {
+    pub(super) fn outgoing(
+        &self,
+        id: Option<u64>,
+        method: &str,
+        params: Option<Value>,
+    ) -> Result<Outgoing, McpError> {
         if self.settings.revision.is_modern() {
-            let called = params.as_ref().filter(|_| method == "tools/call").and_then(|call| to_raw_value(call).ok());
-            let mirrored = called.map(|call| self.tools.of_call(&call)).unwrap_or_default();
-            let mut message =
-                Outgoing::modern(id, method, params, self.settings.revision, self.client_info(), self.capabilities())?;
+            let called = params
+                .as_ref()
+                .filter(|_| method == "tools/call")
+                .and_then(|call| to_raw_value(call).ok());
+            let mirrored = called
+                .map(|call| self.tools.of_call(&call))
+                .unwrap_or_default();
+            let mut message = Outgoing::modern(
+                id,
+                method,
+                params,
+                self.settings.revision,
+                self.client_info(),
+                self.capabilities(),
+            )?;
             message.add(mirrored);
             return Ok(message);
         }
@@ -51,16 +67,27 @@ impl McpClient {
     pub(super) async fn post(&self, message: &Outgoing) -> Result<Posted, McpError> {
         if let Some(connection) = self.connection() {
             let answer = self.post_over_sse(message, &connection).await?;
-            return Ok(Posted { session_identifier: None, answer });
+            return Ok(Posted {
+                session_identifier: None,
+                answer,
+            });
         }
         let generation = self.session.generation();
-        let response = self.endpoint.send(|| self.post_request(message, self.endpoint.url())).await?;
+        let response = self
+            .endpoint
+            .send(|| self.post_request(message, self.endpoint.url()))
+            .await?;
         // Another call can have replaced the session meanwhile. It is then unknown in which one the request was sent.
         let generation = generation.filter(|before| self.session.generation() == Some(*before));
         self.update_identifier(generation, &response);
         let session_identifier = response.headers.get(&self.settings.session_header).cloned();
-        let answer = Answer::read(response, message.id(), &self.limits()).await?.in_session(generation);
-        Ok(Posted { session_identifier, answer })
+        let answer = Answer::read(response, message.id(), &self.limits())
+            .await?
+            .in_session(generation);
+        Ok(Posted {
+            session_identifier,
+            answer,
+        })
     }
 
     /// Sends a request to a server of 2024-11-05, which responds on the open stream. Calls wait for each other.
@@ -73,9 +100,16 @@ impl McpClient {
         connection: &SseConnection,
     ) -> Result<Answer, McpError> {
         let stream = connection.stream().await;
-        let response = self.endpoint.send(|| self.post_request(message, &connection.message_url)).await?;
+        let response = self
+            .endpoint
+            .send(|| self.post_request(message, &connection.message_url))
+            .await?;
         response::success(response, &self.limits()).await?;
-        Ok(Answer::on_session(stream, message.id(), self.endpoint.sent().clone()))
+        Ok(Answer::on_session(
+            stream,
+            message.id(),
+            self.endpoint.sent().clone(),
+        ))
     }
 
     /// Sends a notification or a response, and stores the session identifier of the HTTP response.
@@ -84,26 +118,43 @@ impl McpClient {
     /// When it cannot be sent, and when the server rejects it.
     pub(super) async fn send(&self, message: &Outgoing) -> Result<(), McpError> {
         let connection = self.connection();
-        let url = connection.as_ref().map_or(self.endpoint.url(), |connection| &connection.message_url);
+        let url = connection
+            .as_ref()
+            .map_or(self.endpoint.url(), |connection| &connection.message_url);
         let generation = self.session.generation();
-        let response = self.endpoint.send(|| self.post_request(message, url)).await?;
+        let response = self
+            .endpoint
+            .send(|| self.post_request(message, url))
+            .await?;
         self.update_identifier(generation, &response);
         response::success(response, &self.limits()).await.map(drop)
     }
 
     /// The request that opens or resumes an event stream.
     pub(super) fn get_stream(&self) -> FetchRequest {
-        FetchRequest::new(Method::GET, self.endpoint.url().clone(), UrlPolicy::StartOrigin)
-            .header(header::ACCEPT, HeaderValue::from_static("text/event-stream"))
+        FetchRequest::new(
+            Method::GET,
+            self.endpoint.url().clone(),
+            UrlPolicy::StartOrigin,
+        )
+        .header(
+            header::ACCEPT,
+            HeaderValue::from_static("text/event-stream"),
+        )
     }
 
     /// Adds the headers of a session to a request.
     pub(super) fn in_session(&self, mut request: FetchRequest, session: &Session) -> FetchRequest {
         if let Some(revision) = session.revision {
-            request = request.header(names::PROTOCOL_VERSION, HeaderValue::from_static(revision.as_str()));
+            request = request.header(
+                names::PROTOCOL_VERSION,
+                HeaderValue::from_static(revision.as_str()),
+            );
         }
         match &session.identifier {
-            Some(identifier) => request.header(self.settings.session_header.clone(), identifier.clone()),
+            Some(identifier) => {
+                request.header(self.settings.session_header.clone(), identifier.clone())
+            }
             None => request,
         }
     }
@@ -131,12 +182,17 @@ impl McpClient {
 
     /// The capabilities of the request handler. None without a handler.
     pub(super) fn capabilities(&self) -> Value {
-        self.request_handler.as_ref().map_or_else(|| json!({}), |handler| handler.capabilities())
+        self.request_handler
+            .as_ref()
+            .map_or_else(|| json!({}), |handler| handler.capabilities())
     }
 
     /// The limits for reading a response.
     pub(super) fn limits(&self) -> BodyLimits {
-        BodyLimits { timeout: self.settings.timeout, max_message: self.settings.max_message }
+        BodyLimits {
+            timeout: self.settings.timeout,
+            max_message: self.settings.max_message,
+        }
     }
 
     /// The connection of a session over HTTP with SSE.
@@ -145,8 +201,11 @@ impl McpClient {
     }
 
     fn post_request(&self, message: &Outgoing, url: &Url) -> FetchRequest {
-        let mut request = FetchRequest::post_json(url.clone(), message.body(), UrlPolicy::StartOrigin)
-            .header(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+        let mut request =
+            FetchRequest::post_json(url.clone(), message.body(), UrlPolicy::StartOrigin).header(
+                header::ACCEPT,
+                HeaderValue::from_static("application/json, text/event-stream"),
+            );
         request.headers.extend(message.headers());
         match self.session.current() {
             Some(session) => self.in_session(request, &session),
@@ -156,8 +215,10 @@ impl McpClient {
 
     /// Replaces the session identifier if the response has another one and the session is still that of the request.
     fn update_identifier(&self, generation: Option<u64>, response: &OpenResponse) {
-        if let (Some(generation), Some(identifier)) = (generation, response.headers.get(&self.settings.session_header))
-        {
+        if let (Some(generation), Some(identifier)) = (
+            generation,
+            response.headers.get(&self.settings.session_header),
+        ) {
             self.session.set_identifier(generation, identifier);
         }
     }

@@ -3,7 +3,9 @@
 use bytes::Bytes;
 use serde_json::{Map, Value, json, value::RawValue};
 
-use super::{McpClient, message_head::MessageHead, message_stream::MessageStream, outgoing::Outgoing};
+use super::{
+    McpClient, message_head::MessageHead, message_stream::MessageStream, outgoing::Outgoing,
+};
 use crate::error::McpError;
 
 impl McpClient {
@@ -37,31 +39,56 @@ impl McpClient {
     ) -> Result<(), McpError> {
         observe(serde_json::from_slice(&message).map_err(|_| McpError::InvalidResponse)?);
         let head = MessageHead::parse(&message)?;
-        let (Some(handler), Some(id), Some(_)) = (&self.request_handler, head.id, head.method) else { return Ok(()) };
-        let Some(method) = head.method_name() else { return Ok(()) };
+        let (Some(handler), Some(id), Some(_)) = (&self.request_handler, head.id, head.method)
+        else {
+            return Ok(());
+        };
+        let Some(method) = head.method_name() else {
+            return Ok(());
+        };
         let id: Value = serde_json::from_str(id.get()).map_err(|_| McpError::InvalidResponse)?;
-        let params = head.params.map_or(Ok(Value::Null), |params| serde_json::from_str(params.get()));
+        let params = head
+            .params
+            .map_or(Ok(Value::Null), |params| serde_json::from_str(params.get()));
         let params = params.map_err(|_| McpError::InvalidResponse)?;
         let result = match method.as_str() {
             "ping" => Some(json!({})),
             method => handler.answer(method, &params).await,
         };
         let sent = self.send(&Outgoing::response(id, result)).await;
-        sent.map_err(|error| if self.lost_session(&error) { McpError::SessionLost } else { error })
+        sent.map_err(|error| {
+            if self.lost_session(&error) {
+                McpError::SessionLost
+            } else {
+                error
+            }
+        })
     }
 
     /// The parameters for the next round of a request whose result requires input (2026-07-28): the responses by name,
     /// and the server's state unchanged. None if a request cannot be answered.
-    pub(super) async fn with_input(&self, params: Option<&Value>, result: &RawValue) -> Option<Value> {
+    pub(super) async fn with_input(
+        &self,
+        params: Option<&Value>,
+        result: &RawValue,
+    ) -> Option<Value> {
         let handler = self.request_handler.as_ref()?;
         let result: Value = serde_json::from_str(result.get()).ok()?;
         let mut responses = Map::new();
-        for (name, request) in result.get("inputRequests").and_then(Value::as_object).into_iter().flatten() {
+        for (name, request) in result
+            .get("inputRequests")
+            .and_then(Value::as_object)
+            .into_iter()
+            .flatten()
+        {
             let method = request.get("method").and_then(Value::as_str)?;
             let params = request.get("params").unwrap_or(&Value::Null);
             responses.insert(name.clone(), handler.answer(method, params).await?);
         }
-        let mut params = params.and_then(Value::as_object).cloned().unwrap_or_default();
+        let mut params = params
+            .and_then(Value::as_object)
+            .cloned()
+            .unwrap_or_default();
         // The state of an earlier round is not repeated.
         params.remove("requestState");
         params.insert("inputResponses".into(), responses.into());

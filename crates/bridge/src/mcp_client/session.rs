@@ -37,7 +37,10 @@ impl SessionState {
 
     /// The number of the current session, if there is one.
     pub(super) fn generation(&self) -> Option<u64> {
-        self.current.read().as_ref().map(|session| session.generation)
+        self.current
+            .read()
+            .as_ref()
+            .map(|session| session.generation)
     }
 
     /// Replaces the session by a new one. See [`Session`] for the parameters.
@@ -48,7 +51,12 @@ impl SessionState {
         connection: Option<SseConnection>,
     ) {
         let generation = self.opened.fetch_add(1, Ordering::Relaxed);
-        let session = Session { identifier, revision, connection, generation };
+        let session = Session {
+            identifier,
+            revision,
+            connection,
+            generation,
+        };
         *self.current.write() = Some(session);
     }
 
@@ -85,7 +93,10 @@ mod tests {
         sessions.set_identifier(first, &HeaderValue::from_static("s-3"));
         assert_eq!(identifier().unwrap(), "t-1");
         sessions.open(None, None, None);
-        sessions.set_identifier(sessions.generation().unwrap(), &HeaderValue::from_static("u-1"));
+        sessions.set_identifier(
+            sessions.generation().unwrap(),
+            &HeaderValue::from_static("u-1"),
+        );
         assert_eq!(identifier(), None, "the server has no sessions");
     }
 }

@@ -22,7 +22,10 @@ const MAX_SIZE: usize = 4096;
 impl CookieJar {
     /// An empty jar for the origin of `start`.
     pub(crate) fn new(start: &Url) -> Self {
-        Self { origin: start.origin(), store: Mutex::new(CookieStore::new()) }
+        Self {
+            origin: start.origin(),
+            store: Mutex::new(CookieStore::new()),
+        }
     }
 
     /// Adds the cookies for `url` to a request, after those that the request already has.
@@ -30,12 +33,19 @@ impl CookieJar {
         if url.origin() != self.origin {
             return;
         }
-        let pairs: Vec<String> =
-            self.store.lock().get_request_values(url).map(|(name, value)| format!("{name}={value}")).collect();
+        let pairs: Vec<String> = self
+            .store
+            .lock()
+            .get_request_values(url)
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
         if pairs.is_empty() {
             return;
         }
-        let mut line = headers.get(header::COOKIE).map(|own| own.as_bytes().to_vec()).unwrap_or_default();
+        let mut line = headers
+            .get(header::COOKIE)
+            .map(|own| own.as_bytes().to_vec())
+            .unwrap_or_default();
         if !line.is_empty() {
             line.extend_from_slice(b"; ");
         }
@@ -51,12 +61,19 @@ impl CookieJar {
         if url.origin() != self.origin || !headers.contains_key(header::SET_COOKIE) {
             return;
         }
-        let values = headers.get_all(header::SET_COOKIE).iter().filter_map(|value| value.to_str().ok());
-        let cookies = values.filter(|value| value.len() <= MAX_SIZE).filter_map(|value| Cookie::parse(value, url).ok());
+        let values = headers
+            .get_all(header::SET_COOKIE)
+            .iter()
+            .filter_map(|value| value.to_str().ok());
+        let cookies = values
+            .filter(|value| value.len() <= MAX_SIZE)
+            .filter_map(|value| Cookie::parse(value, url).ok());
         let mut store = self.store.lock();
         for cookie in cookies.filter(|cookie| is_for_host(cookie, url)) {
-            let is_known =
-                cookie.domain.as_cow().is_some_and(|domain| store.contains(&domain, &cookie.path, cookie.name()));
+            let is_known = cookie
+                .domain
+                .as_cow()
+                .is_some_and(|domain| store.contains(&domain, &cookie.path, cookie.name()));
             if is_known || store.iter_unexpired().count() < MAX_COOKIES {
                 // An expired cookie removes the stored one, and is an error if there is none.
                 let _ = store.insert(cookie.into_owned(), url);
@@ -78,7 +95,13 @@ fn remove_expired(store: &mut CookieStore) {
     let expired: Vec<(String, String, String)> = store
         .iter_any()
         .filter(|cookie| cookie.is_expired())
-        .map(|cookie| (String::from(&cookie.domain), String::from(&cookie.path), cookie.name().to_owned()))
+        .map(|cookie| {
+            (
+                String::from(&cookie.domain),
+                String::from(&cookie.path),
+                cookie.name().to_owned(),
+            )
+        })
         .collect();
     for (domain, path, name) in expired {
         store.remove(&domain, &path, &name);
@@ -96,7 +119,9 @@ mod tests {
     }
 
     fn set(jar: &CookieJar, from: &str, cookies: &[&str]) {
-        let cookies = cookies.iter().map(|cookie| (header::SET_COOKIE, HeaderValue::from_str(cookie).unwrap()));
+        let cookies = cookies
+            .iter()
+            .map(|cookie| (header::SET_COOKIE, HeaderValue::from_str(cookie).unwrap()));
         let mut headers = HeaderMap::new();
         for (name, value) in cookies {
             headers.append(name, value);
@@ -107,16 +132,37 @@ mod tests {
     fn sent(jar: &CookieJar, to: &str) -> Option<String> {
         let mut headers = HeaderMap::new();
         jar.add_to(&url(to), &mut headers);
-        headers.get(header::COOKIE).map(|value| value.to_str().unwrap().to_owned())
+        headers
+            .get(header::COOKIE)
+            .map(|value| value.to_str().unwrap().to_owned())
     }
 
     #[test]
     fn cookies_return_to_their_paths() {
         let jar = CookieJar::new(&url(START));
-        set(&jar, START, &["AWSALB=abc; Path=/", "deep=1; Path=/mcp/deep; HttpOnly", "gone=1"]);
-        set(&jar, START, &["gone=; Expires=Thu, 01 Jan 1970 00:00:00 GMT", "over=1; Max-Age=0"]);
+        set(
+            &jar,
+            START,
+            &[
+                "AWSALB=abc; Path=/",
+                "deep=1; Path=/mcp/deep; HttpOnly",
+                "gone=1",
+            ],
+        );
+        set(
+            &jar,
+            START,
+            &[
+                "gone=; Expires=Thu, 01 Jan 1970 00:00:00 GMT",
+                "over=1; Max-Age=0",
+            ],
+        );
         assert_eq!(sent(&jar, START).unwrap(), "AWSALB=abc");
-        assert_eq!(jar.store.lock().iter_any().count(), 2, "nothing expired is kept");
+        assert_eq!(
+            jar.store.lock().iter_any().count(),
+            2,
+            "nothing expired is kept"
+        );
         let deep = sent(&jar, "https://mcp.example.com/mcp/deep?a=b").unwrap();
         assert!(deep.contains("AWSALB=abc"), "{deep}");
         assert!(deep.contains("deep=1"), "{deep}");
@@ -138,7 +184,13 @@ mod tests {
             assert_eq!(sent(&jar, foreign), None, "{foreign}");
             set(&jar, foreign, &["b=2; Path=/", "a=3; Path=/"]);
         }
-        for domain in ["example.com", ".example.com", "com", "evil.example", "x.mcp.example.com"] {
+        for domain in [
+            "example.com",
+            ".example.com",
+            "com",
+            "evil.example",
+            "x.mcp.example.com",
+        ] {
             set(&jar, START, &[&format!("c=3; Path=/; Domain={domain}")]);
         }
         assert_eq!(sent(&jar, START).unwrap(), "a=1");
@@ -164,7 +216,10 @@ mod tests {
         set(&jar, START, &[&format!("large={}", "x".repeat(MAX_SIZE))]);
         assert_eq!(sent(&jar, START).unwrap().split("; ").count(), MAX_COOKIES);
         set(&jar, START, &["c0=; Path=/; Max-Age=0", "next=1; Path=/"]);
-        assert!(sent(&jar, START).unwrap().contains("next=1"), "an expired cookie makes space");
+        assert!(
+            sent(&jar, START).unwrap().contains("next=1"),
+            "an expired cookie makes space"
+        );
     }
 
     /// Malformed cookies are ignored, and the user's own cookies stay.
@@ -183,11 +238,15 @@ mod tests {
             "n=1; Max-Age=-99999999999999999999",
         ] {
             if let Ok(value) = HeaderValue::from_bytes(odd.as_bytes()) {
-                jar.receive(&url(START), &HeaderMap::from_iter([(header::SET_COOKIE, value)]));
+                jar.receive(
+                    &url(START),
+                    &HeaderMap::from_iter([(header::SET_COOKIE, value)]),
+                );
             }
         }
         set(&jar, START, &["a=1; Path=/"]);
-        let mut headers = HeaderMap::from_iter([(header::COOKIE, HeaderValue::from_static("mine=0"))]);
+        let mut headers =
+            HeaderMap::from_iter([(header::COOKIE, HeaderValue::from_static("mine=0"))]);
         jar.add_to(&url(START), &mut headers);
         let line = headers[header::COOKIE].to_str().unwrap();
         assert!(line.starts_with("mine=0; "), "{line}");

@@ -9,8 +9,14 @@ use portcullis_discovery::{BodyStream, BoxFuture, FetchError, NetworkFailure, Op
 
 /// The response with its body decompressed, if it is in gzip format (RFC 9110 section 8.4.1.3).
 pub(crate) fn decoded(mut response: OpenResponse) -> OpenResponse {
-    let coding = response.headers.get(header::CONTENT_ENCODING).and_then(|value| value.to_str().ok()).map(str::trim);
-    if coding.is_some_and(|coding| coding.eq_ignore_ascii_case("gzip") || coding.eq_ignore_ascii_case("x-gzip")) {
+    let coding = response
+        .headers
+        .get(header::CONTENT_ENCODING)
+        .and_then(|value| value.to_str().ok())
+        .map(str::trim);
+    if coding.is_some_and(|coding| {
+        coding.eq_ignore_ascii_case("gzip") || coding.eq_ignore_ascii_case("x-gzip")
+    }) {
         response.headers.remove(header::CONTENT_ENCODING);
         response.headers.remove(header::CONTENT_LENGTH);
         response.body = Box::new(GzipBody::new(response.body));
@@ -39,14 +45,23 @@ struct GzipBody {
 impl GzipBody {
     fn new(body: Box<dyn BodyStream>) -> Self {
         let decoder = MultiGzDecoder::new(Vec::new());
-        Self { body, decoder, compressed: Bytes::new(), is_started: false, is_ended: false }
+        Self {
+            body,
+            decoder,
+            compressed: Bytes::new(),
+            is_started: false,
+            is_ended: false,
+        }
     }
 
     /// Decompresses the next step. Returns false if the data is not in gzip format.
     fn decode(&mut self) -> bool {
         let step = self.compressed.split_to(self.compressed.len().min(STEP));
         // The flush brings out what is complete, such as an event of a stream.
-        self.decoder.write_all(&step).and_then(|()| self.decoder.flush()).is_ok()
+        self.decoder
+            .write_all(&step)
+            .and_then(|()| self.decoder.flush())
+            .is_ok()
     }
 
     /// Ends the body with an error, because it is not in gzip format.
@@ -121,14 +136,23 @@ mod tests {
     }
 
     fn body(coding: &'static str, pieces: Vec<Vec<u8>>) -> Box<dyn BodyStream> {
-        let headers = HeaderMap::from_iter([(header::CONTENT_ENCODING, HeaderValue::from_static(coding))]);
+        let headers =
+            HeaderMap::from_iter([(header::CONTENT_ENCODING, HeaderValue::from_static(coding))]);
         let body = Box::new(Pieces(pieces.into_iter().map(Bytes::from).collect()));
-        decoded(OpenResponse { status: StatusCode::OK, headers, body, sent: Default::default() }).body
+        decoded(OpenResponse {
+            status: StatusCode::OK,
+            headers,
+            body,
+            sent: Default::default(),
+        })
+        .body
     }
 
     /// The pieces of a body up to its end or error.
     fn read(mut body: Box<dyn BodyStream>) -> (Vec<Vec<u8>>, bool) {
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
         runtime.block_on(async {
             let mut pieces = Vec::new();
             loop {
@@ -146,8 +170,15 @@ mod tests {
 
     #[test]
     fn other_codings_pass_unchanged() {
-        assert_eq!(read(body("identity", vec![b"plain".to_vec()])), (vec![b"plain".to_vec()], true));
-        assert_eq!(read(body("GZIP", vec![])), (vec![], true), "an empty body is empty");
+        assert_eq!(
+            read(body("identity", vec![b"plain".to_vec()])),
+            (vec![b"plain".to_vec()], true)
+        );
+        assert_eq!(
+            read(body("GZIP", vec![])),
+            (vec![], true),
+            "an empty body is empty"
+        );
         let two = [compressed(b"one "), compressed(b"two")].concat();
         assert_eq!(read(body("x-gzip", vec![two])).0.concat(), b"one two");
     }
@@ -162,8 +193,12 @@ mod tests {
             encoder.flush().unwrap();
             pieces.push(std::mem::take(encoder.get_mut()));
         }
-        let mut stream = GzipBody::new(Box::new(Pieces(pieces.into_iter().map(Bytes::from).collect())));
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let mut stream = GzipBody::new(Box::new(Pieces(
+            pieces.into_iter().map(Bytes::from).collect(),
+        )));
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .unwrap();
         runtime.block_on(async {
             for event in ["data: 1\n\n", "data: 2\n\n"] {
                 let mut read = Vec::new();
@@ -181,16 +216,29 @@ mod tests {
         let (pieces, is_whole) = read(body("gzip", vec![compressed(&vec![0; 32 << 20])]));
         assert!(is_whole);
         assert!(pieces.len() > 30);
-        assert!(pieces.iter().all(|piece| piece.len() <= 2 << 20), "{:?}", pieces.iter().map(Vec::len).max());
+        assert!(
+            pieces.iter().all(|piece| piece.len() <= 2 << 20),
+            "{:?}",
+            pieces.iter().map(Vec::len).max()
+        );
     }
 
     #[test]
     fn a_cut_or_broken_body_is_an_error() {
         let whole = compressed(b"a text that is long enough to be cut");
         for length in 1..whole.len() {
-            assert!(!read(body("gzip", vec![whole[..length].to_vec()])).1, "{length}");
+            assert!(
+                !read(body("gzip", vec![whole[..length].to_vec()])).1,
+                "{length}"
+            );
         }
-        assert!(!read(body("gzip", vec![b"not gzip at all, but plain text".to_vec()])).1);
+        assert!(
+            !read(body(
+                "gzip",
+                vec![b"not gzip at all, but plain text".to_vec()]
+            ))
+            .1
+        );
     }
 
     proptest! {

@@ -37,7 +37,9 @@ pub(crate) async fn read_body(
         }
         Ok(bytes)
     };
-    timeout(limits.timeout, read).await.unwrap_or(Err(McpError::Fetch(FetchError::Timeout)))
+    timeout(limits.timeout, read)
+        .await
+        .unwrap_or(Err(McpError::Fetch(FetchError::Timeout)))
 }
 
 /// The size from which a body grows faster, in bytes.
@@ -70,10 +72,24 @@ mod tests {
     /// The limit is for the whole body, however it is split.
     #[tokio::test]
     async fn a_body_is_bounded_as_a_whole() {
-        let limits = BodyLimits { timeout: Duration::from_secs(1), max_message: 10 };
-        for (pieces, read) in [(vec![10], true), (vec![11], false), (vec![5, 5], true), (vec![5, 6], false)] {
+        let limits = BodyLimits {
+            timeout: Duration::from_secs(1),
+            max_message: 10,
+        };
+        for (pieces, read) in [
+            (vec![10], true),
+            (vec![11], false),
+            (vec![5, 5], true),
+            (vec![5, 6], false),
+        ] {
             let size: usize = pieces.iter().sum();
-            match read_body(Box::new(Pieces(pieces)), &limits, &mut Reservation::uncounted()).await {
+            match read_body(
+                Box::new(Pieces(pieces)),
+                &limits,
+                &mut Reservation::uncounted(),
+            )
+            .await
+            {
                 Ok(body) => assert_eq!((body.len(), read), (size, true)),
                 Err(error) => assert_eq!((error.code(), read), ("mcp.too_large", false)),
             }

@@ -39,7 +39,10 @@ mod tests {
         for (fields, expected) in [
             (&["application/json; charset=utf-8"][..], MediaType::Json),
             (&["Text/Event-Stream"], MediaType::EventStream),
-            (&["application/json", "text/event-stream"], MediaType::EventStream),
+            (
+                &["application/json", "text/event-stream"],
+                MediaType::EventStream,
+            ),
             (&["text/html, application/json"], MediaType::Json),
             (&["text/html"], MediaType::Other),
             (&[], MediaType::Other),

@@ -32,7 +32,9 @@ impl ResumeAttempts {
     /// Counts a resumption and returns the delay before it.
     pub(crate) fn next_delay(&mut self, position: &ResumePosition) -> Duration {
         self.without_event = self.without_event.saturating_add(1);
-        let min_delay = MIN_RETRY.saturating_mul(1 << self.without_message.min(6)).min(MAX_MIN_DELAY);
+        let min_delay = MIN_RETRY
+            .saturating_mul(1 << self.without_message.min(6))
+            .min(MAX_MIN_DELAY);
         self.without_message = self.without_message.saturating_add(1);
         position.delay(self.without_event).max(min_delay)
     }
@@ -48,7 +50,9 @@ mod tests {
     use super::*;
 
     fn delays(attempts: &mut ResumeAttempts, position: &ResumePosition, count: usize) -> Vec<u128> {
-        (0..count).map(|_| attempts.next_delay(position).as_millis()).collect()
+        (0..count)
+            .map(|_| attempts.next_delay(position).as_millis())
+            .collect()
     }
 
     #[test]

@@ -25,7 +25,8 @@ impl ResumePosition {
     /// previous one, and so does one that is too long to be sent back.
     pub(crate) fn record(&mut self, event_id: Option<String>, retry: Option<u64>) {
         if let Some(event_id) = event_id {
-            self.last_event_id = Some(event_id).filter(|id| !id.is_empty() && id.len() <= MAX_EVENT_ID);
+            self.last_event_id =
+                Some(event_id).filter(|id| !id.is_empty() && id.len() <= MAX_EVENT_ID);
         }
         if let Some(retry) = retry {
             self.retry = Some(Duration::from_millis(retry).clamp(MIN_RETRY, MAX_RETRY));
@@ -78,7 +79,11 @@ mod tests {
             ("too long", &["e1", &too_long], None),
             ("no header value", &["e\u{1}"], None),
         ] {
-            assert_eq!(after(event_ids), expected.map(|id| HeaderValue::from_str(id).unwrap()), "{name}");
+            assert_eq!(
+                after(event_ids),
+                expected.map(|id| HeaderValue::from_str(id).unwrap()),
+                "{name}"
+            );
         }
     }
 
@@ -95,7 +100,11 @@ mod tests {
         ] {
             let mut position = ResumePosition::default();
             position.record(None, retry);
-            assert_eq!(position.delay(attempt), Duration::from_millis(millis), "{name}");
+            assert_eq!(
+                position.delay(attempt),
+                Duration::from_millis(millis),
+                "{name}"
+            );
         }
     }
 }

@@ -3,7 +3,9 @@
 use std::{collections::HashSet, fmt};
 
 use http::HeaderName;
-use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{
+    DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor,
+};
 use serde_json::value::RawValue;
 
 use crate::json::{self, Name};
@@ -56,7 +58,9 @@ const DATA: [&str; 5] = ["default", "const", "enum", "examples", ANNOTATION];
 ///
 /// # Errors
 /// As the variants of [`AnnotationError`] say.
-pub(super) fn annotated_parameters(schema: &RawValue) -> Result<Vec<AnnotatedParameter>, AnnotationError> {
+pub(super) fn annotated_parameters(
+    schema: &RawValue,
+) -> Result<Vec<AnnotatedParameter>, AnnotationError> {
     let mut search = Search::default();
     let searched = search.schema(schema, Position::Arguments, 0);
     if let Some(error) = search.error {
@@ -64,7 +68,11 @@ pub(super) fn annotated_parameters(schema: &RawValue) -> Result<Vec<AnnotatedPar
     }
     searched.map_err(|_| AnnotationError::Unreadable)?;
     let mut headers = HashSet::new();
-    if search.found.iter().all(|parameter| headers.insert(&parameter.header)) {
+    if search
+        .found
+        .iter()
+        .all(|parameter| headers.insert(&parameter.header))
+    {
         Ok(search.found)
     } else {
         Err(AnnotationError::DuplicateName)
@@ -77,7 +85,10 @@ enum Position<'a> {
     /// The arguments.
     Arguments,
     /// A property of the object at another position. The name is `None` if it is too long.
-    Property { object: &'a Position<'a>, name: Option<&'a str> },
+    Property {
+        object: &'a Position<'a>,
+        name: Option<&'a str>,
+    },
     /// A value that no fixed path leads to, such as an item of an array, or one of several alternatives.
     Elsewhere,
 }
@@ -112,8 +123,17 @@ struct Search {
 }
 
 impl Search {
-    fn schema(&mut self, schema: &RawValue, position: Position<'_>, depth: usize) -> serde_json::Result<()> {
-        let schema_seed = Schema { search: self, position, depth };
+    fn schema(
+        &mut self,
+        schema: &RawValue,
+        position: Position<'_>,
+        depth: usize,
+    ) -> serde_json::Result<()> {
+        let schema_seed = Schema {
+            search: self,
+            position,
+            depth,
+        };
         schema_seed.deserialize(&mut serde_json::Deserializer::from_str(schema.get()))
     }
 
@@ -123,7 +143,11 @@ impl Search {
         E::custom("invalid annotation")
     }
 
-    fn add(&mut self, header: Option<HeaderName>, position: Position<'_>) -> Result<(), AnnotationError> {
+    fn add(
+        &mut self,
+        header: Option<HeaderName>,
+        position: Position<'_>,
+    ) -> Result<(), AnnotationError> {
         let path = position.property_path()?;
         let header = header.ok_or(AnnotationError::InvalidName)?;
         if self.found.len() == MAX_PARAMETERS {
@@ -187,32 +211,61 @@ impl<'de> Visitor<'de> for Schema<'_, '_> {
     fn visit_seq<A: SeqAccess<'de>>(self, mut schemas: A) -> Result<(), A::Error> {
         let Self { search, depth, .. } = self;
         let position = Position::Elsewhere;
-        while schemas.next_element_seed(Schema { search, position, depth: depth + 1 })?.is_some() {}
+        while schemas
+            .next_element_seed(Schema {
+                search,
+                position,
+                depth: depth + 1,
+            })?
+            .is_some()
+        {}
         Ok(())
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut keywords: A) -> Result<(), A::Error> {
-        let Self { search, position, depth } = self;
+        let Self {
+            search,
+            position,
+            depth,
+        } = self;
         let mut annotation = None;
         let mut is_primitive = false;
         while let Some(Name(keyword)) = keywords.next_key()? {
             match keyword.as_deref() {
                 Some(ANNOTATION) => annotation = Some(header_name(keywords.next_value()?)),
-                Some("properties") => keywords.next_value_seed(Properties { search, object: position, depth })?,
+                Some("properties") => keywords.next_value_seed(Properties {
+                    search,
+                    object: position,
+                    depth,
+                })?,
                 Some("type") => {
                     let types: &RawValue = keywords.next_value()?;
                     is_primitive = is_primitive_type(types);
-                    search.schema(types, Position::Elsewhere, depth + 1).map_err(A::Error::custom)?;
+                    search
+                        .schema(types, Position::Elsewhere, depth + 1)
+                        .map_err(A::Error::custom)?;
                 }
-                Some(keyword) if DATA.contains(&keyword) => drop(keywords.next_value::<IgnoredAny>()?),
-                _ => keywords.next_value_seed(Schema { search, position: Position::Elsewhere, depth: depth + 1 })?,
+                Some(keyword) if DATA.contains(&keyword) => {
+                    drop(keywords.next_value::<IgnoredAny>()?)
+                }
+                _ => keywords.next_value_seed(Schema {
+                    search,
+                    position: Position::Elsewhere,
+                    depth: depth + 1,
+                })?,
             }
         }
-        let Some(header) = annotation else { return Ok(()) };
+        let Some(header) = annotation else {
+            return Ok(());
+        };
         if let Err(error) = search.add(header, position) {
             return Err(search.fail(error));
         }
-        if is_primitive { Ok(()) } else { Err(search.fail(AnnotationError::NotPrimitive)) }
+        if is_primitive {
+            Ok(())
+        } else {
+            Err(search.fail(AnnotationError::NotPrimitive))
+        }
     }
 }
 
@@ -238,14 +291,30 @@ impl<'de> Visitor<'de> for Properties<'_, '_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, schemas: A) -> Result<(), A::Error> {
         let Self { search, depth, .. } = self;
-        Schema { search, position: Position::Elsewhere, depth: depth + 1 }.visit_seq(schemas)
+        Schema {
+            search,
+            position: Position::Elsewhere,
+            depth: depth + 1,
+        }
+        .visit_seq(schemas)
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut properties: A) -> Result<(), A::Error> {
-        let Self { search, object, depth } = self;
+        let Self {
+            search,
+            object,
+            depth,
+        } = self;
         while let Some(Name(name)) = properties.next_key()? {
-            let position = Position::Property { object: &object, name: name.as_deref() };
-            properties.next_value_seed(Schema { search, position, depth: depth + 1 })?;
+            let position = Position::Property {
+                object: &object,
+                name: name.as_deref(),
+            };
+            properties.next_value_seed(Schema {
+                search,
+                position,
+                depth: depth + 1,
+            })?;
         }
         Ok(())
     }
@@ -263,7 +332,9 @@ fn is_primitive_type(types: &RawValue) -> bool {
     const MAX_TYPE: usize = 64;
     let name = |name: &RawValue| json::string(name, MAX_TYPE);
     let is_primitive = |name: &str| matches!(name, "string" | "integer" | "boolean");
-    let Some(names) = json::items(types) else { return name(types).is_some_and(|name| is_primitive(&name)) };
+    let Some(names) = json::items(types) else {
+        return name(types).is_some_and(|name| is_primitive(&name));
+    };
     let mut any_is_primitive = false;
     for one in names.map(name) {
         match one.as_deref() {
@@ -304,17 +375,31 @@ mod tests {
             header: HeaderName::from_static(header),
             path: path.iter().map(|name| (*name).to_owned()).collect(),
         };
-        let expected =
-            [parameter("mcp-param-flag", &["deep", "deeper", "flag"]), parameter("mcp-param-region", &["region"])];
+        let expected = [
+            parameter("mcp-param-flag", &["deep", "deeper", "flag"]),
+            parameter("mcp-param-region", &["region"]),
+        ];
         assert_eq!(found, expected);
         assert_eq!(annotated_parameters(&Value::Null), Ok(Vec::new()));
     }
 
     #[test]
     fn an_annotation_is_a_header_name() {
-        for name in [json!(""), json!("a b"), json!("a:b"), json!("ä"), json!("a\r\nb"), json!(7), Value::Null] {
+        for name in [
+            json!(""),
+            json!("a b"),
+            json!("a:b"),
+            json!("ä"),
+            json!("a\r\nb"),
+            json!(7),
+            Value::Null,
+        ] {
             let schema = object(json!({ "p": { "type": "string", "x-mcp-header": name } }));
-            assert_eq!(annotated_parameters(&schema), Err(AnnotationError::InvalidName), "{name}");
+            assert_eq!(
+                annotated_parameters(&schema),
+                Err(AnnotationError::InvalidName),
+                "{name}"
+            );
         }
     }
 
@@ -331,7 +416,11 @@ mod tests {
             Value::Null,
         ] {
             let schema = object(json!({ "p": { "type": types, "x-mcp-header": "A" } }));
-            assert_eq!(annotated_parameters(&schema), Err(AnnotationError::NotPrimitive), "{types}");
+            assert_eq!(
+                annotated_parameters(&schema),
+                Err(AnnotationError::NotPrimitive),
+                "{types}"
+            );
         }
     }
 
@@ -341,7 +430,10 @@ mod tests {
             "p": { "type": "string", "x-mcp-header": "A" },
             "q": object(json!({ "r": { "type": "string", "x-mcp-header": "a" } })),
         }));
-        assert_eq!(annotated_parameters(&schema), Err(AnnotationError::DuplicateName));
+        assert_eq!(
+            annotated_parameters(&schema),
+            Err(AnnotationError::DuplicateName)
+        );
     }
 
     #[test]
@@ -349,12 +441,25 @@ mod tests {
         let annotated = json!({ "type": "string", "x-mcp-header": "A" });
         for (name, schema) in [
             ("the arguments", annotated.clone()),
-            ("an item", object(json!({ "p": { "type": "array", "items": annotated } }))),
-            ("an alternative", object(json!({ "p": { "anyOf": [object(json!({ "q": annotated }))] } }))),
+            (
+                "an item",
+                object(json!({ "p": { "type": "array", "items": annotated } })),
+            ),
+            (
+                "an alternative",
+                object(json!({ "p": { "anyOf": [object(json!({ "q": annotated }))] } })),
+            ),
             ("a definition", json!({ "$defs": { "d": annotated } })),
-            ("no object of properties", json!({ "properties": [annotated] })),
+            (
+                "no object of properties",
+                json!({ "properties": [annotated] }),
+            ),
         ] {
-            assert_eq!(annotated_parameters(&schema), Err(AnnotationError::NotAProperty), "{name}");
+            assert_eq!(
+                annotated_parameters(&schema),
+                Err(AnnotationError::NotAProperty),
+                "{name}"
+            );
         }
     }
 
@@ -362,12 +467,18 @@ mod tests {
     fn depth_is_bounded() {
         type Nest = fn(Value) -> Value;
         let nests: [(&str, Nest); 3] = [
-            ("properties", |inner| json!({ "properties": { "p": inner } })),
+            (
+                "properties",
+                |inner| json!({ "properties": { "p": inner } }),
+            ),
             ("items", |inner| json!({ "items": inner })),
             ("an array", |inner| json!([inner])),
         ];
         for (name, nest) in nests {
-            for (depth, expected) in [(MAX_DEPTH - 1, Ok(Vec::new())), (MAX_DEPTH, Err(AnnotationError::TooDeep))] {
+            for (depth, expected) in [
+                (MAX_DEPTH - 1, Ok(Vec::new())),
+                (MAX_DEPTH, Err(AnnotationError::TooDeep)),
+            ] {
                 let nested = (0..depth).fold(json!({ "type": "string" }), |inner, _| nest(inner));
                 assert_eq!(annotated_parameters(&nested), expected, "{name} {depth}");
             }
@@ -379,10 +490,20 @@ mod tests {
     fn size_is_bounded() {
         let annotated = |header: &str| json!({ "type": "string", "x-mcp-header": header });
         let many = |count: usize| {
-            object((0..count).map(|number| (format!("p{number}"), annotated(&format!("H{number}")))).collect())
+            object(
+                (0..count)
+                    .map(|number| (format!("p{number}"), annotated(&format!("H{number}"))))
+                    .collect(),
+            )
         };
-        assert_eq!(annotated_parameters(&many(MAX_PARAMETERS)).map(|found| found.len()), Ok(MAX_PARAMETERS));
-        assert_eq!(annotated_parameters(&many(MAX_PARAMETERS + 1)), Err(AnnotationError::TooLarge));
+        assert_eq!(
+            annotated_parameters(&many(MAX_PARAMETERS)).map(|found| found.len()),
+            Ok(MAX_PARAMETERS)
+        );
+        assert_eq!(
+            annotated_parameters(&many(MAX_PARAMETERS + 1)),
+            Err(AnnotationError::TooLarge)
+        );
         for (length, is_valid) in [(2048, true), (2049, false), (5000, false)] {
             let name = || "x".repeat(length);
             let nested = object(json!({ name(): object(json!({ name(): annotated("A") })) }));
@@ -390,6 +511,9 @@ mod tests {
             assert_eq!(found.is_ok(), is_valid, "{length}");
         }
         let long = annotated(&"A".repeat(MAX_ANNOTATION));
-        assert_eq!(annotated_parameters(&object(json!({ "p": long }))), Err(AnnotationError::InvalidName));
+        assert_eq!(
+            annotated_parameters(&object(json!({ "p": long }))),
+            Err(AnnotationError::InvalidName)
+        );
     }
 }

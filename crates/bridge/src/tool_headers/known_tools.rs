@@ -46,7 +46,8 @@ impl KnownTools {
 fn size_of_tool(name: &str, parameters: &[AnnotatedParameter]) -> usize {
     let text = |text: &str| OVERHEAD + text.len();
     let of_parameter = |parameter: &AnnotatedParameter| {
-        text(parameter.header.as_str()) + parameter.path.iter().map(|name| text(name)).sum::<usize>()
+        text(parameter.header.as_str())
+            + parameter.path.iter().map(|name| text(name)).sum::<usize>()
     };
     text(name) + parameters.iter().map(of_parameter).sum::<usize>()
 }
@@ -60,7 +61,10 @@ mod tests {
     #[test]
     fn the_size_is_bounded() {
         let mut known = KnownTools::default();
-        let parameter = AnnotatedParameter { header: HeaderName::from_static("a"), path: vec!["x".repeat(100_000)] };
+        let parameter = AnnotatedParameter {
+            header: HeaderName::from_static("a"),
+            path: vec!["x".repeat(100_000)],
+        };
         for name in 0..100 {
             known.insert(name.to_string(), vec![parameter.clone()]);
         }

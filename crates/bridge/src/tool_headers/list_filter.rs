@@ -12,7 +12,9 @@ pub(super) fn filter_array(
     filtered: &mut String,
     mut keep: impl FnMut(&RawValue) -> bool,
 ) -> bool {
-    let Some(all) = items(array) else { return false };
+    let Some(all) = items(array) else {
+        return false;
+    };
     let (whole, array) = (whole.get(), array.get());
     let start = offset(whole, array);
     let mut is_filtered = false;

@@ -60,18 +60,28 @@ mod tests {
     fn servers(configuration: &Value) -> impl Iterator<Item = &Value> {
         let members = configuration.as_object().unwrap();
         assert_eq!(members.len(), 1, "{configuration}");
-        members.values().flat_map(|servers| servers.as_object().unwrap().values())
+        members
+            .values()
+            .flat_map(|servers| servers.as_object().unwrap().values())
     }
 
     /// The guide's configurations start this program with valid arguments.
     #[test]
     fn the_guides_configurations_start_the_bridge() {
-        let blocks: Vec<_> = GUIDE.split("```json\n").skip(1).map(|rest| rest.split_once("```").unwrap().0).collect();
+        let blocks: Vec<_> = GUIDE
+            .split("```json\n")
+            .skip(1)
+            .map(|rest| rest.split_once("```").unwrap().0)
+            .collect();
         assert_eq!(blocks.len(), 6);
         for block in blocks {
             for server in servers(&serde_json::from_str(block).unwrap()) {
                 assert_eq!(server["command"], "portcullis", "{block}");
-                let arguments = server["args"].as_array().unwrap().iter().map(|argument| argument.as_str().unwrap());
+                let arguments = server["args"]
+                    .as_array()
+                    .unwrap()
+                    .iter()
+                    .map(|argument| argument.as_str().unwrap());
                 let cli = Cli::try_parse_from(["portcullis"].into_iter().chain(arguments)).unwrap();
                 assert!(matches!(cli.command, ClientCommand::Connect(_)), "{block}");
             }

@@ -60,18 +60,33 @@ mod tests {
         let mut cli = Cli::command();
         cli.build();
         let logout = cli.find_subcommand_mut("logout").unwrap();
-        let mut with_value: Vec<_> =
-            logout.get_opts().filter(|option| !option.is_hide_set()).filter_map(Arg::get_long).collect();
+        let mut with_value: Vec<_> = logout
+            .get_opts()
+            .filter(|option| !option.is_hide_set())
+            .filter_map(Arg::get_long)
+            .collect();
         with_value.sort_unstable();
-        let expected =
-            ["ca-file", "client-id", "client-metadata-url", "client-secret-file", "store", "token-auth-method"];
+        let expected = [
+            "ca-file",
+            "client-id",
+            "client-metadata-url",
+            "client-secret-file",
+            "store",
+            "token-auth-method",
+        ];
         assert_eq!(with_value, expected);
 
         let help = logout.render_long_help().to_string();
         for flag in ["--allow-private", "--forget-client", "--all", "--help"] {
             assert!(help.contains(flag), "{flag}: {help}");
         }
-        for flag in ["--auto-consent", "--no-browser", "--assume-pkce", "--no-resource", "--accept-"] {
+        for flag in [
+            "--auto-consent",
+            "--no-browser",
+            "--assume-pkce",
+            "--no-resource",
+            "--accept-",
+        ] {
             assert!(!help.contains(flag), "{flag}: {help}");
         }
     }

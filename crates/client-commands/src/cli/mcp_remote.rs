@@ -9,7 +9,12 @@ use super::StoreOption;
 #[derive(Args)]
 pub struct McpRemote {
     /// The arguments of mcp-remote: the server's URL, the callback port, and options such as `--header "X-Team: blue"`.
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "ARGUMENTS")]
+    #[arg(
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        required = true,
+        value_name = "ARGUMENTS"
+    )]
     pub(crate) arguments: Vec<String>,
 }
 

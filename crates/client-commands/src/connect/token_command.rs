@@ -51,8 +51,14 @@ impl TokenCommand {
     fn run(&self, limit: Duration) -> anyhow::Result<TokenResponse> {
         let (program, arguments) = self.0.split_first().context("no program")?;
         let mut command = Command::new(program);
-        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
-        let mut child = command.spawn().with_context(|| format!("{program} does not start"))?;
+        command
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit());
+        let mut child = command
+            .spawn()
+            .with_context(|| format!("{program} does not start"))?;
         let output = output(&mut child, limit);
         if output.is_err() {
             // A program that has ended cannot be killed; its status is still read.
@@ -85,7 +91,9 @@ fn output(child: &mut Child, limit: Duration) -> anyhow::Result<Zeroizing<Vec<u8
         match child.try_wait().context("its status cannot be read")? {
             Some(status) if status.success() => return Ok(bytes),
             Some(status) => bail!("it failed ({status})"),
-            None if Instant::now() >= deadline => bail!("it did not end within {} s", limit.as_secs()),
+            None if Instant::now() >= deadline => {
+                bail!("it did not end within {} s", limit.as_secs())
+            }
             None => thread::sleep(POLL),
         }
     }
@@ -93,7 +101,10 @@ fn output(child: &mut Child, limit: Duration) -> anyhow::Result<Zeroizing<Vec<u8
 
 /// Parses a token alone, or a token response (RFC 6749 section 5.1). Errors do not contain the output.
 fn parse(output: &[u8]) -> anyhow::Result<TokenResponse> {
-    let text = std::str::from_utf8(output).ok().context("it did not print text")?.trim();
+    let text = std::str::from_utf8(output)
+        .ok()
+        .context("it did not print text")?
+        .trim();
     if text.starts_with('{') {
         return TokenResponse::parse(text.as_bytes()).context("it did not print a token response");
     }
@@ -108,7 +119,8 @@ impl AccessTokenSource for TokenCommand {
         let command = self.clone();
         Box::pin(async move {
             let ran = tokio::task::spawn_blocking(move || command.run(LIMIT)).await;
-            let failed = |cause: String| AccessTokenSourceError::new(format!("--token-command: {cause}"));
+            let failed =
+                |cause: String| AccessTokenSourceError::new(format!("--token-command: {cause}"));
             match ran {
                 Ok(result) => result.map_err(|error| failed(format!("{error:#}"))),
                 Err(_) => Err(failed("it was interrupted".to_owned())),
@@ -123,7 +135,8 @@ mod tests {
 
     fn run(command: &str, limit: Duration) -> Result<String, String> {
         let ran = TokenCommand::parse(command).and_then(|command| command.run(limit));
-        ran.map(|response| response.access_token.secret().to_owned()).map_err(|error| format!("{error:#}"))
+        ran.map(|response| response.access_token.secret().to_owned())
+            .map_err(|error| format!("{error:#}"))
     }
 
     /// I10: a token alone or a token response; nothing is expanded by a shell.
@@ -132,7 +145,10 @@ mod tests {
         for (command, token) in [
             ("printf hush", "hush"),
             ("echo '$HOME'\"x\"", "$HOMEx"),
-            (r#"echo '{"access_token":"hush","token_type":"bearer","expires_in":60}'"#, "hush"),
+            (
+                r#"echo '{"access_token":"hush","token_type":"bearer","expires_in":60}'"#,
+                "hush",
+            ),
         ] {
             assert_eq!(run(command, LIMIT).unwrap(), token, "{command}");
         }
@@ -162,7 +178,10 @@ mod tests {
     fn the_time_is_bounded() {
         for command in ["sleep 30", "sh -c 'exec >&-; sleep 30'"] {
             assert_eq!(
-                run(command, Duration::from_secs(1)).unwrap_err().split(": ").last(),
+                run(command, Duration::from_secs(1))
+                    .unwrap_err()
+                    .split(": ")
+                    .last(),
                 Some("it did not end within 1 s")
             );
         }

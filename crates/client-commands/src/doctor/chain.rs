@@ -3,7 +3,9 @@
 use anyhow::Context as _;
 use http::StatusCode;
 use portcullis_bridge::{McpClient, McpError, McpSettings};
-use portcullis_client::{ResourceToken, Shortened, SignOut, StartUrl, error_chain, store::CredentialStore};
+use portcullis_client::{
+    ResourceToken, Shortened, SignOut, StartUrl, error_chain, store::CredentialStore,
+};
 use portcullis_doctor::{Finding, Rule, Step};
 use portcullis_metadata::EscapedText;
 use portcullis_terminal::{counted, network_advice, redact, remedy};
@@ -50,8 +52,15 @@ impl<'a> Chain<'a> {
             Some(text) => serde_json::from_str(text).context("--tool-arguments is not JSON")?,
             None => json!({}),
         };
-        anyhow::ensure!(tool_arguments.is_object(), "--tool-arguments is not a JSON object");
-        Ok(Self { arguments, start: StartUrl::parse(&arguments.sign_in.url)?, tool_arguments })
+        anyhow::ensure!(
+            tool_arguments.is_object(),
+            "--tool-arguments is not a JSON object"
+        );
+        Ok(Self {
+            arguments,
+            start: StartUrl::parse(&arguments.sign_in.url)?,
+            tool_arguments,
+        })
     }
 
     /// Runs the steps up to the first that fails.
@@ -59,15 +68,28 @@ impl<'a> Chain<'a> {
     /// # Errors
     /// When the sign-in cannot be prepared.
     pub(super) async fn run(self, on_step: &mut OnStep<'_>) -> anyhow::Result<Vec<Step>> {
-        let directory = self.arguments.sign_in.store.directory.clone().or_else(CredentialStore::user_directory);
+        let directory = self
+            .arguments
+            .sign_in
+            .store
+            .directory
+            .clone()
+            .or_else(CredentialStore::user_directory);
         // The registration is kept for the next sign-in, and the token is not.
         let arguments = &self.arguments.sign_in;
-        let store =
-            directory.map_or_else(|| sign_in::store_in_memory(arguments), CredentialStore::clients_in_directory);
+        let store = directory.map_or_else(
+            || sign_in::store_in_memory(arguments),
+            CredentialStore::clients_in_directory,
+        );
         let login = LoginOptions::default();
-        let SignIn { token_manager, fetch } =
-            sign_in::prepare_login(arguments, self.start.clone(), store, login).await?;
-        let mut steps = Steps { done: Vec::new(), on_step };
+        let SignIn {
+            token_manager,
+            fetch,
+        } = sign_in::prepare_login(arguments, self.start.clone(), store, login).await?;
+        let mut steps = Steps {
+            done: Vec::new(),
+            on_step,
+        };
 
         let mut step = Step::new("the user signs in");
         let signed_in = match token_manager.sign_in().await {
@@ -94,12 +116,16 @@ impl<'a> Chain<'a> {
         let mut step = Step::new("the token is revoked");
         step.findings.push(match token_manager.sign_out().await {
             Ok(SignOut::Revoked) => Finding::met(REVOKED, "the authorization server revoked it"),
-            Ok(_) => {
-                Finding::note(REVOKED, "the authorization server does not revoke it: it is valid until it expires")
-            }
+            Ok(_) => Finding::note(
+                REVOKED,
+                "the authorization server does not revoke it: it is valid until it expires",
+            ),
             Err(error) => Finding::warning(
                 REVOKED,
-                format!("it is deleted on this machine, but not revoked: {}", described(&error)),
+                format!(
+                    "it is deleted on this machine, but not revoked: {}",
+                    described(&error)
+                ),
                 "find out why the revocation endpoint fails",
             ),
         });
@@ -113,7 +139,10 @@ impl<'a> Chain<'a> {
         let opened = client.initialize().await;
         let is_open = opened.is_ok();
         step.findings.push(match opened {
-            Ok(server) => Finding::met(INITIALIZE, format!("the server is {}", server_name(server.as_ref()))),
+            Ok(server) => Finding::met(
+                INITIALIZE,
+                format!("the server is {}", server_name(server.as_ref())),
+            ),
             Err(error) => self.initialize_failure(&error),
         });
         steps.add(step);
@@ -129,7 +158,9 @@ impl<'a> Chain<'a> {
         step.findings.push(match (&listed, tools) {
             (Err(error), _) => failure(TOOLS, error),
             (Ok(_), Some(tools)) => Finding::met(TOOLS, names(tools)),
-            (Ok(_), None) => Finding::problem(TOOLS, "the result has no `tools`", "return a list of tools"),
+            (Ok(_), None) => {
+                Finding::problem(TOOLS, "the result has no `tools`", "return a list of tools")
+            }
         });
         let selected = self.tool(tools.map_or(&[][..], Vec::as_slice));
         let is_listed = tools.is_some();
@@ -171,9 +202,11 @@ impl<'a> Chain<'a> {
         let params = json!({ "name": name, "arguments": self.tool_arguments });
         let shown = EscapedText::first(name, MAX_NAME);
         match client.call("tools/call", Some(params)).await {
-            Ok(result) if result.get("isError") == Some(&Value::Bool(true)) => {
-                Finding::warning(CALL, format!("{shown} was called and reported an error"), "see the server's log")
-            }
+            Ok(result) if result.get("isError") == Some(&Value::Bool(true)) => Finding::warning(
+                CALL,
+                format!("{shown} was called and reported an error"),
+                "see the server's log",
+            ),
             Ok(_) => Finding::met(CALL, format!("{shown} was called")),
             Err(error) => failure(CALL, &error),
         }
@@ -185,10 +218,18 @@ impl<'a> Chain<'a> {
             return Some(named.clone());
         }
         let is_harmless = |tool: &&Value| {
-            let required = tool.pointer("/inputSchema/required").and_then(Value::as_array);
-            tool.pointer("/annotations/readOnlyHint") == Some(&Value::Bool(true)) && required.is_none_or(Vec::is_empty)
+            let required = tool
+                .pointer("/inputSchema/required")
+                .and_then(Value::as_array);
+            tool.pointer("/annotations/readOnlyHint") == Some(&Value::Bool(true))
+                && required.is_none_or(Vec::is_empty)
         };
-        tools.iter().find(is_harmless)?.get("name")?.as_str().map(str::to_owned)
+        tools
+            .iter()
+            .find(is_harmless)?
+            .get("name")?
+            .as_str()
+            .map(str::to_owned)
     }
 }
 
@@ -210,18 +251,34 @@ impl Steps<'_, '_> {
 }
 
 fn token_findings(token: &ResourceToken) -> Vec<Finding> {
-    let scopes = token.scopes().map(|scopes| scopes.to_string()).filter(|scopes| !scopes.is_empty());
+    let scopes = token
+        .scopes()
+        .map(|scopes| scopes.to_string())
+        .filter(|scopes| !scopes.is_empty());
     let scopes = scopes.unwrap_or_else(|| "no named scopes".to_owned());
-    let mut findings =
-        vec![Finding::met(TOKEN, format!("{} issued a token with {}", token.issuer(), Shortened(scopes)))];
+    let mut findings = vec![Finding::met(
+        TOKEN,
+        format!(
+            "{} issued a token with {}",
+            token.issuer(),
+            Shortened(scopes)
+        ),
+    )];
     let missing = token.ungranted_scopes();
     if !missing.is_empty() {
         let fix = "allow these scopes for the client or the user at the authorization server";
-        findings.push(Finding::warning(SCOPES, format!("it did not grant: {}", Shortened(missing)), fix));
+        findings.push(Finding::warning(
+            SCOPES,
+            format!("it did not grant: {}", Shortened(missing)),
+            fix,
+        ));
     }
     findings.push(match token.refresh_token() {
         Some(_) => Finding::met(REFRESH, "there is a refresh token"),
-        None => Finding::note(REFRESH, "there is no refresh token: users sign in again when the token expires"),
+        None => Finding::note(
+            REFRESH,
+            "there is no refresh token: users sign in again when the token expires",
+        ),
     });
     findings
 }
@@ -230,7 +287,8 @@ fn failure(rule: Rule, error: &(dyn std::error::Error + 'static)) -> Finding {
     Finding::problem(
         rule,
         described(error),
-        network_advice(error).unwrap_or("see the server's log; PORTCULLIS_LOG=debug shows every request"),
+        network_advice(error)
+            .unwrap_or("see the server's log; PORTCULLIS_LOG=debug shows every request"),
     )
 }
 
@@ -239,13 +297,27 @@ fn described(error: &(dyn std::error::Error + 'static)) -> String {
 }
 
 fn server_name(result: Option<&Value>) -> String {
-    let name = result.and_then(|result| result.pointer("/serverInfo/name")).and_then(Value::as_str);
-    name.map_or_else(|| "without a name".to_owned(), |name| EscapedText::first(name, MAX_NAME).to_string())
+    let name = result
+        .and_then(|result| result.pointer("/serverInfo/name"))
+        .and_then(Value::as_str);
+    name.map_or_else(
+        || "without a name".to_owned(),
+        |name| EscapedText::first(name, MAX_NAME).to_string(),
+    )
 }
 
 fn names(tools: &[Value]) -> String {
-    let names = tools.iter().filter_map(|tool| tool.get("name")?.as_str()).take(MAX_TOOLS);
-    let names: Vec<_> = names.map(|name| EscapedText::first(name, MAX_NAME).to_string()).collect();
+    let names = tools
+        .iter()
+        .filter_map(|tool| tool.get("name")?.as_str())
+        .take(MAX_TOOLS);
+    let names: Vec<_> = names
+        .map(|name| EscapedText::first(name, MAX_NAME).to_string())
+        .collect();
     let more = if tools.len() > MAX_TOOLS { ", …" } else { "" };
-    format!("{}: {}{more}", counted(tools.len(), "tool"), names.join(", "))
+    format!(
+        "{}: {}{more}",
+        counted(tools.len(), "tool"),
+        names.join(", ")
+    )
 }

@@ -15,7 +15,11 @@ pub(super) struct Edit {
 impl Edit {
     /// Replaces a string literal.
     pub(super) fn string(span: Range<usize>, text: &str, shown: &str) -> Self {
-        Self { span, text: literal(text), shown: literal(shown) }
+        Self {
+            span,
+            text: literal(text),
+            shown: literal(shown),
+        }
     }
 }
 
@@ -26,8 +30,10 @@ pub(super) fn applied<'a>(
     edits: &'a [Edit],
     choose: impl Fn(&'a Edit) -> &'a str,
 ) -> String {
-    let mut edits: Vec<&Edit> =
-        edits.iter().filter(|edit| part.start <= edit.span.start && edit.span.end <= part.end).collect();
+    let mut edits: Vec<&Edit> = edits
+        .iter()
+        .filter(|edit| part.start <= edit.span.start && edit.span.end <= part.end)
+        .collect();
     edits.sort_by_key(|edit| (edit.span.start, edit.span.end));
     let mut whole = String::with_capacity(part.len());
     let mut at = part.start;
@@ -42,7 +48,12 @@ pub(super) fn applied<'a>(
 
 /// The edits that give an array the elements `new`. Kept elements keep their spelling, and every comment is kept. `old`
 /// and `new` are not empty. `shown` masks the secrets of an element at an index of `new`.
-pub(super) fn array(text: &str, old: &[Item], new: &[String], shown: impl Fn(usize) -> String) -> Vec<Edit> {
+pub(super) fn array(
+    text: &str,
+    old: &[Item],
+    new: &[String],
+    shown: impl Fn(usize) -> String,
+) -> Vec<Edit> {
     let kept = kept(old, new);
     let mut edits = Vec::new();
     let mut from_old = 0;
@@ -51,10 +62,24 @@ pub(super) fn array(text: &str, old: &[Item], new: &[String], shown: impl Fn(usi
     for (at_old, at_new) in kept.iter().copied().chain([(old.len(), new.len())]) {
         let removed = from_old..at_old;
         let inserted = from_new..at_new;
-        let separator = old.get(removed.start).or(old.last()).map_or_else(String::new, |item| separator(text, item));
+        let separator = old
+            .get(removed.start)
+            .or(old.last())
+            .map_or_else(String::new, |item| separator(text, item));
         let join = |texts: Vec<String>| texts.join(&format!(",{separator}"));
-        let texts = join(inserted.clone().filter_map(|index| new.get(index)).map(|it| literal(it)).collect());
-        let masked = join(inserted.clone().map(|index| literal(&shown(index))).collect());
+        let texts = join(
+            inserted
+                .clone()
+                .filter_map(|index| new.get(index))
+                .map(|it| literal(it))
+                .collect(),
+        );
+        let masked = join(
+            inserted
+                .clone()
+                .map(|index| literal(&shown(index)))
+                .collect(),
+        );
         let mut rest = removed.clone();
         if !inserted.is_empty() {
             let edit = |span, before: &str, after: &str| Edit {
@@ -84,7 +109,11 @@ pub(super) fn array(text: &str, old: &[Item], new: &[String], shown: impl Fn(usi
     if let Some(comma) = last.and_then(|item| item.comma).filter(|_| !had_trailing) {
         let is_last = last.map(|item| &item.node.span) == old.last().map(|item| &item.node.span);
         if !is_last {
-            edits.push(Edit { span: comma..comma + 1, text: String::new(), shown: String::new() });
+            edits.push(Edit {
+                span: comma..comma + 1,
+                text: String::new(),
+                shown: String::new(),
+            });
         }
     }
     edits
@@ -99,13 +128,16 @@ fn kept(old: &[Item], new: &[String]) -> Vec<(usize, usize)> {
     };
     let width = new.len() + 1;
     let mut lengths = vec![0_u32; (old.len() + 1) * width];
-    let length =
-        |lengths: &[u32], at_old: usize, at_new: usize| lengths.get(at_old * width + at_new).copied().unwrap_or(0);
+    let length = |lengths: &[u32], at_old: usize, at_new: usize| {
+        lengths.get(at_old * width + at_new).copied().unwrap_or(0)
+    };
     for at_old in (0..old.len()).rev() {
         for at_new in (0..new.len()).rev() {
             let value = match same(at_old, at_new) {
                 true => length(&lengths, at_old + 1, at_new + 1) + 1,
-                false => length(&lengths, at_old + 1, at_new).max(length(&lengths, at_old, at_new + 1)),
+                false => {
+                    length(&lengths, at_old + 1, at_new).max(length(&lengths, at_old, at_new + 1))
+                }
             };
             if let Some(entry) = lengths.get_mut(at_old * width + at_new) {
                 *entry = value;
@@ -141,8 +173,11 @@ fn removal(text: &str, items: &[Item]) -> Vec<Edit> {
             add(comma..comma + 1);
         }
     }
-    let edits =
-        spans.into_iter().map(|span| Edit { span: widened(text, span), text: String::new(), shown: String::new() });
+    let edits = spans.into_iter().map(|span| Edit {
+        span: widened(text, span),
+        text: String::new(),
+        shown: String::new(),
+    });
     edits.collect()
 }
 
@@ -151,9 +186,16 @@ fn widened(text: &str, span: Range<usize>) -> Range<usize> {
     let before = text.get(..span.start).unwrap_or_default();
     let after = text.get(span.end..).unwrap_or_default();
     let line = before.rfind('\n').map_or(0, |at| at + 1);
-    let behind = span.end + after.find(|next| !" \t".contains(next)).unwrap_or(after.len());
+    let behind = span.end
+        + after
+            .find(|next| !" \t".contains(next))
+            .unwrap_or(after.len());
     let rest = text.get(behind..).unwrap_or_default();
-    let line_end = if rest.starts_with("\r\n") { 2 } else { usize::from(rest.starts_with('\n')) };
+    let line_end = if rest.starts_with("\r\n") {
+        2
+    } else {
+        usize::from(rest.starts_with('\n'))
+    };
     if line_end > 0 && line > 0 && is_blank(text, line..span.start) {
         return line..behind + line_end;
     }
@@ -165,7 +207,8 @@ fn widened(text: &str, span: Range<usize>) -> Range<usize> {
 }
 
 fn is_blank(text: &str, span: Range<usize>) -> bool {
-    text.get(span).is_some_and(|between| between.bytes().all(|byte| b" \t\r\n".contains(&byte)))
+    text.get(span)
+        .is_some_and(|between| between.bytes().all(|byte| b" \t\r\n".contains(&byte)))
 }
 
 /// The text between the elements: a line break with its indentation, or a space.
@@ -174,7 +217,9 @@ fn separator(text: &str, item: &Item) -> String {
     let blank = before.trim_end_matches([' ', '\t', '\r', '\n']).len();
     let white = before.get(blank..).unwrap_or_default();
     let end = if white.contains("\r\n") { "\r\n" } else { "\n" };
-    white.rsplit_once('\n').map_or_else(|| " ".to_owned(), |(_, indent)| format!("{end}{indent}"))
+    white
+        .rsplit_once('\n')
+        .map_or_else(|| " ".to_owned(), |(_, indent)| format!("{end}{indent}"))
 }
 
 /// A JSON string literal.
@@ -191,25 +236,55 @@ mod tests {
     fn edited(text: &str, new: &[&str]) -> String {
         let document = Document::parse(text).unwrap();
         let new: Vec<String> = new.iter().map(|&text| text.to_owned()).collect();
-        let edits = array(text, document.root.as_array().unwrap(), &new, |_| String::new());
+        let edits = array(text, document.root.as_array().unwrap(), &new, |_| {
+            String::new()
+        });
         applied(text, 0..text.len(), &edits, |edit| &edit.text)
     }
 
     #[test]
     fn elements_keep_their_spelling_and_comments_stay() {
         for (text, new, expected) in [
-            (r#"["-y", "m", "u"]"#, &["connect", "u"][..], r#"["connect", "u"]"#),
-            (r#"["m", "u", "x"]"#, &["connect", "u"], r#"["connect", "u"]"#),
-            (r#"["m", "u", "x", ]"#, &["connect", "u"], r#"["connect", "u", ]"#),
-            (r#"["m", "\u0075"]"#, &["connect", "u", "a", "b"], r#"["connect", "\u0075", "a", "b"]"#),
-            (r#"["u", "9"]"#, &["c", "u", "p", "9"], r#"["c", "u", "p", "9"]"#),
-            (r#"["a", "u", "b", "x"]"#, &["c", "u", "d"], r#"["c", "u", "d"]"#),
+            (
+                r#"["-y", "m", "u"]"#,
+                &["connect", "u"][..],
+                r#"["connect", "u"]"#,
+            ),
+            (
+                r#"["m", "u", "x"]"#,
+                &["connect", "u"],
+                r#"["connect", "u"]"#,
+            ),
+            (
+                r#"["m", "u", "x", ]"#,
+                &["connect", "u"],
+                r#"["connect", "u", ]"#,
+            ),
+            (
+                r#"["m", "\u0075"]"#,
+                &["connect", "u", "a", "b"],
+                r#"["connect", "\u0075", "a", "b"]"#,
+            ),
+            (
+                r#"["u", "9"]"#,
+                &["c", "u", "p", "9"],
+                r#"["c", "u", "p", "9"]"#,
+            ),
+            (
+                r#"["a", "u", "b", "x"]"#,
+                &["c", "u", "d"],
+                r#"["c", "u", "d"]"#,
+            ),
             (
                 "[\n  \"-y\", // yes\n  \"m\",\n  \"u\", // the server\n  \"x\" // why\n]",
                 &["connect", "u"],
                 "[\n  \"connect\", // yes\n  \"u\" // the server\n  // why\n]",
             ),
-            ("[\r\n\t\"m\",\r\n\t\"u\"\r\n]", &["c", "u", "x"], "[\r\n\t\"c\",\r\n\t\"u\",\r\n\t\"x\"\r\n]"),
+            (
+                "[\r\n\t\"m\",\r\n\t\"u\"\r\n]",
+                &["c", "u", "x"],
+                "[\r\n\t\"c\",\r\n\t\"u\",\r\n\t\"x\"\r\n]",
+            ),
         ] {
             assert_eq!(edited(text, new), expected, "{text}");
         }

@@ -52,12 +52,22 @@ impl Document {
     /// # Errors
     /// The error has the line and the column, and nothing of the text.
     pub(super) fn parse(text: &str) -> anyhow::Result<Self> {
-        let mut parser = Parser { text, at: if text.starts_with('\u{feff}') { 3 } else { 0 }, comments: Vec::new() };
+        let mut parser = Parser {
+            text,
+            at: if text.starts_with('\u{feff}') { 3 } else { 0 },
+            comments: Vec::new(),
+        };
         let document = parser.document();
         document.map_err(|error| {
             let before = text.get(..parser.at).unwrap_or(text);
             let line = before.matches('\n').count() + 1;
-            let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+            let column = before
+                .rsplit('\n')
+                .next()
+                .unwrap_or_default()
+                .chars()
+                .count()
+                + 1;
             anyhow!("line {line}, column {column}: {error}")
         })
     }
@@ -65,20 +75,35 @@ impl Document {
 
 impl Node {
     pub(super) fn as_object(&self) -> Option<&[Member]> {
-        if let Value::Object(members) = &self.value { Some(members) } else { None }
+        if let Value::Object(members) = &self.value {
+            Some(members)
+        } else {
+            None
+        }
     }
 
     pub(super) fn as_array(&self) -> Option<&[Item]> {
-        if let Value::Array(items) = &self.value { Some(items) } else { None }
+        if let Value::Array(items) = &self.value {
+            Some(items)
+        } else {
+            None
+        }
     }
 
     pub(super) fn as_str(&self) -> Option<&str> {
-        if let Value::String(text) = &self.value { Some(text) } else { None }
+        if let Value::String(text) = &self.value {
+            Some(text)
+        } else {
+            None
+        }
     }
 
     /// The member with this name. None if the name occurs twice, because parsers differ in which one they use.
     pub(super) fn get(&self, name: &str) -> Option<&Self> {
-        let mut found = self.as_object()?.iter().filter(|member| member.name == name);
+        let mut found = self
+            .as_object()?
+            .iter()
+            .filter(|member| member.name == name);
         let first = found.next()?;
         found.next().is_none().then_some(&first.node)
     }
@@ -97,7 +122,10 @@ impl Parser<'_> {
         if self.peek().is_some() {
             bail!("expected the end of the file");
         }
-        Ok(Document { root, comments: std::mem::take(&mut self.comments) })
+        Ok(Document {
+            root,
+            comments: std::mem::take(&mut self.comments),
+        })
     }
 
     fn node(&mut self, depth: usize) -> anyhow::Result<Node> {
@@ -112,7 +140,10 @@ impl Parser<'_> {
             Some(b'"') => Value::String(self.string()?),
             _ => self.other()?,
         };
-        Ok(Node { span: start..self.at, value })
+        Ok(Node {
+            span: start..self.at,
+            value,
+        })
     }
 
     fn object(&mut self, depth: usize) -> anyhow::Result<Value> {
@@ -177,7 +208,9 @@ impl Parser<'_> {
 
     fn other(&mut self) -> anyhow::Result<Value> {
         let rest = self.text.get(self.at..).unwrap_or_default();
-        let end = rest.find(|next: char| !next.is_ascii_alphanumeric() && !"+-.".contains(next)).unwrap_or(rest.len());
+        let end = rest
+            .find(|next: char| !next.is_ascii_alphanumeric() && !"+-.".contains(next))
+            .unwrap_or(rest.len());
         let word = rest.get(..end).unwrap_or_default();
         if serde_json::from_str::<serde::de::IgnoredAny>(word).is_err() {
             bail!("expected a value");
@@ -194,7 +227,9 @@ impl Parser<'_> {
                 rest.find(['\n', '\r']).unwrap_or(rest.len())
             } else if rest.starts_with("/*") {
                 let inner = rest.get(2..).unwrap_or_default();
-                4 + inner.find("*/").ok_or_else(|| anyhow!("a comment does not end"))?
+                4 + inner
+                    .find("*/")
+                    .ok_or_else(|| anyhow!("a comment does not end"))?
             } else if self.peek().is_some_and(|byte| b" \t\r\n".contains(&byte)) {
                 self.at += 1;
                 continue;
@@ -227,13 +262,21 @@ mod tests {
     fn comments_and_trailing_commas_are_parsed() {
         let text = "\u{feff}// a\n{\"a\": [\"x\\\"\", /* b */ 1.5e3, null,], \"c\": {\"d\": true,},}\n// end";
         let document = Document::parse(text).unwrap();
-        let comments: Vec<_> = document.comments.iter().map(|span| &text[span.clone()]).collect();
+        let comments: Vec<_> = document
+            .comments
+            .iter()
+            .map(|span| &text[span.clone()])
+            .collect();
         assert_eq!(comments, ["// a", "/* b */", "// end"]);
         let items = document.root.get("a").unwrap().as_array().unwrap();
         assert_eq!(items.len(), 3);
         assert_eq!(items[0].node.as_str(), Some("x\""));
         assert_eq!(&text[items[0].node.span.clone()], "\"x\\\"\"");
-        assert!(items.iter().all(|item| text.as_bytes()[item.comma.unwrap()] == b','));
+        assert!(
+            items
+                .iter()
+                .all(|item| text.as_bytes()[item.comma.unwrap()] == b',')
+        );
     }
 
     #[test]
@@ -255,7 +298,12 @@ mod tests {
             assert!(error.contains(expected), "{text}: {error}");
             assert!(!error.contains("secret"), "{text}: {error}");
         }
-        assert!(Document::parse(&"[".repeat(100_000)).unwrap_err().to_string().contains("too deep"));
+        assert!(
+            Document::parse(&"[".repeat(100_000))
+                .unwrap_err()
+                .to_string()
+                .contains("too deep")
+        );
     }
 
     #[test]

@@ -41,7 +41,10 @@ const PUBLIC: [&str; 22] = [
 /// although it can contain a secret.
 pub(super) fn shown_arguments(arguments: &[&str]) -> Vec<String> {
     let before = std::iter::once("").chain(arguments.iter().copied());
-    before.zip(arguments).map(|(before, argument)| shown_argument(before, argument)).collect()
+    before
+        .zip(arguments)
+        .map(|(before, argument)| shown_argument(before, argument))
+        .collect()
 }
 
 /// Returns the displayed text of an argument after the argument `before`.
@@ -50,9 +53,15 @@ fn shown_argument(before: &str, text: &str) -> String {
         "--header" | "-H" => shown_name(header(text), ": "),
         "--authorize-param" => shown_name(text.split_once('='), "="),
         // The value is JSON, or a file after `@`.
-        "--static-oauth-client-info" | "--static-oauth-client-metadata" if text.starts_with('@') => text.to_owned(),
+        "--static-oauth-client-info" | "--static-oauth-client-metadata"
+            if text.starts_with('@') =>
+        {
+            text.to_owned()
+        }
         "--static-oauth-client-info" | "--static-oauth-client-metadata" => HIDDEN.to_owned(),
-        _ if PUBLIC.contains(&before) || is_callback_port(before, text) || is_known(text) => text.to_owned(),
+        _ if PUBLIC.contains(&before) || is_callback_port(before, text) || is_known(text) => {
+            text.to_owned()
+        }
         _ => match text.split_once('=').filter(|(name, _)| is_option(name)) {
             Some(option) => shown_name(Some(option), "="),
             None => shown_url(text),
@@ -62,7 +71,10 @@ fn shown_argument(before: &str, text: &str) -> String {
 
 /// Returns the name of a pair with a hidden value. A text that is not a pair is hidden.
 fn shown_name(pair: Option<(&str, &str)>, separator: &str) -> String {
-    pair.map_or_else(|| HIDDEN.to_owned(), |(name, _)| format!("{name}{separator}{HIDDEN}"))
+    pair.map_or_else(
+        || HIDDEN.to_owned(),
+        |(name, _)| format!("{name}{separator}{HIDDEN}"),
+    )
 }
 
 /// Whether a text is a command or an option, or names a package to start.
@@ -73,7 +85,9 @@ fn is_known(text: &str) -> bool {
 /// Whether a text is an option by its form. A part of a secret can begin with a hyphen, too.
 fn is_option(text: &str) -> bool {
     match text.strip_prefix("--") {
-        Some(name) => name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-'),
+        Some(name) => name
+            .bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte == b'-'),
         None => text.len() == 2 && text.starts_with('-'),
     }
 }
@@ -85,7 +99,10 @@ fn is_callback_port(before: &str, text: &str) -> bool {
 
 /// Returns an http URL without user information and fragment, and with a hidden query. Another text is hidden.
 fn shown_url(text: &str) -> String {
-    let Some(mut url) = Url::parse(text).ok().filter(|url| ["http", "https"].contains(&url.scheme())) else {
+    let Some(mut url) = Url::parse(text)
+        .ok()
+        .filter(|url| ["http", "https"].contains(&url.scheme()))
+    else {
         return HIDDEN.to_owned();
     };
     if url.set_username("").is_err() || url.set_password(None).is_err() {
@@ -105,23 +122,67 @@ mod tests {
     #[test]
     fn secrets_are_hidden() {
         for (name, arguments, shown) in [
-            ("the start of the package", "-y mcp-remote@latest", "-y mcp-remote@latest"),
+            (
+                "the start of the package",
+                "-y mcp-remote@latest",
+                "-y mcp-remote@latest",
+            ),
             ("a URL", "https://a.example/mcp", "https://a.example/mcp"),
-            ("user information", "https://me:secret@a.example/mcp", "https://a.example/mcp"),
-            ("a query", "https://a.example/mcp?key=secret", "https://a.example/mcp?…"),
-            ("a fragment", "https://a.example/mcp#secret", "https://a.example/mcp"),
+            (
+                "user information",
+                "https://me:secret@a.example/mcp",
+                "https://a.example/mcp",
+            ),
+            (
+                "a query",
+                "https://a.example/mcp?key=secret",
+                "https://a.example/mcp?…",
+            ),
+            (
+                "a fragment",
+                "https://a.example/mcp#secret",
+                "https://a.example/mcp",
+            ),
             ("another scheme", "ftp://a.example/secret", "…"),
-            ("the callback port", "https://a.example/ 9696", "https://a.example/ 9696"),
+            (
+                "the callback port",
+                "https://a.example/ 9696",
+                "https://a.example/ 9696",
+            ),
             ("digits elsewhere", "--pin 12345", "--pin …"),
             ("a header", "--header A:secret", "--header A: …"),
             ("a header in short", "-H A:secret", "-H A: …"),
             ("a header without a name", "--header secret", "--header …"),
-            ("a parameter", "--authorize-param k=secret", "--authorize-param k=…"),
-            ("a parameter without a name", "--authorize-param secret", "--authorize-param …"),
-            ("a client", "--static-oauth-client-info {\"secret\"}", "--static-oauth-client-info …"),
-            ("a client's metadata", "--static-oauth-client-metadata {\"a\"}", "--static-oauth-client-metadata …"),
-            ("a client in a file", "--static-oauth-client-info @/a.json", "--static-oauth-client-info @/a.json"),
-            ("a public option", "--transport http-only", "--transport http-only"),
+            (
+                "a parameter",
+                "--authorize-param k=secret",
+                "--authorize-param k=…",
+            ),
+            (
+                "a parameter without a name",
+                "--authorize-param secret",
+                "--authorize-param …",
+            ),
+            (
+                "a client",
+                "--static-oauth-client-info {\"secret\"}",
+                "--static-oauth-client-info …",
+            ),
+            (
+                "a client's metadata",
+                "--static-oauth-client-metadata {\"a\"}",
+                "--static-oauth-client-metadata …",
+            ),
+            (
+                "a client in a file",
+                "--static-oauth-client-info @/a.json",
+                "--static-oauth-client-info @/a.json",
+            ),
+            (
+                "a public option",
+                "--transport http-only",
+                "--transport http-only",
+            ),
             ("an unknown option", "--token secret", "--token …"),
             ("an unknown option with =", "--token=secret", "--token=…"),
             ("a value like an option", "--token -secret", "--token …"),

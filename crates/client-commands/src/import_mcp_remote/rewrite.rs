@@ -53,11 +53,13 @@ impl Rewrite {
     /// Plans the changes. It reads the files that arguments name, and writes nothing.
     pub(super) fn of(text: &str, document: &Document, replacement: &Replacement<'_>) -> Self {
         let mut rewrite = Self::default();
-        rewrite.masks.extend(document.comments.iter().map(|span| Edit {
-            span: span.clone(),
-            text: String::new(),
-            shown: comment_mask(text, span.clone()),
-        }));
+        rewrite
+            .masks
+            .extend(document.comments.iter().map(|span| Edit {
+                span: span.clone(),
+                text: String::new(),
+                shown: comment_mask(text, span.clone()),
+            }));
         rewrite.mask(&document.root);
         rewrite.find(text, &document.root, replacement);
         rewrite
@@ -81,9 +83,14 @@ impl Rewrite {
 
     fn find(&mut self, text: &str, node: &Node, replacement: &Replacement<'_>) {
         for member in node.as_object().unwrap_or_default() {
-            let servers = member.node.as_object().filter(|_| LISTS.contains(&member.name.as_str()));
+            let servers = member
+                .node
+                .as_object()
+                .filter(|_| LISTS.contains(&member.name.as_str()));
             match servers {
-                Some(servers) => servers.iter().for_each(|it| self.server(text, &it.name, &it.node, replacement)),
+                Some(servers) => servers
+                    .iter()
+                    .for_each(|it| self.server(text, &it.name, &it.node, replacement)),
                 None => self.find(text, &member.node, replacement),
             }
         }
@@ -95,32 +102,62 @@ impl Rewrite {
             Some(command) if command.as_object().is_some() => (command, command.get("path")),
             command => (node, command),
         };
-        let Some((program, command)) = program.and_then(|node| Some((node, node.as_str()?))) else { return };
-        let items = holder.get("args").and_then(Node::as_array).unwrap_or_default();
+        let Some((program, command)) = program.and_then(|node| Some((node, node.as_str()?))) else {
+            return;
+        };
+        let items = holder
+            .get("args")
+            .and_then(Node::as_array)
+            .unwrap_or_default();
         let arguments: Vec<&str> = items.iter().filter_map(|item| item.node.as_str()).collect();
         let start = match Launch::of(command, &arguments) {
             Launch::Other => return,
-            Launch::McpRemote(start) if arguments.len() == items.len() && items.len() <= MAX_ARGUMENTS => start,
+            Launch::McpRemote(start)
+                if arguments.len() == items.len() && items.len() <= MAX_ARGUMENTS =>
+            {
+                start
+            }
             Launch::McpRemote(_) | Launch::Unknown => {
-                let reason = "it starts mcp-remote in a way that is not understood; change it by hand".to_owned();
-                return self.servers.push(Server { name: name.to_owned(), notices: Vec::new(), result: Err(reason) });
+                let reason =
+                    "it starts mcp-remote in a way that is not understood; change it by hand"
+                        .to_owned();
+                return self.servers.push(Server {
+                    name: name.to_owned(),
+                    notices: Vec::new(),
+                    result: Err(reason),
+                });
             }
         };
         let environment = holder.get("env");
         let mut notices = Vec::new();
-        let result = plan(arguments.get(start..).unwrap_or_default(), environment, replacement, &mut notices);
-        let result = result.map_err(|error| format!("{error:#}")).map(|(new, migration)| {
-            for (item, shown) in items.iter().zip(shown_arguments(&arguments)) {
-                self.unmask(&item.node, &shown);
-            }
-            self.unmask(program, command);
-            self.edits.push(Edit::string(program.span.clone(), replacement.program, replacement.program));
-            let shown = shown_arguments(&new.iter().map(String::as_str).collect::<Vec<_>>());
-            let shown = |index: usize| shown.get(index).cloned().unwrap_or_default();
-            self.edits.extend(edit::array(text, items, &new, shown));
-            migration
+        let result = plan(
+            arguments.get(start..).unwrap_or_default(),
+            environment,
+            replacement,
+            &mut notices,
+        );
+        let result = result
+            .map_err(|error| format!("{error:#}"))
+            .map(|(new, migration)| {
+                for (item, shown) in items.iter().zip(shown_arguments(&arguments)) {
+                    self.unmask(&item.node, &shown);
+                }
+                self.unmask(program, command);
+                self.edits.push(Edit::string(
+                    program.span.clone(),
+                    replacement.program,
+                    replacement.program,
+                ));
+                let shown = shown_arguments(&new.iter().map(String::as_str).collect::<Vec<_>>());
+                let shown = |index: usize| shown.get(index).cloned().unwrap_or_default();
+                self.edits.extend(edit::array(text, items, &new, shown));
+                migration
+            });
+        self.servers.push(Server {
+            name: name.to_owned(),
+            notices,
+            result,
         });
-        self.servers.push(Server { name: name.to_owned(), notices, result });
     }
 }
 
@@ -132,25 +169,37 @@ fn plan(
     notices: &mut Vec<String>,
 ) -> anyhow::Result<(Vec<String>, Migration)> {
     let arguments = Arguments::parse(texts.iter().copied())?;
-    let context = Context { environment: None, store: replacement.store };
+    let context = Context {
+        environment: None,
+        store: replacement.store,
+    };
     let mut translation = Translation::of(&arguments, &context)?;
     let client_id = value_of(&translation.arguments, "--client-id");
     let has_issuer = value_of(&translation.arguments, "--authorization-server").is_some();
     let secret = translation.client_secret.take();
     let client_secret = match (secret, replacement.store) {
         _ if translation.depends_on_start => None,
-        (Some(secret), Some(store)) => Some(secret_file::choose(store, &translation.session, secret)?),
+        (Some(secret), Some(store)) => {
+            Some(secret_file::choose(store, &translation.session, secret)?)
+        }
         (secret, _) => {
             translation.depends_on_start = secret.is_some();
             None
         }
     };
     let variable = |name: &str| {
-        environment.and_then(|it| it.get(name)).and_then(Node::as_str).filter(|it| !it.is_empty() && !it.contains("${"))
+        environment
+            .and_then(|it| it.get(name))
+            .and_then(Node::as_str)
+            .filter(|it| !it.is_empty() && !it.contains("${"))
     };
     let separate = value_of(&translation.arguments, "--store").map(PathBuf::from);
     let mut new = match translation.depends_on_start {
-        true => [&["mcp-remote"][..], texts].concat().iter().map(|&text| text.to_owned()).collect(),
+        true => [&["mcp-remote"][..], texts]
+            .concat()
+            .iter()
+            .map(|&text| text.to_owned())
+            .collect(),
         false => std::mem::take(&mut translation.arguments),
     };
     if !translation.depends_on_start {
@@ -161,7 +210,10 @@ fn plan(
         if let Some(file) = variable("NODE_EXTRA_CA_CERTS") {
             add("--ca-file", file);
         }
-        if let Some(store) = replacement.store.filter(|_| replacement.is_store_chosen && separate.is_none()) {
+        if let Some(store) = replacement
+            .store
+            .filter(|_| replacement.is_store_chosen && separate.is_none())
+        {
             add("--store", &store.to_string_lossy());
         }
     }
@@ -178,7 +230,10 @@ fn plan(
         client_secret,
     };
     // The resource could name another authorization server, which would get the client's secret.
-    if let Some(issuer) = migration.recorded_issuer().filter(|_| !has_issuer && !translation.depends_on_start) {
+    if let Some(issuer) = migration
+        .recorded_issuer()
+        .filter(|_| !has_issuer && !translation.depends_on_start)
+    {
         new.extend(["--authorization-server".to_owned(), issuer.to_string()]);
     }
     Ok((new, migration))
@@ -187,14 +242,22 @@ fn plan(
 /// The store of `portcullis mcp-remote`, which has no option for it.
 fn started_store(separate: Option<&Path>) -> Option<PathBuf> {
     let user = CredentialStore::user_directory()?;
-    Some(separate.and_then(Path::file_name).map_or_else(|| user.clone(), |name| user.join(name)))
+    Some(
+        separate
+            .and_then(Path::file_name)
+            .map_or_else(|| user.clone(), |name| user.join(name)),
+    )
 }
 
 fn value_of(arguments: &[String], option: &str) -> Option<String> {
     let joined = format!("{option}=");
     let index = arguments.iter().position(|argument| argument == option);
     let separate = index.and_then(|index| arguments.get(index + 1)).cloned();
-    separate.or_else(|| arguments.iter().find_map(|argument| argument.strip_prefix(&joined).map(str::to_owned)))
+    separate.or_else(|| {
+        arguments
+            .iter()
+            .find_map(|argument| argument.strip_prefix(&joined).map(str::to_owned))
+    })
 }
 
 /// A mask for a comment with the same number of lines.
@@ -202,6 +265,9 @@ fn comment_mask(text: &str, span: std::ops::Range<usize>) -> String {
     let comment = text.get(span).unwrap_or_default();
     match comment.starts_with("//") {
         true => format!("// {HIDDEN}"),
-        false => format!("/* {HIDDEN}{} */", "\n".repeat(comment.matches('\n').count())),
+        false => format!(
+            "/* {HIDDEN}{} */",
+            "\n".repeat(comment.matches('\n').count())
+        ),
     }
 }

@@ -7,9 +7,16 @@ use serde_json::json;
 use super::*;
 
 fn rewritten(text: &str) -> (String, Rewrite) {
-    let replacement = Replacement { program: "/bin/portcullis", store: Some(Path::new("/s")), is_store_chosen: false };
+    let replacement = Replacement {
+        program: "/bin/portcullis",
+        store: Some(Path::new("/s")),
+        is_store_chosen: false,
+    };
     let rewrite = Rewrite::of(text, &Document::parse(text).unwrap(), &replacement);
-    (applied(text, 0..text.len(), &rewrite.edits, |edit| &edit.text), rewrite)
+    (
+        applied(text, 0..text.len(), &rewrite.edits, |edit| &edit.text),
+        rewrite,
+    )
 }
 
 fn assert_rewritten(text: &str, expected: &str) {
@@ -146,11 +153,24 @@ fn zed_in_both_forms() {
 fn values_of_the_start_are_left_to_it() {
     let text = r#"{"servers":{"a":{"command":"npx","args":["-y","mcp-remote","${input:url}","--debug"]}}}"#;
     let (result, _) = rewritten(text);
-    assert!(result.contains(r#""args":["mcp-remote","${input:url}","--debug"]"#), "{result}");
+    assert!(
+        result.contains(r#""args":["mcp-remote","${input:url}","--debug"]"#),
+        "{result}"
+    );
     let text = r#"{"servers":{"a":{"command":"npx","args":["mcp-remote","https://a.example/m","--static-oauth-client-info","{\"client_id\":\"x\",\"client_secret\":\"${S}\"}"]}}}"#;
     let (result, rewrite) = rewritten(text);
-    assert!(result.contains(r#""args":["mcp-remote","https://a.example/m","--static-oauth"#), "{result}");
-    assert!(rewrite.servers[0].result.as_ref().unwrap().client_secret.is_none());
+    assert!(
+        result.contains(r#""args":["mcp-remote","https://a.example/m","--static-oauth"#),
+        "{result}"
+    );
+    assert!(
+        rewrite.servers[0]
+            .result
+            .as_ref()
+            .unwrap()
+            .client_secret
+            .is_none()
+    );
 }
 
 /// J2: the preview shows no secret of the file, and the changes.
@@ -172,9 +192,12 @@ fn the_preview_hides_secrets() {
     let shown = diff::diff(text, &rewrite.edits, &rewrite.masks).join("\n");
     assert!(!shown.contains("hush"), "{shown}");
 
-    for expected in
-        ["-      \"command\": \"npx\"", "+      \"command\": \"/bin/portcullis\"", "Authorization: …", "mcp?…"]
-    {
+    for expected in [
+        "-      \"command\": \"npx\"",
+        "+      \"command\": \"/bin/portcullis\"",
+        "Authorization: …",
+        "mcp?…",
+    ] {
         assert!(shown.contains(expected), "{expected}\n{shown}");
     }
     assert!(!result.contains("client_secret"), "{result}");
@@ -218,7 +241,11 @@ fn uncertain_servers_stay() {
 fn a_configuration_is_written_after_its_tokens_have_moved() {
     let directory = tempfile::tempdir().unwrap();
     let [path, store] = ["mcp.json", "store"].map(|name| directory.path().join(name));
-    let replacement = Replacement { program: "portcullis", store: Some(&store), is_store_chosen: true };
+    let replacement = Replacement {
+        program: "portcullis",
+        store: Some(&store),
+        is_store_chosen: true,
+    };
     let server = json!({
         "command": "npx",
         "args": ["mcp-remote", "https://a.example/mcp", "--static-oauth-client-info", r#"{"client_id":"x"}"#],
@@ -228,10 +255,17 @@ fn a_configuration_is_written_after_its_tokens_have_moved() {
     fs::write(&path, &text).unwrap();
 
     let plan = || planned(&path, &replacement).unwrap().unwrap();
-    let session = plan().servers[0].result.as_ref().unwrap().session.as_str().to_owned();
+    let session = plan().servers[0]
+        .result
+        .as_ref()
+        .unwrap()
+        .session
+        .as_str()
+        .to_owned();
     let folder = directory.path().join("mcp-remote-v1");
     // A token cannot replace a folder.
-    let [tokens, obstacle] = ["tokens.json", "tokens.json.moving"].map(|name| folder.join(format!("{session}_{name}")));
+    let [tokens, obstacle] =
+        ["tokens.json", "tokens.json.moving"].map(|name| folder.join(format!("{session}_{name}")));
     fs::create_dir_all(&obstacle).unwrap();
     let token = json!({ "access_token": "t", "token_type": "Bearer", "issuer": "https://auth.example.com" });
     fs::write(&tokens, token.to_string()).unwrap();

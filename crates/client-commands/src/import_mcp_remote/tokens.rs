@@ -62,7 +62,9 @@ impl StoredToken {
     /// # Errors
     /// The error explains why a token is not migrated.
     pub(super) fn find(migration: &Migration) -> anyhow::Result<Option<Self>> {
-        let Some(directory) = directory(migration.mcp_remote_directory.clone()) else { return Ok(None) };
+        let Some(directory) = directory(migration.mcp_remote_directory.clone()) else {
+            return Ok(None);
+        };
         let file = |name: &str| directory.join(format!("{}_{name}", migration.session.as_str()));
         let path = file("tokens.json");
         let claimed = file("tokens.json.moving");
@@ -74,26 +76,49 @@ impl StoredToken {
                 None => return Ok(None),
             },
         };
-        let tokens: Tokens = serde_json::from_str(&text).ok().context("the file of its token is invalid")?;
+        let tokens: Tokens = serde_json::from_str(&text)
+            .ok()
+            .context("the file of its token is invalid")?;
         ensure!(
-            !migration.arguments.has("--use-id-token") && tokens.token_type.eq_ignore_ascii_case("bearer"),
+            !migration.arguments.has("--use-id-token")
+                && tokens.token_type.eq_ignore_ascii_case("bearer"),
             "it is not a bearer access token"
         );
-        let issuer = tokens.issuer.context("the file of its token does not name the issuer")?;
-        let issuer = Issuer::parse(&issuer).ok().context("the issuer in the file of its token is not valid")?;
-        let store = migration.store.clone().context("there is no store; name one with --store")?;
+        let issuer = tokens
+            .issuer
+            .context("the file of its token does not name the issuer")?;
+        let issuer = Issuer::parse(&issuer)
+            .ok()
+            .context("the issuer in the file of its token is not valid")?;
+        let store = migration
+            .store
+            .clone()
+            .context("there is no store; name one with --store")?;
         let (client_id, registration) = match &migration.client_id {
             Some(client_id) => (client_id.clone(), None),
             None => registered(&file("client_info.json"), &issuer)?,
         };
         let start = StartUrl::parse(migration.arguments.url())?;
         let resource = requested_resource(&migration.arguments).unwrap_or(start.url().as_str());
-        let resource = ResourceUri::parse(resource).ok().context("its resource is not valid")?;
-        ensure!(resource.url().origin() == start.url().origin(), "its token is for a resource of another origin");
-        let mut token =
-            ImportedToken::new(start, resource, issuer, client_id, AccessToken::new(tokens.access_token.as_str()));
+        let resource = ResourceUri::parse(resource)
+            .ok()
+            .context("its resource is not valid")?;
+        ensure!(
+            resource.url().origin() == start.url().origin(),
+            "its token is for a resource of another origin"
+        );
+        let mut token = ImportedToken::new(
+            start,
+            resource,
+            issuer,
+            client_id,
+            AccessToken::new(tokens.access_token.as_str()),
+        );
         let now = SystemClock::new().now();
-        token.refresh_token = tokens.refresh_token.filter(|token| !token.is_empty()).map(Secret::new);
+        token.refresh_token = tokens
+            .refresh_token
+            .filter(|token| !token.is_empty())
+            .map(Secret::new);
         token.requested = scopes(tokens.requested_scope.as_deref()).unwrap_or_else(Scopes::empty);
         token.granted = scopes(tokens.scope.as_deref());
         token.obtained = now;
@@ -106,7 +131,15 @@ impl StoredToken {
         }
         let client = registration.is_some().then(|| file("client_info.json"));
         token.registration = registration;
-        Ok(Some(Self { path, claimed, text, is_claimed, client, store, token }))
+        Ok(Some(Self {
+            path,
+            claimed,
+            text,
+            is_claimed,
+            client,
+            store,
+            token,
+        }))
     }
 
     /// The authorization server that issued it.
@@ -137,7 +170,14 @@ impl StoredToken {
         if !self.is_claimed {
             self.claim()?;
         }
-        let Self { path, claimed, is_claimed, client, token, .. } = self;
+        let Self {
+            path,
+            claimed,
+            is_claimed,
+            client,
+            token,
+            ..
+        } = self;
         let imported = store.import(token).await;
         if !matches!(imported, Ok(true)) {
             if !is_claimed {
@@ -151,12 +191,20 @@ impl StoredToken {
 
     /// Renames the file, so that mcp-remote does not find it.
     fn claim(&self) -> anyhow::Result<()> {
-        let Self { path, claimed, text, .. } = self;
+        let Self {
+            path,
+            claimed,
+            text,
+            ..
+        } = self;
         fs::rename(path, claimed).with_context(|| format!("{} cannot be moved", path.display()))?;
         sync_parent(path)?;
         if read(claimed)?.is_none_or(|file| *file.text != **text) {
             restore(claimed, path);
-            bail!("{} has changed meanwhile; run the command again", path.display());
+            bail!(
+                "{} has changed meanwhile; run the command again",
+                path.display()
+            );
         }
         Ok(())
     }
@@ -173,7 +221,8 @@ fn restore(claimed: &Path, path: &Path) {
 /// Deletes the files of a token that the store has.
 fn remove_files(claimed: &Path, client: Option<&Path>) -> anyhow::Result<()> {
     for path in [Some(claimed), client].into_iter().flatten() {
-        fs::remove_file(path).with_context(|| format!("{} cannot be removed; remove it", path.display()))?;
+        fs::remove_file(path)
+            .with_context(|| format!("{} cannot be removed; remove it", path.display()))?;
     }
     Ok(())
 }
@@ -183,27 +232,46 @@ type Registration = (String, Option<(Url, ClientRegistrationResponse)>);
 
 fn registered(path: &Path, issuer: &Issuer) -> anyhow::Result<Registration> {
     let file = read(path)?.context("its client is not stored")?;
-    let value: Value = serde_json::from_str(&file.text).ok().context("the file of its client is invalid")?;
+    let value: Value = serde_json::from_str(&file.text)
+        .ok()
+        .context("the file of its client is invalid")?;
     let named = value.get("issuer").and_then(Value::as_str);
-    ensure!(named == Some(issuer.as_str()), "the file of its client does not name the issuer of the token");
-    let redirect = value.get("redirect_uris").and_then(|uris| uris.get(0)).and_then(Value::as_str);
-    let redirect = redirect.and_then(|uri| Url::parse(uri).ok()).context("its client has no redirect URI")?;
-    let response =
-        ClientRegistrationResponse::parse(file.text.as_bytes()).ok().context("the file of its client is invalid")?;
+    ensure!(
+        named == Some(issuer.as_str()),
+        "the file of its client does not name the issuer of the token"
+    );
+    let redirect = value
+        .get("redirect_uris")
+        .and_then(|uris| uris.get(0))
+        .and_then(Value::as_str);
+    let redirect = redirect
+        .and_then(|uri| Url::parse(uri).ok())
+        .context("its client has no redirect URI")?;
+    let response = ClientRegistrationResponse::parse(file.text.as_bytes())
+        .ok()
+        .context("the file of its client is invalid")?;
     Ok((response.client_id.clone(), Some((redirect, response))))
 }
 
 /// Reads a file that other users cannot change. Errors do not contain its text.
 fn read(path: &Path) -> anyhow::Result<Option<ConfigFile>> {
-    let Some(file) = ConfigFile::read(path).with_context(|| path.display().to_string())? else { return Ok(None) };
-    ensure!(!file.is_writable_by_others(), "{}: others can write it", path.display());
+    let Some(file) = ConfigFile::read(path).with_context(|| path.display().to_string())? else {
+        return Ok(None);
+    };
+    ensure!(
+        !file.is_writable_by_others(),
+        "{}: others can write it",
+        path.display()
+    );
     Ok(Some(file))
 }
 
 impl Migration {
     /// The authorization server at which mcp-remote used the client that was registered by hand.
     pub(super) fn recorded_issuer(&self) -> Option<Issuer> {
-        self.client_id.as_ref().and_then(|_| recorded_issuer(&self.session, self.mcp_remote_directory.clone()))
+        self.client_id
+            .as_ref()
+            .and_then(|_| recorded_issuer(&self.session, self.mcp_remote_directory.clone()))
     }
 }
 
@@ -216,9 +284,14 @@ pub(crate) fn recorded_issuer(session: &SessionId, directory: Option<PathBuf>) -
 }
 
 fn directory(chosen: Option<PathBuf>) -> Option<PathBuf> {
-    let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let variable = |name| {
+        std::env::var_os(name)
+            .filter(|value| !value.is_empty())
+            .map(PathBuf::from)
+    };
     let base = chosen.or_else(|| variable("MCP_REMOTE_CONFIG_DIR"));
-    base.or_else(|| variable("HOME").map(|home| home.join(".mcp-auth"))).map(|base| base.join(FOLDER))
+    base.or_else(|| variable("HOME").map(|home| home.join(".mcp-auth")))
+        .map(|base| base.join(FOLDER))
 }
 
 fn scopes(text: Option<&str>) -> Option<Scopes> {
@@ -228,7 +301,12 @@ fn scopes(text: Option<&str>) -> Option<Scopes> {
 /// Converts milliseconds since the epoch, rounded down to seconds.
 fn expiry(millis: f64) -> anyhow::Result<UnixTime> {
     let since_epoch = Duration::try_from_secs_f64(millis / 1000.0);
-    Ok(UnixTime::from_secs(since_epoch.ok().context("the expiry in the file of its token is not valid")?.as_secs()))
+    Ok(UnixTime::from_secs(
+        since_epoch
+            .ok()
+            .context("the expiry in the file of its token is not valid")?
+            .as_secs(),
+    ))
 }
 
 #[cfg(test)]

@@ -78,7 +78,9 @@ impl Arguments {
             let argument = if let Some(name) = named(&SWITCHES, text) {
                 Argument::Switch(name)
             } else if let Some(name) = named(&OPTIONS, text) {
-                texts.next().map_or(Argument::MissingValue(name), |value| Argument::Option(name, value.to_owned()))
+                texts.next().map_or(Argument::MissingValue(name), |value| {
+                    Argument::Option(name, value.to_owned())
+                })
             } else if text.starts_with('-') {
                 Argument::Unknown(text.split('=').next().unwrap_or_default().to_owned())
             } else if !has_url {
@@ -94,7 +96,9 @@ impl Arguments {
             parsed.push(argument);
         }
         if !has_url {
-            bail!("the URL of the server is missing: portcullis mcp-remote URL [CALLBACK-PORT] [OPTIONS]");
+            bail!(
+                "the URL of the server is missing: portcullis mcp-remote URL [CALLBACK-PORT] [OPTIONS]"
+            );
         }
         Ok(Self(parsed))
     }
@@ -102,16 +106,30 @@ impl Arguments {
     pub(crate) fn url(&self) -> &str {
         self.0
             .iter()
-            .find_map(|argument| if let Argument::Url(url) = argument { Some(url.as_str()) } else { None })
+            .find_map(|argument| {
+                if let Argument::Url(url) = argument {
+                    Some(url.as_str())
+                } else {
+                    None
+                }
+            })
             .unwrap_or_default()
     }
 
     pub(crate) fn port(&self) -> Option<u16> {
-        self.0.iter().find_map(|argument| if let Argument::Port(port) = argument { Some(*port) } else { None })
+        self.0.iter().find_map(|argument| {
+            if let Argument::Port(port) = argument {
+                Some(*port)
+            } else {
+                None
+            }
+        })
     }
 
     pub(crate) fn has(&self, name: &str) -> bool {
-        self.0.iter().any(|argument| matches!(argument, Argument::Switch(switch) if *switch == name))
+        self.0
+            .iter()
+            .any(|argument| matches!(argument, Argument::Switch(switch) if *switch == name))
     }
 
     /// The value of an option that applies.
@@ -131,7 +149,10 @@ impl Arguments {
 /// Splits `Name: value` as mcp-remote does: the name has ASCII letters, digits, `-` and `_`.
 pub(crate) fn header(text: &str) -> Option<(&str, &str)> {
     let (name, value) = text.split_once(':')?;
-    let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
+    let is_name = !name.is_empty()
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
     is_name.then(|| (name, value.trim_start()))
 }
 
@@ -144,7 +165,10 @@ fn port(text: &str) -> anyhow::Result<Option<u16>> {
     if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return Ok(None);
     }
-    let port: u16 = text.parse().ok().with_context(|| format!("the callback port {text} is not below 65536"))?;
+    let port: u16 = text
+        .parse()
+        .ok()
+        .with_context(|| format!("the callback port {text} is not below 65536"))?;
     Ok((port != 0).then_some(port))
 }
 
@@ -158,8 +182,15 @@ mod tests {
 
     #[test]
     fn arguments_are_parsed_like_mcp_remote_does() {
-        let arguments =
-            parsed(&["https://a.example/mcp", "9696", "--debug", "--header", "--silent", "--frob=secret", "x"]);
+        let arguments = parsed(&[
+            "https://a.example/mcp",
+            "9696",
+            "--debug",
+            "--header",
+            "--silent",
+            "--frob=secret",
+            "x",
+        ]);
         let expected = [
             Argument::Url("https://a.example/mcp".into()),
             Argument::Port(9696),
@@ -169,9 +200,15 @@ mod tests {
             Argument::Unknown("an argument after the URL".into()),
         ];
         assert_eq!(arguments, expected);
-        assert_eq!(parsed(&["--header", "A: b", "u"])[1], Argument::Url("u".into()));
+        assert_eq!(
+            parsed(&["--header", "A: b", "u"])[1],
+            Argument::Url("u".into())
+        );
         assert_eq!(parsed(&["u", "0"]).len(), 2);
-        assert_eq!(parsed(&["u", "--host"])[1], Argument::MissingValue("--host"));
+        assert_eq!(
+            parsed(&["u", "--host"])[1],
+            Argument::MissingValue("--host")
+        );
         assert!(Arguments::parse(["--debug"]).is_err());
         assert!(Arguments::parse(["u", "65536"]).is_err());
     }

@@ -17,7 +17,10 @@ const MAX_FILE: u64 = 256 * 1024;
 /// The lines of a header file, without empty lines and comments.
 pub(super) fn header_lines(path: &Path) -> anyhow::Result<Vec<String>> {
     let text = read("--header-file", path)?;
-    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let lines = text
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty() && !line.starts_with('#'));
     let lines: Vec<String> = lines.map(str::to_owned).collect();
     ensure!(
         lines.iter().all(|line| header(line).is_some()),
@@ -53,7 +56,9 @@ fn replaced(text: &str, variable: &Variables<'_>) -> Zeroizing<String> {
     let mut whole = Zeroizing::new(String::with_capacity(text.len()));
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("${") {
-        let Some((name, behind)) = after.split_once('}') else { break };
+        let Some((name, behind)) = after.split_once('}') else {
+            break;
+        };
         whole.push_str(before);
         match variable(name) {
             Some(value) => whole.push_str(&value),
@@ -75,9 +80,19 @@ fn read(option: &str, path: &Path) -> anyhow::Result<Zeroizing<String>> {
     }
     let failed = || format!("{option}: the file {} cannot be read", path.display());
     let file = File::open(path).with_context(failed)?;
-    ensure!(file.metadata().with_context(failed)?.is_file(), "{option}: {} is not a file", path.display());
+    ensure!(
+        file.metadata().with_context(failed)?.is_file(),
+        "{option}: {} is not a file",
+        path.display()
+    );
     let mut text = Zeroizing::new(String::new());
-    file.take(MAX_FILE + 1).read_to_string(&mut text).with_context(failed)?;
-    ensure!(text.len() as u64 <= MAX_FILE, "{option}: the file {} is larger than 256 KiB", path.display());
+    file.take(MAX_FILE + 1)
+        .read_to_string(&mut text)
+        .with_context(failed)?;
+    ensure!(
+        text.len() as u64 <= MAX_FILE,
+        "{option}: the file {} is larger than 256 KiB",
+        path.display()
+    );
     Ok(text)
 }

@@ -28,10 +28,13 @@ impl Redirect {
         let host = host(arguments)?;
         let given = arguments.option("--callback-path");
         let usable = given.filter(|path| path.starts_with('/') && !RESERVED.contains(path));
-        let mut redirect = Self { arguments: Vec::new(), is_path_ignored: given.is_some() && usable.is_none() };
+        let mut redirect = Self {
+            arguments: Vec::new(),
+            is_path_ignored: given.is_some() && usable.is_none(),
+        };
 
-        let is_registered =
-            arguments.option("--static-oauth-client-info").is_some() || client_metadata_url(arguments).is_some();
+        let is_registered = arguments.option("--static-oauth-client-info").is_some()
+            || client_metadata_url(arguments).is_some();
         let is_named = arguments.option("--host").is_some() || given.is_some();
         if is_registered && arguments.port().is_none() {
             redirect.add("--callback-port", &session.port().to_string());

@@ -7,7 +7,10 @@ use super::*;
 fn translate(texts: &[&str]) -> anyhow::Result<Translation> {
     let arguments = Arguments::parse(texts.iter().copied())?;
     let variable = |name: &str| (name == "SECRET").then(|| "hush".to_owned());
-    let context = Context { environment: Some(&variable), store: Some(Path::new("/store")) };
+    let context = Context {
+        environment: Some(&variable),
+        store: Some(Path::new("/store")),
+    };
     Translation::of(&arguments, &context)
 }
 
@@ -17,12 +20,37 @@ const URL: &str = "https://mcp.example.com/mcp";
 #[test]
 fn options_are_honoured() {
     for (arguments, expected) in [
-        (&["--header", "A:b"][..], "--header A:b --store /store/mcp-remote-4d2d8d3f4b"),
-        (&["--header", "Authorization: x"], "--header Authorization: x"),
-        (&["--header", "Authorization: x", "--header", "Authorization: y"], "--header Authorization: y"),
+        (
+            &["--header", "A:b"][..],
+            "--header A:b --store /store/mcp-remote-4d2d8d3f4b",
+        ),
+        (
+            &["--header", "Authorization: x"],
+            "--header Authorization: x",
+        ),
+        (
+            &[
+                "--header",
+                "Authorization: x",
+                "--header",
+                "Authorization: y",
+            ],
+            "--header Authorization: y",
+        ),
         (&["--transport", "http-only"], "--transport http"),
         (&["--transport", "sse-only"], "--transport sse"),
-        (&["--transport", "http-first", "--protocol", "legacy", "--body-timeout", "0", "--enable-proxy"], ""),
+        (
+            &[
+                "--transport",
+                "http-first",
+                "--protocol",
+                "legacy",
+                "--body-timeout",
+                "0",
+                "--enable-proxy",
+            ],
+            "",
+        ),
         (&["--headers-timeout", "1.5"], "--timeout 2"),
         (&["--headers-timeout", "0"], "--timeout 86400"),
         (&["--debug", "--silent"], ""),
@@ -31,26 +59,38 @@ fn options_are_honoured() {
         (&["--disable-resource-parameter"], "--no-resource"),
         (&["--device-code"], "--device"),
         (&["--client-credentials"], "--client-credentials"),
-        (&["--static-oauth-client-metadata", r#"{"scope":"a b"}"#], "--scope a b"),
+        (
+            &["--static-oauth-client-metadata", r#"{"scope":"a b"}"#],
+            "--scope a b",
+        ),
         (
             &["9696", "--host", "127.0.0.1", "--callback-path", "/cb"],
             "--callback-port 9696 --callback-host 127.0.0.1 --callback-path /cb",
         ),
         (
-            &["--static-oauth-client-info", r#"{"client_id":"-me","client_secret":"${SECRET}"}"#],
+            &[
+                "--static-oauth-client-info",
+                r#"{"client_id":"-me","client_secret":"${SECRET}"}"#,
+            ],
             "--client-id=-me --callback-port 41409 --callback-host localhost --callback-path /oauth/callback",
         ),
     ] {
         let translation = translate(&[&[URL][..], arguments].concat()).unwrap();
         assert_eq!(translation.notices, [""; 0], "{arguments:?}");
         let texts = translation.arguments.join(" ");
-        let rest = texts.strip_prefix(&format!("connect {URL}")).unwrap().trim_start();
+        let rest = texts
+            .strip_prefix(&format!("connect {URL}"))
+            .unwrap()
+            .trim_start();
         match expected.split_once("mcp-remote-") {
             Some((before, _)) => assert!(rest.starts_with(before), "{rest}"),
             None => assert_eq!(rest, expected),
         }
     }
-    let client = ["--static-oauth-client-info", r#"{"client_id":"me","client_secret":"${SECRET}"}"#];
+    let client = [
+        "--static-oauth-client-info",
+        r#"{"client_id":"me","client_secret":"${SECRET}"}"#,
+    ];
     let translation = translate(&[&[URL][..], &client].concat()).unwrap();
     assert_eq!(translation.client_secret.unwrap().secret(), "hush");
 }
@@ -76,7 +116,12 @@ fn other_options_are_answered_with_one_line() {
         &["--client-metadata-url", "https://a.example"],
         &["--static-oauth-client-metadata", r#"{"client_name":"x"}"#],
         &["--header", "no header"],
-        &["--header", "Content-Length: 1", "--header", "Authorization: x"],
+        &[
+            "--header",
+            "Content-Length: 1",
+            "--header",
+            "Authorization: x",
+        ],
         &["--resource", "https://tenant.example.com/"],
         &["--disable-cookies"],
         &["--host"],
@@ -85,8 +130,18 @@ fn other_options_are_answered_with_one_line() {
     ] {
         let translation = translate(&[&[URL][..], arguments].concat()).unwrap();
         let expected = if arguments.contains(&"/x") { 2 } else { 1 };
-        assert_eq!(translation.notices.len(), expected, "{arguments:?} {:?}", translation.notices);
-        assert!(translation.notices.iter().all(|notice| !notice.contains('\n')));
+        assert_eq!(
+            translation.notices.len(),
+            expected,
+            "{arguments:?} {:?}",
+            translation.notices
+        );
+        assert!(
+            translation
+                .notices
+                .iter()
+                .all(|notice| !notice.contains('\n'))
+        );
     }
 }
 
@@ -103,11 +158,19 @@ fn what_weakens_security_is_refused() {
         &[URL, "--host", "evil.example"],
         &[URL, "--host", "0.0.0.0"],
         &[URL, "--ignore-tool", "delete*"],
-        &[URL, "--authorize-param", "redirect_uri=https://hush.example"],
+        &[
+            URL,
+            "--authorize-param",
+            "redirect_uri=https://hush.example",
+        ],
         &[URL, "--authorize-param", "hush"],
         &[URL, "--token-endpoint", "https://hush.example"],
         &[URL, "--static-oauth-client-info", secret],
-        &[URL, "--static-oauth-client-info", r#"{"client_secret":"hush"}"#],
+        &[
+            URL,
+            "--static-oauth-client-info",
+            r#"{"client_secret":"hush"}"#,
+        ],
         &[URL, "--static-oauth-client-info", "@/nonexistent/info.json"],
         &[URL, "--header-file", "/nonexistent/headers"],
         &[URL, "--header-file", "/dev/zero"],
@@ -125,17 +188,50 @@ fn what_weakens_security_is_refused() {
 fn translated_arguments_are_accepted() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("headers");
-    std::fs::write(&file, "# a comment\n\nX-Team: blue\nAuthorization: Bearer ${SECRET}\n").unwrap();
+    std::fs::write(
+        &file,
+        "# a comment\n\nX-Team: blue\nAuthorization: Bearer ${SECRET}\n",
+    )
+    .unwrap();
     let texts = [
-        &[URL, "9696", "--header-file", file.to_str().unwrap(), "--transport", "sse-only"][..],
-        &["--static-oauth-client-info", r#"{"client_id":"-me"}"#, "--headers-timeout", "60"],
-        &["--static-oauth-client-metadata", r#"{"scope":"a b","token_endpoint_auth_method":"client_secret_post"}"#],
-        &["--disable-resource-parameter", "--authorize-param", "access_type=offline"],
+        &[
+            URL,
+            "9696",
+            "--header-file",
+            file.to_str().unwrap(),
+            "--transport",
+            "sse-only",
+        ][..],
+        &[
+            "--static-oauth-client-info",
+            r#"{"client_id":"-me"}"#,
+            "--headers-timeout",
+            "60",
+        ],
+        &[
+            "--static-oauth-client-metadata",
+            r#"{"scope":"a b","token_endpoint_auth_method":"client_secret_post"}"#,
+        ],
+        &[
+            "--disable-resource-parameter",
+            "--authorize-param",
+            "access_type=offline",
+        ],
         &["--device-code"],
     ]
     .concat();
-    let (connect, notices) = translated(&texts.iter().map(|&text| text.to_owned()).collect::<Vec<_>>()).unwrap();
-    assert_eq!(connect.headers, ["X-Team: blue", "Authorization: Bearer ${SECRET}"], "{notices:?}");
+    let (connect, notices) = translated(
+        &texts
+            .iter()
+            .map(|&text| text.to_owned())
+            .collect::<Vec<_>>(),
+    )
+    .unwrap();
+    assert_eq!(
+        connect.headers,
+        ["X-Team: blue", "Authorization: Bearer ${SECRET}"],
+        "{notices:?}"
+    );
     assert_eq!(connect.sign_in.client_id.as_deref(), Some("-me"));
     assert_eq!(connect.sign_in.callback_port, Some(9696));
     assert_eq!(connect.timeout, 60);

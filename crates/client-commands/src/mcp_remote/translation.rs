@@ -42,14 +42,25 @@ pub(crate) struct Context<'a> {
 }
 
 /// Parameters that are derived for each authorization request.
-const DERIVED: [&str; 6] =
-    ["client_id", "redirect_uri", "response_type", "state", "code_challenge", "code_challenge_method"];
+const DERIVED: [&str; 6] = [
+    "client_id",
+    "redirect_uri",
+    "response_type",
+    "state",
+    "code_challenge",
+    "code_challenge_method",
+];
 
 /// The client authentication methods that can be chosen.
 const METHODS: [&str; 3] = ["none", "client_secret_post", "client_secret_basic"];
 
 /// The options that can be repeated. For every other one, the first value applies.
-const LISTS: [&str; 4] = ["--authorize-param", "--header", "--header-file", "--ignore-tool"];
+const LISTS: [&str; 4] = [
+    "--authorize-param",
+    "--header",
+    "--header-file",
+    "--ignore-tool",
+];
 
 impl Translation {
     /// Translates arguments. It reads the files in them and sends nothing.
@@ -67,7 +78,8 @@ impl Translation {
             arguments: vec!["connect".to_owned()],
             client_secret: None,
             notices: Vec::new(),
-            depends_on_start: arguments.url().contains("${") || arguments.option("--header-file").is_some(),
+            depends_on_start: arguments.url().contains("${")
+                || arguments.option("--header-file").is_some(),
             session: SessionId::of(arguments, &sent),
             headers: Vec::new(),
         };
@@ -86,9 +98,9 @@ impl Translation {
                     translation.option(name, value, arguments, context)?;
                 }
                 Argument::MissingValue(name) => translation.ignore(name, "it has no value"),
-                Argument::Unknown(text) => {
-                    translation.notices.push(format!("{text} is ignored: mcp-remote does not know it"))
-                }
+                Argument::Unknown(text) => translation
+                    .notices
+                    .push(format!("{text} is ignored: mcp-remote does not know it")),
             }
         }
         // The remaining headers come from header files.
@@ -107,7 +119,9 @@ impl Translation {
     fn push<const N: usize>(&mut self, arguments: [&str; N]) {
         match arguments.as_slice() {
             // A value that looks like an option must be joined to its option.
-            [option, value] if value.starts_with('-') => self.arguments.push(format!("{option}={value}")),
+            [option, value] if value.starts_with('-') => {
+                self.arguments.push(format!("{option}={value}"))
+            }
             _ => self.arguments.extend(arguments.map(str::to_owned)),
         }
     }
@@ -121,28 +135,49 @@ impl Translation {
             "--client-credentials" => self.push(["--client-credentials"]),
             "--device-code" => self.push(["--device"]),
             "--disable-resource-parameter" => self.push(["--no-resource"]),
-            "--disable-cookies" => self.ignore(name, "cookies are kept in memory only and sent to no other origin"),
+            "--disable-cookies" => self.ignore(
+                name,
+                "cookies are kept in memory only and sent to no other origin",
+            ),
             "--debug" if context.environment.is_none() => {
                 self.ignore(name, "set PORTCULLIS_LOG=debug in `env` instead")
             }
-            "--silent" if context.environment.is_none() => self.ignore(name, "set PORTCULLIS_LOG=off in `env` instead"),
-            "--allow-http" => self.ignore(name, "the URL is https or on this machine, which is always allowed"),
-            "--ipv4" => self.ignore(name, "connections that fail over IPv6 are tried over IPv4 anyway"),
-            "--keep-alive" => self.ignore(name, KEEP_ALIVE),
-            "--use-id-token" => {
-                self.ignore(name, "an ID token is for the client and not for servers; the access token is sent")
+            "--silent" if context.environment.is_none() => {
+                self.ignore(name, "set PORTCULLIS_LOG=off in `env` instead")
             }
+            "--allow-http" => self.ignore(
+                name,
+                "the URL is https or on this machine, which is always allowed",
+            ),
+            "--ipv4" => self.ignore(
+                name,
+                "connections that fail over IPv6 are tried over IPv4 anyway",
+            ),
+            "--keep-alive" => self.ignore(name, KEEP_ALIVE),
+            "--use-id-token" => self.ignore(
+                name,
+                "an ID token is for the client and not for servers; the access token is sent",
+            ),
             // The proxy of the environment is always used; the others take effect before the translation.
             _ => {}
         }
     }
 
-    fn option(&mut self, name: &str, value: &str, arguments: &Arguments, context: &Context<'_>) -> anyhow::Result<()> {
+    fn option(
+        &mut self,
+        name: &str,
+        value: &str,
+        arguments: &Arguments,
+        context: &Context<'_>,
+    ) -> anyhow::Result<()> {
         match name {
             "--authorize-param" => {
-                let (key, _) =
-                    authorize_parameter(value).context("--authorize-param is not of the form `key=value`")?;
-                ensure!(!DERIVED.contains(&key), "--authorize-param cannot set {key}: every sign-in has its own");
+                let (key, _) = authorize_parameter(value)
+                    .context("--authorize-param is not of the form `key=value`")?;
+                ensure!(
+                    !DERIVED.contains(&key),
+                    "--authorize-param cannot set {key}: every sign-in has its own"
+                );
                 self.push(["--authorize-param", value]);
             }
             "--body-timeout" if value.trim() == "0" => {}
@@ -156,13 +191,19 @@ impl Translation {
             "--auth-success-url" => self.ignore(name, "the browser shows the page of this program"),
             "--ping-interval" => self.ignore(name, KEEP_ALIVE),
             "--protocol" if value == "legacy" => {}
-            "--protocol" => self.ignore(name, "messages are forwarded unchanged, in the revision of the client"),
+            "--protocol" => self.ignore(
+                name,
+                "messages are forwarded unchanged, in the revision of the client",
+            ),
             "--transport" => match value {
                 "http-only" => self.push(["--transport", "http"]),
                 "sse-only" => self.push(["--transport", "sse"]),
                 "http-first" => {}
                 "sse-first" => self.ignore(name, "HTTP is tried first, then SSE"),
-                _ => self.ignore(name, "it is none of http-first, http-only, sse-first, sse-only"),
+                _ => self.ignore(
+                    name,
+                    "it is none of http-first, http-only, sse-first, sse-only",
+                ),
             },
             "--ignore-tool" => bail!(
                 "--ignore-tool is not supported, and without it the client could call the tools; deny them in the client, \
@@ -172,15 +213,24 @@ impl Translation {
             "--resource" if resource(arguments).is_none_or(|it| it == arguments.url()) => {}
             "--resource" => {
                 let parsed = url::Url::parse(value.trim());
-                ensure!(parsed.is_ok(), "--resource is not an absolute URI (RFC 8707)");
+                ensure!(
+                    parsed.is_ok(),
+                    "--resource is not an absolute URI (RFC 8707)"
+                );
                 self.ignore(
                     name,
                     "the resource in the server's metadata is requested; the sign-in is stored separately",
                 );
             }
             "--token-endpoint" => {
-                ensure!(arguments.has("--client-credentials"), "--token-endpoint requires --client-credentials");
-                self.ignore(name, "the token endpoint comes from the metadata of the authorization server");
+                ensure!(
+                    arguments.has("--client-credentials"),
+                    "--token-endpoint requires --client-credentials"
+                );
+                self.ignore(
+                    name,
+                    "the token endpoint comes from the metadata of the authorization server",
+                );
             }
             "--client-metadata-url" => match client_metadata_url(arguments) {
                 None => self.ignore(name, "it is not an https URL with a path"),
@@ -206,8 +256,16 @@ impl Translation {
             self.depends_on_start = true;
             return Ok(());
         };
-        let text = |name: &str| client.get(name).and_then(|value| value.as_str()).filter(|text| !text.is_empty());
-        self.push(["--client-id", text("client_id").with_context(|| format!("{NAME} has no client_id"))?]);
+        let text = |name: &str| {
+            client
+                .get(name)
+                .and_then(|value| value.as_str())
+                .filter(|text| !text.is_empty())
+        };
+        self.push([
+            "--client-id",
+            text("client_id").with_context(|| format!("{NAME} has no client_id"))?,
+        ]);
         self.client_secret = text("client_secret").map(Secret::new);
         Ok(())
     }
@@ -215,7 +273,9 @@ impl Translation {
     fn client_metadata(&mut self, value: &str) -> anyhow::Result<()> {
         const NAME: &str = "--static-oauth-client-metadata";
         // mcp-remote replaces no variables in it.
-        let Some(metadata) = json_argument(NAME, value, Some(&|_| None))? else { return Ok(()) };
+        let Some(metadata) = json_argument(NAME, value, Some(&|_| None))? else {
+            return Ok(());
+        };
         for (member, value) in &metadata {
             match (member.as_str(), value.as_str()) {
                 ("scope", Some(scope)) => self.push(["--scope", scope]),
@@ -223,7 +283,9 @@ impl Translation {
                     self.push(["--token-auth-method", method]);
                 }
                 (member, _) => {
-                    self.notices.push(format!("{member} in {NAME} is ignored: this program has its own"));
+                    self.notices.push(format!(
+                        "{member} in {NAME} is ignored: this program has its own"
+                    ));
                 }
             }
         }
@@ -236,8 +298,13 @@ impl Translation {
             self.ignore("--header", "it is not of the form `Name: value`");
             return Ok(());
         };
-        let parsed: HeaderName = name.parse().ok().with_context(|| format!("--header {name}: the name is invalid"))?;
-        let counts = sent.iter().any(|(known, last)| known == name && last == value);
+        let parsed: HeaderName = name
+            .parse()
+            .ok()
+            .with_context(|| format!("--header {name}: the name is invalid"))?;
+        let counts = sent
+            .iter()
+            .any(|(known, last)| known == name && last == value);
         if !counts || self.headers.iter().any(|known| known == name) {
             return Ok(());
         }
@@ -245,19 +312,30 @@ impl Translation {
         if BridgeSettings::is_custom_header(&parsed) {
             self.push(["--header", text]);
         } else {
-            self.notices.push(format!("the header {name} is ignored: the transport sets it"));
+            self.notices.push(format!(
+                "the header {name} is ignored: the transport sets it"
+            ));
         }
         Ok(())
     }
 
     /// Selects a separate store, because mcp-remote separates sign-ins by resource, parameters and headers, so that one
     /// server can be used with several accounts.
-    fn separate_store(&mut self, sent: &[(String, String)], arguments: &Arguments, store: Option<&Path>) {
-        let is_signed_in_otherwise = sent.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"));
+    fn separate_store(
+        &mut self,
+        sent: &[(String, String)],
+        arguments: &Arguments,
+        store: Option<&Path>,
+    ) {
+        let is_signed_in_otherwise = sent
+            .iter()
+            .any(|(name, _)| name.eq_ignore_ascii_case("authorization"));
         let is_separate = !sent.is_empty()
             || arguments.option("--authorize-param").is_some()
             || resource(arguments).is_some_and(|resource| resource != arguments.url());
-        let Some(store) = store.filter(|_| is_separate && !is_signed_in_otherwise) else { return };
+        let Some(store) = store.filter(|_| is_separate && !is_signed_in_otherwise) else {
+            return;
+        };
         let directory: PathBuf = store.join(format!("mcp-remote-{}", self.session.as_str()));
         self.push(["--store", &directory.to_string_lossy()]);
     }
@@ -293,6 +371,12 @@ fn check_url(arguments: &Arguments) -> anyhow::Result<()> {
 
 /// Seconds for `--timeout`, rounded up. 0 means no timeout, which is translated to one day.
 fn seconds(text: &str) -> Option<u32> {
-    let seconds: f64 = text.trim().parse().ok().filter(|seconds| (0.0..=86_400.0).contains(seconds))?;
-    (0..=86_400_u32).find(|whole| f64::from(*whole) >= seconds).map(|whole| if whole == 0 { 86_400 } else { whole })
+    let seconds: f64 = text
+        .trim()
+        .parse()
+        .ok()
+        .filter(|seconds| (0.0..=86_400.0).contains(seconds))?;
+    (0..=86_400_u32)
+        .find(|whole| f64::from(*whole) >= seconds)
+        .map(|whole| if whole == 0 { 86_400 } else { whole })
 }

@@ -42,7 +42,10 @@ enum PageState {
 impl BrowserOpener {
     /// `prints_only` is the option `--no-browser`.
     pub(crate) fn new(prints_only: bool) -> Self {
-        Self { prints_only, state: watch::Sender::new(PageState::Opening) }
+        Self {
+            prints_only,
+            state: watch::Sender::new(PageState::Opening),
+        }
     }
 
     /// Opens the one-time address of a sign-in, without waiting for it. With `--no-browser`, nothing opens.
@@ -53,13 +56,18 @@ impl BrowserOpener {
             return;
         }
         if !can_appear() {
-            tracing::debug!("none of {} is set, and {BROWSER} names no program", DISPLAYS.join(", "));
+            tracing::debug!(
+                "none of {} is set, and {BROWSER} names no program",
+                DISPLAYS.join(", ")
+            );
             self.state.send_replace(PageState::Failed);
             return;
         }
         if !has_user() {
             // Others may be able to read the log of a client.
-            tell(format_args!("opening the browser for your consent; if nothing opens, visit\n{one_time}"));
+            tell(format_args!(
+                "opening the browser for your consent; if nothing opens, visit\n{one_time}"
+            ));
         }
         let (state, one_time) = (self.state.clone(), one_time.clone());
         // A browser in the terminal runs until its user leaves it. Meanwhile, the redirect must be received.
@@ -87,7 +95,9 @@ impl BrowserOpener {
             tell(format_args!("for your consent, visit\n{url}"));
             self.state.send_replace(PageState::Printed);
         } else if has_user() && can_appear() {
-            tell(format_args!("opening the browser for your consent; if nothing opens, visit\n{url}"));
+            tell(format_args!(
+                "opening the browser for your consent; if nothing opens, visit\n{url}"
+            ));
         }
         tokio::select! {
             biased;
@@ -114,7 +124,11 @@ impl BrowserOpener {
 
     async fn until(&self, awaited: PageState) {
         // The sender exists, so that the wait cannot fail.
-        let _ = self.state.subscribe().wait_for(|state| *state == awaited).await;
+        let _ = self
+            .state
+            .subscribe()
+            .wait_for(|state| *state == awaited)
+            .await;
     }
 }
 
@@ -130,17 +144,23 @@ fn can_appear() -> bool {
 
 /// As [`can_appear`], with this environment.
 fn can_appear_with(variable: impl Fn(&str) -> Option<OsString>) -> bool {
-    let needs_display = cfg!(all(unix, not(any(target_os = "macos", target_os = "android"))));
+    let needs_display = cfg!(all(
+        unix,
+        not(any(target_os = "macos", target_os = "android"))
+    ));
     let value = |name: &str| variable(name).filter(|value| !value.is_empty());
     !needs_display
         || DISPLAYS.into_iter().any(|name| value(name).is_some())
-        || value(BROWSER).is_some_and(|browsers| names_program(&browsers, &value("PATH").unwrap_or_default()))
+        || value(BROWSER)
+            .is_some_and(|browsers| names_program(&browsers, &value("PATH").unwrap_or_default()))
 }
 
 /// Whether one of the commands in `BROWSER` names a program that exists.
 fn names_program(browsers: &OsStr, path: &OsStr) -> bool {
     let browsers = browsers.to_string_lossy();
-    let mut programs = browsers.split(':').filter_map(|command| command.split_ascii_whitespace().next());
+    let mut programs = browsers
+        .split(':')
+        .filter_map(|command| command.split_ascii_whitespace().next());
     programs.any(|program| match program.contains('/') {
         true => Path::new(program).is_file(),
         false => env::split_paths(path).any(|directory| directory.join(program).is_file()),
@@ -151,7 +171,9 @@ fn names_program(browsers: &OsStr, path: &OsStr) -> bool {
 fn advice(url: &Url) -> String {
     let redirect = url.query_pairs().find(|(name, _)| name == "redirect_uri");
     let port = redirect.and_then(|(_, redirect)| Url::parse(&redirect).ok()?.port());
-    let forwarding = port.map(|port| format!(" (ssh -L {port}:127.0.0.1:{port})")).unwrap_or_default();
+    let forwarding = port
+        .map(|port| format!(" (ssh -L {port}:127.0.0.1:{port})"))
+        .unwrap_or_default();
     format!(
         "no browser can be opened on this machine. For your consent, visit\n{url}\n\
          in a browser of this machine, or in one from which the port of the redirect is forwarded to this machine{forwarding}.\n\
@@ -168,8 +190,11 @@ mod tests {
     #[cfg(target_os = "linux")]
     fn a_browser_needs_a_display() {
         let with = |set: &[(&str, &str)]| {
-            let value =
-                |name: &str| set.iter().find(|(known, _)| *known == name).map(|(_, value)| OsString::from(value));
+            let value = |name: &str| {
+                set.iter()
+                    .find(|(known, _)| *known == name)
+                    .map(|(_, value)| OsString::from(value))
+            };
             can_appear_with(value)
         };
         assert!(!with(&[]));
@@ -186,7 +211,11 @@ mod tests {
             ("/nowhere/sh", false),
             ("", false),
         ] {
-            assert_eq!(with(&[(BROWSER, browser), ("PATH", "/nowhere:/bin")]), expected, "{browser}");
+            assert_eq!(
+                with(&[(BROWSER, browser), ("PATH", "/nowhere:/bin")]),
+                expected,
+                "{browser}"
+            );
         }
     }
 
@@ -194,8 +223,16 @@ mod tests {
     #[test]
     fn the_advice_names_the_port() {
         let url = "https://auth.example.com/authorize?client_id=me";
-        let with = advice(&Url::parse(&format!("{url}&redirect_uri=http://127.0.0.1:21537/callback")).unwrap());
-        assert!(with.contains(url) && with.contains("(ssh -L 21537:127.0.0.1:21537)"), "{with}");
+        let with = advice(
+            &Url::parse(&format!(
+                "{url}&redirect_uri=http://127.0.0.1:21537/callback"
+            ))
+            .unwrap(),
+        );
+        assert!(
+            with.contains(url) && with.contains("(ssh -L 21537:127.0.0.1:21537)"),
+            "{with}"
+        );
         assert!(!advice(&Url::parse(url).unwrap()).contains("ssh"));
     }
 

@@ -26,7 +26,9 @@ pub(crate) fn store(arguments: &cli::SignIn) -> anyhow::Result<CredentialStore> 
 /// # Errors
 /// Fails when the user has no directory for it.
 pub(crate) fn store_in(directory: Option<&Path>) -> anyhow::Result<CredentialStore> {
-    let directory = directory.map(Path::to_owned).or_else(CredentialStore::user_directory);
+    let directory = directory
+        .map(Path::to_owned)
+        .or_else(CredentialStore::user_directory);
     directory
         .map(CredentialStore::in_directory)
         .context("no directory for tokens: none of XDG_STATE_HOME, HOME and LOCALAPPDATA is an absolute path; name one with --store")
@@ -49,7 +51,10 @@ pub(crate) fn store_in_memory(arguments: &cli::SignIn) -> CredentialStore {
 ///
 /// # Errors
 /// Fails when a value is invalid, or the file of the client secret cannot be read. The error names the option.
-pub(crate) fn settings(arguments: &cli::SignIn, store: CredentialStore) -> anyhow::Result<AuthorizerSettings> {
+pub(crate) fn settings(
+    arguments: &cli::SignIn,
+    store: CredentialStore,
+) -> anyhow::Result<AuthorizerSettings> {
     let mut settings = AuthorizerSettings::default();
     settings.store = store;
     settings.private_addresses = arguments.allow_private;
@@ -58,48 +63,68 @@ pub(crate) fn settings(arguments: &cli::SignIn, store: CredentialStore) -> anyho
     settings.provider.omit_resource = arguments.provider.no_resource;
     settings.provider.assume_pkce = arguments.provider.assume_pkce;
     settings.provider.accept_unbound_token = arguments.provider.accept_unbound_token;
-    settings.provider.parameters.clone_from(&arguments.provider.authorize_params);
+    settings
+        .provider
+        .parameters
+        .clone_from(&arguments.provider.authorize_params);
     if let Some(scope) = &arguments.scope {
         settings.scopes = Some(Scopes::parse(scope).with_context(|| format!("--scope {scope:?}"))?);
     }
     if let Some(issuer) = &arguments.authorization_server {
-        settings.authorization_server =
-            Some(Issuer::parse(issuer).with_context(|| format!("--authorization-server {issuer:?}"))?);
+        settings.authorization_server = Some(
+            Issuer::parse(issuer).with_context(|| format!("--authorization-server {issuer:?}"))?,
+        );
     }
     if let Some(url) = &arguments.client_metadata_url {
-        let url = ClientIdUrl::parse(url).with_context(|| format!("--client-metadata-url {url:?}"))?;
+        let url =
+            ClientIdUrl::parse(url).with_context(|| format!("--client-metadata-url {url:?}"))?;
         settings.client_id_url = Some(url);
     }
     if let Some(client_id) = &arguments.client_id {
         let authentication = client_authentication(arguments)?;
-        settings.client = Some(ClientInformation { client_id: client_id.clone(), authentication });
+        settings.client = Some(ClientInformation {
+            client_id: client_id.clone(),
+            authentication,
+        });
     }
     Ok(settings)
 }
 
 /// Returns the secret of the preregistered client, if it has one.
 fn client_authentication(arguments: &cli::SignIn) -> anyhow::Result<ClientAuthentication> {
-    Ok(match (&arguments.client_secret, &arguments.client_secret_file) {
-        (Some(secret), _) => ClientAuthentication::Secret(secret.clone()),
-        (None, Some(file)) => {
-            if let Some(warning) = secret_file_warning("--client-secret-file", file) {
-                tracing::warn!("{warning}");
+    Ok(
+        match (&arguments.client_secret, &arguments.client_secret_file) {
+            (Some(secret), _) => ClientAuthentication::Secret(secret.clone()),
+            (None, Some(file)) => {
+                if let Some(warning) = secret_file_warning("--client-secret-file", file) {
+                    tracing::warn!("{warning}");
+                }
+                ClientAuthentication::Secret(
+                    SecretSource::File(file.clone())
+                        .read()
+                        .context("--client-secret-file")?,
+                )
             }
-            ClientAuthentication::Secret(SecretSource::File(file.clone()).read().context("--client-secret-file")?)
-        }
-        (None, None) => ClientAuthentication::None,
-    })
+            (None, None) => ClientAuthentication::None,
+        },
+    )
 }
 
 /// Returns the chosen method of client authentication. Fails for a method with a secret if the client has none.
 fn token_auth_method(arguments: &cli::SignIn) -> anyhow::Result<Option<TokenAuthMethod>> {
-    let method = arguments.token_auth_method.as_deref().and_then(TokenAuthMethod::from_name);
+    let method = arguments
+        .token_auth_method
+        .as_deref()
+        .and_then(TokenAuthMethod::from_name);
     if let Some(method) = method.filter(|method| *method != TokenAuthMethod::None)
         && arguments.client_id.is_some()
         && arguments.client_secret_file.is_none()
         && arguments.client_secret.is_none()
     {
-        anyhow::bail!("--token-auth-method {} with --client-id needs --client-secret-file", method.name());
+        anyhow::bail!(
+            "--token-auth-method {} with --client-id needs --client-secret-file",
+            method.name()
+        );
     }
     Ok(method)
 }
@@ -114,7 +139,9 @@ pub(crate) fn redirect_address(arguments: &cli::SignIn) -> anyhow::Result<Redire
         address = address.with_host(host).context("--callback-host")?;
     }
     if let Some(path) = &arguments.callback_path {
-        address = address.with_path(path).with_context(|| format!("--callback-path {path:?}"))?;
+        address = address
+            .with_path(path)
+            .with_context(|| format!("--callback-path {path:?}"))?;
     }
     Ok(address)
 }
@@ -137,13 +164,18 @@ mod tests {
     #[test]
     fn options_become_settings() {
         let settings = settings(
-            &options("--scope a --client-id me --authorization-server https://a.example --allow-private"),
+            &options(
+                "--scope a --client-id me --authorization-server https://a.example --allow-private",
+            ),
             CredentialStore::in_memory(),
         )
         .unwrap();
         assert_eq!(settings.scopes.unwrap().to_string(), "a");
         assert_eq!(settings.client.unwrap().client_id, "me");
-        assert_eq!(settings.authorization_server.unwrap().as_str(), "https://a.example");
+        assert_eq!(
+            settings.authorization_server.unwrap().as_str(),
+            "https://a.example"
+        );
         assert!(settings.private_addresses);
         assert!(settings.token_auth_method.is_none());
     }
@@ -152,12 +184,26 @@ mod tests {
     fn invalid_options_are_named() {
         for (arguments, named) in [
             ("--authorization-server x", "--authorization-server \"x\""),
-            ("--client-metadata-url http://a.example/", "--client-metadata-url \"http://a.example/\""),
-            ("--client-id me --client-secret-file /nowhere/secret", "--client-secret-file"),
-            ("--client-id me --token-auth-method client_secret_post", "needs --client-secret-file"),
+            (
+                "--client-metadata-url http://a.example/",
+                "--client-metadata-url \"http://a.example/\"",
+            ),
+            (
+                "--client-id me --client-secret-file /nowhere/secret",
+                "--client-secret-file",
+            ),
+            (
+                "--client-id me --token-auth-method client_secret_post",
+                "needs --client-secret-file",
+            ),
         ] {
-            let error = settings(&options(arguments), CredentialStore::in_memory()).err().unwrap();
-            assert!(format!("{error:#}").contains(named), "{arguments}: {error:#}");
+            let error = settings(&options(arguments), CredentialStore::in_memory())
+                .err()
+                .unwrap();
+            assert!(
+                format!("{error:#}").contains(named),
+                "{arguments}: {error:#}"
+            );
         }
     }
 }

@@ -22,7 +22,9 @@ pub(crate) fn print_delay(start: &StartUrl) {
 pub(super) async fn pasted(wrong: Option<RedirectError>) -> Option<String> {
     match wrong {
         None => tell("or paste the final URL of the browser:"),
-        Some(wrong) => tell(format_args!("this is not that address ({wrong}); paste the whole address:")),
+        Some(wrong) => tell(format_args!(
+            "this is not that address ({wrong}); paste the whole address:"
+        )),
     }
     line().await
 }
@@ -43,7 +45,9 @@ pub(super) async fn hidden_line() -> Option<Secret> {
     read_with(|| rpassword::read_password().ok().map(Secret::new)).await
 }
 
-async fn read_with<T: Send + 'static>(read: impl FnOnce() -> Option<T> + Send + 'static) -> Option<T> {
+async fn read_with<T: Send + 'static>(
+    read: impl FnOnce() -> Option<T> + Send + 'static,
+) -> Option<T> {
     let (sender, received) = oneshot::channel();
     thread::spawn(move || {
         // It fails when no one waits for the line any more.

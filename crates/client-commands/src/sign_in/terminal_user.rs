@@ -6,8 +6,8 @@ use std::{
 };
 
 use portcullis_client::{
-    AuthorizationRequest, DeviceAuthorization, Interaction, InteractionError, LoopbackRedirect, NewRegistration,
-    RedirectParameters, StartUrl,
+    AuthorizationRequest, DeviceAuthorization, Interaction, InteractionError, LoopbackRedirect,
+    NewRegistration, RedirectParameters, StartUrl,
     provider::{KnownIssuer, UnboundSignIn},
     registration::{ClientAuthentication, ClientInformation},
 };
@@ -36,7 +36,10 @@ pub(super) struct TerminalUser {
 impl TerminalUser {
     /// Returns a user whose browser is redirected to this machine.
     pub(super) fn with_browser(redirect: LoopbackRedirect, opener: BrowserOpener) -> Self {
-        Self { redirect_uri: redirect.redirect_uri().clone(), browser: Some((redirect, opener)) }
+        Self {
+            redirect_uri: redirect.redirect_uri().clone(),
+            browser: Some((redirect, opener)),
+        }
     }
 
     /// Returns a user who enters a code on another device.
@@ -44,7 +47,10 @@ impl TerminalUser {
     /// # Errors
     /// Never; the redirect URI is a constant.
     pub(super) fn with_other_device() -> anyhow::Result<Self> {
-        Ok(Self { browser: None, redirect_uri: Url::parse(DEVICE_REDIRECT)? })
+        Ok(Self {
+            browser: None,
+            redirect_uri: Url::parse(DEVICE_REDIRECT)?,
+        })
     }
 }
 
@@ -64,7 +70,12 @@ impl Interaction for TerminalUser {
     }
 
     fn show_device_code(&self, authorization: &DeviceAuthorization) {
-        let DeviceAuthorization { user_code, verification_uri, expires_in, .. } = authorization;
+        let DeviceAuthorization {
+            user_code,
+            verification_uri,
+            expires_in,
+            ..
+        } = authorization;
         let minutes = expires_in.as_secs().div_ceil(60);
         tell(format_args!(
             "on any device, visit\n{verification_uri}\nand enter the code {} within {minutes} min",
@@ -106,7 +117,10 @@ impl Interaction for TerminalUser {
         })
     }
 
-    fn accept_unbound_token<'a>(&'a self, sign_in: &'a UnboundSignIn) -> BoxFuture<'a, Result<bool, InteractionError>> {
+    fn accept_unbound_token<'a>(
+        &'a self,
+        sign_in: &'a UnboundSignIn,
+    ) -> BoxFuture<'a, Result<bool, InteractionError>> {
         Box::pin(async move {
             match unbound_question(sign_in) {
                 Some(question) => Ok(is_confirmed(question).await),
@@ -120,7 +134,10 @@ impl Interaction for TerminalUser {
         registration: &'a NewRegistration,
     ) -> BoxFuture<'a, Result<bool, InteractionError>> {
         Box::pin(async move {
-            Ok(is_confirmed(format!("{registration}.\nRegister again? This starts a new session. [y/N]")).await)
+            Ok(is_confirmed(format!(
+                "{registration}.\nRegister again? This starts a new session. [y/N]"
+            ))
+            .await)
         })
     }
 
@@ -171,5 +188,8 @@ async fn ask_for_client() -> Option<ClientInformation> {
         true => ClientAuthentication::None,
         false => ClientAuthentication::Secret(secret),
     };
-    Some(ClientInformation { client_id, authentication })
+    Some(ClientInformation {
+        client_id,
+        authentication,
+    })
 }

@@ -14,7 +14,9 @@ pub(crate) const TOKEN_VARIABLE: &str = "PORTCULLIS_TOKEN";
 /// Fails when the variable is empty or not UTF-8. The message does not contain the token.
 pub(crate) fn token_of_the_environment() -> anyhow::Result<Option<AccessToken>> {
     match env::var(TOKEN_VARIABLE) {
-        Ok(token) if token.trim().is_empty() => bail!("{TOKEN_VARIABLE} is empty; unset it, or set it to a token"),
+        Ok(token) if token.trim().is_empty() => {
+            bail!("{TOKEN_VARIABLE} is empty; unset it, or set it to a token")
+        }
         Ok(token) => Ok(Some(AccessToken::new(token.trim()))),
         Err(VarError::NotPresent) => Ok(None),
         // The error's text would contain the token.

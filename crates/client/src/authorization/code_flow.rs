@@ -30,7 +30,11 @@ impl CodeFlow {
         policy: ChainPolicy,
         assumes_pkce: bool,
     ) -> Result<Self, UnsupportedServer> {
-        if !metadata.response_types_supported.iter().any(|kind| kind == "code") {
+        if !metadata
+            .response_types_supported
+            .iter()
+            .any(|kind| kind == "code")
+        {
             return Err(UnsupportedServer::NoCodeFlow);
         }
         match metadata.code_challenge_methods_supported.as_deref() {
@@ -39,8 +43,10 @@ impl CodeFlow {
             None if assumes_pkce => {}
             None => return Err(UnsupportedServer::PkceNotAdvertised),
         }
-        let authorization_endpoint =
-            metadata.authorization_endpoint.clone().ok_or(UnsupportedServer::NoAuthorizationEndpoint)?;
+        let authorization_endpoint = metadata
+            .authorization_endpoint
+            .clone()
+            .ok_or(UnsupportedServer::NoAuthorizationEndpoint)?;
         policy
             .of(&authorization_endpoint)
             .check(&authorization_endpoint)
@@ -75,9 +81,14 @@ mod tests {
 
     use super::*;
 
-    const LOOPBACK: UrlPolicy = UrlPolicy::Peer { loopback_http: true, private_addresses: false };
+    const LOOPBACK: UrlPolicy = UrlPolicy::Peer {
+        loopback_http: true,
+        private_addresses: false,
+    };
 
-    fn parsed(change: impl FnOnce(&mut AuthorizationServerMetadata)) -> Result<CodeFlow, UnsupportedServer> {
+    fn parsed(
+        change: impl FnOnce(&mut AuthorizationServerMetadata),
+    ) -> Result<CodeFlow, UnsupportedServer> {
         parsed_assuming(false, change)
     }
 
@@ -85,8 +96,10 @@ mod tests {
         assumes_pkce: bool,
         change: impl FnOnce(&mut AuthorizationServerMetadata),
     ) -> Result<CodeFlow, UnsupportedServer> {
-        let mut metadata = AuthorizationServerMetadata::new(Issuer::parse("https://auth.example.com").unwrap());
-        metadata.authorization_endpoint = Some(Url::parse("https://auth.example.com/authorize").unwrap());
+        let mut metadata =
+            AuthorizationServerMetadata::new(Issuer::parse("https://auth.example.com").unwrap());
+        metadata.authorization_endpoint =
+            Some(Url::parse("https://auth.example.com/authorize").unwrap());
         metadata.token_endpoint = Some(Url::parse("https://auth.example.com/token").unwrap());
         metadata.response_types_supported = vec!["token".into(), "code".into()];
         metadata.code_challenge_methods_supported = Some(vec!["plain".into(), "S256".into()]);
@@ -98,10 +111,15 @@ mod tests {
     #[test]
     fn s256_must_be_advertised() {
         assert!(parsed(|_| ()).is_ok());
-        let missing = |m: &mut AuthorizationServerMetadata| m.code_challenge_methods_supported = None;
-        assert_eq!(parsed(missing).unwrap_err(), UnsupportedServer::PkceNotAdvertised);
-        let plain =
-            |m: &mut AuthorizationServerMetadata| m.code_challenge_methods_supported = Some(vec!["plain".into()]);
+        let missing =
+            |m: &mut AuthorizationServerMetadata| m.code_challenge_methods_supported = None;
+        assert_eq!(
+            parsed(missing).unwrap_err(),
+            UnsupportedServer::PkceNotAdvertised
+        );
+        let plain = |m: &mut AuthorizationServerMetadata| {
+            m.code_challenge_methods_supported = Some(vec!["plain".into()])
+        };
         assert_eq!(parsed(plain).unwrap_err(), UnsupportedServer::NoPkce);
     }
 
@@ -110,7 +128,8 @@ mod tests {
     fn pkce_is_assumed_only_without_a_list() {
         assert!(parsed_assuming(true, |m| m.code_challenge_methods_supported = None).is_ok());
         for listed in [vec![], vec!["plain".to_owned()], vec!["s256".to_owned()]] {
-            let outcome = parsed_assuming(true, |m| m.code_challenge_methods_supported = Some(listed));
+            let outcome =
+                parsed_assuming(true, |m| m.code_challenge_methods_supported = Some(listed));
             assert_eq!(outcome.unwrap_err(), UnsupportedServer::NoPkce);
         }
     }
@@ -122,27 +141,47 @@ mod tests {
             parsed(|m| m.response_types_supported = vec!["token".into()]).unwrap_err(),
             UnsupportedServer::NoCodeFlow
         );
-        assert_eq!(parsed(|m| m.response_types_supported.clear()).unwrap_err(), UnsupportedServer::NoCodeFlow);
-        assert!(parsed(|m| m.grant_types_supported = Some(vec!["client_credentials".into()])).is_ok());
+        assert_eq!(
+            parsed(|m| m.response_types_supported.clear()).unwrap_err(),
+            UnsupportedServer::NoCodeFlow
+        );
+        assert!(
+            parsed(|m| m.grant_types_supported = Some(vec!["client_credentials".into()])).is_ok()
+        );
         assert_eq!(
             parsed(|m| m.authorization_endpoint = None).unwrap_err(),
             UnsupportedServer::NoAuthorizationEndpoint
         );
-        assert_eq!(parsed(|m| m.token_endpoint = None).unwrap_err(), UnsupportedServer::NoTokenEndpoint);
+        assert_eq!(
+            parsed(|m| m.token_endpoint = None).unwrap_err(),
+            UnsupportedServer::NoTokenEndpoint
+        );
     }
 
     /// G3: a server without metadata has the paths of 2025-03-26 at its origin, and does not promise `iss`.
     #[test]
     fn the_default_metadata_has_fixed_paths() {
-        let metadata = CodeFlow::default_metadata(Issuer::parse("https://auth.example.com/tenant").unwrap());
-        let endpoints = [&metadata.authorization_endpoint, &metadata.token_endpoint, &metadata.registration_endpoint];
+        let metadata =
+            CodeFlow::default_metadata(Issuer::parse("https://auth.example.com/tenant").unwrap());
+        let endpoints = [
+            &metadata.authorization_endpoint,
+            &metadata.token_endpoint,
+            &metadata.registration_endpoint,
+        ];
         let paths = ["authorize", "token", "register"];
         for (endpoint, path) in endpoints.into_iter().zip(paths) {
-            assert_eq!(endpoint.as_ref().unwrap().as_str(), format!("https://auth.example.com/{path}"));
+            assert_eq!(
+                endpoint.as_ref().unwrap().as_str(),
+                format!("https://auth.example.com/{path}")
+            );
         }
         let flow = CodeFlow::from_metadata(&metadata, LOOPBACK.into(), false).unwrap();
         assert!(!flow.promises_issuer);
-        assert!(parsed(|m| m.authorization_response_iss_parameter_supported = true).unwrap().promises_issuer);
+        assert!(
+            parsed(|m| m.authorization_response_iss_parameter_supported = true)
+                .unwrap()
+                .promises_issuer
+        );
     }
 
     /// Only https and loopback http authorization URLs are opened.
@@ -150,7 +189,12 @@ mod tests {
     fn the_authorization_endpoint_is_safe_to_open() {
         let at = |url: &str| parsed(|m| m.authorization_endpoint = Some(Url::parse(url).unwrap()));
         assert!(at("http://127.0.0.1:9/authorize").is_ok());
-        for url in ["http://auth.example.com/authorize", "file:///bin/sh", "javascript:alert(1)", "data:text/html,x"] {
+        for url in [
+            "http://auth.example.com/authorize",
+            "file:///bin/sh",
+            "javascript:alert(1)",
+            "data:text/html,x",
+        ] {
             assert_eq!(
                 at(url).unwrap_err(),
                 UnsupportedServer::UnsafeAuthorizationEndpoint(UrlPolicyError::Scheme),

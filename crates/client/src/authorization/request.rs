@@ -10,8 +10,8 @@ use portcullis_metadata::{
 use url::Url;
 
 use crate::{
-    ClientError, RedirectError, RedirectParameters, authorization::code_flow::CodeFlow, offline_access::OFFLINE_ACCESS,
-    provider::RequestProfile, random, token::dpop::DpopBinding,
+    ClientError, RedirectError, RedirectParameters, authorization::code_flow::CodeFlow,
+    offline_access::OFFLINE_ACCESS, provider::RequestProfile, random, token::dpop::DpopBinding,
 };
 
 /// An authorization request (OAuth 2.1 section 4.1.1, RFC 8707 section 2.1), and the expected values of its response.
@@ -70,11 +70,20 @@ impl RequestParameters<'_> {
 
 impl AuthorizationRequest {
     /// Creates a request with a random `state`.
-    pub(crate) fn new(flow: &CodeFlow, parameters: &RequestParameters<'_>) -> Result<Self, ClientError> {
+    pub(crate) fn new(
+        flow: &CodeFlow,
+        parameters: &RequestParameters<'_>,
+    ) -> Result<Self, ClientError> {
         let state = random::secret()?;
         let url = parameters.url(&flow.authorization_endpoint, &state);
         let policy = flow.server.policy.of(&url);
-        Ok(Self { url, policy, state, issuer: flow.server.issuer.clone(), promises_issuer: flow.promises_issuer })
+        Ok(Self {
+            url,
+            policy,
+            state,
+            issuer: flow.server.issuer.clone(),
+            promises_issuer: flow.promises_issuer,
+        })
     }
 
     /// Returns the URL to visit: `https` or loopback `http`.
@@ -92,7 +101,10 @@ impl AuthorizationRequest {
     /// # Errors
     /// Fails if the response is not for this request or has no code. Only [`RedirectError::Denied`] contains text of the
     /// response.
-    pub fn validate_response<'a>(&self, response: &'a RedirectParameters) -> Result<&'a Secret, RedirectError> {
+    pub fn validate_response<'a>(
+        &self,
+        response: &'a RedirectParameters,
+    ) -> Result<&'a Secret, RedirectError> {
         if response.state.as_ref() != Some(&self.state) {
             return Err(RedirectError::State);
         }
@@ -105,13 +117,19 @@ impl AuthorizationRequest {
                 error_uri: response.error_uri.clone(),
             }));
         }
-        response.code.as_ref().filter(|code| !code.secret().is_empty()).ok_or(RedirectError::NoCode)
+        response
+            .code
+            .as_ref()
+            .filter(|code| !code.secret().is_empty())
+            .ok_or(RedirectError::NoCode)
     }
 }
 
 impl fmt::Debug for AuthorizationRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AuthorizationRequest").field("issuer", &self.issuer).finish_non_exhaustive()
+        f.debug_struct("AuthorizationRequest")
+            .field("issuer", &self.issuer)
+            .finish_non_exhaustive()
     }
 }
 
@@ -137,9 +155,14 @@ pub(crate) mod tests {
         request_with(scopes, promises_issuer, &ProviderSettings::default())
     }
 
-    fn request_with(scopes: &str, promises_issuer: bool, settings: &ProviderSettings) -> AuthorizationRequest {
+    fn request_with(
+        scopes: &str,
+        promises_issuer: bool,
+        settings: &ProviderSettings,
+    ) -> AuthorizationRequest {
         let mut metadata = AuthorizationServerMetadata::new(Issuer::parse(ISSUER).unwrap());
-        metadata.authorization_endpoint = Some(Url::parse("https://auth.example.com/authorize?tenant=a#x").unwrap());
+        metadata.authorization_endpoint =
+            Some(Url::parse("https://auth.example.com/authorize?tenant=a#x").unwrap());
         metadata.token_endpoint = Some(Url::parse("https://auth.example.com/token").unwrap());
         metadata.response_types_supported = vec!["code".into()];
         metadata.code_challenge_methods_supported = Some(vec!["S256".into()]);
@@ -172,7 +195,9 @@ pub(crate) mod tests {
 
     fn validate(request: &AuthorizationRequest, query: &str) -> Result<String, RedirectError> {
         let answer = RedirectParameters::parse(query)?;
-        request.validate_response(&answer).map(|code| code.secret().to_owned())
+        request
+            .validate_response(&answer)
+            .map(|code| code.secret().to_owned())
     }
 
     /// I1: the URL has PKCE with S256, a fresh state and the resource, and keeps the endpoint's own query.
@@ -196,22 +221,36 @@ pub(crate) mod tests {
     /// I1: `prompt=consent` is sent with `offline_access`, and only then.
     #[test]
     fn offline_access_requires_consent() {
-        assert_eq!(query(&request_for("a offline_access", true))["prompt"], "consent");
+        assert_eq!(
+            query(&request_for("a offline_access", true))["prompt"],
+            "consent"
+        );
         assert!(!query(&request_for("a", true)).contains_key("prompt"));
     }
 
     /// I1: the user's parameters are added, and `resource` is omitted on request.
     #[test]
     fn requests_follow_the_profile() {
-        let parameters = ["login_hint=a&b", "prompt=login"].map(|text| AuthorizeParameter::parse(text).unwrap());
-        let settings =
-            ProviderSettings { omit_resource: true, parameters: parameters.into(), ..ProviderSettings::default() };
+        let parameters =
+            ["login_hint=a&b", "prompt=login"].map(|text| AuthorizeParameter::parse(text).unwrap());
+        let settings = ProviderSettings {
+            omit_resource: true,
+            parameters: parameters.into(),
+            ..ProviderSettings::default()
+        };
         let request = request_with("a offline_access", true, &settings);
         let query = query(&request);
         assert_eq!(query["login_hint"].as_str(), "a&b");
         assert_eq!(query["prompt"].as_str(), "login");
         assert!(!query.contains_key("resource"));
-        assert_eq!(request.url().query_pairs().filter(|(name, _)| name == "prompt").count(), 1);
+        assert_eq!(
+            request
+                .url()
+                .query_pairs()
+                .filter(|(name, _)| name == "prompt")
+                .count(),
+            1
+        );
     }
 
     /// I1: a response with another state is rejected before its other parameters are read.
@@ -223,7 +262,11 @@ pub(crate) mod tests {
             "code=c&state=&iss=https://auth.example.com",
             "error=access_denied&state=x",
         ] {
-            assert_eq!(validate(&request, query), Err(RedirectError::State), "{query}");
+            assert_eq!(
+                validate(&request, query),
+                Err(RedirectError::State),
+                "{query}"
+            );
         }
     }
 
@@ -235,11 +278,28 @@ pub(crate) mod tests {
         for promises in [true, false] {
             let request = request(promises);
             let state = state(&request);
-            let validate = |rest: &str| super::tests::validate(&request, &format!("state={state}&{rest}"));
-            assert_eq!(validate("code=c&iss=https%3A%2F%2Fauth.example.com"), Ok("c".into()));
-            for other in ["https://evil.example", "https://auth.example.com/", "https://AUTH.example.com", ""] {
-                assert_eq!(validate(&format!("code=c&iss={other}")), mismatch, "{other}");
-                assert_eq!(validate(&format!("error=x&error_description=hush&iss={other}")), mismatch, "{other}");
+            let validate =
+                |rest: &str| super::tests::validate(&request, &format!("state={state}&{rest}"));
+            assert_eq!(
+                validate("code=c&iss=https%3A%2F%2Fauth.example.com"),
+                Ok("c".into())
+            );
+            for other in [
+                "https://evil.example",
+                "https://auth.example.com/",
+                "https://AUTH.example.com",
+                "",
+            ] {
+                assert_eq!(
+                    validate(&format!("code=c&iss={other}")),
+                    mismatch,
+                    "{other}"
+                );
+                assert_eq!(
+                    validate(&format!("error=x&error_description=hush&iss={other}")),
+                    mismatch,
+                    "{other}"
+                );
             }
             let code = validate("code=c");
             let error = validate("error=access_denied");
@@ -257,16 +317,35 @@ pub(crate) mod tests {
     fn malformed_responses_are_rejected() {
         let request = request(false);
         let state = state(&request);
-        assert_eq!(validate(&request, &format!("state={state}")), Err(RedirectError::NoCode));
-        assert_eq!(validate(&request, &format!("state={state}&code=")), Err(RedirectError::NoCode));
-        assert_eq!(validate(&request, &format!("state={state}&code=a&code=b")), Err(RedirectError::Repeated));
+        assert_eq!(
+            validate(&request, &format!("state={state}")),
+            Err(RedirectError::NoCode)
+        );
+        assert_eq!(
+            validate(&request, &format!("state={state}&code=")),
+            Err(RedirectError::NoCode)
+        );
+        assert_eq!(
+            validate(&request, &format!("state={state}&code=a&code=b")),
+            Err(RedirectError::Repeated)
+        );
         for name in ["state", "iss", "error", "error_description", "error_uri"] {
             let twice = format!("code=a&{name}={state}&{name}={state}");
-            assert_eq!(validate(&request, &twice), Err(RedirectError::Repeated), "{name}");
+            assert_eq!(
+                validate(&request, &twice),
+                Err(RedirectError::Repeated),
+                "{name}"
+            );
         }
-        assert_eq!(validate(&request, &format!("state=x&state={state}&code=a")), Err(RedirectError::Repeated));
+        assert_eq!(
+            validate(&request, &format!("state=x&state={state}&code=a")),
+            Err(RedirectError::Repeated)
+        );
         // A response with a code and an error is an error.
-        let both = validate(&request, &format!("state={state}&code=a&error=access_denied"));
+        let both = validate(
+            &request,
+            &format!("state={state}&code=a&error=access_denied"),
+        );
         assert_eq!(both.unwrap_err().code(), "redirect.denied");
     }
 

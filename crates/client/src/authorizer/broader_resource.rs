@@ -20,18 +20,26 @@ impl Authorizer {
             (before.start_url(), before.resource(), before.issuer())
                 == (Some(start), &found.resource, &found.metadata.issuer)
         };
-        if !found.is_broader || self.settings.accept_broader_resource || before.is_some_and(is_known) {
+        if !found.is_broader
+            || self.settings.accept_broader_resource
+            || before.is_some_and(is_known)
+        {
             return Ok(());
         }
         let accepted = match &self.mode {
             Mode::Interactive(interaction) | Mode::Device(interaction) => {
-                interaction.accept_broader_resource(start, &found.resource).await?
+                interaction
+                    .accept_broader_resource(start, &found.resource)
+                    .await?
             }
             Mode::NonInteractive(_) => false,
         };
         if accepted {
             return Ok(());
         }
-        Err(ClientError::BroaderResource { start: start.clone(), resource: found.resource.clone() })
+        Err(ClientError::BroaderResource {
+            start: start.clone(),
+            resource: found.resource.clone(),
+        })
     }
 }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use portcullis_discovery::{Fetch, FetchError, FetchSettings, HttpFetch, RecordingFetch, SentSecrets};
+use portcullis_discovery::{
+    Fetch, FetchError, FetchSettings, HttpFetch, RecordingFetch, SentSecrets,
+};
 use portcullis_metadata::{Clock, SystemClock};
 
 use super::{Authorizer, Mode};
@@ -19,7 +21,12 @@ pub struct AuthorizerBuilder {
 
 impl AuthorizerBuilder {
     pub(super) fn new(mode: Mode) -> Self {
-        Self { mode, fetch: None, clock: Arc::new(SystemClock::new()), settings: AuthorizerSettings::default() }
+        Self {
+            mode,
+            fetch: None,
+            clock: Arc::new(SystemClock::new()),
+            settings: AuthorizerSettings::default(),
+        }
     }
 
     /// Sets what sends the requests. Default: an [`HttpFetch`] with its default settings.
@@ -45,7 +52,12 @@ impl AuthorizerBuilder {
     /// # Errors
     /// As [`HttpFetch::new`], without a [`fetch`](Self::fetch).
     pub fn build(self) -> Result<Authorizer, FetchError> {
-        let Self { mode, fetch, clock, settings } = self;
+        let Self {
+            mode,
+            fetch,
+            clock,
+            settings,
+        } = self;
         let fetch = match fetch {
             Some(fetch) => fetch,
             None => Arc::new(HttpFetch::new(FetchSettings::default())?),
@@ -53,6 +65,14 @@ impl AuthorizerBuilder {
         let sent_secrets = SentSecrets::new();
         let fetch = Arc::new(RecordingFetch::new(fetch, sent_secrets.clone()));
         let (bound, sign_in_limit) = Default::default();
-        Ok(Authorizer { fetch, sent_secrets, clock, mode, settings, bound, sign_in_limit })
+        Ok(Authorizer {
+            fetch,
+            sent_secrets,
+            clock,
+            mode,
+            settings,
+            bound,
+            sign_in_limit,
+        })
     }
 }

@@ -15,7 +15,9 @@ impl Authorizer {
     /// # Errors
     /// When the store cannot be read.
     pub(super) fn client_issuer(&self, start: &StartUrl) -> Result<Option<Issuer>, ClientError> {
-        let Some(client) = &self.settings.client else { return Ok(None) };
+        let Some(client) = &self.settings.client else {
+            return Ok(None);
+        };
         if self.settings.authorization_server.is_some() {
             return Ok(None);
         }
@@ -23,7 +25,10 @@ impl Authorizer {
             return Ok(Some(bound));
         }
         let stored = self.store().client_issuer(&client.client_id, start)?;
-        Ok(stored.map_or_else(|| self.issuer_of_tokens(client, start), |issuer| Ok(Some(issuer)))?)
+        Ok(stored.map_or_else(
+            || self.issuer_of_tokens(client, start),
+            |issuer| Ok(Some(issuer)),
+        )?)
     }
 
     /// Binds the client to this authorization server, in the store and in memory, before anything is sent there. If the
@@ -41,7 +46,10 @@ impl Authorizer {
         let in_memory = self.bound.lock().clone();
         check(client, in_memory.filter(|_| !is_chosen).as_ref(), issuer)?;
 
-        let entry = self.store().lock_client_issuer(&client.client_id, start).await?;
+        let entry = self
+            .store()
+            .lock_client_issuer(&client.client_id, start)
+            .await?;
         let stored = match entry.read() {
             // The choice also repairs a damaged entry.
             Err(StoreError::Io { .. }) if is_chosen => None,
@@ -49,7 +57,10 @@ impl Authorizer {
         };
         if stored.as_ref() != Some(issuer) {
             if !is_chosen {
-                let known = stored.map_or_else(|| self.issuer_of_tokens(client, start), |issuer| Ok(Some(issuer)))?;
+                let known = stored.map_or_else(
+                    || self.issuer_of_tokens(client, start),
+                    |issuer| Ok(Some(issuer)),
+                )?;
                 check(client, known.as_ref(), issuer)?;
             }
             entry.write(issuer)?;
@@ -66,17 +77,26 @@ impl Authorizer {
     }
 
     /// The issuer of a stored token that was issued to the client. Tokens of earlier versions have no stored binding.
-    fn issuer_of_tokens(&self, client: &ClientInformation, start: &StartUrl) -> Result<Option<Issuer>, StoreError> {
+    fn issuer_of_tokens(
+        &self,
+        client: &ClientInformation,
+        start: &StartUrl,
+    ) -> Result<Option<Issuer>, StoreError> {
         let mut tokens = self.store().tokens(start)?.into_iter();
         let token = tokens.find(|token| {
-            token.client_id() == Some(&client.client_id) && token.start_url().is_none_or(|own| own == start)
+            token.client_id() == Some(&client.client_id)
+                && token.start_url().is_none_or(|own| own == start)
         });
         Ok(token.map(|token| token.issuer().clone()))
     }
 }
 
 /// Rejects every authorization server but the known one.
-fn check(client: &ClientInformation, known: Option<&Issuer>, issuer: &Issuer) -> Result<(), ClientError> {
+fn check(
+    client: &ClientInformation,
+    known: Option<&Issuer>,
+    issuer: &Issuer,
+) -> Result<(), ClientError> {
     match known.filter(|known| *known != issuer) {
         Some(known) => Err(other_server(client, known, issuer)),
         None => Ok(()),
@@ -84,6 +104,14 @@ fn check(client: &ClientInformation, known: Option<&Issuer>, issuer: &Issuer) ->
 }
 
 /// The error for an authorization server that is not that of the client.
-pub(super) fn other_server(client: &ClientInformation, known: &Issuer, named: &Issuer) -> ClientError {
-    ClientError::ClientOfOtherServer { client_id: client.client_id.clone(), known: known.clone(), named: named.clone() }
+pub(super) fn other_server(
+    client: &ClientInformation,
+    known: &Issuer,
+    named: &Issuer,
+) -> ClientError {
+    ClientError::ClientOfOtherServer {
+        client_id: client.client_id.clone(),
+        known: known.clone(),
+        named: named.clone(),
+    }
 }

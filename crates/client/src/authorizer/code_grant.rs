@@ -4,8 +4,8 @@ use portcullis_metadata::authorization::PkceVerifier;
 
 use super::{Authorizer, GrantContext, clients::Client};
 use crate::{
-    AuthorizationRequest, ClientError, Interaction, ResourceToken, StartUrl, authorization::code_flow::CodeFlow,
-    authorization::request::RequestParameters,
+    AuthorizationRequest, ClientError, Interaction, ResourceToken, StartUrl,
+    authorization::code_flow::CodeFlow, authorization::request::RequestParameters,
 };
 
 impl Authorizer {
@@ -17,23 +17,42 @@ impl Authorizer {
         start: &StartUrl,
         found: &GrantContext,
     ) -> Result<ResourceToken, ClientError> {
-        let flow = CodeFlow::from_metadata(&found.metadata, found.policy.clone(), found.profile.assumes_pkce)?;
+        let flow = CodeFlow::from_metadata(
+            &found.metadata,
+            found.policy.clone(),
+            found.profile.assumes_pkce,
+        )?;
         let registration = self.registration(found, start, interaction.redirect_uri(), None);
-        let mut client = self.client(interaction, &flow.server, &registration).await?;
+        let mut client = self
+            .client(interaction, &flow.server, &registration)
+            .await?;
         // The browser would show the server's error, and no response would arrive here.
-        if self.has_forgotten(&flow, &client, registration.redirect_uri, found).await?
+        if self
+            .has_forgotten(&flow, &client, registration.redirect_uri, found)
+            .await?
             && self.forget(&client, &registration).await?
         {
-            tracing::info!("the authorization server no longer knows the client; registering again");
-            client = self.client(interaction, &flow.server, &registration).await?;
+            tracing::info!(
+                "the authorization server no longer knows the client; registering again"
+            );
+            client = self
+                .client(interaction, &flow.server, &registration)
+                .await?;
         }
-        let outcome = self.ask_for_code(interaction, start, found, &flow, &client).await;
-        let Err(ClientError::TokenRequest(error)) = &outcome else { return outcome };
+        let outcome = self
+            .ask_for_code(interaction, start, found, &flow, &client)
+            .await;
+        let Err(ClientError::TokenRequest(error)) = &outcome else {
+            return outcome;
+        };
         if error.error != "invalid_client" || !self.forget(&client, &registration).await? {
             return outcome;
         }
-        let client = self.client(interaction, &flow.server, &registration).await?;
-        self.ask_for_code(interaction, start, found, &flow, &client).await
+        let client = self
+            .client(interaction, &flow.server, &registration)
+            .await?;
+        self.ask_for_code(interaction, start, found, &flow, &client)
+            .await
     }
 
     /// Lets the user sign in, and exchanges the code for a token. Each call makes one authorization request.
@@ -61,16 +80,30 @@ impl Authorizer {
             },
         )?;
         let answer = interaction.authorize(&request).await?;
-        let code = request.validate_response(&answer).map_err(|error| error.redacted(self.sent_secrets()))?;
+        let code = request
+            .validate_response(&answer)
+            .map_err(|error| error.redacted(self.sent_secrets()))?;
         let mut fields = vec![
             ("grant_type", "authorization_code"),
             ("code", code.secret()),
             ("redirect_uri", interaction.redirect_uri().as_str()),
             ("code_verifier", verifier.secret()),
         ];
-        fields.extend(found.requested_resource().map(|resource| ("resource", resource.as_str())));
+        fields.extend(
+            found
+                .requested_resource()
+                .map(|resource| ("resource", resource.as_str())),
+        );
         let endpoint = self.token_endpoint(&flow.server);
-        let response = endpoint.token(Some(credentials), &fields, found.binding.as_deref()).await?;
-        self.resource_token(response, found, start, &flow.server.issuer, Some(&credentials.client_id))
+        let response = endpoint
+            .token(Some(credentials), &fields, found.binding.as_deref())
+            .await?;
+        self.resource_token(
+            response,
+            found,
+            start,
+            &flow.server.issuer,
+            Some(&credentials.client_id),
+        )
     }
 }

@@ -12,8 +12,8 @@ use url::Url;
 
 use super::{Authorizer, GrantContext};
 use crate::{
-    ClientCredentials, ClientError, DeviceAuthorization, Interaction, ResourceToken, StartUrl, server::Server,
-    token::endpoint::TokenEndpoint,
+    ClientCredentials, ClientError, DeviceAuthorization, Interaction, ResourceToken, StartUrl,
+    server::Server, token::endpoint::TokenEndpoint,
 };
 
 /// The grant type (RFC 8628 section 3.4).
@@ -47,26 +47,49 @@ impl Authorizer {
     ) -> Result<ResourceToken, ClientError> {
         let server = Server::from_metadata(&found.metadata, found.policy.clone())?;
         let Some(url) = &server.device_authorization_endpoint else {
-            return Err(ClientError::DeviceFlowNotSupported { issuer: server.issuer });
+            return Err(ClientError::DeviceFlowNotSupported {
+                issuer: server.issuer,
+            });
         };
         self.sign_in_limit.record()?;
-        let registration = self.registration(found, start, interaction.redirect_uri(), Some(DEVICE_CODE));
+        let registration =
+            self.registration(found, start, interaction.redirect_uri(), Some(DEVICE_CODE));
         let client = self.client(interaction, &server, &registration).await?;
-        let endpoint =
-            TokenEndpoint { name: ENDPOINT, url, policy: server.policy.of(url), ..self.token_endpoint(&server) };
-        let mut started = self.start_device(&endpoint, &client.credentials, found).await;
+        let endpoint = TokenEndpoint {
+            name: ENDPOINT,
+            url,
+            policy: server.policy.of(url),
+            ..self.token_endpoint(&server)
+        };
+        let mut started = self
+            .start_device(&endpoint, &client.credentials, found)
+            .await;
         let mut credentials = client.credentials.clone();
         if let Err(ClientError::TokenRequest(error)) = &started
-            && matches!(error.error.as_str(), "invalid_client" | "unauthorized_client")
+            && matches!(
+                error.error.as_str(),
+                "invalid_client" | "unauthorized_client"
+            )
             && self.forget(&client, &registration).await?
         {
-            credentials = self.client(interaction, &server, &registration).await?.credentials;
+            credentials = self
+                .client(interaction, &server, &registration)
+                .await?
+                .credentials;
             started = self.start_device(&endpoint, &credentials, found).await;
         }
         let started = started?;
         interaction.show_device_code(&started.shown);
-        let response = self.poll(&self.token_endpoint(&server), &credentials, found, &started).await?;
-        self.resource_token(response, found, start, &server.issuer, Some(&credentials.client_id))
+        let response = self
+            .poll(&self.token_endpoint(&server), &credentials, found, &started)
+            .await?;
+        self.resource_token(
+            response,
+            found,
+            start,
+            &server.issuer,
+            Some(&credentials.client_id),
+        )
     }
 
     /// Requests the codes (RFC 8628 section 3.1).
@@ -78,8 +101,18 @@ impl Authorizer {
     ) -> Result<Started, ClientError> {
         let scope = found.scopes.to_string();
         let mut fields = Vec::new();
-        fields.extend(found.requested_resource().map(|resource| ("resource", resource.as_str())));
-        fields.extend(found.profile.parameters.iter().map(|(name, value)| (name.as_str(), value.as_str())));
+        fields.extend(
+            found
+                .requested_resource()
+                .map(|resource| ("resource", resource.as_str())),
+        );
+        fields.extend(
+            found
+                .profile
+                .parameters
+                .iter()
+                .map(|(name, value)| (name.as_str(), value.as_str())),
+        );
         if !scope.is_empty() {
             fields.push(("scope", &scope));
         }
@@ -98,15 +131,26 @@ impl Authorizer {
         found: &GrantContext,
         started: &Started,
     ) -> Result<TokenResponse, ClientError> {
-        let mut fields = vec![("grant_type", DEVICE_CODE), ("device_code", started.device_code.secret())];
-        fields.extend(found.requested_resource().map(|resource| ("resource", resource.as_str())));
+        let mut fields = vec![
+            ("grant_type", DEVICE_CODE),
+            ("device_code", started.device_code.secret()),
+        ];
+        fields.extend(
+            found
+                .requested_resource()
+                .map(|resource| ("resource", resource.as_str())),
+        );
         let end = Instant::now() + started.shown.expires_in;
         let mut interval = started.interval;
         let asking = async {
             loop {
                 sleep(interval).await;
-                match endpoint.token(Some(client), &fields, found.binding.as_deref()).await {
-                    Err(ClientError::TokenRequest(error)) if error.error == "authorization_pending" => {}
+                match endpoint
+                    .token(Some(client), &fields, found.binding.as_deref())
+                    .await
+                {
+                    Err(ClientError::TokenRequest(error))
+                        if error.error == "authorization_pending" => {}
                     Err(ClientError::TokenRequest(error)) if error.error == "slow_down" => {
                         interval = (interval + SLOW_DOWN).min(MAX_INTERVAL);
                     }
@@ -114,12 +158,16 @@ impl Authorizer {
                         return Err(ClientError::DeviceCodeExpired);
                     }
                     // RFC 8628 section 3.5: back off after a network failure.
-                    Err(ClientError::Endpoint { .. }) => interval = (interval * 2).min(MAX_INTERVAL),
+                    Err(ClientError::Endpoint { .. }) => {
+                        interval = (interval * 2).min(MAX_INTERVAL)
+                    }
                     other => return other,
                 }
             }
         };
-        timeout_at(end, asking).await.unwrap_or(Err(ClientError::DeviceCodeExpired))
+        timeout_at(end, asking)
+            .await
+            .unwrap_or(Err(ClientError::DeviceCodeExpired))
     }
 }
 
@@ -127,14 +175,22 @@ impl Authorizer {
 /// not safe to open.
 fn parse(body: &[u8], policy: &ChainPolicy) -> Option<Started> {
     let answer = DeviceAuthorizationResponse::parse(body).ok()?;
-    let page = |text: &str| Url::parse(text).ok().filter(|url| policy.of(url).check(url).is_ok());
+    let page = |text: &str| {
+        Url::parse(text)
+            .ok()
+            .filter(|url| policy.of(url).check(url).is_ok())
+    };
     let is_readable = |code: &str| {
-        (1..=MAX_USER_CODE).contains(&code.len()) && code.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic())
+        (1..=MAX_USER_CODE).contains(&code.len())
+            && code
+                .bytes()
+                .all(|byte| byte == b' ' || byte.is_ascii_graphic())
     };
     if !is_readable(&answer.user_code) {
         return None;
     }
-    let interval = Duration::from_secs(answer.interval.unwrap_or(DEFAULT_INTERVAL_SECS).max(1)).min(MAX_INTERVAL);
+    let interval = Duration::from_secs(answer.interval.unwrap_or(DEFAULT_INTERVAL_SECS).max(1))
+        .min(MAX_INTERVAL);
     Some(Started {
         device_code: answer.device_code,
         interval,
@@ -142,7 +198,8 @@ fn parse(body: &[u8], policy: &ChainPolicy) -> Option<Started> {
             user_code: answer.user_code,
             verification_uri: page(&answer.verification_uri)?,
             verification_uri_complete: answer.verification_uri_complete.as_deref().and_then(page),
-            expires_in: Duration::from_secs(answer.expires_in).min(DeviceAuthorization::MAX_LIFETIME),
+            expires_in: Duration::from_secs(answer.expires_in)
+                .min(DeviceAuthorization::MAX_LIFETIME),
         },
     })
 }
@@ -157,7 +214,10 @@ mod tests {
     /// I3: a page that a browser must not open and a code that a terminal must not show are rejected.
     #[test]
     fn only_safe_answers_are_shown() {
-        let policy = ChainPolicy::from(UrlPolicy::Peer { loopback_http: false, private_addresses: false });
+        let policy = ChainPolicy::from(UrlPolicy::Peer {
+            loopback_http: false,
+            private_addresses: false,
+        });
         let parsed = |name: &str, value: serde_json::Value| {
             let mut answer = json!({
                 "device_code": "d", "user_code": "ABCD-EFGH", "verification_uri": "https://auth.example.com/device",
@@ -172,7 +232,10 @@ mod tests {
 
         let long = parsed("expires_in", json!(u64::MAX)).unwrap();
         assert_eq!(long.shown.expires_in, DeviceAuthorization::MAX_LIFETIME);
-        assert_eq!(parsed("interval", json!(u64::MAX)).unwrap().interval, MAX_INTERVAL);
+        assert_eq!(
+            parsed("interval", json!(u64::MAX)).unwrap().interval,
+            MAX_INTERVAL
+        );
         let unsafe_page = parsed("verification_uri_complete", json!("file:///etc/passwd")).unwrap();
         assert_eq!(unsafe_page.shown.verification_uri_complete, None);
 

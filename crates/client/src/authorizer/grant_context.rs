@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use portcullis_discovery::ChainPolicy;
-use portcullis_metadata::{AuthorizationServerMetadata, Issuer, ResourceUri, Scopes, authorization::TokenResponse};
+use portcullis_metadata::{
+    AuthorizationServerMetadata, Issuer, ResourceUri, Scopes, authorization::TokenResponse,
+};
 use url::Url;
 
 use super::Authorizer;

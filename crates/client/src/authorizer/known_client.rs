@@ -31,10 +31,15 @@ impl Authorizer {
         redirect_uri: &Url,
         found: &GrantContext,
     ) -> Result<bool, ClientError> {
-        let Some(registered) = client.reused() else { return Ok(false) };
+        let Some(registered) = client.reused() else {
+            return Ok(false);
+        };
         match self.is_configured(flow, registered).await {
             Some(is_known) => Ok(!is_known),
-            None => self.is_rejected(flow, registered, redirect_uri, found).await,
+            None => {
+                self.is_rejected(flow, registered, redirect_uri, found)
+                    .await
+            }
         }
     }
 
@@ -77,20 +82,39 @@ impl Authorizer {
                 binding: None,
             },
         )?;
-        let mut request = FetchRequest::new(Method::GET, request.url().clone(), flow.server.policy.of(request.url()))
-            .header(header::ACCEPT, HeaderValue::from_static("text/html, application/json"));
+        let mut request = FetchRequest::new(
+            Method::GET,
+            request.url().clone(),
+            flow.server.policy.of(request.url()),
+        )
+        .header(
+            header::ACCEPT,
+            HeaderValue::from_static("text/html, application/json"),
+        );
         request.timeout = CHECK_TIMEOUT;
         // Without a response, the result is unknown.
-        let Ok(answer) = self.fetch.fetch(request).await else { return Ok(false) };
+        let Ok(answer) = self.fetch.fetch(request).await else {
+            return Ok(false);
+        };
         Ok(is_rejection(answer.status, &answer.body))
     }
 }
 
 /// Whether a page reports an unknown client. A false positive costs one new registration.
 fn is_rejection(status: StatusCode, body: &[u8]) -> bool {
-    const REASONS: [&str; 7] =
-        ["not found", "unknown", "invalid", "not registered", "unregistered", "not exist", "unauthorized"];
-    let is_candidate = matches!(status, StatusCode::BAD_REQUEST | StatusCode::UNAUTHORIZED | StatusCode::NOT_FOUND);
+    const REASONS: [&str; 7] = [
+        "not found",
+        "unknown",
+        "invalid",
+        "not registered",
+        "unregistered",
+        "not exist",
+        "unauthorized",
+    ];
+    let is_candidate = matches!(
+        status,
+        StatusCode::BAD_REQUEST | StatusCode::UNAUTHORIZED | StatusCode::NOT_FOUND
+    );
     let text = String::from_utf8_lossy(body).to_ascii_lowercase();
     is_candidate && text.contains("client") && REASONS.iter().any(|reason| text.contains(reason))
 }
@@ -103,8 +127,16 @@ mod tests {
     #[test]
     fn pages_of_unknown_clients_are_recognized() {
         for (status, body, expected) in [
-            (400, r#"{"error":"invalid_request","error_description":"Client ID 'x' not found"}"#, true),
-            (400, r#"{"error":"invalid_client","error_description":"Invalid client_id"}"#, true),
+            (
+                400,
+                r#"{"error":"invalid_request","error_description":"Client ID 'x' not found"}"#,
+                true,
+            ),
+            (
+                400,
+                r#"{"error":"invalid_client","error_description":"Invalid client_id"}"#,
+                true,
+            ),
             (400, "<p class=\"instruction\">Client not found.</p>", true),
             (200, "<p>Client not found.</p>", false),
             (302, "", false),
@@ -112,7 +144,11 @@ mod tests {
             (403, "<p>Unknown client certificate</p>", false),
             (500, "client not found", false),
         ] {
-            assert_eq!(is_rejection(StatusCode::from_u16(status).unwrap(), body.as_bytes()), expected, "{body}");
+            assert_eq!(
+                is_rejection(StatusCode::from_u16(status).unwrap(), body.as_bytes()),
+                expected,
+                "{body}"
+            );
         }
     }
 }

@@ -5,7 +5,8 @@ use portcullis_metadata::{Secret, authorization::TokenResponse};
 
 use super::{Authorizer, GrantContext};
 use crate::{
-    AssertionError, ClientCredentials, ClientError, EnterpriseIdentity, NonInteractiveGrant, ResourceToken, StartUrl,
+    AssertionError, ClientCredentials, ClientError, EnterpriseIdentity, NonInteractiveGrant,
+    ResourceToken, StartUrl,
     server::Server,
     token::endpoint::{Fields, TokenEndpoint},
 };
@@ -30,25 +31,45 @@ impl Authorizer {
         let server = Server::from_metadata(&found.metadata, found.policy.clone())?;
         let client = self.configured_client(start, &server.issuer).await?;
         if client.is_none() && !matches!(grant, NonInteractiveGrant::JwtBearer(_)) {
-            return Err(ClientError::NoRegistration { issuer: server.issuer });
+            return Err(ClientError::NoRegistration {
+                issuer: server.issuer,
+            });
         }
         let client = client.as_ref();
         let response = match grant {
             NonInteractiveGrant::ClientCredentials => {
-                self.grant_token(&server, client, vec![("grant_type", "client_credentials")], found).await?
+                self.grant_token(
+                    &server,
+                    client,
+                    vec![("grant_type", "client_credentials")],
+                    found,
+                )
+                .await?
             }
             NonInteractiveGrant::EnterpriseManaged(identity) => {
                 let assertion = self.enterprise_assertion(identity, &server, found).await?;
-                let fields = vec![("grant_type", JWT_BEARER), ("assertion", assertion.secret())];
+                let fields = vec![
+                    ("grant_type", JWT_BEARER),
+                    ("assertion", assertion.secret()),
+                ];
                 self.grant_token(&server, client, fields, found).await?
             }
             NonInteractiveGrant::JwtBearer(source) => {
                 let assertion = source.assertion(&server.issuer).await?;
-                let fields = vec![("grant_type", JWT_BEARER), ("assertion", assertion.secret())];
+                let fields = vec![
+                    ("grant_type", JWT_BEARER),
+                    ("assertion", assertion.secret()),
+                ];
                 self.grant_token(&server, client, fields, found).await?
             }
         };
-        self.resource_token(response, found, start, &server.issuer, client.map(|client| client.client_id.as_str()))
+        self.resource_token(
+            response,
+            found,
+            start,
+            &server.issuer,
+            client.map(|client| client.client_id.as_str()),
+        )
     }
 
     /// Sends a token request with the fields of a grant, the resource and the scopes.
@@ -61,12 +82,18 @@ impl Authorizer {
     ) -> Result<TokenResponse, ClientError> {
         let scope = found.scopes.to_string();
         let mut fields: Fields<'_> = fields;
-        fields.extend(found.requested_resource().map(|resource| ("resource", resource.as_str())));
+        fields.extend(
+            found
+                .requested_resource()
+                .map(|resource| ("resource", resource.as_str())),
+        );
         if !scope.is_empty() {
             fields.push(("scope", &scope));
         }
         let endpoint = self.token_endpoint(server);
-        endpoint.token(client, &fields, found.binding.as_deref()).await
+        endpoint
+            .token(client, &fields, found.binding.as_deref())
+            .await
     }
 
     /// Exchanges a user's ID token for an assertion to the authorization server (RFC 8693 section 2, token type
@@ -102,7 +129,10 @@ impl Authorizer {
             authentication_methods: None,
         };
         let response = endpoint.token(Some(&at_provider), &fields, None).await?;
-        let issued_type = response.extra.get("issued_token_type").and_then(|name| name.as_str());
+        let issued_type = response
+            .extra
+            .get("issued_token_type")
+            .and_then(|name| name.as_str());
         if issued_type != Some(ID_JAG) || !response.token_type.eq_ignore_ascii_case("N_A") {
             return Err(AssertionError::UnexpectedTokenType.into());
         }

@@ -21,7 +21,8 @@ impl Authorizer {
         match self.challenge(start, get).await {
             // GET alone may be without a token: it can have a page, redirect to one, or not be supported.
             Err(ClientError::NotChallenged { .. } | ClientError::Redirected(_)) => {
-                let ping = FetchRequest::post_json(start.url().clone(), PING, UrlPolicy::StartOrigin);
+                let ping =
+                    FetchRequest::post_json(start.url().clone(), PING, UrlPolicy::StartOrigin);
                 self.challenge(start, ping).await
             }
             result => result,
@@ -29,25 +30,47 @@ impl Authorizer {
     }
 
     /// Returns the challenge in the response to a request.
-    async fn challenge(&self, start: &StartUrl, request: FetchRequest) -> Result<ResourceChallenge, ClientError> {
+    async fn challenge(
+        &self,
+        start: &StartUrl,
+        request: FetchRequest,
+    ) -> Result<ResourceChallenge, ClientError> {
         let accept = HeaderValue::from_static("application/json, text/event-stream");
-        let response = self.open_resource(start, request.header(header::ACCEPT, accept)).await?;
+        let response = self
+            .open_resource(start, request.header(header::ACCEPT, accept))
+            .await?;
         match response.status {
             StatusCode::UNAUTHORIZED => Ok(ResourceChallenge::from_headers(&response.headers)),
-            status => Err(ClientError::NotChallenged { status, response: Some(Box::new(response.excerpt().await)) }),
+            status => Err(ClientError::NotChallenged {
+                status,
+                response: Some(Box::new(response.excerpt().await)),
+            }),
         }
     }
 
     /// Sends a request to the resource, and follows redirects within the start URL.
-    async fn open_resource(&self, start: &StartUrl, mut request: FetchRequest) -> Result<OpenResponse, ClientError> {
+    async fn open_resource(
+        &self,
+        start: &StartUrl,
+        mut request: FetchRequest,
+    ) -> Result<OpenResponse, ClientError> {
         let mut redirects = ResourceRedirects::default();
         let resource = start.resource();
         loop {
-            let answer = self.fetch.open(request.clone()).await.map_err(ClientError::Resource)?;
+            let answer = self
+                .fetch
+                .open(request.clone())
+                .await
+                .map_err(ClientError::Resource)?;
             if !answer.status.is_redirection() {
                 return Ok(answer);
             }
-            request.url = redirects.follow(answer.status, &answer.headers, &request.url, resource.as_ref())?;
+            request.url = redirects.follow(
+                answer.status,
+                &answer.headers,
+                &request.url,
+                resource.as_ref(),
+            )?;
         }
     }
 }

@@ -23,8 +23,11 @@ impl Authorizer {
         scopes: Option<&Scopes>,
     ) -> Result<ResourceToken, ClientError> {
         let issuer = token.issuer();
-        let no_client = || ClientError::NoRegistration { issuer: issuer.clone() };
-        let (Some(refresh_token), Some(client_id)) = (token.refresh_token(), token.client_id()) else {
+        let no_client = || ClientError::NoRegistration {
+            issuer: issuer.clone(),
+        };
+        let (Some(refresh_token), Some(client_id)) = (token.refresh_token(), token.client_id())
+        else {
             return Err(no_client());
         };
         let client = self.client_by_id(start, issuer, client_id).await?;
@@ -35,7 +38,10 @@ impl Authorizer {
         let profile = RequestProfile::new(&settings, &metadata, token.resource());
         let same = || refresh_scopes(token.asked(), token.scopes());
         let scope = scopes.cloned().unwrap_or_else(same).to_string();
-        let mut fields = vec![("grant_type", "refresh_token"), ("refresh_token", refresh_token.secret())];
+        let mut fields = vec![
+            ("grant_type", "refresh_token"),
+            ("refresh_token", refresh_token.secret()),
+        ];
         if !profile.omits_resource {
             fields.push(("resource", token.resource().as_str()));
         }
@@ -43,7 +49,9 @@ impl Authorizer {
             fields.push(("scope", &scope));
         }
         let endpoint = self.token_endpoint(&server);
-        let response = endpoint.token(Some(&client), &fields, token.binding().as_deref()).await?;
+        let response = endpoint
+            .token(Some(&client), &fields, token.binding().as_deref())
+            .await?;
         profile.check_response(&response, start, issuer)?;
         token.refreshed(response, scopes, self.clock.now())
     }

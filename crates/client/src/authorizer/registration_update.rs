@@ -10,8 +10,12 @@ use crate::{
 };
 
 /// The members of a registration response that an update must not contain (RFC 7592 section 2.2).
-const NOT_SENT: [&str; 4] =
-    ["registration_access_token", "registration_client_uri", "client_secret_expires_at", "client_id_issued_at"];
+const NOT_SENT: [&str; 4] = [
+    "registration_access_token",
+    "registration_client_uri",
+    "client_secret_expires_at",
+    "client_id_issued_at",
+];
 
 impl Authorizer {
     /// Adds scopes to a registration at its client configuration endpoint. Returns `None` if there is no usable one, or
@@ -23,7 +27,11 @@ impl Authorizer {
         scopes: &Scopes,
     ) -> Option<Registered> {
         let endpoint = ConfigurationEndpoint::of(registered, server)?;
-        let answer = self.fetch.fetch(endpoint.update(updated_document(registered, scopes)?)).await.ok()?;
+        let answer = self
+            .fetch
+            .fetch(endpoint.update(updated_document(registered, scopes)?))
+            .await
+            .ok()?;
         if !answer.status.is_success() {
             tracing::debug!(
                 status = answer.status.as_u16(),
@@ -42,17 +50,24 @@ impl Authorizer {
             response.client_secret_expires_at = before.client_secret_expires_at;
         }
         if response.metadata.token_endpoint_auth_method.is_none() {
-            response.metadata.token_endpoint_auth_method = before.metadata.token_endpoint_auth_method.clone();
+            response.metadata.token_endpoint_auth_method =
+                before.metadata.token_endpoint_auth_method.clone();
         }
-        response.registration_access_token =
-            response.registration_access_token.or_else(|| before.registration_access_token.clone());
-        response.registration_client_uri =
-            response.registration_client_uri.or_else(|| before.registration_client_uri.clone());
+        response.registration_access_token = response
+            .registration_access_token
+            .or_else(|| before.registration_access_token.clone());
+        response.registration_client_uri = response
+            .registration_client_uri
+            .or_else(|| before.registration_client_uri.clone());
         let named = response.metadata.scope.as_deref().map(Scopes::parse);
         if named.is_some_and(|named| !named.is_ok_and(|named| named.covers(scopes))) {
             return None;
         }
-        Some(Registered { asked: scopes.clone(), response, ..registered.clone() })
+        Some(Registered {
+            asked: scopes.clone(),
+            response,
+            ..registered.clone()
+        })
     }
 }
 
@@ -65,7 +80,10 @@ fn updated_document(registered: &Registered, scopes: &Scopes) -> Option<Vec<u8>>
     }
     members.insert("scope".to_owned(), json!(scopes.to_string()));
     if let Some(redirect_uri) = &registered.redirect_uri
-        && members.get("redirect_uris").and_then(Value::as_array).is_none_or(Vec::is_empty)
+        && members
+            .get("redirect_uris")
+            .and_then(Value::as_array)
+            .is_none_or(Vec::is_empty)
     {
         members.insert("redirect_uris".to_owned(), json!([redirect_uri]));
     }

@@ -3,14 +3,18 @@
 use std::sync::Arc;
 
 use portcullis_discovery::{
-    ChainPolicy, DiscoveredResource, Discovery, DiscoveryError, MetadataSource, ResourceMatch, ResourceOptions,
+    ChainPolicy, DiscoveredResource, Discovery, DiscoveryError, MetadataSource, ResourceMatch,
+    ResourceOptions,
 };
-use portcullis_metadata::{AuthorizationServerMetadata, Issuer, ProtectedResourceMetadata, ResourceUri, Scopes};
+use portcullis_metadata::{
+    AuthorizationServerMetadata, Issuer, ProtectedResourceMetadata, ResourceUri, Scopes,
+};
 
 use super::{Authorizer, GrantContext, client_issuer::other_server, selection};
 use crate::{
     ClientError, StartUrl, authorization::code_flow::CodeFlow, provider::RequestProfile,
-    resource_challenge::ResourceChallenge, scope_limit::MAX_SCOPES, server::Server, token::dpop::DpopBinding,
+    resource_challenge::ResourceChallenge, scope_limit::MAX_SCOPES, server::Server,
+    token::dpop::DpopBinding,
 };
 
 /// The most authorization servers that the metadata of a resource may list.
@@ -45,16 +49,28 @@ impl Authorizer {
         challenge: &ResourceChallenge,
         issuer: &Issuer,
     ) -> Result<bool, ClientError> {
-        Ok(self.fetch_resource_metadata(start, challenge).await?.metadata.authorization_servers.contains(issuer))
+        Ok(self
+            .fetch_resource_metadata(start, challenge)
+            .await?
+            .metadata
+            .authorization_servers
+            .contains(issuer))
     }
 
     /// The authorization servers that the resource lists now.
     ///
     /// # Errors
     /// When the resource cannot be requested without a token, and as [`is_listed`](Self::is_listed).
-    pub(crate) async fn listed_issuers(&self, start: &StartUrl) -> Result<Vec<Issuer>, ClientError> {
+    pub(crate) async fn listed_issuers(
+        &self,
+        start: &StartUrl,
+    ) -> Result<Vec<Issuer>, ClientError> {
         let challenge = self.probe(start).await?;
-        Ok(self.fetch_resource_metadata(start, &challenge).await?.metadata.authorization_servers)
+        Ok(self
+            .fetch_resource_metadata(start, &challenge)
+            .await?
+            .metadata
+            .authorization_servers)
     }
 
     /// Fetches the metadata of the resource. If there is none, it is that of the settings, or with the revision 2025-03-26
@@ -68,16 +84,29 @@ impl Authorizer {
         challenge: &ResourceChallenge,
     ) -> Result<DiscoveredResource, ClientError> {
         let configured = self.settings.resource_metadata.as_ref();
-        let options = ResourceOptions::default().challenge(challenge.parameters()).configured(configured);
-        let found = self.discovery(start).protected_resource(start.url(), options).await;
+        let options = ResourceOptions::default()
+            .challenge(challenge.parameters())
+            .configured(configured);
+        let found = self
+            .discovery(start)
+            .protected_resource(start.url(), options)
+            .await;
         let found = match found {
             Err(error @ DiscoveryError::NotFound(_)) if self.settings.revision_2025_03_26 => {
                 origin_as_server(start).ok_or(ClientError::Discovery(error))?
             }
             found => found.map_err(ClientError::Discovery)?,
         };
-        check_length("authorization_servers", found.metadata.authorization_servers.len(), MAX_ISSUERS)?;
-        check_length("scopes_supported", found.metadata.scopes_supported.len(), MAX_SCOPES)?;
+        check_length(
+            "authorization_servers",
+            found.metadata.authorization_servers.len(),
+            MAX_ISSUERS,
+        )?;
+        check_length(
+            "scopes_supported",
+            found.metadata.scopes_supported.len(),
+            MAX_SCOPES,
+        )?;
         Ok(found)
     }
 
@@ -86,18 +115,35 @@ impl Authorizer {
     ///
     /// # Errors
     /// As [`selection::select_server`], and [`ClientError::ClientOfOtherServer`].
-    fn select_server<'a>(&self, start: &StartUrl, listed: &'a [Issuer]) -> Result<&'a Issuer, ClientError> {
+    fn select_server<'a>(
+        &self,
+        start: &StartUrl,
+        listed: &'a [Issuer],
+    ) -> Result<&'a Issuer, ClientError> {
         let used_first = self.client_issuer(start)?;
-        let bound: Vec<&Issuer> =
-            self.settings.credentials.iter().map(|held| &held.issuer).chain(&used_first).collect();
+        let bound: Vec<&Issuer> = self
+            .settings
+            .credentials
+            .iter()
+            .map(|held| &held.issuer)
+            .chain(&used_first)
+            .collect();
         let wanted = self.settings.authorization_server.as_ref();
-        let selected = selection::select_server(listed, wanted, &bound, |all| self.settings.store.first_known(all));
-        match (&selected, &self.settings.client, &used_first, listed.first()) {
-            (Err(ClientError::AuthorizationServerNotListed { issuer }), Some(client), Some(known), Some(named))
-                if issuer == known =>
-            {
-                Err(other_server(client, known, named))
-            }
+        let selected = selection::select_server(listed, wanted, &bound, |all| {
+            self.settings.store.first_known(all)
+        });
+        match (
+            &selected,
+            &self.settings.client,
+            &used_first,
+            listed.first(),
+        ) {
+            (
+                Err(ClientError::AuthorizationServerNotListed { issuer }),
+                Some(client),
+                Some(known),
+                Some(named),
+            ) if issuer == known => Err(other_server(client, known, named)),
             _ => selected,
         }
     }
@@ -114,11 +160,16 @@ impl Authorizer {
     ) -> Result<AuthorizationServerMetadata, ClientError> {
         match self.discovery(start).authorization_server(issuer).await {
             Ok(metadata) => {
-                check_length("scopes_supported", metadata.scopes_supported.as_ref().map_or(0, Vec::len), MAX_SCOPES)?;
+                check_length(
+                    "scopes_supported",
+                    metadata.scopes_supported.as_ref().map_or(0, Vec::len),
+                    MAX_SCOPES,
+                )?;
                 Ok(metadata)
             }
             Err(DiscoveryError::NotFound(_))
-                if self.settings.revision_2025_03_26 && issuer.url().origin() == start.url().origin() =>
+                if self.settings.revision_2025_03_26
+                    && issuer.url().origin() == start.url().origin() =>
             {
                 Ok(CodeFlow::default_metadata(issuer.clone()))
             }
@@ -139,18 +190,35 @@ impl Authorizer {
     ) -> Result<GrantContext, ClientError> {
         // A token for a broader resource is valid for other services of its host, too. Whoever controls one path of a host can
         // publish such metadata, to get a token that others accept. So a person must agree, unless the settings name it.
-        let is_broader = found.resource_match == ResourceMatch::PathPrefix && found.from != MetadataSource::Configured;
-        let ProtectedResourceMetadata { resource, scopes_supported, dpop_bound_access_tokens_required, .. } =
-            found.metadata;
+        let is_broader = found.resource_match == ResourceMatch::PathPrefix
+            && found.from != MetadataSource::Configured;
+        let ProtectedResourceMetadata {
+            resource,
+            scopes_supported,
+            dpop_bound_access_tokens_required,
+            ..
+        } = found.metadata;
         let policy = self.policy(start);
         let server = Server::from_metadata(&metadata, policy.clone())?;
-        let must_bind = challenge.requires_dpop() || dpop_bound_access_tokens_required == Some(true);
+        let must_bind =
+            challenge.requires_dpop() || dpop_bound_access_tokens_required == Some(true);
         let binding = new_binding(must_bind, challenge.accepts_dpop(), &server)?;
         let scopes = self.scopes(challenge, &scopes_supported, &server);
-        let registered = selection::scopes_to_register(&scopes, &scopes_supported, &server.scopes_supported);
+        let registered =
+            selection::scopes_to_register(&scopes, &scopes_supported, &server.scopes_supported);
         let profile = RequestProfile::new(&self.settings.provider, &metadata, &resource);
         let is_step_up = challenge.is_step_up();
-        Ok(GrantContext { resource, is_broader, metadata, policy, scopes, registered, is_step_up, binding, profile })
+        Ok(GrantContext {
+            resource,
+            is_broader,
+            metadata,
+            policy,
+            scopes,
+            registered,
+            is_step_up,
+            binding,
+            profile,
+        })
     }
 
     /// The scopes to request: those of the settings or [`selection::scopes_to_request`], and the additional ones of a
@@ -158,15 +226,28 @@ impl Authorizer {
     ///
     /// If the settings limit the scopes, they are exactly those of the settings: neither the challenge nor a step-up adds one,
     /// and `offline_access` is not added either.
-    fn scopes(&self, challenge: &ResourceChallenge, supported: &[String], server: &Server) -> Scopes {
+    fn scopes(
+        &self,
+        challenge: &ResourceChallenge,
+        supported: &[String],
+        server: &Server,
+    ) -> Scopes {
         if let Some(limit) = self.scope_limit() {
             return limit.clone();
         }
         let selected = match &self.settings.scopes {
-            Some(scopes) => selection::with_offline_access(scopes.clone(), &server.scopes_supported),
+            Some(scopes) => {
+                selection::with_offline_access(scopes.clone(), &server.scopes_supported)
+            }
             None => {
-                let challenged = challenge.scopes().map(|scopes| scopes.in_listed_form(supported));
-                selection::scopes_to_request(challenged.as_ref(), supported, &server.scopes_supported)
+                let challenged = challenge
+                    .scopes()
+                    .map(|scopes| scopes.in_listed_form(supported));
+                selection::scopes_to_request(
+                    challenged.as_ref(),
+                    supported,
+                    &server.scopes_supported,
+                )
             }
         };
         selected.union(&challenge.additional_scopes().in_listed_form(supported))
@@ -185,7 +266,15 @@ impl Authorizer {
 /// # Errors
 /// [`ClientError::MetadataTooLong`] when a member of metadata has more entries than the limit.
 fn check_length(member: &'static str, count: usize, limit: usize) -> Result<(), ClientError> {
-    if count > limit { Err(ClientError::MetadataTooLong { member, count, limit }) } else { Ok(()) }
+    if count > limit {
+        Err(ClientError::MetadataTooLong {
+            member,
+            count,
+            limit,
+        })
+    } else {
+        Ok(())
+    }
 }
 
 /// The default of the 2025-03-26 revision: the resource's origin is its authorization server.
@@ -206,12 +295,22 @@ fn origin_as_server(start: &StartUrl) -> Option<DiscoveredResource> {
 /// # Errors
 /// [`ClientError::DpopNotSupported`] when the token must be bound and the authorization server does not support it, and when
 /// the key cannot be generated.
-fn new_binding(must_bind: bool, accepts_dpop: bool, server: &Server) -> Result<Option<Arc<DpopBinding>>, ClientError> {
+fn new_binding(
+    must_bind: bool,
+    accepts_dpop: bool,
+    server: &Server,
+) -> Result<Option<Arc<DpopBinding>>, ClientError> {
     if must_bind && !server.binds_tokens {
-        return Err(ClientError::DpopNotSupported { issuer: server.issuer.clone() });
+        return Err(ClientError::DpopNotSupported {
+            issuer: server.issuer.clone(),
+        });
     }
     let binds = must_bind || (accepts_dpop && server.binds_tokens);
-    if binds { Ok(Some(Arc::new(DpopBinding::generate()?))) } else { Ok(None) }
+    if binds {
+        Ok(Some(Arc::new(DpopBinding::generate()?)))
+    } else {
+        Ok(None)
+    }
 }
 
 #[cfg(test)]
@@ -221,22 +320,39 @@ mod tests {
     use super::*;
 
     fn server(binds_tokens: bool) -> Server {
-        let metadata = CodeFlow::default_metadata(Issuer::parse("https://auth.example.com").unwrap());
-        let server = Server::from_metadata(&metadata, ChainPolicy::from(UrlPolicy::StartOrigin)).unwrap();
-        Server { binds_tokens, ..server }
+        let metadata =
+            CodeFlow::default_metadata(Issuer::parse("https://auth.example.com").unwrap());
+        let server =
+            Server::from_metadata(&metadata, ChainPolicy::from(UrlPolicy::StartOrigin)).unwrap();
+        Server {
+            binds_tokens,
+            ..server
+        }
     }
 
     /// I8: a token is bound if the resource requires it, or if resource and server can. It is never unbound if it must be
     /// bound.
     #[test]
     fn tokens_are_bound_if_required_or_possible() {
-        for (accepts_dpop, server_binds) in [(false, false), (false, true), (true, false), (true, true)] {
+        for (accepts_dpop, server_binds) in
+            [(false, false), (false, true), (true, false), (true, true)]
+        {
             let is_bound = |must_bind| {
                 let binding = new_binding(must_bind, accepts_dpop, &server(server_binds));
-                binding.map(|binding| binding.is_some()).map_err(|error| error.code())
+                binding
+                    .map(|binding| binding.is_some())
+                    .map_err(|error| error.code())
             };
-            assert_eq!(is_bound(false), Ok(accepts_dpop && server_binds), "{accepts_dpop} {server_binds}");
-            let required = if server_binds { Ok(true) } else { Err("client.no_binding") };
+            assert_eq!(
+                is_bound(false),
+                Ok(accepts_dpop && server_binds),
+                "{accepts_dpop} {server_binds}"
+            );
+            let required = if server_binds {
+                Ok(true)
+            } else {
+                Err("client.no_binding")
+            };
             assert_eq!(is_bound(true), required, "{accepts_dpop} {server_binds}");
         }
     }
@@ -246,12 +362,19 @@ mod tests {
     fn the_origin_is_the_server_by_default() {
         for (url, issuer) in [
             ("https://mcp.example.com/a/mcp", "https://mcp.example.com"),
-            ("https://mcp.example.com:8443/mcp", "https://mcp.example.com:8443"),
+            (
+                "https://mcp.example.com:8443/mcp",
+                "https://mcp.example.com:8443",
+            ),
             ("http://127.0.0.1:3000/", "http://127.0.0.1:3000"),
         ] {
             let start = StartUrl::parse(url).unwrap();
             let found = origin_as_server(&start).unwrap();
-            assert_eq!(found.metadata.authorization_servers, [Issuer::parse(issuer).unwrap()], "{url}");
+            assert_eq!(
+                found.metadata.authorization_servers,
+                [Issuer::parse(issuer).unwrap()],
+                "{url}"
+            );
             assert_eq!(found.metadata.resource.as_str(), url);
             assert_eq!(found.resource_match, ResourceMatch::Same);
         }

@@ -3,7 +3,10 @@
 use http::StatusCode;
 
 use super::Authorizer;
-use crate::{ClientCredentials, ClientError, ResourceToken, StartUrl, server::Server, token::endpoint::TokenEndpoint};
+use crate::{
+    ClientCredentials, ClientError, ResourceToken, StartUrl, server::Server,
+    token::endpoint::TokenEndpoint,
+};
 
 /// What an authorization server has revoked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,10 +24,16 @@ impl Authorizer {
     ///
     /// # Errors
     /// When the server cannot be reached, or rejects the request.
-    pub async fn revoke(&self, start: &StartUrl, token: &ResourceToken) -> Result<Revocation, ClientError> {
+    pub async fn revoke(
+        &self,
+        start: &StartUrl,
+        token: &ResourceToken,
+    ) -> Result<Revocation, ClientError> {
         let metadata = self.fetch_server_metadata(start, token.issuer()).await?;
         let server = Server::from_metadata(&metadata, self.policy(start))?;
-        let Some(url) = &server.revocation_endpoint else { return Ok(Revocation::NotSupported) };
+        let Some(url) = &server.revocation_endpoint else {
+            return Ok(Revocation::NotSupported);
+        };
         let endpoint = TokenEndpoint {
             fetch: &*self.fetch,
             clock: &*self.clock,
@@ -43,11 +52,14 @@ impl Authorizer {
             None => None,
         };
         let refresh_token = match token.refresh_token() {
-            Some(token) => Some(is_revoked(&endpoint, client.as_ref(), "refresh_token", token.secret()).await?),
+            Some(token) => {
+                Some(is_revoked(&endpoint, client.as_ref(), "refresh_token", token.secret()).await?)
+            }
             None => None,
         };
         let access_token = token.access_token().secret();
-        let access_token = is_revoked(&endpoint, client.as_ref(), "access_token", access_token).await?;
+        let access_token =
+            is_revoked(&endpoint, client.as_ref(), "access_token", access_token).await?;
         Ok(match (refresh_token, access_token) {
             (None | Some(true), true) => Revocation::Complete,
             (Some(true), false) => Revocation::RefreshTokenOnly,

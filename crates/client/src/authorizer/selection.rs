@@ -21,20 +21,34 @@ pub(crate) fn select_server<'a>(
     bound: &[&Issuer],
     first_known: impl FnOnce(&'a [Issuer]) -> Option<&'a Issuer>,
 ) -> Result<&'a Issuer, ClientError> {
-    let not_listed = |issuer: &Issuer| ClientError::AuthorizationServerNotListed { issuer: issuer.clone() };
+    let not_listed = |issuer: &Issuer| ClientError::AuthorizationServerNotListed {
+        issuer: issuer.clone(),
+    };
     if let Some(issuer) = wanted {
-        return listed.iter().find(|listed| *listed == issuer).ok_or_else(|| not_listed(issuer));
+        return listed
+            .iter()
+            .find(|listed| *listed == issuer)
+            .ok_or_else(|| not_listed(issuer));
     }
     if let Some(first) = bound.first() {
-        return listed.iter().find(|&issuer| bound.contains(&issuer)).ok_or_else(|| not_listed(first));
+        return listed
+            .iter()
+            .find(|&issuer| bound.contains(&issuer))
+            .ok_or_else(|| not_listed(first));
     }
-    first_known(listed).or_else(|| listed.first()).ok_or(ClientError::NoAuthorizationServer)
+    first_known(listed)
+        .or_else(|| listed.first())
+        .ok_or(ClientError::NoAuthorizationServer)
 }
 
 /// Selects the scopes to request: the challenge's, else all that the resource supports, else none. `offline_access` is
 /// added if the authorization server supports it and the list is not empty; alone, it would replace the server's
 /// default scopes.
-pub(crate) fn scopes_to_request(challenged: Option<&Scopes>, resource: &[String], server: &[String]) -> Scopes {
+pub(crate) fn scopes_to_request(
+    challenged: Option<&Scopes>,
+    resource: &[String],
+    server: &[String],
+) -> Scopes {
     let named = match challenged {
         Some(scopes) if !scopes.is_empty() => scopes.clone(),
         // Names that are not valid scopes are omitted.
@@ -46,7 +60,11 @@ pub(crate) fn scopes_to_request(challenged: Option<&Scopes>, resource: &[String]
 /// Adds `offline_access` to named scopes when the authorization server supports it, so that there is a refresh token.
 pub(crate) fn with_offline_access(named: Scopes, server: &[String]) -> Scopes {
     let offline = Scopes::from_names([OFFLINE_ACCESS]).unwrap_or_default();
-    if !named.is_empty() && server.iter().any(|name| name == OFFLINE_ACCESS) { named.union(&offline) } else { named }
+    if !named.is_empty() && server.iter().any(|name| name == OFFLINE_ACCESS) {
+        named.union(&offline)
+    } else {
+        named
+    }
 }
 
 /// Selects the scopes of a registration, to which a server may limit the client: those requested now, and those of the
@@ -57,7 +75,12 @@ pub(crate) fn scopes_to_register(asked: &Scopes, resource: &[String], server: &[
         return Scopes::empty();
     }
     let known: HashSet<&str> = server.iter().map(String::as_str).collect();
-    asked.union(&valid_scopes(resource.iter().map(String::as_str).filter(|name| known.contains(name))))
+    asked.union(&valid_scopes(
+        resource
+            .iter()
+            .map(String::as_str)
+            .filter(|name| known.contains(name)),
+    ))
 }
 
 /// The set of the names that are valid scopes.
@@ -74,7 +97,10 @@ mod tests {
     }
 
     fn issuers(hosts: &[&str]) -> Vec<Issuer> {
-        hosts.iter().map(|host| Issuer::parse(&format!("https://{host}.example")).unwrap()).collect()
+        hosts
+            .iter()
+            .map(|host| Issuer::parse(&format!("https://{host}.example")).unwrap())
+            .collect()
     }
 
     fn chosen(wanted: Option<&str>, bound: &[&str], held: &[&str]) -> Result<String, &'static str> {
@@ -82,20 +108,34 @@ mod tests {
         let held = issuers(held);
         let (listed, bound) = (issuers(&["a", "b", "c"]), issuers(bound));
         let bound: Vec<&Issuer> = bound.iter().collect();
-        select_server(&listed, wanted.as_ref(), &bound, |all| all.iter().find(|issuer| held.contains(issuer)))
-            .map(Issuer::to_string)
-            .map_err(|error| error.code())
+        select_server(&listed, wanted.as_ref(), &bound, |all| {
+            all.iter().find(|issuer| held.contains(issuer))
+        })
+        .map(Issuer::to_string)
+        .map_err(|error| error.code())
     }
 
     /// G5: the caller's choice, then credentials, then the first; never a fallback from the caller's credentials.
     #[test]
     fn one_server_of_several_is_chosen() {
         assert_eq!(chosen(None, &[], &[]), Ok("https://a.example".into()));
-        assert_eq!(chosen(None, &[], &["c", "x"]), Ok("https://c.example".into()));
-        assert_eq!(chosen(None, &["x", "b"], &["c"]), Ok("https://b.example".into()));
-        assert_eq!(chosen(Some("b"), &[], &["c"]), Ok("https://b.example".into()));
+        assert_eq!(
+            chosen(None, &[], &["c", "x"]),
+            Ok("https://c.example".into())
+        );
+        assert_eq!(
+            chosen(None, &["x", "b"], &["c"]),
+            Ok("https://b.example".into())
+        );
+        assert_eq!(
+            chosen(Some("b"), &[], &["c"]),
+            Ok("https://b.example".into())
+        );
         assert_eq!(chosen(Some("x"), &[], &[]), Err("client.server_not_listed"));
-        assert_eq!(chosen(None, &["x"], &["a"]), Err("client.server_not_listed"));
+        assert_eq!(
+            chosen(None, &["x"], &["a"]),
+            Err("client.server_not_listed")
+        );
     }
 
     /// I1: scopes come from the challenge, then from the resource's metadata, otherwise there are none.
@@ -109,7 +149,10 @@ mod tests {
         assert_eq!(asked(None, &["c", "not one", "d"], &[]), "c d");
         assert_eq!(asked(Some(""), &["c"], &[]), "c");
         assert_eq!(asked(None, &[], &["openid"]), "");
-        assert_eq!(asked(Some("a"), &[], &["offline_access"]), "a offline_access");
+        assert_eq!(
+            asked(Some("a"), &[], &["offline_access"]),
+            "a offline_access"
+        );
         assert_eq!(asked(None, &[], &["offline_access"]), "");
     }
 
@@ -128,7 +171,12 @@ mod tests {
     #[test]
     fn a_registration_includes_later_scopes() {
         let named = |asked: &str, resource: &[&str], server: &[&str]| {
-            scopes_to_register(&Scopes::parse(asked).unwrap(), &names(resource), &names(server)).to_string()
+            scopes_to_register(
+                &Scopes::parse(asked).unwrap(),
+                &names(resource),
+                &names(server),
+            )
+            .to_string()
         };
         assert_eq!(named("a", &["a", "b", "c"], &["openid", "b"]), "a b");
         assert_eq!(named("a", &["b"], &[]), "a");

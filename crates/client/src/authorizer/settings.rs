@@ -2,7 +2,9 @@
 
 use portcullis_metadata::{Issuer, ProtectedResourceMetadata, Scopes, client::ClientIdUrl};
 
-use crate::{ClientCredentials, ClientInformation, CredentialStore, ProviderSettings, TokenAuthMethod};
+use crate::{
+    ClientCredentials, ClientInformation, CredentialStore, ProviderSettings, TokenAuthMethod,
+};
 
 /// The settings of an [`Authorizer`](crate::Authorizer).
 #[derive(Clone, Debug)]

@@ -51,7 +51,10 @@ mod tests {
             limit.record().unwrap();
             advance(Duration::from_secs(60)).await;
         }
-        assert_eq!(limit.record().unwrap_err().code(), "client.too_many_sign_ins");
+        assert_eq!(
+            limit.record().unwrap_err().code(),
+            "client.too_many_sign_ins"
+        );
         advance(PERIOD - Duration::from_secs(180)).await;
         limit.record().unwrap();
         assert!(limit.record().is_err());

@@ -9,8 +9,8 @@ use url::Url;
 
 use super::*;
 use crate::testing::{
-    FetchFn, ISSUER, METADATA_URL, PRM_URL, REGISTRATION_URL, RESOURCE, Reply, ScriptedUser, TOKEN_URL, clock, form,
-    metadata, prm, well_behaved,
+    FetchFn, ISSUER, METADATA_URL, PRM_URL, REGISTRATION_URL, RESOURCE, Reply, ScriptedUser,
+    TOKEN_URL, clock, form, metadata, prm, well_behaved,
 };
 
 mod binding;
@@ -25,22 +25,40 @@ mod registration;
 mod registration_update;
 mod unbound;
 
-fn authorizer(network: &Arc<FetchFn>, user: &Arc<ScriptedUser>, settings: AuthorizerSettings) -> Authorizer {
-    Authorizer::builder(user.clone()).fetch(network.clone()).clock(clock()).settings(settings).build().unwrap()
+fn authorizer(
+    network: &Arc<FetchFn>,
+    user: &Arc<ScriptedUser>,
+    settings: AuthorizerSettings,
+) -> Authorizer {
+    Authorizer::builder(user.clone())
+        .fetch(network.clone())
+        .clock(clock())
+        .settings(settings)
+        .build()
+        .unwrap()
 }
 
-async fn run(network: &Arc<FetchFn>, user: &Arc<ScriptedUser>) -> Result<ResourceToken, ClientError> {
+async fn run(
+    network: &Arc<FetchFn>,
+    user: &Arc<ScriptedUser>,
+) -> Result<ResourceToken, ClientError> {
     let start = StartUrl::parse(RESOURCE).unwrap();
-    authorizer(network, user, AuthorizerSettings::default()).authorize(&start).await
+    authorizer(network, user, AuthorizerSettings::default())
+        .authorize(&start)
+        .await
 }
 
 /// Returns a network with the responses of `other`, and default responses where that returns `None`.
-fn network_with(other: impl Fn(&FetchRequest) -> Option<Reply> + Send + Sync + 'static) -> Arc<FetchFn> {
+fn network_with(
+    other: impl Fn(&FetchRequest) -> Option<Reply> + Send + Sync + 'static,
+) -> Arc<FetchFn> {
     FetchFn::new(move |request| other(request).or_else(|| well_behaved(request)))
 }
 
 /// A network whose authorization server has changed metadata.
-fn network_with_metadata(change: impl Fn(&mut serde_json::Value) + Send + Sync + 'static) -> Arc<FetchFn> {
+fn network_with_metadata(
+    change: impl Fn(&mut serde_json::Value) + Send + Sync + 'static,
+) -> Arc<FetchFn> {
     network_with(move |request| {
         (request.url.as_str() == METADATA_URL).then(|| {
             let mut document = metadata();
@@ -73,12 +91,26 @@ async fn a_challenge_leads_to_a_token() {
     assert_eq!(authorization["scope"], "mcp:tools");
     assert_eq!(sent["grant_type"], "authorization_code");
     assert_eq!(sent["code"], "the-code");
-    assert_eq!(authorization["redirect_uri"].as_str(), "http://127.0.0.1:7/callback");
+    assert_eq!(
+        authorization["redirect_uri"].as_str(),
+        "http://127.0.0.1:7/callback"
+    );
     assert_eq!(sent["redirect_uri"].as_str(), "http://127.0.0.1:7/callback");
-    assert!(PkceChallenge::parse(&authorization["code_challenge"]).unwrap().matches(&sent["code_verifier"]));
+    assert!(
+        PkceChallenge::parse(&authorization["code_challenge"])
+            .unwrap()
+            .matches(&sent["code_verifier"])
+    );
 
-    let urls: Vec<_> = network.requests().iter().map(|request| request.url.to_string()).collect();
-    assert_eq!(urls, [RESOURCE, PRM_URL, METADATA_URL, REGISTRATION_URL, TOKEN_URL]);
+    let urls: Vec<_> = network
+        .requests()
+        .iter()
+        .map(|request| request.url.to_string())
+        .collect();
+    assert_eq!(
+        urls,
+        [RESOURCE, PRM_URL, METADATA_URL, REGISTRATION_URL, TOKEN_URL]
+    );
 }
 
 /// I1: a challenge from the caller is used: no request is sent to the resource, and the challenge's scopes are
@@ -92,7 +124,10 @@ async fn a_challenge_of_the_caller_is_used() {
     let challenge = BearerChallenge::from_challenges(&challenges).unwrap();
     let authorizer = authorizer(&network, &user, AuthorizerSettings::default());
     let start = StartUrl::parse(RESOURCE).unwrap();
-    let token = authorizer.answer_challenge(&start, Some(&challenge)).await.unwrap();
+    let token = authorizer
+        .answer_challenge(&start, Some(&challenge))
+        .await
+        .unwrap();
     assert_eq!(token.access_token().secret(), "hush");
     assert!(!token.is_dpop_bound());
     assert_eq!(query(&user.last_visit())["scope"], "brought");
@@ -106,7 +141,10 @@ async fn metadata_of_another_resource_ends_the_flow() {
         (request.url.as_str() == PRM_URL).then(|| Reply::json(200, prm("https://evil.example/mcp")))
     });
     let user = ScriptedUser::consents();
-    assert_eq!(run(&network, &user).await.unwrap_err().code(), "discovery.resource_mismatch");
+    assert_eq!(
+        run(&network, &user).await.unwrap_err().code(),
+        "discovery.resource_mismatch"
+    );
     assert!(network.to(METADATA_URL).is_empty());
 }
 
@@ -114,10 +152,20 @@ async fn metadata_of_another_resource_ends_the_flow() {
 #[tokio::test]
 async fn an_unsupported_server_is_not_used() {
     let no_pkce = network_with_metadata(|document| {
-        drop(document.as_object_mut().unwrap().remove("code_challenge_methods_supported"))
+        drop(
+            document
+                .as_object_mut()
+                .unwrap()
+                .remove("code_challenge_methods_supported"),
+        )
     });
-    let no_code = network_with_metadata(|document| document["response_types_supported"] = serde_json::json!(["token"]));
-    for (network, code) in [(no_pkce, "server.pkce_not_advertised"), (no_code, "server.no_code")] {
+    let no_code = network_with_metadata(|document| {
+        document["response_types_supported"] = serde_json::json!(["token"])
+    });
+    for (network, code) in [
+        (no_pkce, "server.pkce_not_advertised"),
+        (no_code, "server.no_code"),
+    ] {
         let user = ScriptedUser::consents();
         assert_eq!(run(&network, &user).await.unwrap_err().code(), code);
         assert!(network.to(REGISTRATION_URL).is_empty());
@@ -130,11 +178,26 @@ async fn an_unsupported_server_is_not_used() {
 async fn an_invalid_response_sends_no_code() {
     type Redirect = fn(&str) -> String;
     let redirects: [(Redirect, &str); 5] = [
-        (|_| "code=c&state=other&iss=https://auth.example.com".into(), "redirect.state"),
-        (|state| format!("code=c&state={state}&iss=https://evil.example"), "response.issuer_mismatch"),
-        (|state| format!("code=c&state={state}"), "response.issuer_missing"),
-        (|state| format!("error=access_denied&state={state}&iss=https://auth.example.com"), "redirect.denied"),
-        (|state| format!("state={state}&iss=https://auth.example.com"), "redirect.no_code"),
+        (
+            |_| "code=c&state=other&iss=https://auth.example.com".into(),
+            "redirect.state",
+        ),
+        (
+            |state| format!("code=c&state={state}&iss=https://evil.example"),
+            "response.issuer_mismatch",
+        ),
+        (
+            |state| format!("code=c&state={state}"),
+            "response.issuer_missing",
+        ),
+        (
+            |state| format!("error=access_denied&state={state}&iss=https://auth.example.com"),
+            "redirect.denied",
+        ),
+        (
+            |state| format!("state={state}&iss=https://auth.example.com"),
+            "redirect.no_code",
+        ),
     ];
     for (redirect, code) in redirects {
         let network = FetchFn::new(well_behaved);
@@ -148,15 +211,24 @@ async fn an_invalid_response_sends_no_code() {
 #[tokio::test]
 async fn an_invalid_token_response_is_rejected() {
     for (status, body, code) in [
-        (200, r#"{"access_token":"hush","token_type":"DPoP"}"#, "client.token_type"),
+        (
+            200,
+            r#"{"access_token":"hush","token_type":"DPoP"}"#,
+            "client.token_type",
+        ),
         (200, r#"{"access_token":"hush"}"#, "client.document"),
         (200, "<html>", "client.document"),
         (400, r#"{"error":"invalid_grant"}"#, "client.token"),
         (502, "<html>", "client.status"),
-        (302, r#"{"access_token":"hush","token_type":"Bearer"}"#, "client.status"),
+        (
+            302,
+            r#"{"access_token":"hush","token_type":"Bearer"}"#,
+            "client.status",
+        ),
     ] {
-        let network =
-            network_with(move |request| (request.url.as_str() == TOKEN_URL).then(|| Reply::json(status, body)));
+        let network = network_with(move |request| {
+            (request.url.as_str() == TOKEN_URL).then(|| Reply::json(status, body))
+        });
         let error = run(&network, &ScriptedUser::consents()).await.unwrap_err();
         assert_eq!(error.code(), code);
         assert!(!format!("{error} {error:?}").contains("hush"));
@@ -172,7 +244,10 @@ async fn urls_of_other_origins_have_the_peer_policy() {
         let is_own = request.url.origin() == Url::parse(RESOURCE).unwrap().origin();
         let expected = match is_own {
             true => UrlPolicy::StartOrigin,
-            false => UrlPolicy::Peer { loopback_http: false, private_addresses: false },
+            false => UrlPolicy::Peer {
+                loopback_http: false,
+                private_addresses: false,
+            },
         };
         assert_eq!(request.policy, expected, "{}", request.url);
     }
@@ -181,9 +256,11 @@ async fn urls_of_other_origins_have_the_peer_policy() {
 /// G6: a resource on this machine can name plain http URLs on this machine; private addresses need the setting.
 #[tokio::test]
 async fn a_resource_on_this_machine_can_name_others_there() {
-    for (start, private_addresses, loopback_http) in
-        [(RESOURCE, true, false), ("http://127.0.0.1:3000/mcp", false, true), ("http://localhost:3000/mcp", true, true)]
-    {
+    for (start, private_addresses, loopback_http) in [
+        (RESOURCE, true, false),
+        ("http://127.0.0.1:3000/mcp", false, true),
+        ("http://localhost:3000/mcp", true, true),
+    ] {
         let network = FetchFn::new(|request| {
             let named = r#"Bearer resource_metadata="https://other.example.com/meta""#;
             match request.url.path() {
@@ -191,12 +268,24 @@ async fn a_resource_on_this_machine_can_name_others_there() {
                 _ => Some(Reply::status(404)),
             }
         });
-        let settings = AuthorizerSettings { private_addresses, ..AuthorizerSettings::default() };
+        let settings = AuthorizerSettings {
+            private_addresses,
+            ..AuthorizerSettings::default()
+        };
         let start = StartUrl::parse(start).unwrap();
-        let rejected = authorizer(&network, &ScriptedUser::consents(), settings).authorize(&start).await;
+        let rejected = authorizer(&network, &ScriptedUser::consents(), settings)
+            .authorize(&start)
+            .await;
         assert_eq!(rejected.unwrap_err().code(), "discovery.not_found");
-        let policies: Vec<_> = network.requests().into_iter().map(|request| request.policy).collect();
-        let peer = UrlPolicy::Peer { loopback_http, private_addresses };
+        let policies: Vec<_> = network
+            .requests()
+            .into_iter()
+            .map(|request| request.policy)
+            .collect();
+        let peer = UrlPolicy::Peer {
+            loopback_http,
+            private_addresses,
+        };
         let own = UrlPolicy::StartOrigin;
         assert_eq!(policies, [own, peer, own, own]);
     }
@@ -206,7 +295,8 @@ async fn a_resource_on_this_machine_can_name_others_there() {
 #[tokio::test]
 async fn a_resource_that_rejects_get_is_probed_with_post() {
     let network = network_with(|request| {
-        (request.url.as_str() == RESOURCE && request.method == Method::GET).then(|| Reply::status(405))
+        (request.url.as_str() == RESOURCE && request.method == Method::GET)
+            .then(|| Reply::status(405))
     });
     assert!(run(&network, &ScriptedUser::consents()).await.is_ok());
 }
@@ -218,7 +308,9 @@ async fn the_first_request_follows_redirects_within_the_resource() {
     let follow = |location: &str, status| {
         let location = HeaderValue::from_str(location).unwrap();
         let network = network_with(move |request| match request.url.as_str() {
-            RESOURCE => Some(Reply::status(status).header(header::LOCATION, location.to_str().unwrap())),
+            RESOURCE => {
+                Some(Reply::status(status).header(header::LOCATION, location.to_str().unwrap()))
+            }
             url if url == format!("{RESOURCE}/") => Some(Reply::status(401)),
             _ => None,
         });
@@ -229,10 +321,22 @@ async fn the_first_request_follows_redirects_within_the_resource() {
         result.unwrap();
         assert_eq!(network.to(&slash).len(), 1);
     }
-    for (location, status) in [("/other", 307), ("https://evil.example/mcp/", 308), (slash.as_str(), 302)] {
+    for (location, status) in [
+        ("/other", 307),
+        ("https://evil.example/mcp/", 308),
+        (slash.as_str(), 302),
+    ] {
         let (result, network) = follow(location, status).await;
-        assert_eq!(result.unwrap_err().code(), "client.redirected", "{location}");
-        assert_eq!(network.requests().len(), 2, "only GET and POST to the start URL");
+        assert_eq!(
+            result.unwrap_err().code(),
+            "client.redirected",
+            "{location}"
+        );
+        assert_eq!(
+            network.requests().len(),
+            2,
+            "only GET and POST to the start URL"
+        );
     }
 }
 
@@ -249,7 +353,10 @@ async fn the_challenge_can_be_that_of_post() {
         let ping: serde_json::Value = serde_json::from_slice(&probes[1].body).unwrap();
         assert_eq!(ping["method"], "ping");
         for probe in &probes[..2] {
-            assert_eq!(probe.headers[header::ACCEPT], "application/json, text/event-stream");
+            assert_eq!(
+                probe.headers[header::ACCEPT],
+                "application/json, text/event-stream"
+            );
         }
     }
 }
@@ -259,14 +366,36 @@ async fn the_challenge_can_be_that_of_post() {
 async fn a_resource_without_a_challenge() {
     for status in [200, 404, 500] {
         let network = FetchFn::new(move |_| Some(Reply::status(status)));
-        assert_eq!(run(&network, &ScriptedUser::consents()).await.unwrap_err().code(), "client.not_challenged");
-        let methods: Vec<_> = network.requests().into_iter().map(|request| request.method).collect();
+        assert_eq!(
+            run(&network, &ScriptedUser::consents())
+                .await
+                .unwrap_err()
+                .code(),
+            "client.not_challenged"
+        );
+        let methods: Vec<_> = network
+            .requests()
+            .into_iter()
+            .map(|request| request.method)
+            .collect();
         assert_eq!(methods, [Method::GET, Method::POST], "{status}");
     }
     let network = FetchFn::new(|_| Some(Reply::status(302)));
-    assert_eq!(run(&network, &ScriptedUser::consents()).await.unwrap_err().code(), "client.redirected");
+    assert_eq!(
+        run(&network, &ScriptedUser::consents())
+            .await
+            .unwrap_err()
+            .code(),
+        "client.redirected"
+    );
     let down = FetchFn::new(|_| None);
-    assert_eq!(run(&down, &ScriptedUser::consents()).await.unwrap_err().code(), "fetch.connect");
+    assert_eq!(
+        run(&down, &ScriptedUser::consents())
+            .await
+            .unwrap_err()
+            .code(),
+        "fetch.connect"
+    );
 }
 
 /// G1: after a 401 with a malformed challenge, or with another scheme, the well-known URLs are used.
@@ -274,9 +403,13 @@ async fn a_resource_without_a_challenge() {
 async fn a_malformed_challenge_is_ignored() {
     for value in ["Bearer realm=\"", "Basic realm=\"a\""] {
         let network = network_with(move |request| {
-            (request.url.as_str() == RESOURCE).then(|| Reply::status(401).header(header::WWW_AUTHENTICATE, value))
+            (request.url.as_str() == RESOURCE)
+                .then(|| Reply::status(401).header(header::WWW_AUTHENTICATE, value))
         });
-        assert!(run(&network, &ScriptedUser::consents()).await.is_ok(), "{value}");
+        assert!(
+            run(&network, &ScriptedUser::consents()).await.is_ok(),
+            "{value}"
+        );
     }
 }
 
@@ -286,8 +419,14 @@ async fn the_settings_can_set_the_scopes() {
     let network = FetchFn::new(well_behaved);
     let user = ScriptedUser::consents();
     let scopes = Some(Scopes::parse("mine only").unwrap());
-    let settings = AuthorizerSettings { scopes, ..AuthorizerSettings::default() };
-    authorizer(&network, &user, settings).authorize(&StartUrl::parse(RESOURCE).unwrap()).await.unwrap();
+    let settings = AuthorizerSettings {
+        scopes,
+        ..AuthorizerSettings::default()
+    };
+    authorizer(&network, &user, settings)
+        .authorize(&StartUrl::parse(RESOURCE).unwrap())
+        .await
+        .unwrap();
     assert_eq!(query(&user.last_visit())["scope"], "mine only");
 }
 
@@ -298,7 +437,11 @@ async fn the_settings_can_limit_the_scopes() {
         let network = FetchFn::new(well_behaved);
         let user = ScriptedUser::consents();
         let scopes = Some(Scopes::parse("mine only").unwrap());
-        let settings = AuthorizerSettings { scopes, scopes_are_limit, ..AuthorizerSettings::default() };
+        let settings = AuthorizerSettings {
+            scopes,
+            scopes_are_limit,
+            ..AuthorizerSettings::default()
+        };
         let authorizer = authorizer(&network, &user, settings);
         let start = StartUrl::parse(RESOURCE).unwrap();
         let more = Scopes::parse("more").unwrap();
@@ -319,22 +462,42 @@ async fn revision_2025_03_26_is_an_option() {
         let network = FetchFn::new(move |request| match request.url.as_str() {
             RESOURCE => Some(Reply::status(401)),
             "https://mcp.example.com/.well-known/oauth-authorization-server" if publishes => {
-                Some(Reply::json(200, metadata().to_string().replace("https://auth.example.com", OWN)))
+                Some(Reply::json(
+                    200,
+                    metadata()
+                        .to_string()
+                        .replace("https://auth.example.com", OWN),
+                ))
             }
             "https://mcp.example.com/register" => Some(Reply::json(201, r#"{"client_id":"own"}"#)),
-            "https://mcp.example.com/token" => {
-                Some(Reply::json(200, r#"{"access_token":"hush","token_type":"Bearer"}"#))
-            }
+            "https://mcp.example.com/token" => Some(Reply::json(
+                200,
+                r#"{"access_token":"hush","token_type":"Bearer"}"#,
+            )),
             _ => Some(Reply::status(404)),
         });
-        let user = ScriptedUser::responds(|state| format!("code=c&state={state}&iss=https://mcp.example.com"));
-        let rejected = authorizer(&network, &user, AuthorizerSettings::default()).authorize(&start).await;
+        let user = ScriptedUser::responds(|state| {
+            format!("code=c&state={state}&iss=https://mcp.example.com")
+        });
+        let rejected = authorizer(&network, &user, AuthorizerSettings::default())
+            .authorize(&start)
+            .await;
         assert_eq!(rejected.unwrap_err().code(), "discovery.not_found");
-        let settings = AuthorizerSettings { revision_2025_03_26: true, ..AuthorizerSettings::default() };
-        let token = authorizer(&network, &user, settings).authorize(&start).await.unwrap();
+        let settings = AuthorizerSettings {
+            revision_2025_03_26: true,
+            ..AuthorizerSettings::default()
+        };
+        let token = authorizer(&network, &user, settings)
+            .authorize(&start)
+            .await
+            .unwrap();
         assert_eq!(token.issuer().as_str(), OWN);
         assert_eq!(token.resource().as_str(), RESOURCE);
-        assert!(user.last_visit().as_str().starts_with("https://mcp.example.com/authorize?"));
+        assert!(
+            user.last_visit()
+                .as_str()
+                .starts_with("https://mcp.example.com/authorize?")
+        );
         assert_eq!(query(&user.last_visit())["code_challenge_method"], "S256");
     }
 }
@@ -349,20 +512,36 @@ async fn only_the_resources_own_server_needs_no_metadata() {
         (ISSUER, true, Err("discovery.not_found")),
         (ISSUER, false, Err("discovery.not_found")),
     ] {
-        let network = FetchFn::new(move |request| match (request.url.path(), request.url.as_str()) {
-            (_, RESOURCE) => Some(Reply::challenge()),
-            (_, PRM_URL) => {
-                let mut document = prm(RESOURCE);
-                document["authorization_servers"] = serde_json::json!([server]);
-                Some(Reply::json(200, document))
-            }
-            ("/register", _) => Some(Reply::json(201, r#"{"client_id":"own"}"#)),
-            ("/token", _) => Some(Reply::json(200, r#"{"access_token":"hush","token_type":"Bearer"}"#)),
-            _ => Some(Reply::status(404)),
-        });
-        let user = ScriptedUser::responds(move |state| format!("code=c&state={state}&iss={server}"));
-        let settings = AuthorizerSettings { revision_2025_03_26, ..AuthorizerSettings::default() };
-        let result = authorizer(&network, &user, settings).authorize(&StartUrl::parse(RESOURCE).unwrap()).await;
-        assert_eq!(result.map(drop).map_err(|error| error.code()), expected, "{server} {revision_2025_03_26}");
+        let network =
+            FetchFn::new(
+                move |request| match (request.url.path(), request.url.as_str()) {
+                    (_, RESOURCE) => Some(Reply::challenge()),
+                    (_, PRM_URL) => {
+                        let mut document = prm(RESOURCE);
+                        document["authorization_servers"] = serde_json::json!([server]);
+                        Some(Reply::json(200, document))
+                    }
+                    ("/register", _) => Some(Reply::json(201, r#"{"client_id":"own"}"#)),
+                    ("/token", _) => Some(Reply::json(
+                        200,
+                        r#"{"access_token":"hush","token_type":"Bearer"}"#,
+                    )),
+                    _ => Some(Reply::status(404)),
+                },
+            );
+        let user =
+            ScriptedUser::responds(move |state| format!("code=c&state={state}&iss={server}"));
+        let settings = AuthorizerSettings {
+            revision_2025_03_26,
+            ..AuthorizerSettings::default()
+        };
+        let result = authorizer(&network, &user, settings)
+            .authorize(&StartUrl::parse(RESOURCE).unwrap())
+            .await;
+        assert_eq!(
+            result.map(drop).map_err(|error| error.code()),
+            expected,
+            "{server} {revision_2025_03_26}"
+        );
     }
 }

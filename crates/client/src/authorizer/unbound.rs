@@ -14,21 +14,29 @@ impl Authorizer {
     ) -> Result<(), ClientError> {
         let profile = &found.profile;
         let issuer = &found.metadata.issuer;
-        if let (Some(known), Mode::Interactive(interaction) | Mode::Device(interaction)) = (profile.known, &self.mode) {
+        if let (Some(known), Mode::Interactive(interaction) | Mode::Device(interaction)) =
+            (profile.known, &self.mode)
+        {
             interaction.provider_recognized(known);
         }
         profile.check_scopes(&found.scopes, start, issuer)?;
         // It was accepted for the token that is being replaced, with these scopes.
         let is_known = |before: &ResourceToken| {
             before.is_unbound()
-                && (before.start_url(), before.resource(), before.issuer()) == (Some(start), &found.resource, issuer)
+                && (before.start_url(), before.resource(), before.issuer())
+                    == (Some(start), &found.resource, issuer)
                 && before.asked().covers(&found.scopes)
         };
-        let is_accepted = self.settings.provider.accept_unbound_token || before.is_some_and(is_known);
+        let is_accepted =
+            self.settings.provider.accept_unbound_token || before.is_some_and(is_known);
         if !profile.is_unbound() || is_accepted {
             return Ok(());
         }
-        let sign_in = UnboundSignIn { start: start.clone(), issuer: issuer.clone(), scopes: found.scopes.clone() };
+        let sign_in = UnboundSignIn {
+            start: start.clone(),
+            issuer: issuer.clone(),
+            scopes: found.scopes.clone(),
+        };
         let accepted = match &self.mode {
             Mode::Interactive(interaction) | Mode::Device(interaction) => {
                 interaction.accept_unbound_token(&sign_in).await?
@@ -36,7 +44,19 @@ impl Authorizer {
             // The caller chose the authorization server with its credentials, and no user signs in.
             Mode::NonInteractive(_) => !self.settings.credentials.is_empty(),
         };
-        let UnboundSignIn { start, issuer, scopes } = sign_in;
-        if accepted { Ok(()) } else { Err(ClientError::UnboundToken { start, issuer, scopes }) }
+        let UnboundSignIn {
+            start,
+            issuer,
+            scopes,
+        } = sign_in;
+        if accepted {
+            Ok(())
+        } else {
+            Err(ClientError::UnboundToken {
+                start,
+                issuer,
+                scopes,
+            })
+        }
     }
 }

@@ -25,7 +25,10 @@ impl AutoConsent {
     pub fn new(fetch: Arc<dyn Fetch>) -> Self {
         #[expect(clippy::expect_used, reason = "the text is a constant")]
         let redirect_uri = Url::parse("http://127.0.0.1/callback").expect("a URL");
-        Self { fetch, redirect_uri }
+        Self {
+            fetch,
+            redirect_uri,
+        }
     }
 }
 
@@ -40,10 +43,19 @@ impl Interaction for AutoConsent {
     ) -> BoxFuture<'a, Result<RedirectParameters, InteractionError>> {
         Box::pin(async move {
             let page = FetchRequest::get(request.url().clone(), request.url_policy());
-            let answer = self.fetch.fetch(page).await.map_err(InteractionError::Fetch)?;
-            let location = answer.headers.get(header::LOCATION).filter(|_| answer.status.is_redirection());
+            let answer = self
+                .fetch
+                .fetch(page)
+                .await
+                .map_err(InteractionError::Fetch)?;
+            let location = answer
+                .headers
+                .get(header::LOCATION)
+                .filter(|_| answer.status.is_redirection());
             let Some(location) = location else {
-                return Err(InteractionError::UserRequired { status: answer.status });
+                return Err(InteractionError::UserRequired {
+                    status: answer.status,
+                });
             };
             let location = location
                 .to_str()
@@ -53,7 +65,8 @@ impl Interaction for AutoConsent {
             if !is_redirect_to(&location, &self.redirect_uri) {
                 return Err(InteractionError::RedirectedElsewhere);
             }
-            RedirectParameters::parse(location.query().unwrap_or("")).map_err(|_| InteractionError::Malformed)
+            RedirectParameters::parse(location.query().unwrap_or(""))
+                .map_err(|_| InteractionError::Malformed)
         })
     }
 
@@ -88,26 +101,47 @@ mod tests {
     };
 
     async fn answer(reply: fn() -> Reply) -> Result<RedirectParameters, InteractionError> {
-        AutoConsent::new(FetchFn::new(move |_| Some(reply()))).authorize(&request(true)).await
+        AutoConsent::new(FetchFn::new(move |_| Some(reply())))
+            .authorize(&request(true))
+            .await
     }
 
     #[tokio::test]
     async fn the_answer_is_read_from_the_redirect() {
         let to = |location| Reply::status(302).header(header::LOCATION, location);
-        let given = answer(|| Reply::status(303).header(header::LOCATION, "http://127.0.0.1/callback?code=c&state=s"));
+        let given = answer(|| {
+            Reply::status(303).header(header::LOCATION, "http://127.0.0.1/callback?code=c&state=s")
+        });
         assert_eq!(given.await.unwrap().code.unwrap().secret(), "c");
 
         let code = |given: Result<RedirectParameters, InteractionError>| given.unwrap_err().code();
-        assert_eq!(code(answer(|| Reply::status(200)).await), "interaction.wants_a_person");
-        assert_eq!(code(answer(|| Reply::status(302)).await), "interaction.wants_a_person");
-        for elsewhere in ["http://127.0.0.1/other?code=c", "http://127.0.0.1:1/callback?code=c", "/callback?code=c"] {
+        assert_eq!(
+            code(answer(|| Reply::status(200)).await),
+            "interaction.wants_a_person"
+        );
+        assert_eq!(
+            code(answer(|| Reply::status(302)).await),
+            "interaction.wants_a_person"
+        );
+        for elsewhere in [
+            "http://127.0.0.1/other?code=c",
+            "http://127.0.0.1:1/callback?code=c",
+            "/callback?code=c",
+        ] {
             let network = FetchFn::new(move |_| Some(to(elsewhere)));
             let given = AutoConsent::new(network).authorize(&request(true)).await;
-            assert_eq!(code(given), "interaction.redirected_elsewhere", "{elsewhere}");
+            assert_eq!(
+                code(given),
+                "interaction.redirected_elsewhere",
+                "{elsewhere}"
+            );
         }
         let network = FetchFn::new(move |_| Some(to("http://127.0.0.1/callback?code=c&code=d")));
         let consent = AutoConsent::new(network);
-        assert_eq!(code(consent.authorize(&request(true)).await), "interaction.malformed");
+        assert_eq!(
+            code(consent.authorize(&request(true)).await),
+            "interaction.malformed"
+        );
         assert_eq!(format!("{consent:?}"), "AutoConsent { .. }");
     }
 }

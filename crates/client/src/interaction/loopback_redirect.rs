@@ -62,7 +62,9 @@ impl LoopbackRedirect {
     ///
     /// # Errors
     /// [`InteractionError::Listen`] when no port can be bound.
-    pub async fn bind(open: impl Fn(&Url) + Send + Sync + 'static) -> Result<Self, InteractionError> {
+    pub async fn bind(
+        open: impl Fn(&Url) + Send + Sync + 'static,
+    ) -> Result<Self, InteractionError> {
         Self::bind_to(0, open).await
     }
 
@@ -70,7 +72,10 @@ impl LoopbackRedirect {
     ///
     /// # Errors
     /// [`InteractionError::Listen`] when it cannot be bound.
-    pub async fn bind_to(port: u16, open: impl Fn(&Url) + Send + Sync + 'static) -> Result<Self, InteractionError> {
+    pub async fn bind_to(
+        port: u16,
+        open: impl Fn(&Url) + Send + Sync + 'static,
+    ) -> Result<Self, InteractionError> {
         Self::bind_at(RedirectAddress::default().with_port(port), open).await
     }
 
@@ -91,7 +96,16 @@ impl LoopbackRedirect {
         let limit = Self::TIMEOUT;
         let one_at_a_time = Mutex::default();
         let open = Box::new(open);
-        Ok(Self { redirect_uri, open, paste: None, delayed: None, limit, one_at_a_time, state, servers })
+        Ok(Self {
+            redirect_uri,
+            open,
+            paste: None,
+            delayed: None,
+            limit,
+            one_at_a_time,
+            state,
+            servers,
+        })
     }
 
     /// Binds the port on `127.0.0.1` that is derived from the resource, so that a registration can be reused at the
@@ -115,7 +129,12 @@ impl LoopbackRedirect {
         address: RedirectAddress,
         open: impl Fn(&Url) + Send + Sync + Clone + 'static,
     ) -> Result<Self, InteractionError> {
-        match Self::bind_at(address.clone().with_port(Self::port_for(start)), open.clone()).await {
+        match Self::bind_at(
+            address.clone().with_port(Self::port_for(start)),
+            open.clone(),
+        )
+        .await
+        {
             Ok(bound) => Ok(bound),
             Err(_) => Self::bind_at(address.with_port(0), open).await,
         }
@@ -142,7 +161,10 @@ impl LoopbackRedirect {
     #[must_use]
     pub fn with_pasted_input(
         mut self,
-        read: impl Fn(Option<RedirectError>) -> BoxFuture<'static, Option<String>> + Send + Sync + 'static,
+        read: impl Fn(Option<RedirectError>) -> BoxFuture<'static, Option<String>>
+        + Send
+        + Sync
+        + 'static,
     ) -> Self {
         self.paste = Some(Box::new(read));
         self
@@ -166,7 +188,10 @@ impl LoopbackRedirect {
     }
 
     /// Waits for a response with the request's `state`, from the browser or as pasted text.
-    async fn wait_for_response(&self, request: &AuthorizationRequest) -> Result<RedirectParameters, InteractionError> {
+    async fn wait_for_response(
+        &self,
+        request: &AuthorizationRequest,
+    ) -> Result<RedirectParameters, InteractionError> {
         let _one_at_a_time = self.one_at_a_time.lock().await;
         let (sender, mut requests) = mpsc::channel(1);
         // The sender stays after the wait. Later responses fail to send and are rejected.
@@ -226,7 +251,11 @@ impl LoopbackRedirect {
     /// # Errors
     /// When the user must be asked again: the text is not the redirect, or belongs to another sign-in. Other invalid
     /// parameters are returned, because asking again does not help.
-    fn accept_pasted(&self, request: &AuthorizationRequest, text: &str) -> Result<RedirectParameters, RedirectError> {
+    fn accept_pasted(
+        &self,
+        request: &AuthorizationRequest,
+        text: &str,
+    ) -> Result<RedirectParameters, RedirectError> {
         let parameters = RedirectParameters::parse_pasted(text, &self.redirect_uri)?;
         match request.validate_response(&parameters) {
             Err(error @ RedirectError::State) => Err(error),
@@ -249,7 +278,11 @@ async fn accept_redirect(
     let validated = request.validate_response(&parameters).map(drop);
     if matches!(validated, Err(RedirectError::State)) {
         let text = "This response does not belong to the current sign-in.";
-        respond(browser, page("400 Bad Request", "Unexpected response", text)).await;
+        respond(
+            browser,
+            page("400 Bad Request", "Unexpected response", text),
+        )
+        .await;
         return None;
     }
     respond(browser, result_page(&validated)).await;
@@ -266,7 +299,9 @@ impl Interaction for LoopbackRedirect {
         request: &'a AuthorizationRequest,
     ) -> BoxFuture<'a, Result<RedirectParameters, InteractionError>> {
         Box::pin(async move {
-            timeout(self.limit, self.wait_for_response(request)).await.unwrap_or(Err(InteractionError::TimedOut))
+            timeout(self.limit, self.wait_for_response(request))
+                .await
+                .unwrap_or(Err(InteractionError::TimedOut))
         })
     }
 }
@@ -279,7 +314,9 @@ impl Drop for LoopbackRedirect {
 
 impl fmt::Debug for LoopbackRedirect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LoopbackRedirect").field("redirect_uri", &self.redirect_uri.as_str()).finish_non_exhaustive()
+        f.debug_struct("LoopbackRedirect")
+            .field("redirect_uri", &self.redirect_uri.as_str())
+            .finish_non_exhaustive()
     }
 }
 

@@ -30,9 +30,12 @@ pub(super) fn result_page(validated: &Result<(), RedirectError>) -> String {
             "The program that asked for access continues automatically.",
             CLOSE,
         ),
-        Err(RedirectError::Denied(denial)) => {
-            page_with_hint("200 OK", "No access", &format!("The authorization server said: {denial}."), CLOSE)
-        }
+        Err(RedirectError::Denied(denial)) => page_with_hint(
+            "200 OK",
+            "No access",
+            &format!("The authorization server said: {denial}."),
+            CLOSE,
+        ),
         Err(error) => page_with_hint(
             "400 Bad Request",
             "No access",
@@ -116,6 +119,9 @@ mod tests {
         assert!(!head.contains("Set-Cookie"));
         assert!(!body.contains("<script>"), "{body}");
         assert!(body.contains("&lt;script&gt;"), "{body}");
-        assert!(body.contains(r"&quot;&#39;&amp;\u{d}\u{a}Set-Cookie"), "{body}");
+        assert!(
+            body.contains(r"&quot;&#39;&amp;\u{d}\u{a}Set-Cookie"),
+            "{body}"
+        );
     }
 }

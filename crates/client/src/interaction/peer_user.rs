@@ -38,7 +38,8 @@ mod linux {
         let mut text = String::new();
         for table in TABLES {
             // Without the table, the user is unknown.
-            let _ = File::open(table).and_then(|file| file.take(MAX_TABLE).read_to_string(&mut text));
+            let _ =
+                File::open(table).and_then(|file| file.take(MAX_TABLE).read_to_string(&mut text));
         }
         text
     }
@@ -57,15 +58,24 @@ mod linux {
     /// The user and the inode in a line for the socket with these addresses.
     fn row(line: &str, from: SocketAddr, to: SocketAddr) -> Option<(&str, &str)> {
         let mut fields = line.split_ascii_whitespace().skip(1);
-        let is_socket = address(fields.next()?)? == canonical(from) && address(fields.next()?)? == canonical(to);
+        let is_socket = address(fields.next()?)? == canonical(from)
+            && address(fields.next()?)? == canonical(to);
         // After the addresses: the state, the queues, the timer, the retransmissions, the user, the timeout, the inode.
-        is_socket.then(|| Some((fields.nth(4)?, fields.nth(1)?))).flatten()
+        is_socket
+            .then(|| Some((fields.nth(4)?, fields.nth(1)?)))
+            .flatten()
     }
 
     /// Parses an address such as `0100007F:1F90`: words in the byte order of the machine, and the port.
     fn address(text: &str) -> Option<SocketAddr> {
         let (words, port) = text.split_once(':')?;
-        let word = |at: usize| Some(u32::from_str_radix(words.get(at..at + 8)?, 16).ok()?.to_ne_bytes());
+        let word = |at: usize| {
+            Some(
+                u32::from_str_radix(words.get(at..at + 8)?, 16)
+                    .ok()?
+                    .to_ne_bytes(),
+            )
+        };
         let ip = match words.len() {
             8 => IpAddr::from(Ipv4Addr::from(word(0)?)),
             32 => {
@@ -74,7 +84,10 @@ mod linux {
             }
             _ => return None,
         };
-        Some(canonical(SocketAddr::new(ip, u16::from_str_radix(port, 16).ok()?)))
+        Some(canonical(SocketAddr::new(
+            ip,
+            u16::from_str_radix(port, 16).ok()?,
+        )))
     }
 
     /// The address without the mapping of IPv4 to IPv6.
@@ -106,7 +119,12 @@ mod linux {
             let own = line("0100007F:1F90", "0100007F:9C40", 1000, 7);
             let of = |user, inode| line("0100007F:9C40", "0100007F:1F90", user, inode);
             let mapped = "0000000000000000FFFF00000100007F";
-            let elsewhere = line(&format!("{mapped}:9C40"), &format!("{mapped}:1F90"), 1001, 8);
+            let elsewhere = line(
+                &format!("{mapped}:9C40"),
+                &format!("{mapped}:1F90"),
+                1001,
+                8,
+            );
             for (theirs, expected) in [
                 (of(1000, 8), false),
                 (of(0, 8), false),
@@ -120,7 +138,10 @@ mod linux {
                 let table = format!("  sl  local_address rem_address   st\n{own}{theirs}");
                 assert_eq!(is_of_other_user(&table, local, peer), expected, "{theirs}");
             }
-            assert!(is_of_other_user(&of(1001, 8).replace("9C40", "9C42"), local, peer), "it has ended");
+            assert!(
+                is_of_other_user(&of(1001, 8).replace("9C40", "9C42"), local, peer),
+                "it has ended"
+            );
             assert!(!is_of_other_user("", local, peer), "there is no table");
         }
 
@@ -128,12 +149,19 @@ mod linux {
         #[tokio::test]
         async fn a_connection_of_this_user_is_accepted() {
             for address in ["127.0.0.1:0", "[::1]:0"] {
-                let Ok(listener) = TcpListener::bind(address).await else { continue };
-                let browser = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+                let Ok(listener) = TcpListener::bind(address).await else {
+                    continue;
+                };
+                let browser = TcpStream::connect(listener.local_addr().unwrap())
+                    .await
+                    .unwrap();
                 let (accepted, peer) = listener.accept().await.unwrap();
                 let local = accepted.local_addr().unwrap();
                 let tables = tables();
-                assert!(tables.lines().any(|line| row(line, peer, local).is_some()), "{tables}");
+                assert!(
+                    tables.lines().any(|line| row(line, peer, local).is_some()),
+                    "{tables}"
+                );
                 assert!(!is_of_other_user(&tables, local, peer));
                 drop(browser);
             }

@@ -43,7 +43,11 @@ pub enum RedirectAddressError {
 
 impl Default for RedirectAddress {
     fn default() -> Self {
-        Self { host: Host::V4, port: 0, path: DEFAULT_PATH.to_owned() }
+        Self {
+            host: Host::V4,
+            port: 0,
+            path: DEFAULT_PATH.to_owned(),
+        }
     }
 }
 
@@ -75,10 +79,16 @@ impl RedirectAddress {
     /// [`RedirectAddressError::Path`] when the path is longer than 256 bytes, or a URL parser changes it.
     pub fn with_path(self, path: &str) -> Result<Self, RedirectAddressError> {
         let is_plain = path.starts_with('/') && path.len() <= MAX_PATH;
-        let unchanged = |url: &Url| url.path() == path && url.query().is_none() && url.fragment().is_none();
-        let url = Url::parse(&format!("http://127.0.0.1{path}")).ok().filter(unchanged);
+        let unchanged =
+            |url: &Url| url.path() == path && url.query().is_none() && url.fragment().is_none();
+        let url = Url::parse(&format!("http://127.0.0.1{path}"))
+            .ok()
+            .filter(unchanged);
         match url.filter(|_| is_plain) {
-            Some(_) => Ok(Self { path: path.to_owned(), ..self }),
+            Some(_) => Ok(Self {
+                path: path.to_owned(),
+                ..self
+            }),
             None => Err(RedirectAddressError::Path),
         }
     }
@@ -99,22 +109,30 @@ impl RedirectAddress {
     /// # Errors
     /// None in practice: every part has been validated.
     pub fn uri(&self) -> Result<Url, InteractionError> {
-        Url::parse(&self.to_string()).map_err(|_| InteractionError::Listen(io::ErrorKind::AddrNotAvailable))
+        Url::parse(&self.to_string())
+            .map_err(|_| InteractionError::Listen(io::ErrorKind::AddrNotAvailable))
     }
 
     /// Whether the port is free now.
     pub fn is_free(&self) -> bool {
-        self.addresses(self.port).iter().all(|address| match std::net::TcpListener::bind(address) {
-            Ok(_) => true,
-            Err(error) => address.is_ipv6() && self.host == Host::Localhost && is_missing(&error),
-        })
+        self.addresses(self.port)
+            .iter()
+            .all(|address| match std::net::TcpListener::bind(address) {
+                Ok(_) => true,
+                Err(error) => {
+                    address.is_ipv6() && self.host == Host::Localhost && is_missing(&error)
+                }
+            })
     }
 
     /// Returns this address with a port that is free now, or None if there is none.
     pub fn with_free_port(&self) -> Option<Self> {
         let first = *self.addresses(0).first()?;
         (0..ATTEMPTS).find_map(|_| {
-            let port = std::net::TcpListener::bind(first).and_then(|listener| listener.local_addr()).ok()?.port();
+            let port = std::net::TcpListener::bind(first)
+                .and_then(|listener| listener.local_addr())
+                .ok()?
+                .port();
             Some(self.clone().with_port(port)).filter(Self::is_free)
         })
     }
@@ -161,7 +179,10 @@ impl RedirectAddress {
             Host::V6 => vec![v6],
             Host::Localhost => vec![v4, v6],
         };
-        addresses.into_iter().map(|address| SocketAddr::new(address, port)).collect()
+        addresses
+            .into_iter()
+            .map(|address| SocketAddr::new(address, port))
+            .collect()
     }
 }
 
@@ -190,16 +211,41 @@ mod tests {
     /// I3: only loopback hosts, and paths that a URL parser does not change.
     #[test]
     fn only_loopback_addresses_are_accepted() {
-        let address = RedirectAddress::default().with_host("localhost").unwrap().with_path("/oauth/callback").unwrap();
-        assert_eq!(address.with_port(9696).uri().unwrap().as_str(), "http://localhost:9696/oauth/callback");
-        for host in
-            ["0.0.0.0", "::", "example.com", "127.0.0.2", "LOCALHOST", "localhost.", "localhost@evil.example", ""]
-        {
-            assert_eq!(RedirectAddress::default().with_host(host), Err(RedirectAddressError::Host), "{host}");
+        let address = RedirectAddress::default()
+            .with_host("localhost")
+            .unwrap()
+            .with_path("/oauth/callback")
+            .unwrap();
+        assert_eq!(
+            address.with_port(9696).uri().unwrap().as_str(),
+            "http://localhost:9696/oauth/callback"
+        );
+        for host in [
+            "0.0.0.0",
+            "::",
+            "example.com",
+            "127.0.0.2",
+            "LOCALHOST",
+            "localhost.",
+            "localhost@evil.example",
+            "",
+        ] {
+            assert_eq!(
+                RedirectAddress::default().with_host(host),
+                Err(RedirectAddressError::Host),
+                "{host}"
+            );
         }
         let long = format!("/{}", "a".repeat(MAX_PATH));
-        for path in ["callback", "", "/a?b", "/a#b", "/a/../b", "/./a", "/a b", "/ü", "/a\\b", "/a\nb", &long] {
-            assert_eq!(RedirectAddress::default().with_path(path), Err(RedirectAddressError::Path), "{path}");
+        for path in [
+            "callback", "", "/a?b", "/a#b", "/a/../b", "/./a", "/a b", "/ü", "/a\\b", "/a\nb",
+            &long,
+        ] {
+            assert_eq!(
+                RedirectAddress::default().with_path(path),
+                Err(RedirectAddressError::Path),
+                "{path}"
+            );
         }
     }
 

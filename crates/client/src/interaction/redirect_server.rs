@@ -98,7 +98,9 @@ struct ReceivedRequest {
 
 /// Reads one request. `None` if it does not arrive in time.
 async fn read_request(mut browser: TcpStream) -> Option<ReceivedRequest> {
-    let head = timeout(HEAD_TIMEOUT, read_head(&mut browser)).await.ok()??;
+    let head = timeout(HEAD_TIMEOUT, read_head(&mut browser))
+        .await
+        .ok()??;
     Some(ReceivedRequest { browser, head })
 }
 
@@ -107,7 +109,9 @@ async fn answer(received: ReceivedRequest, redirect_path: Arc<str>, state: Arc<S
     let ReceivedRequest { browser, head } = received;
     let content = match content(&head, &redirect_path) {
         // Another user could bring a redirect of their own account.
-        Ok(_) if is_of_other_user(&browser) => Err(page("403 Forbidden", "Another user", OTHER_USER)),
+        Ok(_) if is_of_other_user(&browser) => {
+            Err(page("403 Forbidden", "Another user", OTHER_USER))
+        }
         content => content,
     };
     match content {
@@ -123,16 +127,36 @@ const OTHER_USER: &str = "Another user of this machine has started this sign-in.
 /// # Errors
 /// The page for any other request.
 fn content(head: &[u8], redirect_path: &str) -> Result<Content, String> {
-    let not_found = || page("404 Not Found", "Not found", "Only responses to a sign-in are accepted here.");
-    let (path, query) = target(head).map(|it| it.split_once('?').unwrap_or((it, ""))).ok_or_else(not_found)?;
+    let not_found = || {
+        page(
+            "404 Not Found",
+            "Not found",
+            "Only responses to a sign-in are accepted here.",
+        )
+    };
+    let (path, query) = target(head)
+        .map(|it| it.split_once('?').unwrap_or((it, "")))
+        .ok_or_else(not_found)?;
     if path == redirect_path {
-        let malformed = |_| page("400 Bad Request", "Malformed response", "The response cannot be read.");
-        return RedirectParameters::parse(query).map(Content::Redirect).map_err(malformed);
+        let malformed = |_| {
+            page(
+                "400 Bad Request",
+                "Malformed response",
+                "The response cannot be read.",
+            )
+        };
+        return RedirectParameters::parse(query)
+            .map(Content::Redirect)
+            .map_err(malformed);
     }
     let name = path.strip_prefix(ONE_TIME).ok_or_else(not_found)?;
     // A browser that loads a page in advance can load it again when it shows the page.
     if is_prefetch(head) {
-        return Err(page("503 Service Unavailable", "Not yet", "This address cannot be loaded in advance."));
+        return Err(page(
+            "503 Service Unavailable",
+            "Not yet",
+            "This address cannot be loaded in advance.",
+        ));
     }
     Ok(Content::OneTime(Secret::new(name)))
 }
@@ -155,7 +179,11 @@ async fn deliver(request: BrowserRequest, state: &SignInState) {
                 state.sign_out.get().map_or("sign out of this server", String::as_str)
             ),
         };
-        respond(browser, page("409 Conflict", "No sign-in in progress", &text)).await;
+        respond(
+            browser,
+            page("409 Conflict", "No sign-in in progress", &text),
+        )
+        .await;
     }
 }
 
@@ -174,16 +202,29 @@ async fn read_head(stream: &mut (impl AsyncRead + Unpin)) -> Option<Vec<u8>> {
 /// The target of a GET request's first line.
 fn target(head: &[u8]) -> Option<&str> {
     let line = std::str::from_utf8(head.split(|byte| *byte == b'\r').next()?).ok()?;
-    line.strip_prefix("GET ")?.split_once(' ').map(|(target, _)| target)
+    line.strip_prefix("GET ")?
+        .split_once(' ')
+        .map(|(target, _)| target)
 }
 
 /// Whether a browser loads the page in advance.
 fn is_prefetch(head: &[u8]) -> bool {
-    let lines = head.split(|byte| *byte == b'\n').skip(1).filter_map(|line| std::str::from_utf8(line).ok());
-    lines.filter_map(|line| line.split_once(':')).any(|(name, value)| {
-        let is_purpose = ["sec-purpose", "purpose", "x-moz"].iter().any(|known| name.eq_ignore_ascii_case(known));
-        is_purpose && value.trim_start().get(..8).is_some_and(|value| value.eq_ignore_ascii_case("prefetch"))
-    })
+    let lines = head
+        .split(|byte| *byte == b'\n')
+        .skip(1)
+        .filter_map(|line| std::str::from_utf8(line).ok());
+    lines
+        .filter_map(|line| line.split_once(':'))
+        .any(|(name, value)| {
+            let is_purpose = ["sec-purpose", "purpose", "x-moz"]
+                .iter()
+                .any(|known| name.eq_ignore_ascii_case(known));
+            is_purpose
+                && value
+                    .trim_start()
+                    .get(..8)
+                    .is_some_and(|value| value.eq_ignore_ascii_case("prefetch"))
+        })
 }
 
 /// Sends the browser a page and closes the connection. It waits at most [`PAGE_TIMEOUT`].
@@ -203,13 +244,27 @@ mod tests {
     /// I3: a page that is loaded in advance does not use up its address.
     #[test]
     fn a_page_loaded_in_advance_is_recognized() {
-        let request =
-            |line: &str| content(format!("GET /sign-in/a HTTP/1.1\r\n{line}\r\n\r\n").as_bytes(), "/callback");
-        for line in ["Sec-Purpose: prefetch;prerender", "purpose:prefetch", "X-Moz: Prefetch"] {
-            assert!(request(line).is_err_and(|page| page.contains("503")), "{line}");
+        let request = |line: &str| {
+            content(
+                format!("GET /sign-in/a HTTP/1.1\r\n{line}\r\n\r\n").as_bytes(),
+                "/callback",
+            )
+        };
+        for line in [
+            "Sec-Purpose: prefetch;prerender",
+            "purpose:prefetch",
+            "X-Moz: Prefetch",
+        ] {
+            assert!(
+                request(line).is_err_and(|page| page.contains("503")),
+                "{line}"
+            );
         }
         for line in ["Host: 127.0.0.1", "Sec-Purpose: other", "Cookie: prefetch"] {
-            assert!(matches!(request(line), Ok(Content::OneTime(name)) if name.secret() == "a"), "{line}");
+            assert!(
+                matches!(request(line), Ok(Content::OneTime(name)) if name.secret() == "a"),
+                "{line}"
+            );
         }
     }
 
@@ -218,7 +273,12 @@ mod tests {
     async fn a_head_is_bounded() {
         const END: &[u8] = b"GET / HTTP/1.1\r\n\r\n";
         let most = usize::try_from(MAX_HEAD).unwrap() - END.len();
-        for (before, read) in [(0, true), (most, true), (most + 1, false), (32 * 1024, false)] {
+        for (before, read) in [
+            (0, true),
+            (most, true),
+            (most + 1, false),
+            (32 * 1024, false),
+        ] {
             let head = ["a".repeat(before).as_bytes(), END].concat();
             let (mut near, mut far) = tokio::io::duplex(64 * 1024);
             far.write_all(&head).await.unwrap();

@@ -69,18 +69,26 @@ impl AuthorizeParameter {
     /// Fails if the text has another form, or the parameter is reserved. Reserved names are compared
     /// case-insensitively.
     pub fn parse(text: &str) -> Result<Self, AuthorizeParameterError> {
-        let (name, value) = text.split_once('=').ok_or(AuthorizeParameterError::Malformed)?;
+        let (name, value) = text
+            .split_once('=')
+            .ok_or(AuthorizeParameterError::Malformed)?;
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
         if name.is_empty() || name.len() > MAX_NAME || !name.bytes().all(is_plain) {
             return Err(AuthorizeParameterError::Malformed);
         }
-        if RESERVED.iter().any(|reserved| reserved.eq_ignore_ascii_case(name)) {
+        if RESERVED
+            .iter()
+            .any(|reserved| reserved.eq_ignore_ascii_case(name))
+        {
             return Err(AuthorizeParameterError::Reserved { name: name.into() });
         }
         if value.len() > MAX_VALUE || value.chars().any(char::is_control) {
             return Err(AuthorizeParameterError::Value { name: name.into() });
         }
-        Ok(Self { name: name.into(), value: value.into() })
+        Ok(Self {
+            name: name.into(),
+            value: value.into(),
+        })
     }
 
     /// The name.
@@ -97,7 +105,9 @@ impl AuthorizeParameter {
 /// Prints only the name, because the value can be personal.
 impl fmt::Debug for AuthorizeParameter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AuthorizeParameter").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("AuthorizeParameter")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
     }
 }
 
@@ -109,18 +119,37 @@ mod tests {
     fn parameters_are_parsed() {
         for (text, name, value) in [
             ("access_type=offline", "access_type", "offline"),
-            ("audience=https://api.example.com/?a=b", "audience", "https://api.example.com/?a=b"),
+            (
+                "audience=https://api.example.com/?a=b",
+                "audience",
+                "https://api.example.com/?a=b",
+            ),
             ("login_hint=", "login_hint", ""),
         ] {
             let parameter = AuthorizeParameter::parse(text).unwrap();
             assert_eq!(parameter.name(), name);
             assert_eq!(parameter.value(), value);
         }
-        for text in ["", "a", "=b", "a b=c", "a&b=c", "\u{e4}=b", &format!("{}=b", "a".repeat(65))] {
-            assert_eq!(AuthorizeParameter::parse(text), Err(AuthorizeParameterError::Malformed), "{text:?}");
+        for text in [
+            "",
+            "a",
+            "=b",
+            "a b=c",
+            "a&b=c",
+            "\u{e4}=b",
+            &format!("{}=b", "a".repeat(65)),
+        ] {
+            assert_eq!(
+                AuthorizeParameter::parse(text),
+                Err(AuthorizeParameterError::Malformed),
+                "{text:?}"
+            );
         }
         for text in ["a=\n".to_owned(), format!("a={}", "x".repeat(2049))] {
-            assert!(matches!(AuthorizeParameter::parse(&text), Err(AuthorizeParameterError::Value { .. })));
+            assert!(matches!(
+                AuthorizeParameter::parse(&text),
+                Err(AuthorizeParameterError::Value { .. })
+            ));
         }
     }
 
@@ -130,7 +159,10 @@ mod tests {
         for name in RESERVED {
             for name in [(*name).to_owned(), name.to_uppercase()] {
                 let parsed = AuthorizeParameter::parse(&format!("{name}=x"));
-                assert!(matches!(parsed, Err(AuthorizeParameterError::Reserved { .. })), "{name}");
+                assert!(
+                    matches!(parsed, Err(AuthorizeParameterError::Reserved { .. })),
+                    "{name}"
+                );
             }
         }
     }

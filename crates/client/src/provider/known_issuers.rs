@@ -36,7 +36,10 @@ pub struct KnownIssuer {
 #[derive(Debug, PartialEq, Eq)]
 enum Match {
     /// The identifier. Its endpoints are at these hosts.
-    Exact { issuer: &'static str, endpoint_hosts: &'static [&'static str] },
+    Exact {
+        issuer: &'static str,
+        endpoint_hosts: &'static [&'static str],
+    },
     /// The host, with any tenant in the path.
     Host(&'static str),
     /// Any host below this domain.
@@ -60,16 +63,30 @@ const MICROSOFT: KnownIssuer = KnownIssuer {
 const KNOWN: &[KnownIssuer] = &[
     MICROSOFT,
     // https://learn.microsoft.com/en-us/entra/identity-platform/authentication-national-cloud
-    KnownIssuer { matches: Match::Host("login.microsoftonline.us"), ..MICROSOFT },
-    KnownIssuer { matches: Match::Host("login.partner.microsoftonline.cn"), ..MICROSOFT },
+    KnownIssuer {
+        matches: Match::Host("login.microsoftonline.us"),
+        ..MICROSOFT
+    },
+    KnownIssuer {
+        matches: Match::Host("login.partner.microsoftonline.cn"),
+        ..MICROSOFT
+    },
     // https://learn.microsoft.com/en-us/entra/external-id/customers/concept-custom-url-domain
-    KnownIssuer { name: "Microsoft Entra External ID", matches: Match::TenantOf("ciamlogin.com"), ..MICROSOFT },
+    KnownIssuer {
+        name: "Microsoft Entra External ID",
+        matches: Match::TenantOf("ciamlogin.com"),
+        ..MICROSOFT
+    },
     KnownIssuer {
         name: "Google",
         // https://accounts.google.com/.well-known/openid-configuration
         matches: Match::Exact {
             issuer: "https://accounts.google.com",
-            endpoint_hosts: &["accounts.google.com", "oauth2.googleapis.com", "www.googleapis.com"],
+            endpoint_hosts: &[
+                "accounts.google.com",
+                "oauth2.googleapis.com",
+                "www.googleapis.com",
+            ],
         },
         // There is no parameter `resource`.
         omits_resource: true,
@@ -102,13 +119,17 @@ impl KnownIssuer {
     /// Returns the provider of an endpoint, by its host alone.
     pub(crate) fn of_endpoint(endpoint: &Url) -> Option<&'static Self> {
         let host = endpoint.host_str()?.trim_end_matches('.');
-        KNOWN.iter().find(|known| known.matches.is_endpoint_host(host))
+        KNOWN
+            .iter()
+            .find(|known| known.matches.is_endpoint_host(host))
     }
 }
 
 /// Whether a host is below a domain, and not the domain itself.
 fn is_below(host: &str, domain: &str) -> bool {
-    let tenant = host.strip_suffix(domain).and_then(|rest| rest.strip_suffix('.'));
+    let tenant = host
+        .strip_suffix(domain)
+        .and_then(|rest| rest.strip_suffix('.'));
     tenant.is_some_and(|tenant| !tenant.is_empty())
 }
 
@@ -126,7 +147,10 @@ impl fmt::Display for KnownIssuer {
             item(f, format_args!("without `resource`"))?;
         }
         if self.assumes_pkce {
-            item(f, format_args!("with PKCE, which its metadata does not list"))?;
+            item(
+                f,
+                format_args!("with PKCE, which its metadata does not list"),
+            )?;
         }
         if self.sends_audience {
             item(f, format_args!("with `audience`"))?;
@@ -143,7 +167,9 @@ impl Match {
     fn is(&self, issuer: &Issuer) -> bool {
         // Another port, or plain http, is another server.
         let url = issuer.url();
-        let host = url.host_str().filter(|_| url.scheme() == "https" && url.port().is_none());
+        let host = url
+            .host_str()
+            .filter(|_| url.scheme() == "https" && url.port().is_none());
         match self {
             Self::Exact { issuer: known, .. } => issuer.as_str() == *known,
             Self::Host(known) => host == Some(known),
@@ -173,9 +199,18 @@ mod tests {
     #[test]
     fn issuers_are_recognized() {
         for (issuer, expected) in [
-            ("https://login.microsoftonline.com/aaaabbbb-0000-cccc-1111-dddd2222eeee/v2.0", "Microsoft Entra ID"),
-            ("https://login.microsoftonline.us/t/v2.0", "Microsoft Entra ID"),
-            ("https://contoso.ciamlogin.com/t/v2.0", "Microsoft Entra External ID"),
+            (
+                "https://login.microsoftonline.com/aaaabbbb-0000-cccc-1111-dddd2222eeee/v2.0",
+                "Microsoft Entra ID",
+            ),
+            (
+                "https://login.microsoftonline.us/t/v2.0",
+                "Microsoft Entra ID",
+            ),
+            (
+                "https://contoso.ciamlogin.com/t/v2.0",
+                "Microsoft Entra External ID",
+            ),
             ("https://accounts.google.com", "Google"),
             ("https://tenant.auth0.com/", "Auth0"),
             ("https://tenant.eu.auth0.com/", "Auth0"),

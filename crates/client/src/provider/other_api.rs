@@ -7,7 +7,8 @@ use portcullis_metadata::{AccessToken, UnverifiedClaims, is_uuid};
 use url::Url;
 
 use self::known_apis::{
-    APPLICATIONS, DOMAINS, GOOGLE_OPENID_SCOPES, GRAPH, GRAPH_APPLICATIONS, MICROSOFT, OPENID_SCOPES, UNKNOWN,
+    APPLICATIONS, DOMAINS, GOOGLE_OPENID_SCOPES, GRAPH, GRAPH_APPLICATIONS, MICROSOFT,
+    OPENID_SCOPES, UNKNOWN,
 };
 use crate::StartUrl;
 
@@ -55,16 +56,22 @@ impl OtherApi<'_> {
 
     /// Returns the other API that the `aud` of an access token names. A token that is not a JWT names none.
     pub(crate) fn of_token(self, token: &AccessToken) -> Option<&'static str> {
-        let payload = URL_SAFE_NO_PAD.decode(token.secret().split('.').nth(1)?).ok()?;
+        let payload = URL_SAFE_NO_PAD
+            .decode(token.secret().split('.').nth(1)?)
+            .ok()?;
         let claims = UnverifiedClaims::parse(&payload).ok()?;
-        claims.audience()?.find_map(|audience| self.of_audience(audience))
+        claims
+            .audience()?
+            .find_map(|audience| self.of_audience(audience))
     }
 
     /// Returns the other API at the host of a URL.
     fn of_url(self, url: &Url) -> Option<&'static str> {
         let host = url.host_str()?.trim_end_matches('.').to_ascii_lowercase();
         let own = self.start.url().host_str().unwrap_or_default();
-        let (domain, name) = DOMAINS.iter().find(|(domain, _)| is_at_or_below(&host, domain))?;
+        let (domain, name) = DOMAINS
+            .iter()
+            .find(|(domain, _)| is_at_or_below(&host, domain))?;
         // The API's own host, and Google's servers, whose scopes share one host.
         let is_own = host == own || (*domain == "googleapis.com" && is_at_or_below(own, domain));
         (!is_own).then_some(*name)
@@ -77,13 +84,15 @@ fn of_application(application: &str) -> Option<&'static str> {
     if GRAPH_APPLICATIONS.contains(&application.as_str()) {
         return Some(GRAPH);
     }
-    let is_reserved = application.starts_with("0000") && application.ends_with("-0000-0000-c000-000000000000");
+    let is_reserved =
+        application.starts_with("0000") && application.ends_with("-0000-0000-c000-000000000000");
     (is_reserved || APPLICATIONS.contains(&application.as_str())).then_some(MICROSOFT)
 }
 
 /// Whether a host is a domain or below it.
 fn is_at_or_below(host: &str, domain: &str) -> bool {
-    host.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+    host.strip_suffix(domain)
+        .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
 }
 
 #[cfg(test)]
@@ -91,7 +100,11 @@ mod tests {
     use super::{known_apis::GOOGLE, *};
 
     fn of_scope(start: &str, defaults_to_graph: bool, scope: &str) -> Option<&'static str> {
-        OtherApi { start: &StartUrl::parse(start).unwrap(), defaults_to_graph }.of_scope(scope)
+        OtherApi {
+            start: &StartUrl::parse(start).unwrap(),
+            defaults_to_graph,
+        }
+        .of_scope(scope)
     }
 
     /// I1: at Entra ID, a scope belongs to another API by URL, by application, or by default.
@@ -137,28 +150,65 @@ mod tests {
         ] {
             assert_eq!(scope(microsoft), Some(MICROSOFT), "{microsoft}");
         }
-        assert_eq!(scope("spn:00000003-0000-0000-c000-000000000000/.default"), Some(UNKNOWN));
+        assert_eq!(
+            scope("spn:00000003-0000-0000-c000-000000000000/.default"),
+            Some(UNKNOWN)
+        );
     }
 
     /// I1: at other providers, only known APIs are recognized; an API's own server can request its scopes.
     #[test]
     fn google_scopes_are_recognized() {
         let drive = "https://www.googleapis.com/auth/drive";
-        assert_eq!(of_scope("https://mcp.example.com/mcp", false, drive), Some(GOOGLE));
-        assert_eq!(of_scope("https://mcp.example.com/mcp", false, "https://mail.google.com/"), Some(GOOGLE));
-        assert_eq!(of_scope("https://bigquery.googleapis.com/mcp", false, drive), None);
-        assert_eq!(of_scope("https://googleapis.com.evil.example/mcp", false, drive), Some(GOOGLE));
-        for own in ["mcp:tools", "openid", "https://www.googleapis.com/auth/userinfo.email"] {
-            assert_eq!(of_scope("https://mcp.example.com/mcp", false, own), None, "{own}");
+        assert_eq!(
+            of_scope("https://mcp.example.com/mcp", false, drive),
+            Some(GOOGLE)
+        );
+        assert_eq!(
+            of_scope(
+                "https://mcp.example.com/mcp",
+                false,
+                "https://mail.google.com/"
+            ),
+            Some(GOOGLE)
+        );
+        assert_eq!(
+            of_scope("https://bigquery.googleapis.com/mcp", false, drive),
+            None
+        );
+        assert_eq!(
+            of_scope("https://googleapis.com.evil.example/mcp", false, drive),
+            Some(GOOGLE)
+        );
+        for own in [
+            "mcp:tools",
+            "openid",
+            "https://www.googleapis.com/auth/userinfo.email",
+        ] {
+            assert_eq!(
+                of_scope("https://mcp.example.com/mcp", false, own),
+                None,
+                "{own}"
+            );
         }
-        assert_eq!(of_scope("https://mcp.dev.azure.com/x", true, "https://mcp.dev.azure.com/.default"), None);
+        assert_eq!(
+            of_scope(
+                "https://mcp.dev.azure.com/x",
+                true,
+                "https://mcp.dev.azure.com/.default"
+            ),
+            None
+        );
     }
 
     /// I1: a token for another API is recognized by its audience.
     #[test]
     fn audiences_of_other_apis_are_recognized() {
         let start = StartUrl::parse("https://mcp.example.com/mcp").unwrap();
-        let api = OtherApi { start: &start, defaults_to_graph: true };
+        let api = OtherApi {
+            start: &start,
+            defaults_to_graph: true,
+        };
         let token = |aud: &str| {
             let payload = URL_SAFE_NO_PAD.encode(format!(r#"{{"aud":{aud}}}"#));
             api.of_token(&AccessToken::new(format!("e30.{payload}.c2ln")))
@@ -170,7 +220,11 @@ mod tests {
         ] {
             assert_eq!(token(graph), Some(GRAPH), "{graph}");
         }
-        for own in [r#""11112222-bbbb-3333-cccc-4444dddd5555""#, r#""https://mcp.example.com/mcp""#, r#""x""#] {
+        for own in [
+            r#""11112222-bbbb-3333-cccc-4444dddd5555""#,
+            r#""https://mcp.example.com/mcp""#,
+            r#""x""#,
+        ] {
             assert_eq!(token(own), None, "{own}");
         }
         assert_eq!(api.of_token(&AccessToken::new("opaque")), None);

@@ -51,13 +51,22 @@ impl ClientKey {
     /// Fails if the algorithm is not supported, or the text is not a private key that fits it.
     pub fn from_pem(algorithm: &str, pem: &str, kid: Option<&str>) -> Result<Self, ClientKeyError> {
         let algorithm: Algorithm = algorithm.parse().map_err(|_| ClientKeyError::Algorithm)?;
-        let key = SigningKey::from_pem(algorithm, pem, kid.unwrap_or_default()).map_err(|_| ClientKeyError::Key)?;
-        Ok(Self { key: Arc::new(key), has_kid: kid.is_some() })
+        let key = SigningKey::from_pem(algorithm, pem, kid.unwrap_or_default())
+            .map_err(|_| ClientKeyError::Key)?;
+        Ok(Self {
+            key: Arc::new(key),
+            has_kid: kid.is_some(),
+        })
     }
 
     /// Returns a client assertion (RFC 7523 section 3). Its only audience is the issuer identifier, so that no other
     /// server accepts it.
-    pub(crate) fn assertion(&self, client_id: &str, audience: &Issuer, now: UnixTime) -> Result<Secret, ClientError> {
+    pub(crate) fn assertion(
+        &self,
+        client_id: &str,
+        audience: &Issuer,
+        now: UnixTime,
+    ) -> Result<Secret, ClientError> {
         let mut header = json!({ "alg": self.key.algorithm().as_str(), "typ": "JWT" });
         if self.has_kid {
             header["kid"] = self.key.kid().into();
@@ -70,7 +79,10 @@ impl ClientKey {
             "iat": now.as_secs(),
             "exp": now.as_secs().saturating_add(LIFETIME_SECS),
         });
-        let signed = self.key.dangerous_sign_with_header(header.to_string().as_bytes(), claims.to_string().as_bytes());
+        let signed = self.key.dangerous_sign_with_header(
+            header.to_string().as_bytes(),
+            claims.to_string().as_bytes(),
+        );
         signed.map(Secret::new).map_err(|_| ClientError::Signing)
     }
 }
@@ -114,7 +126,9 @@ pub(crate) mod tests {
     fn an_assertion_is_for_one_issuer() {
         let issuer = Issuer::parse("https://auth.example.com/a").unwrap();
         let key = ClientKey::from_pem("ES256", PEM, None).unwrap();
-        let assertion = key.assertion("me", &issuer, UnixTime::from_secs(1_000)).unwrap();
+        let assertion = key
+            .assertion("me", &issuer, UnixTime::from_secs(1_000))
+            .unwrap();
         assert_eq!(part(&assertion, 0), json!({ "alg": "ES256", "typ": "JWT" }));
 
         let claims = part(&assertion, 1);
@@ -124,10 +138,20 @@ pub(crate) mod tests {
         assert_eq!(claims["iat"], json!(1_000));
         assert_eq!(claims["exp"], json!(1_120));
 
-        let second = key.assertion("me", &issuer, UnixTime::from_secs(1_000)).unwrap();
+        let second = key
+            .assertion("me", &issuer, UnixTime::from_secs(1_000))
+            .unwrap();
         assert_ne!(claims["jti"], part(&second, 1)["jti"]);
         let with_kid = ClientKey::from_pem("ES256", PEM, Some("k1")).unwrap();
-        assert_eq!(part(&with_kid.assertion("me", &issuer, UnixTime::default()).unwrap(), 0)["kid"], "k1");
+        assert_eq!(
+            part(
+                &with_kid
+                    .assertion("me", &issuer, UnixTime::default())
+                    .unwrap(),
+                0
+            )["kid"],
+            "k1"
+        );
     }
 
     /// Two keys from the same text differ.
@@ -141,8 +165,19 @@ pub(crate) mod tests {
 
     #[test]
     fn invalid_keys_are_rejected() {
-        assert_eq!(ClientKey::from_pem("HS256", PEM, None).unwrap_err().code(), "client_key.algorithm");
-        assert_eq!(ClientKey::from_pem("RS256", PEM, None).unwrap_err().code(), "client_key.key");
-        assert_eq!(ClientKey::from_pem("ES256", "no key", None).unwrap_err().code(), "client_key.key");
+        assert_eq!(
+            ClientKey::from_pem("HS256", PEM, None).unwrap_err().code(),
+            "client_key.algorithm"
+        );
+        assert_eq!(
+            ClientKey::from_pem("RS256", PEM, None).unwrap_err().code(),
+            "client_key.key"
+        );
+        assert_eq!(
+            ClientKey::from_pem("ES256", "no key", None)
+                .unwrap_err()
+                .code(),
+            "client_key.key"
+        );
     }
 }

@@ -22,9 +22,14 @@ impl ConfigurationEndpoint {
             return None;
         }
         let token = registered.response.registration_access_token.as_ref()?;
-        let mut authorization = HeaderValue::from_str(&format!("Bearer {}", token.secret())).ok()?;
+        let mut authorization =
+            HeaderValue::from_str(&format!("Bearer {}", token.secret())).ok()?;
         authorization.set_sensitive(true);
-        Some(Self { policy: server.policy.of(&url), url, authorization })
+        Some(Self {
+            policy: server.policy.of(&url),
+            url,
+            authorization,
+        })
     }
 
     /// The request that reads the registration (RFC 7592 section 2.1).

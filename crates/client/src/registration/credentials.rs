@@ -57,7 +57,9 @@ impl ClientAuthentication {
     /// The same credentials with the method that the user chose. A client without a secret stays public, and a key
     /// stays a key.
     pub(crate) fn by_method(&self, method: TokenAuthMethod) -> Self {
-        let Some(secret) = self.secret() else { return self.clone() };
+        let Some(secret) = self.secret() else {
+            return self.clone();
+        };
         match method {
             TokenAuthMethod::None => Self::None,
             TokenAuthMethod::ClientSecretPost => Self::SecretPost(secret.clone()),
@@ -68,7 +70,9 @@ impl ClientAuthentication {
     /// The client's secret, if it has one.
     pub(crate) fn secret(&self) -> Option<&Secret> {
         match self {
-            Self::Secret(secret) | Self::SecretBasic(secret) | Self::SecretPost(secret) => Some(secret),
+            Self::Secret(secret) | Self::SecretBasic(secret) | Self::SecretPost(secret) => {
+                Some(secret)
+            }
             Self::None | Self::PrivateKey(_) => None,
         }
     }
@@ -80,13 +84,17 @@ impl ClientAuthentication {
             Self::SecretPost(secret) => (TokenAuthMethod::ClientSecretBasic, secret),
             _ => return None,
         };
-        other.is_listed(listed).then(|| Self::Secret(secret.clone()).by_method(other))
+        other
+            .is_listed(listed)
+            .then(|| Self::Secret(secret.clone()).by_method(other))
     }
 
     /// The `Authorization` header of `client_secret_basic`, both parts form-encoded first (RFC 6749 section 2.3.1).
     /// `None` for the other methods.
     pub(crate) fn basic_header(&self, client_id: &str) -> Option<HeaderValue> {
-        let Self::SecretBasic(secret) = self else { return None };
+        let Self::SecretBasic(secret) = self else {
+            return None;
+        };
         client_secret_basic(client_id, secret)
     }
 }
@@ -94,7 +102,11 @@ impl ClientAuthentication {
 impl ClientInformation {
     /// The credentials of this client at an authorization server.
     pub(crate) fn at(self, issuer: Issuer) -> ClientCredentials {
-        ClientCredentials { issuer, client_id: self.client_id, authentication: self.authentication }
+        ClientCredentials {
+            issuer,
+            client_id: self.client_id,
+            authentication: self.authentication,
+        }
     }
 }
 
@@ -109,14 +121,22 @@ mod tests {
     fn a_secret_is_sent_by_the_listed_method() {
         let secret = ClientAuthentication::Secret(Secret::new("s"));
         let at = |listed: Option<&[&str]>| {
-            let listed = listed.map(|listed| listed.iter().map(|one| (*one).to_owned()).collect::<Vec<_>>());
+            let listed = listed.map(|listed| {
+                listed
+                    .iter()
+                    .map(|one| (*one).to_owned())
+                    .collect::<Vec<_>>()
+            });
             secret.resolved(listed.as_deref())
         };
         let basic = ClientAuthentication::SecretBasic(Secret::new("s"));
         let post = ClientAuthentication::SecretPost(Secret::new("s"));
         assert_eq!(at(None), basic);
         assert_eq!(at(Some(&["none"])), basic);
-        assert_eq!(at(Some(&["client_secret_basic", "client_secret_post"])), post);
+        assert_eq!(
+            at(Some(&["client_secret_basic", "client_secret_post"])),
+            post
+        );
         assert_eq!(at(Some(&["client_secret_basic"])), basic);
         assert_eq!(at(Some(&["none", "client_secret_post"])), post);
         assert_eq!(post.resolved(None), post);
@@ -127,20 +147,38 @@ mod tests {
     fn a_secret_has_one_alternative() {
         use ClientAuthentication::{None as Public, Secret as Any, SecretBasic, SecretPost};
         let secret = || Secret::new("s");
-        let both = ["client_secret_basic".to_owned(), "client_secret_post".to_owned()];
-        assert_eq!(SecretBasic(secret()).alternative(Some(&both)), Some(SecretPost(secret())));
-        assert_eq!(SecretPost(secret()).alternative(Some(&both)), Some(SecretBasic(secret())));
+        let both = [
+            "client_secret_basic".to_owned(),
+            "client_secret_post".to_owned(),
+        ];
+        assert_eq!(
+            SecretBasic(secret()).alternative(Some(&both)),
+            Some(SecretPost(secret()))
+        );
+        assert_eq!(
+            SecretPost(secret()).alternative(Some(&both)),
+            Some(SecretBasic(secret()))
+        );
         assert_eq!(SecretBasic(secret()).alternative(Some(&both[..1])), None);
 
         // Without a list, a server supports basic.
-        assert_eq!(SecretPost(secret()).alternative(None), Some(SecretBasic(secret())));
+        assert_eq!(
+            SecretPost(secret()).alternative(None),
+            Some(SecretBasic(secret()))
+        );
         assert_eq!(SecretBasic(secret()).alternative(None), None);
         assert_eq!(Public.alternative(Some(&both)), None);
 
         for held in [Any(secret()), SecretBasic(secret()), SecretPost(secret())] {
             assert_eq!(held.by_method(TokenAuthMethod::None), Public);
-            assert_eq!(held.by_method(TokenAuthMethod::ClientSecretPost), SecretPost(secret()));
-            assert_eq!(held.by_method(TokenAuthMethod::ClientSecretBasic), SecretBasic(secret()));
+            assert_eq!(
+                held.by_method(TokenAuthMethod::ClientSecretPost),
+                SecretPost(secret())
+            );
+            assert_eq!(
+                held.by_method(TokenAuthMethod::ClientSecretBasic),
+                SecretBasic(secret())
+            );
         }
         assert_eq!(Public.by_method(TokenAuthMethod::ClientSecretBasic), Public);
     }

@@ -4,15 +4,16 @@ use portcullis_discovery::{Fetch, FetchRequest, ResponseExcerpt};
 use portcullis_metadata::{
     Scopes,
     client::{
-        ClientIdMetadataDocument, ClientIdUrl, ClientMetadata, ClientRegistrationRequest, ClientRegistrationResponse,
-        RegistrationError,
+        ClientIdMetadataDocument, ClientIdUrl, ClientMetadata, ClientRegistrationRequest,
+        ClientRegistrationResponse, RegistrationError,
     },
 };
 use serde::Deserialize;
 use url::Url;
 
 use crate::{
-    ClientError, StartUrl, TokenAuthMethod, oauth_error::redacted, registration::registered::Registered, server::Server,
+    ClientError, StartUrl, TokenAuthMethod, oauth_error::redacted,
+    registration::registered::Registered, server::Server,
 };
 
 /// The name of the endpoint, for errors.
@@ -50,27 +51,54 @@ pub(crate) async fn register(
     endpoint: &Url,
     registration: &Registration<'_>,
 ) -> Result<Registered, ClientError> {
-    let request = FetchRequest::post_json(endpoint.clone(), body(server, registration), server.policy.of(endpoint));
-    let answer = fetch.fetch(request).await.map_err(|error| ClientError::Endpoint { endpoint: ENDPOINT, error })?;
+    let request = FetchRequest::post_json(
+        endpoint.clone(),
+        body(server, registration),
+        server.policy.of(endpoint),
+    );
+    let answer = fetch
+        .fetch(request)
+        .await
+        .map_err(|error| ClientError::Endpoint {
+            endpoint: ENDPOINT,
+            error,
+        })?;
     if !answer.status.is_success() {
         return Err(match RegistrationError::parse(&answer.body) {
-            Ok(RegistrationError(error)) => ClientError::Registration(RegistrationError(redacted(error, &answer.sent))),
+            Ok(RegistrationError(error)) => {
+                ClientError::Registration(RegistrationError(redacted(error, &answer.sent)))
+            }
             Err(_) => {
-                let response = Box::new(ResponseExcerpt::new(&answer.headers, &answer.body, &answer.sent));
-                ClientError::Status { endpoint: ENDPOINT, status: answer.status, response }
+                let response = Box::new(ResponseExcerpt::new(
+                    &answer.headers,
+                    &answer.body,
+                    &answer.sent,
+                ));
+                ClientError::Status {
+                    endpoint: ENDPOINT,
+                    status: answer.status,
+                    response,
+                }
             }
         });
     }
     let response = ClientRegistrationResponse::parse(&answer.body).map_err(|error| {
         // The body may contain a secret.
         let response = Box::new(ResponseExcerpt::without_body(&answer.headers, &answer.sent));
-        ClientError::InvalidResponse { endpoint: ENDPOINT, response, error }
+        ClientError::InvalidResponse {
+            endpoint: ENDPOINT,
+            response,
+            error,
+        }
     })?;
     let redirect_uri = registration.redirect_uri.as_str();
     if !serves_redirect(&answer.body, redirect_uri) {
         let issuer = server.issuer.clone();
         let redirect_uri = redirect_uri.to_owned();
-        return Err(ClientError::RedirectNotRegistered { issuer, redirect_uri });
+        return Err(ClientError::RedirectNotRegistered {
+            issuer,
+            redirect_uri,
+        });
     }
     Ok(Registered {
         issuer: server.issuer.clone(),
@@ -90,9 +118,14 @@ pub fn client_id_metadata_document<'a>(
     client_name: &str,
     redirect_uris: impl IntoIterator<Item = &'a Url>,
 ) -> ClientIdMetadataDocument {
-    let metadata =
-        ClientMetadata { token_endpoint_auth_method: Some("none".into()), ..metadata(client_name, redirect_uris) };
-    ClientIdMetadataDocument { client_id, metadata }
+    let metadata = ClientMetadata {
+        token_endpoint_auth_method: Some("none".into()),
+        ..metadata(client_name, redirect_uris)
+    };
+    ClientIdMetadataDocument {
+        client_id,
+        metadata,
+    }
 }
 
 /// Whether a registration response, which has been parsed, allows this redirect URI. URIs are compared as strings.
@@ -105,15 +138,25 @@ fn serves_redirect(response: &[u8], redirect_uri: &str) -> bool {
     struct Registered {
         redirect_uris: Option<Vec<String>>,
     }
-    serde_json::from_slice::<Registered>(response)
-        .is_ok_and(|registered| registered.redirect_uris.is_none_or(|uris| uris.iter().any(|uri| uri == redirect_uri)))
+    serde_json::from_slice::<Registered>(response).is_ok_and(|registered| {
+        registered
+            .redirect_uris
+            .is_none_or(|uris| uris.iter().any(|uri| uri == redirect_uri))
+    })
 }
 
 /// The metadata that every client has, registered or documented.
-fn metadata<'a>(client_name: &str, redirect_uris: impl IntoIterator<Item = &'a Url>) -> ClientMetadata {
-    let redirect_uris: Vec<_> = redirect_uris.into_iter().map(|uri| uri.as_str().to_owned()).collect();
+fn metadata<'a>(
+    client_name: &str,
+    redirect_uris: impl IntoIterator<Item = &'a Url>,
+) -> ClientMetadata {
+    let redirect_uris: Vec<_> = redirect_uris
+        .into_iter()
+        .map(|uri| uri.as_str().to_owned())
+        .collect();
     // A web client is redirected to https, a native one to loopback or a private-use scheme.
-    let is_web = !redirect_uris.is_empty() && redirect_uris.iter().all(|uri| uri.starts_with("https:"));
+    let is_web =
+        !redirect_uris.is_empty() && redirect_uris.iter().all(|uri| uri.starts_with("https:"));
     ClientMetadata {
         client_name: Some(client_name.to_owned()),
         redirect_uris,
@@ -127,19 +170,33 @@ fn metadata<'a>(client_name: &str, redirect_uris: impl IntoIterator<Item = &'a U
 /// The body of a registration request.
 fn body(server: &Server, registration: &Registration<'_>) -> Vec<u8> {
     let mut metadata = ClientMetadata {
-        token_endpoint_auth_method: Some(authentication_method(server, registration.method).name().to_owned()),
+        token_endpoint_auth_method: Some(
+            authentication_method(server, registration.method)
+                .name()
+                .to_owned(),
+        ),
         scope: (!registration.scopes.is_empty()).then(|| registration.scopes.to_string()),
         ..metadata(registration.client_name, [registration.redirect_uri])
     };
-    metadata.grant_types.extend(registration.grant_type.map(str::to_owned));
-    ClientRegistrationRequest { metadata, software_statement: None }.to_json()
+    metadata
+        .grant_types
+        .extend(registration.grant_type.map(str::to_owned));
+    ClientRegistrationRequest {
+        metadata,
+        software_statement: None,
+    }
+    .to_json()
 }
 
 /// The chosen method, otherwise the first that the server lists: `none`, post, basic. `none` if it lists none of them
 /// or has no list, because servers that do not list `none` may accept it.
 fn authentication_method(server: &Server, chosen: Option<TokenAuthMethod>) -> TokenAuthMethod {
     let listed = server.authentication_methods.as_deref().unwrap_or_default();
-    let first = || TokenAuthMethod::ALL.into_iter().find(|method| method.is_listed(Some(listed)));
+    let first = || {
+        TokenAuthMethod::ALL
+            .into_iter()
+            .find(|method| method.is_listed(Some(listed)))
+    };
     chosen.or_else(first).unwrap_or(TokenAuthMethod::None)
 }
 
@@ -153,7 +210,10 @@ mod tests {
         const ASKED: &str = "http://127.0.0.1:7777/callback";
         for (list, expected) in [
             (r#"["http://127.0.0.1:7777/callback"]"#, true),
-            (r#"["https://other.example/", "http://127.0.0.1:7777/callback"]"#, true),
+            (
+                r#"["https://other.example/", "http://127.0.0.1:7777/callback"]"#,
+                true,
+            ),
             ("null", true),
             ("[]", false),
             (r#"["http://127.0.0.1/callback"]"#, false),
@@ -163,7 +223,11 @@ mod tests {
             ("\"http://127.0.0.1:7777/callback\"", false),
         ] {
             let response = format!(r#"{{"client_id":"c","redirect_uris":{list}}}"#);
-            assert_eq!(serves_redirect(response.as_bytes(), ASKED), expected, "{list}");
+            assert_eq!(
+                serves_redirect(response.as_bytes(), ASKED),
+                expected,
+                "{list}"
+            );
         }
         assert!(serves_redirect(br#"{"client_id":"c"}"#, ASKED));
     }

@@ -7,7 +7,9 @@ use portcullis_metadata::{
     client::{ClientMetadata, ClientRegistrationResponse},
 };
 
-use crate::{ClientAuthentication, ClientCredentials, ClientError, ClientInformation, TokenAuthMethod};
+use crate::{
+    ClientAuthentication, ClientCredentials, ClientError, ClientInformation, TokenAuthMethod,
+};
 
 /// A client of one authorization server, as it is stored: dynamically registered, or entered by the user.
 #[derive(Clone, Debug)]
@@ -28,14 +30,25 @@ impl Registered {
         let (method, secret) = match &details.authentication {
             ClientAuthentication::None => (Some("none"), None),
             ClientAuthentication::Secret(secret) => (None, Some(secret.clone())),
-            ClientAuthentication::SecretBasic(secret) => (Some("client_secret_basic"), Some(secret.clone())),
-            ClientAuthentication::SecretPost(secret) => (Some("client_secret_post"), Some(secret.clone())),
+            ClientAuthentication::SecretBasic(secret) => {
+                (Some("client_secret_basic"), Some(secret.clone()))
+            }
+            ClientAuthentication::SecretPost(secret) => {
+                (Some("client_secret_post"), Some(secret.clone()))
+            }
             ClientAuthentication::PrivateKey(_) => return None,
         };
-        let metadata =
-            ClientMetadata { token_endpoint_auth_method: method.map(str::to_owned), ..ClientMetadata::default() };
+        let metadata = ClientMetadata {
+            token_endpoint_auth_method: method.map(str::to_owned),
+            ..ClientMetadata::default()
+        };
         let response = ClientRegistrationResponse::new(&details.client_id, secret, metadata);
-        Some(Self { issuer, redirect_uri: None, asked: Scopes::empty(), response })
+        Some(Self {
+            issuer,
+            redirect_uri: None,
+            asked: Scopes::empty(),
+            response,
+        })
     }
 
     /// The credentials. If the response names no method, a client with a secret uses the one that the server lists.
@@ -48,7 +61,9 @@ impl Registered {
         let authentication = match (method, self.response.client_secret.clone()) {
             (Some("none"), _) | (None, None) => ClientAuthentication::None,
             (Some("client_secret_post"), Some(secret)) => ClientAuthentication::SecretPost(secret),
-            (Some("client_secret_basic"), Some(secret)) => ClientAuthentication::SecretBasic(secret),
+            (Some("client_secret_basic"), Some(secret)) => {
+                ClientAuthentication::SecretBasic(secret)
+            }
             (None, Some(secret)) => ClientAuthentication::Secret(secret),
             _ => return Err(ClientError::UnsupportedAuthenticationMethod),
         };
@@ -61,13 +76,17 @@ impl Registered {
 
     /// Whether it can be used for `redirect_uri` and its secret has not expired.
     pub(crate) fn serves(&self, redirect_uri: &str, now: UnixTime) -> bool {
-        self.redirect_uri.as_deref().is_none_or(|registered| registered == redirect_uri)
+        self.redirect_uri
+            .as_deref()
+            .is_none_or(|registered| registered == redirect_uri)
             && !self.response.secret_has_expired(now)
     }
 
     /// Whether it can authenticate with the method that the user chose.
     pub(crate) fn authenticates_by(&self, chosen: Option<TokenAuthMethod>) -> bool {
-        chosen.is_none_or(|method| (method == TokenAuthMethod::None) != self.response.client_secret.is_some())
+        chosen.is_none_or(|method| {
+            (method == TokenAuthMethod::None) != self.response.client_secret.is_some()
+        })
     }
 
     /// Whether the client can request these scopes: a server may limit it to those of its registration (RFC 7591
@@ -82,7 +101,13 @@ impl Registered {
             return Scopes::empty();
         }
         // A server can name any number of them.
-        let named: HashSet<&str> = self.response.metadata.scope.iter().flat_map(|scope| scope.split(' ')).collect();
+        let named: HashSet<&str> = self
+            .response
+            .metadata
+            .scope
+            .iter()
+            .flat_map(|scope| scope.split(' '))
+            .collect();
         let is_named = |scope: &str| self.asked.contains(scope) || named.contains(scope);
         scopes.filter(|scope| !is_named(scope))
     }
@@ -114,10 +139,15 @@ mod tests {
         let secret = || Secret::new("s");
         assert_eq!(authentication(r#"{"client_id":"c"}"#), None);
         assert_eq!(
-            authentication(r#"{"client_id":"c","client_secret":"s","token_endpoint_auth_method":"none"}"#),
+            authentication(
+                r#"{"client_id":"c","client_secret":"s","token_endpoint_auth_method":"none"}"#
+            ),
             None
         );
-        assert_eq!(authentication(r#"{"client_id":"c","client_secret":"s"}"#), Any(secret()));
+        assert_eq!(
+            authentication(r#"{"client_id":"c","client_secret":"s"}"#),
+            Any(secret())
+        );
 
         let post = r#"{"client_id":"c","client_secret":"s","token_endpoint_auth_method":"client_secret_post"}"#;
         assert_eq!(authentication(post), SecretPost(secret()));
@@ -128,14 +158,18 @@ mod tests {
             r#"{"client_id":"c","client_secret":"s","token_endpoint_auth_method":"private_key_jwt"}"#,
             r#"{"client_id":"c","token_endpoint_auth_method":"client_secret_basic"}"#,
         ] {
-            assert_eq!(registered(unknown).credentials().unwrap_err().code(), "client.authentication_method");
+            assert_eq!(
+                registered(unknown).credentials().unwrap_err().code(),
+                "client.authentication_method"
+            );
         }
     }
 
     /// H3: an expired secret or another redirect URI requires a new registration.
     #[test]
     fn a_registration_serves_until_its_secret_ends() {
-        let registered = registered(r#"{"client_id":"c","client_secret":"s","client_secret_expires_at":100}"#);
+        let registered =
+            registered(r#"{"client_id":"c","client_secret":"s","client_secret_expires_at":100}"#);
         assert!(registered.serves("http://127.0.0.1:1/callback", UnixTime::from_secs(99)));
         assert!(!registered.serves("http://127.0.0.1:1/callback", UnixTime::from_secs(100)));
         assert!(!registered.serves("http://127.0.0.1:2/callback", UnixTime::from_secs(99)));
@@ -145,7 +179,9 @@ mod tests {
     #[test]
     fn a_registration_serves_its_scopes() {
         let mut registered = registered(r#"{"client_id":"c","scope":"b c"}"#);
-        let may = |registered: &Registered, scopes: &str| registered.may_ask_for(&Scopes::parse(scopes).unwrap());
+        let may = |registered: &Registered, scopes: &str| {
+            registered.may_ask_for(&Scopes::parse(scopes).unwrap())
+        };
         assert!(may(&registered, "a"));
         assert!(may(&registered, "a b c"));
         assert!(may(&registered, ""));
@@ -164,7 +200,10 @@ mod tests {
             ClientAuthentication::SecretBasic(Secret::new("s")),
             ClientAuthentication::SecretPost(Secret::new("s")),
         ] {
-            let details = ClientInformation { client_id: "c".into(), authentication };
+            let details = ClientInformation {
+                client_id: "c".into(),
+                authentication,
+            };
             let kept = Registered::by_hand(issuer.clone(), &details).unwrap();
             assert!(kept.serves("anything", UnixTime::from_secs(u64::MAX)));
             assert_eq!(kept.credentials().unwrap(), details.at(issuer.clone()));

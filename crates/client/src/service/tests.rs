@@ -31,11 +31,17 @@ impl Client {
             let mut response = Response::new(());
             *response.status_mut() = StatusCode::from_u16(status).unwrap();
             if !challenge.is_empty() {
-                response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
+                response.headers_mut().insert(
+                    header::WWW_AUTHENTICATE,
+                    HeaderValue::from_static(challenge),
+                );
             }
             response
         });
-        let script = Script { responses: responses.collect(), authorization_headers: Vec::new() };
+        let script = Script {
+            responses: responses.collect(),
+            authorization_headers: Vec::new(),
+        };
         Self(Arc::new(Mutex::new(script)))
     }
 
@@ -57,15 +63,26 @@ impl Service<Request<&'static str>> for Client {
         assert_eq!(*request.body(), "body");
         let mut script = self.0.lock();
         let header = request.headers().get(header::AUTHORIZATION);
-        script.authorization_headers.push(header.map_or("none", |value| value.to_str().unwrap()).to_owned());
+        script.authorization_headers.push(
+            header
+                .map_or("none", |value| value.to_str().unwrap())
+                .to_owned(),
+        );
         std::future::ready(Ok(script.responses.pop_front().unwrap()))
     }
 }
 
 fn token_manager(user: &Arc<ScriptedUser>) -> Arc<TokenManager> {
     let network = FetchFn::new(well_behaved);
-    let authorizer = Authorizer::builder(user.clone()).fetch(network).clock(clock()).build().unwrap();
-    Arc::new(TokenManager::new(StartUrl::parse(RESOURCE).unwrap(), Arc::new(authorizer)))
+    let authorizer = Authorizer::builder(user.clone())
+        .fetch(network)
+        .clock(clock())
+        .build()
+        .unwrap();
+    Arc::new(TokenManager::new(
+        StartUrl::parse(RESOURCE).unwrap(),
+        Arc::new(authorizer),
+    ))
 }
 
 fn request(url: &str) -> Request<&'static str> {
@@ -79,7 +96,10 @@ async fn a_rejected_request_is_retried() {
     let user = ScriptedUser::consents();
     let mut service = AuthorizeLayer::new(token_manager(&user)).layer(client.clone());
     assert_eq!(service.call(request(RESOURCE)).await.unwrap().status(), 200);
-    assert_eq!(client.authorization_headers(), ["none", "Bearer hush", "Bearer hush"]);
+    assert_eq!(
+        client.authorization_headers(),
+        ["none", "Bearer hush", "Bearer hush"]
+    );
     assert_eq!(user.visits(), 2);
 }
 
@@ -92,18 +112,29 @@ async fn a_repeated_rejection_is_returned() {
     assert_eq!(service.call(request(RESOURCE)).await.unwrap().status(), 401);
     assert_eq!(service.call(request(RESOURCE)).await.unwrap().status(), 403);
 
-    let denies =
-        ScriptedUser::responds(|state| format!("error=access_denied&state={state}&iss=https://auth.example.com"));
-    let mut service = AuthorizeLayer::new(token_manager(&denies)).layer(Client::new([(401, "Bearer")]));
-    assert_eq!(service.call(request(RESOURCE)).await.unwrap_err().code(), "redirect.denied");
-    assert_eq!(service.call(request("/relative")).await.unwrap_err().code(), "authorize.url");
+    let denies = ScriptedUser::responds(|state| {
+        format!("error=access_denied&state={state}&iss=https://auth.example.com")
+    });
+    let mut service =
+        AuthorizeLayer::new(token_manager(&denies)).layer(Client::new([(401, "Bearer")]));
+    assert_eq!(
+        service.call(request(RESOURCE)).await.unwrap_err().code(),
+        "redirect.denied"
+    );
+    assert_eq!(
+        service.call(request("/relative")).await.unwrap_err().code(),
+        "authorize.url"
+    );
 }
 
 /// H4, I9: the token is sent only to the start URL, and neither to another path nor to another origin.
 #[tokio::test]
 async fn the_token_is_sent_only_to_the_start_url() {
     let client = Client::new([(200, ""); 8]);
-    let token_manager = TokenManager::with_access_token(StartUrl::parse(RESOURCE).unwrap(), AccessToken::new("hush"));
+    let token_manager = TokenManager::with_access_token(
+        StartUrl::parse(RESOURCE).unwrap(),
+        AccessToken::new("hush"),
+    );
     let mut service = AuthorizeLayer::new(Arc::new(token_manager)).layer(client.clone());
     service.call(request(RESOURCE)).await.unwrap();
     for other in [
@@ -130,10 +161,20 @@ async fn the_token_is_sent_to_the_url_of_its_resource() {
         PRM_URL => Some(Reply::json(200, prm(ROOT))),
         _ => well_behaved(request),
     });
-    let settings = AuthorizerSettings { accept_broader_resource: true, ..AuthorizerSettings::default() };
-    let authorizer =
-        Authorizer::builder(ScriptedUser::consents()).fetch(network).clock(clock()).settings(settings).build().unwrap();
-    let token_manager = Arc::new(TokenManager::new(StartUrl::parse(RESOURCE).unwrap(), Arc::new(authorizer)));
+    let settings = AuthorizerSettings {
+        accept_broader_resource: true,
+        ..AuthorizerSettings::default()
+    };
+    let authorizer = Authorizer::builder(ScriptedUser::consents())
+        .fetch(network)
+        .clock(clock())
+        .settings(settings)
+        .build()
+        .unwrap();
+    let token_manager = Arc::new(TokenManager::new(
+        StartUrl::parse(RESOURCE).unwrap(),
+        Arc::new(authorizer),
+    ));
     token_manager.sign_in().await.unwrap();
 
     let client = Client::new([(200, ""); 3]);
@@ -141,7 +182,10 @@ async fn the_token_is_sent_to_the_url_of_its_resource() {
     for url in [RESOURCE, ROOT, "https://mcp.example.com/other"] {
         service.call(request(url)).await.unwrap();
     }
-    assert_eq!(client.authorization_headers(), ["Bearer hush", "Bearer hush", "none"]);
+    assert_eq!(
+        client.authorization_headers(),
+        ["Bearer hush", "Bearer hush", "none"]
+    );
 }
 
 /// H4: a 401 or 403 of another URL neither starts an authorization nor replaces the token.
@@ -151,7 +195,14 @@ async fn challenges_of_other_urls_are_ignored() {
     let user = ScriptedUser::consents();
     let mut service = AuthorizeLayer::new(token_manager(&user)).layer(client.clone());
     for status in [401, 403] {
-        assert_eq!(service.call(request("https://mcp.example.com/other")).await.unwrap().status(), status);
+        assert_eq!(
+            service
+                .call(request("https://mcp.example.com/other"))
+                .await
+                .unwrap()
+                .status(),
+            status
+        );
     }
     assert_eq!(user.visits(), 0);
     assert_eq!(client.authorization_headers(), vec!["none".to_owned(); 2]);
@@ -181,7 +232,10 @@ fn readiness_is_that_of_the_client() {
     let token_manager = token_manager(&ScriptedUser::consents());
     for (client, expected) in [
         (Poll::Pending, Poll::Pending),
-        (Poll::Ready(Err("closed")), Poll::Ready(Err("authorize.inner"))),
+        (
+            Poll::Ready(Err("closed")),
+            Poll::Ready(Err("authorize.inner")),
+        ),
         (Poll::Ready(Ok(())), Poll::Ready(Ok(()))),
     ] {
         let mut service = AuthorizeLayer::new(token_manager.clone()).layer(FixedReadiness(client));

@@ -21,7 +21,10 @@ pub(super) fn check_directory(path: &Path) -> Result<(), StoreError> {
     check_owner(path, &metadata)?;
     // Without the right to read or write the directory, the right to search it leaves the mode of each file to decide.
     if metadata.is_dir() && metadata.mode() & 0o066 != 0 {
-        return Err(StoreError::ExposedDirectory { path: path.to_owned(), mode: metadata.mode() & 0o7777 });
+        return Err(StoreError::ExposedDirectory {
+            path: path.to_owned(),
+            mode: metadata.mode() & 0o7777,
+        });
     }
     Ok(())
 }
@@ -35,10 +38,15 @@ pub(super) fn check_directory(path: &Path) -> Result<(), StoreError> {
 pub(super) fn check_file(path: &Path, file: &File) -> Result<(), StoreError> {
     use std::os::unix::fs::MetadataExt as _;
 
-    let metadata = file.metadata().map_err(|error| StoreError::io(path, &error))?;
+    let metadata = file
+        .metadata()
+        .map_err(|error| StoreError::io(path, &error))?;
     check_owner(path, &metadata)?;
     match metadata.mode() & 0o7777 {
-        mode if mode & 0o077 != 0 => Err(StoreError::Exposed { path: path.to_owned(), mode }),
+        mode if mode & 0o077 != 0 => Err(StoreError::Exposed {
+            path: path.to_owned(),
+            mode,
+        }),
         _ => Ok(()),
     }
 }
@@ -48,7 +56,15 @@ fn check_owner(path: &Path, metadata: &std::fs::Metadata) -> Result<(), StoreErr
     use std::os::unix::fs::MetadataExt as _;
 
     let (owner, user) = (metadata.uid(), rustix::process::geteuid().as_raw());
-    if owner == user { Ok(()) } else { Err(StoreError::OtherOwner { path: path.to_owned(), owner, user }) }
+    if owner == user {
+        Ok(())
+    } else {
+        Err(StoreError::OtherOwner {
+            path: path.to_owned(),
+            owner,
+            user,
+        })
+    }
 }
 
 /// On other systems, the access rights of the user's profile decide.
@@ -74,7 +90,11 @@ mod tests {
         let metadata = std::fs::metadata(root).unwrap();
         let user = rustix::process::geteuid().as_raw();
         let checked = check_owner(root, &metadata);
-        let other = StoreError::OtherOwner { path: root.to_owned(), owner: 0, user };
+        let other = StoreError::OtherOwner {
+            path: root.to_owned(),
+            owner: 0,
+            user,
+        };
         assert_eq!(checked, if user == 0 { Ok(()) } else { Err(other) });
     }
 }

@@ -14,7 +14,10 @@ pub(super) enum Backend {
     /// Everything in the directory, if it is writable.
     Persistent(Persistent),
     /// Registrations in the directory if it is writable, otherwise in memory as everything else.
-    ClientsInDirectory { directory: Directory, memory: Memory },
+    ClientsInDirectory {
+        directory: Directory,
+        memory: Memory,
+    },
 }
 
 impl Backend {
@@ -85,7 +88,9 @@ impl Backend {
         match self {
             Self::Memory(_) => false,
             Self::Persistent(persistent) => persistent.is_unsaved(name),
-            Self::ClientsInDirectory { memory, .. } => Name::is_client(&name.0) && memory.read(name).is_some(),
+            Self::ClientsInDirectory { memory, .. } => {
+                Name::is_client(&name.0) && memory.read(name).is_some()
+            }
         }
     }
 
@@ -102,7 +107,11 @@ impl Backend {
             Self::Persistent(persistent) => persistent.remove(name),
             Self::ClientsInDirectory { directory, memory } => {
                 memory.remove(name);
-                if Name::is_client(&name.0) { directory.remove(name) } else { Ok(()) }
+                if Name::is_client(&name.0) {
+                    directory.remove(name)
+                } else {
+                    Ok(())
+                }
             }
         }
     }
@@ -111,8 +120,12 @@ impl Backend {
     pub(super) fn path(&self, name: &Name) -> Option<PathBuf> {
         match self {
             Self::Memory(_) => None,
-            Self::Persistent(persistent) => (!persistent.is_unsaved(name)).then(|| persistent.directory.entry(name)),
-            Self::ClientsInDirectory { directory, .. } => Name::is_client(&name.0).then(|| directory.entry(name)),
+            Self::Persistent(persistent) => {
+                (!persistent.is_unsaved(name)).then(|| persistent.directory.entry(name))
+            }
+            Self::ClientsInDirectory { directory, .. } => {
+                Name::is_client(&name.0).then(|| directory.entry(name))
+            }
         }
     }
 
@@ -120,9 +133,8 @@ impl Backend {
     pub(super) fn remove_quarantined(&self, prefix: &str) -> Result<usize, StoreError> {
         match self {
             Self::Memory(_) => Ok(0),
-            Self::Persistent(Persistent { directory, .. }) | Self::ClientsInDirectory { directory, .. } => {
-                directory.remove_quarantined(prefix)
-            }
+            Self::Persistent(Persistent { directory, .. })
+            | Self::ClientsInDirectory { directory, .. } => directory.remove_quarantined(prefix),
         }
     }
 
@@ -132,7 +144,10 @@ impl Backend {
             // Only this crate writes to memory.
             Self::Memory(memory) => {
                 memory.remove(name);
-                StoreError::Corrupted { path: name.0.as_str().into(), kept: "nowhere".into() }
+                StoreError::Corrupted {
+                    path: name.0.as_str().into(),
+                    kept: "nowhere".into(),
+                }
             }
             Self::Persistent(persistent) => persistent.quarantine(name),
             Self::ClientsInDirectory { directory, .. } => directory.quarantine(name),
@@ -150,7 +165,9 @@ impl Backend {
             Self::ClientsInDirectory { directory, memory } if Name::is_client(&name.0) => {
                 EntryLock::acquire(directory, memory, name, limit).await
             }
-            Self::ClientsInDirectory { memory, .. } => Ok(EntryLock::exclusive(memory.lock(name, limit).await?)),
+            Self::ClientsInDirectory { memory, .. } => {
+                Ok(EntryLock::exclusive(memory.lock(name, limit).await?))
+            }
         }
     }
 }

@@ -5,7 +5,9 @@ use std::{borrow::Cow, io, path::PathBuf};
 use portcullis_metadata::Issuer;
 use serde::{Deserialize, Serialize};
 
-use super::{CredentialStore, Name, REQUEST_LOCK_TIMEOUT, StoreError, backend::Backend, entry::Locked};
+use super::{
+    CredentialStore, Name, REQUEST_LOCK_TIMEOUT, StoreError, backend::Backend, entry::Locked,
+};
 use crate::StartUrl;
 
 /// The version of the format.
@@ -33,8 +35,17 @@ impl CredentialStore {
     /// # Errors
     /// When the entry cannot be read or parsed. It is not quarantined: without it, any authorization server would get
     /// the client's secret.
-    pub(crate) fn client_issuer(&self, client_id: &str, start: &StartUrl) -> Result<Option<Issuer>, StoreError> {
-        read(&self.0, &Name::client_issuer(client_id, start.url()), client_id, start)
+    pub(crate) fn client_issuer(
+        &self,
+        client_id: &str,
+        start: &StartUrl,
+    ) -> Result<Option<Issuer>, StoreError> {
+        read(
+            &self.0,
+            &Name::client_issuer(client_id, start.url()),
+            client_id,
+            start,
+        )
     }
 
     /// Stores the authorization server of a pre-registered client for `start`, unless there is one. An
@@ -43,7 +54,12 @@ impl CredentialStore {
     ///
     /// # Errors
     /// When the store cannot be read or locked.
-    pub async fn bind_client(&self, client_id: &str, start: &StartUrl, issuer: &Issuer) -> Result<(), StoreError> {
+    pub async fn bind_client(
+        &self,
+        client_id: &str,
+        start: &StartUrl,
+        issuer: &Issuer,
+    ) -> Result<(), StoreError> {
         let entry = self.lock_client_issuer(client_id, start).await?;
         match entry.read()? {
             Some(_) => Ok(()),
@@ -57,15 +73,29 @@ impl CredentialStore {
         client_id: &'a str,
         start: &'a StartUrl,
     ) -> Result<ClientIssuerEntry<'a>, StoreError> {
-        let locked = self.lock(Name::client_issuer(client_id, start.url()), REQUEST_LOCK_TIMEOUT).await?;
-        Ok(ClientIssuerEntry { locked, client_id, start })
+        let locked = self
+            .lock(
+                Name::client_issuer(client_id, start.url()),
+                REQUEST_LOCK_TIMEOUT,
+            )
+            .await?;
+        Ok(ClientIssuerEntry {
+            locked,
+            client_id,
+            start,
+        })
     }
 }
 
 impl ClientIssuerEntry<'_> {
     /// As [`CredentialStore::client_issuer`].
     pub(crate) fn read(&self) -> Result<Option<Issuer>, StoreError> {
-        read(&self.locked.backend, &self.locked.name, self.client_id, self.start)
+        read(
+            &self.locked.backend,
+            &self.locked.name,
+            self.client_id,
+            self.start,
+        )
     }
 
     /// Replaces the authorization server. If the directory cannot be written, it is kept in memory.
@@ -80,7 +110,9 @@ impl ClientIssuerEntry<'_> {
             issuer: issuer.as_str().into(),
         };
         let bytes = serde_json::to_vec(&record).map_err(|_| StoreError::TooLarge)?;
-        self.locked.backend.write(&self.locked.name, &bytes, &self.locked.lock);
+        self.locked
+            .backend
+            .write(&self.locked.name, &bytes, &self.locked.lock);
         Ok(())
     }
 
@@ -90,15 +122,26 @@ impl ClientIssuerEntry<'_> {
     }
 }
 
-fn read(backend: &Backend, name: &Name, client_id: &str, start: &StartUrl) -> Result<Option<Issuer>, StoreError> {
-    let Some(bytes) = backend.read(name)? else { return Ok(None) };
+fn read(
+    backend: &Backend,
+    name: &Name,
+    client_id: &str,
+    start: &StartUrl,
+) -> Result<Option<Issuer>, StoreError> {
+    let Some(bytes) = backend.read(name)? else {
+        return Ok(None);
+    };
     let record = serde_json::from_slice::<Record<'_>>(&bytes).ok();
     let record = record.filter(|record| {
-        (record.version, &*record.client_id, &*record.start) == (VERSION, client_id, start.url().as_str())
+        (record.version, &*record.client_id, &*record.start)
+            == (VERSION, client_id, start.url().as_str())
     });
     let issuer = record.and_then(|record| Issuer::parse(&record.issuer).ok());
     let path = || backend.path(name).unwrap_or_else(|| PathBuf::from(&name.0));
-    issuer.map(Some).ok_or_else(|| StoreError::Io { path: path(), kind: io::ErrorKind::InvalidData })
+    issuer.map(Some).ok_or_else(|| StoreError::Io {
+        path: path(),
+        kind: io::ErrorKind::InvalidData,
+    })
 }
 
 #[cfg(test)]
@@ -111,10 +154,16 @@ mod tests {
     #[tokio::test]
     async fn the_server_of_a_client_is_kept() {
         let scratch = ScratchDirectory::new();
-        let [start, other] = [RESOURCE, "https://mcp.example.com/other"].map(|url| StartUrl::parse(url).unwrap());
+        let [start, other] =
+            [RESOURCE, "https://mcp.example.com/other"].map(|url| StartUrl::parse(url).unwrap());
         let issuer = Issuer::parse(ISSUER).unwrap();
         let clients = CredentialStore::clients_in_directory(scratch.path());
-        clients.lock_client_issuer("me", &start).await.unwrap().write(&issuer).unwrap();
+        clients
+            .lock_client_issuer("me", &start)
+            .await
+            .unwrap()
+            .write(&issuer)
+            .unwrap();
 
         let store = CredentialStore::in_directory(scratch.path());
         assert_eq!(store.client_issuer("me", &start).unwrap(), Some(issuer));
@@ -122,10 +171,16 @@ mod tests {
         assert_eq!(store.client_issuer("you", &start).unwrap(), None);
         assert!(store.tokens(&start).unwrap().is_empty());
 
-        let file = store.0.path(&Name::client_issuer("me", start.url())).unwrap();
+        let file = store
+            .0
+            .path(&Name::client_issuer("me", start.url()))
+            .unwrap();
         std::fs::write(file, "{}").unwrap();
         for _ in 0..2 {
-            assert_eq!(store.client_issuer("me", &start).unwrap_err().code(), "store.io");
+            assert_eq!(
+                store.client_issuer("me", &start).unwrap_err().code(),
+                "store.io"
+            );
         }
     }
 }

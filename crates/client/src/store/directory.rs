@@ -47,8 +47,14 @@ impl Directory {
 
     /// The names of the entries that begin with a prefix, sorted.
     pub(super) fn names(&self, prefix: &str) -> Result<Vec<Name>, StoreError> {
-        let names = self.file_names()?.filter_map(|name| name.strip_suffix(ENTRY).map(str::to_owned));
-        let mut names: Vec<_> = names.filter(|name| name.starts_with(prefix)).take(MAX_ENTRIES).map(Name).collect();
+        let names = self
+            .file_names()?
+            .filter_map(|name| name.strip_suffix(ENTRY).map(str::to_owned));
+        let mut names: Vec<_> = names
+            .filter(|name| name.starts_with(prefix))
+            .take(MAX_ENTRIES)
+            .map(Name)
+            .collect();
         names.sort_unstable();
         Ok(names)
     }
@@ -69,7 +75,9 @@ impl Directory {
         // Allocate once: a buffer that grows leaves copies of secrets behind.
         let mut bytes = Zeroizing::new(Vec::with_capacity(MAX_ENTRY));
         let limit = u64::try_from(MAX_ENTRY).unwrap_or(u64::MAX);
-        file.take(limit).read_to_end(&mut bytes).map_err(|error| StoreError::io(&path, &error))?;
+        file.take(limit)
+            .read_to_end(&mut bytes)
+            .map_err(|error| StoreError::io(&path, &error))?;
         Ok(Some(bytes))
     }
 
@@ -83,7 +91,14 @@ impl Directory {
         }
         let path = self.entry(name);
         self.check_injected_error()
-            .and_then(|()| Ok(portcullis_files::replace(&path, &self.temporary(name), bytes, PRIVATE)?))
+            .and_then(|()| {
+                Ok(portcullis_files::replace(
+                    &path,
+                    &self.temporary(name),
+                    bytes,
+                    PRIVATE,
+                )?)
+            })
             .map_err(|error| not_writable(&path, &error))
     }
 
@@ -93,7 +108,10 @@ impl Directory {
         let path = self.entry(name);
         let temporary = self.temporary(name);
         let current = fs::metadata(&path).map_or(0, |metadata| metadata.len());
-        let size = usize::try_from(current).unwrap_or(MAX_ENTRY).saturating_add(MARGIN).min(MAX_ENTRY);
+        let size = usize::try_from(current)
+            .unwrap_or(MAX_ENTRY)
+            .saturating_add(MARGIN)
+            .min(MAX_ENTRY);
         // A killed process may have left the file. If it cannot be removed, it cannot be created either.
         let _ = fs::remove_file(&temporary);
         create_directory(&self.path)
@@ -119,7 +137,9 @@ impl Directory {
     pub(super) fn remove(&self, name: &Name) -> Result<(), StoreError> {
         let path = self.entry(name);
         match fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(StoreError::io(&path, &error)),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(StoreError::io(&path, &error))
+            }
             _ => Ok(()),
         }
     }
@@ -145,7 +165,10 @@ impl Directory {
         let names = self.file_names()?;
         let is_quarantined = |name: &String| name.starts_with(prefix) && name.contains(QUARANTINED);
         let mut removed = 0;
-        for path in names.filter(is_quarantined).map(|name| self.path.join(name)) {
+        for path in names
+            .filter(is_quarantined)
+            .map(|name| self.path.join(name))
+        {
             fs::remove_file(&path).map_err(|error| StoreError::io(&path, &error))?;
             removed += 1;
         }
@@ -157,17 +180,27 @@ impl Directory {
     /// # Errors
     /// [`StoreError::Busy`] when the lock is not free in time; as [`access::check_directory`]; otherwise when the file
     /// cannot be created or locked.
-    pub(super) async fn lock(&self, name: &Name, limit: Duration) -> Result<Box<dyn Send>, StoreError> {
+    pub(super) async fn lock(
+        &self,
+        name: &Name,
+        limit: Duration,
+    ) -> Result<Box<dyn Send>, StoreError> {
         create_directory(&self.path).map_err(|error| not_writable(&self.path, &error))?;
         access::check_directory(&self.path)?;
         let path = self.file(name, ".lock");
-        let file = private_options().write(true).create(true).truncate(false).open(&path);
+        let file = private_options()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path);
         let file = file.map_err(|error| not_writable(&path, &error))?;
         let end = Instant::now() + limit;
         loop {
             match file.try_lock() {
                 Ok(()) => return Ok(Box::new(file)),
-                Err(TryLockError::WouldBlock) if Instant::now() < end => sleep(LOCK_RETRY_INTERVAL).await,
+                Err(TryLockError::WouldBlock) if Instant::now() < end => {
+                    sleep(LOCK_RETRY_INTERVAL).await
+                }
                 Err(TryLockError::WouldBlock) => return Err(StoreError::Busy { path }),
                 Err(TryLockError::Error(error)) => return Err(StoreError::io(&path, &error)),
             }
@@ -187,7 +220,10 @@ impl Directory {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(StoreError::io(&self.path, &error)),
         };
-        Ok(listed.into_iter().flatten().filter_map(|entry| entry.ok()?.file_name().into_string().ok()))
+        Ok(listed
+            .into_iter()
+            .flatten()
+            .filter_map(|entry| entry.ok()?.file_name().into_string().ok()))
     }
 
     /// The temporary file for an entry. The lock of the entry excludes other processes.
@@ -201,7 +237,10 @@ impl Directory {
 }
 
 fn not_writable(path: &Path, error: &io::Error) -> StoreError {
-    StoreError::NotWritable { path: path.to_owned(), kind: error.kind() }
+    StoreError::NotWritable {
+        path: path.to_owned(),
+        kind: error.kind(),
+    }
 }
 
 /// Creates a directory that only its owner can access, if it does not exist.

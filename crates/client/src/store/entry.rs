@@ -20,8 +20,12 @@ impl Locked {
     /// # Errors
     /// When the entry cannot be read, or not be parsed; it is then quarantined.
     fn read<T>(&self, parse: impl Fn(&[u8]) -> Option<T>) -> Result<Option<T>, StoreError> {
-        let Some(bytes) = self.backend.read(&self.name)? else { return Ok(None) };
-        parse(&bytes).map(Some).ok_or_else(|| self.backend.quarantine(&self.name))
+        let Some(bytes) = self.backend.read(&self.name)? else {
+            return Ok(None);
+        };
+        parse(&bytes)
+            .map(Some)
+            .ok_or_else(|| self.backend.quarantine(&self.name))
     }
 
     fn write(&self, bytes: &[u8]) {
@@ -39,7 +43,10 @@ impl TokenEntry {
     /// When the entry cannot be read, or is corrupted.
     pub(crate) fn read(&self) -> Result<Option<ResourceToken>, StoreError> {
         // The name is a hash; the entry's content decides.
-        Ok(self.0.read(record::parse_token)?.filter(|token| Name::token(token) == self.0.name))
+        Ok(self
+            .0
+            .read(record::parse_token)?
+            .filter(|token| Name::token(token) == self.0.name))
     }
 
     /// Replaces the token. If the directory cannot be written, the token is kept in memory.
@@ -83,7 +90,10 @@ impl ClientEntry {
     /// When the entry cannot be read, or is corrupted.
     pub(crate) fn read(&self, issuer: &Issuer) -> Result<Option<Registered>, StoreError> {
         // The name is a hash; the entry's content decides.
-        Ok(self.0.read(record::parse_client)?.filter(|client| client.issuer == *issuer))
+        Ok(self
+            .0
+            .read(record::parse_client)?
+            .filter(|client| client.issuer == *issuer))
     }
 
     /// Replaces the client. If the directory cannot be written, the client is kept in memory.

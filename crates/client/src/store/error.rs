@@ -85,7 +85,10 @@ pub enum StoreError {
 impl StoreError {
     /// The error of an operation on a file or directory.
     pub(super) fn io(path: &Path, error: &io::Error) -> Self {
-        Self::Io { path: path.to_owned(), kind: error.kind() }
+        Self::Io {
+            path: path.to_owned(),
+            kind: error.kind(),
+        }
     }
 
     /// The stable code, for logs and tests.
@@ -106,7 +109,9 @@ impl StoreError {
 ///
 /// # Errors
 /// Returns all other errors.
-pub(crate) fn ignore_corrupted<T>(read: Result<Option<T>, StoreError>) -> Result<Option<T>, StoreError> {
+pub(crate) fn ignore_corrupted<T>(
+    read: Result<Option<T>, StoreError>,
+) -> Result<Option<T>, StoreError> {
     match read {
         Err(error @ StoreError::Corrupted { .. }) => {
             tracing::warn!(reason = error.code(), "{error}");

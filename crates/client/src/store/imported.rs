@@ -81,7 +81,14 @@ impl CredentialStore {
     /// # Errors
     /// Fails when the store cannot be read or written.
     pub async fn import(&self, imported: ImportedToken) -> Result<bool, StoreError> {
-        let ImportedToken { start, issuer, client_id, registration, is_unbound, .. } = imported;
+        let ImportedToken {
+            start,
+            issuer,
+            client_id,
+            registration,
+            is_unbound,
+            ..
+        } = imported;
         let token = ResourceToken::from_parts(Parts {
             access_token: imported.access_token,
             scheme: Scheme::Bearer,
@@ -103,10 +110,18 @@ impl CredentialStore {
         }
         if let Some((redirect, response)) = registration {
             // As for a sign-in: a client that requests tokens without `resource` is for one URL only.
-            let omits_resource = is_unbound || KnownIssuer::find(&issuer).is_some_and(|known| known.omits_resource);
-            let client = self.lock_client(&issuer, &redirect, omits_resource.then_some(start.url())).await?;
+            let omits_resource =
+                is_unbound || KnownIssuer::find(&issuer).is_some_and(|known| known.omits_resource);
+            let client = self
+                .lock_client(&issuer, &redirect, omits_resource.then_some(start.url()))
+                .await?;
             let redirect_uri = Some(redirect.as_str().to_owned());
-            client.write(&Registered { issuer, redirect_uri, asked: imported.requested, response })?;
+            client.write(&Registered {
+                issuer,
+                redirect_uri,
+                asked: imported.requested,
+                response,
+            })?;
         }
         entry.write(&token)?;
         Ok(true)
@@ -129,8 +144,13 @@ mod tests {
             AccessToken::new(access_token),
         );
         token.refresh_token = Some(Secret::new("refresh"));
-        let response = ClientRegistrationResponse::parse(br#"{"client_id":"client","client_secret":"hush"}"#).unwrap();
-        token.registration = Some((Url::parse("http://localhost:9696/oauth/callback").unwrap(), response));
+        let response =
+            ClientRegistrationResponse::parse(br#"{"client_id":"client","client_secret":"hush"}"#)
+                .unwrap();
+        token.registration = Some((
+            Url::parse("http://localhost:9696/oauth/callback").unwrap(),
+            response,
+        ));
         token
     }
 
@@ -141,7 +161,12 @@ mod tests {
         let store = CredentialStore::in_directory(scratch.path());
         assert!(store.import(imported(ISSUER, "first")).await.unwrap());
         assert!(!store.import(imported(ISSUER, "second")).await.unwrap());
-        assert!(!store.import(imported("https://other.example.com", "third")).await.unwrap());
+        assert!(
+            !store
+                .import(imported("https://other.example.com", "third"))
+                .await
+                .unwrap()
+        );
         let tokens = store.tokens(&StartUrl::parse(RESOURCE).unwrap()).unwrap();
         assert_eq!(tokens.len(), 1);
         assert_eq!(tokens[0].access_token().secret(), "first");
@@ -149,6 +174,11 @@ mod tests {
         let issuer = Issuer::parse(ISSUER).unwrap();
         assert!(store.client(&issuer, "client").unwrap().is_some());
         assert!(store.client(&issuer, "other").unwrap().is_none());
-        assert!(store.tokens(&StartUrl::parse("https://mcp.example.com/elsewhere").unwrap()).unwrap().is_empty());
+        assert!(
+            store
+                .tokens(&StartUrl::parse("https://mcp.example.com/elsewhere").unwrap())
+                .unwrap()
+                .is_empty()
+        );
     }
 }

@@ -50,7 +50,10 @@ impl CredentialStore {
                     Some(token) => listing.tokens.push(StoredToken { token, file }),
                     None => listing.unusable.push(UnusableEntry { file, error: None }),
                 },
-                Err(error) => listing.unusable.push(UnusableEntry { file, error: Some(error) }),
+                Err(error) => listing.unusable.push(UnusableEntry {
+                    file,
+                    error: Some(error),
+                }),
             }
         }
         Ok(listing)

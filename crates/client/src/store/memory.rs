@@ -22,12 +22,22 @@ const MAX_ENTRIES: usize = 1024;
 impl Memory {
     /// The names that begin with a prefix.
     pub(super) fn names(&self, prefix: &str) -> Vec<Name> {
-        self.entries.lock().iter().map(|(name, _)| name).filter(|name| name.0.starts_with(prefix)).cloned().collect()
+        self.entries
+            .lock()
+            .iter()
+            .map(|(name, _)| name)
+            .filter(|name| name.0.starts_with(prefix))
+            .cloned()
+            .collect()
     }
 
     /// Reads an entry.
     pub(super) fn read(&self, name: &Name) -> Option<Zeroizing<Vec<u8>>> {
-        self.entries.lock().iter().find(|(held, _)| held == name).map(|(_, bytes)| bytes.clone())
+        self.entries
+            .lock()
+            .iter()
+            .find(|(held, _)| held == name)
+            .map(|(_, bytes)| bytes.clone())
     }
 
     /// Whether there are no entries.
@@ -54,7 +64,11 @@ impl Memory {
     ///
     /// # Errors
     /// [`StoreError::Busy`] when the lock is not free in time.
-    pub(super) async fn lock(&self, name: &Name, limit: Duration) -> Result<Box<dyn Send>, StoreError> {
+    pub(super) async fn lock(
+        &self,
+        name: &Name,
+        limit: Duration,
+    ) -> Result<Box<dyn Send>, StoreError> {
         let lock = {
             let mut locks = self.locks.lock();
             if locks.len() >= MAX_ENTRIES {
@@ -65,14 +79,18 @@ impl Memory {
         };
         match timeout(limit, lock.lock_owned()).await {
             Ok(guard) => Ok(Box::new(guard)),
-            Err(_) => Err(StoreError::Busy { path: name.0.as_str().into() }),
+            Err(_) => Err(StoreError::Busy {
+                path: name.0.as_str().into(),
+            }),
         }
     }
 }
 
 impl fmt::Debug for Memory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Memory").field("entries", &self.entries.lock().len()).finish_non_exhaustive()
+        f.debug_struct("Memory")
+            .field("entries", &self.entries.lock().len())
+            .finish_non_exhaustive()
     }
 }
 
@@ -95,7 +113,11 @@ mod tests {
         }
         assert_eq!(memory.names("").len(), MAX_ENTRIES);
         assert!(memory.read(&name(1)).is_none());
-        assert!([0, 2, MAX_ENTRIES].iter().all(|number| memory.read(&name(*number)).is_some()));
+        assert!(
+            [0, 2, MAX_ENTRIES]
+                .iter()
+                .all(|number| memory.read(&name(*number)).is_some())
+        );
     }
 
     /// Unused locks are removed, even after more than the maximum were in use; a held lock is kept.
@@ -109,10 +131,18 @@ mod tests {
         }
         drop(at_once);
         for number in 1..=MAX_ENTRIES {
-            drop(memory.lock(&name(MAX_ENTRIES + number), LIMIT).await.unwrap());
+            drop(
+                memory
+                    .lock(&name(MAX_ENTRIES + number), LIMIT)
+                    .await
+                    .unwrap(),
+            );
         }
         assert!(memory.locks.lock().len() <= MAX_ENTRIES);
-        assert_eq!(memory.lock(&name(0), LIMIT).await.err().unwrap().code(), "store.busy");
+        assert_eq!(
+            memory.lock(&name(0), LIMIT).await.err().unwrap().code(),
+            "store.busy"
+        );
 
         drop(held);
         assert!(memory.lock(&name(0), LIMIT).await.is_ok());

@@ -23,7 +23,10 @@ impl Name {
     pub(super) fn token(token: &ResourceToken) -> Self {
         let issuer = token.issuer().as_str();
         let resource = token.resource();
-        let own = match token.start_url().filter(|start| !is_resource(resource, start)) {
+        let own = match token
+            .start_url()
+            .filter(|start| !is_resource(resource, start))
+        {
             Some(start) => hash(&[issuer, resource.as_str(), start.url().as_str()]),
             None => hash(&[issuer, resource.as_str()]),
         };
@@ -32,14 +35,22 @@ impl Name {
 
     /// The prefix of the names of all tokens for an origin.
     pub(super) fn tokens_of(url: &Url) -> String {
-        format!("{}{}-", Self::TOKENS, hash(&[&url.origin().ascii_serialization()]))
+        format!(
+            "{}{}-",
+            Self::TOKENS,
+            hash(&[&url.origin().ascii_serialization()])
+        )
     }
 
     /// A registration is stored by its redirect URI, or without one if the user entered it. One that is used for a
     /// single start URL has a separate entry.
     pub(super) fn client(issuer: &Issuer, redirect: Option<&Url>, only_for: Option<&Url>) -> Self {
-        let own = redirect.map_or_else(|| "by-hand".to_owned(), |redirect| hash(&[redirect.as_str()]));
-        let only_for = only_for.map_or_else(String::new, |start| format!("-{}", hash(&[start.as_str()])));
+        let own = redirect.map_or_else(
+            || "by-hand".to_owned(),
+            |redirect| hash(&[redirect.as_str()]),
+        );
+        let only_for =
+            only_for.map_or_else(String::new, |start| format!("-{}", hash(&[start.as_str()])));
         Self(format!("{}{own}{only_for}", Self::clients_of(issuer)))
     }
 
@@ -50,7 +61,11 @@ impl Name {
 
     /// The authorization server of a pre-registered client at a start URL.
     pub(super) fn client_issuer(client_id: &str, start: &Url) -> Self {
-        Self(format!("{}{}", Self::CLIENT_ISSUERS, hash(&[start.as_str(), client_id])))
+        Self(format!(
+            "{}{}",
+            Self::CLIENT_ISSUERS,
+            hash(&[start.as_str(), client_id])
+        ))
     }
 
     /// Whether a name or prefix is that of a registration, or of the authorization server of a pre-registered client.

@@ -44,7 +44,10 @@ const SAVE_INTERVAL: Duration = Duration::from_secs(30);
 impl EntryLock {
     /// A lock that excludes every other user of the entry.
     pub(super) fn exclusive(guard: Box<dyn Send>) -> Self {
-        Self { failure: None, _guard: guard }
+        Self {
+            failure: None,
+            _guard: guard,
+        }
     }
 
     /// Locks an entry in this process, then its lock file. If the lock file cannot be opened or locked, the lock excludes
@@ -61,12 +64,20 @@ impl EntryLock {
         let end = Instant::now() + limit;
         // Every lock has this part, so that a holder without the lock file excludes one that gets it later.
         let Ok(in_process) = memory.lock(name, limit).await else {
-            return Err(StoreError::Busy { path: directory.entry(name) });
+            return Err(StoreError::Busy {
+                path: directory.entry(name),
+            });
         };
-        match directory.lock(name, end.saturating_duration_since(Instant::now())).await {
+        match directory
+            .lock(name, end.saturating_duration_since(Instant::now()))
+            .await
+        {
             Ok(file) => Ok(Self::exclusive(Box::new((file, in_process)))),
             Err(busy @ StoreError::Busy { .. }) => Err(busy),
-            Err(error) => Ok(Self { failure: Some(error), _guard: in_process }),
+            Err(error) => Ok(Self {
+                failure: Some(error),
+                _guard: in_process,
+            }),
         }
     }
 
@@ -83,7 +94,12 @@ impl Persistent {
     /// All entries are in the directory at first. `is_newer` decides between an unsaved entry and one that another
     /// process wrote; the unsaved one is used if it returns false.
     pub(super) fn new(directory: Directory, is_newer: IsNewer) -> Self {
-        Self { directory, unsaved: Memory::default(), is_newer, state: Mutex::default() }
+        Self {
+            directory,
+            unsaved: Memory::default(),
+            is_newer,
+            state: Mutex::default(),
+        }
     }
 
     /// The names that begin with a prefix, sorted.
@@ -109,7 +125,10 @@ impl Persistent {
     /// Writes an entry. It is kept in memory if the directory cannot be written, or if the lock does not exclude other
     /// processes, which could write the same temporary file.
     pub(super) fn write(&self, name: &Name, bytes: &[u8], lock: &EntryLock) {
-        match lock.check_exclusive().and_then(|()| self.directory.write(name, bytes)) {
+        match lock
+            .check_exclusive()
+            .and_then(|()| self.directory.write(name, bytes))
+        {
             Ok(()) => self.unsaved.remove(name),
             Err(error) => {
                 self.unsaved.write(name, bytes);
@@ -120,7 +139,9 @@ impl Persistent {
 
     /// Checks that an entry whose lock the caller holds can be written to the directory.
     pub(super) fn check_writable(&self, name: &Name) -> Result<(), StoreError> {
-        self.directory.check_writable(name).inspect_err(|error| self.record_failure(error.clone()))
+        self.directory
+            .check_writable(name)
+            .inspect_err(|error| self.record_failure(error.clone()))
     }
 
     /// Removes an entry whose lock the caller holds.
@@ -150,13 +171,19 @@ impl Persistent {
 
     /// Whether the current version of an entry is only in memory.
     pub(super) fn is_unsaved(&self, name: &Name) -> bool {
-        self.unsaved.read(name).is_some_and(|unsaved| self.read_newer(name, &unsaved).is_none())
+        self.unsaved
+            .read(name)
+            .is_some_and(|unsaved| self.read_newer(name, &unsaved).is_none())
     }
 
     /// Why there are entries only in memory, if there are any.
     pub(super) fn failure(&self) -> Option<StoreError> {
         let state = self.state.lock();
-        if self.unsaved.is_empty() { None } else { state.failure.clone() }
+        if self.unsaved.is_empty() {
+            None
+        } else {
+            state.failure.clone()
+        }
     }
 
     /// Tries to write the entries that are only in memory, at most every [`SAVE_INTERVAL`]. An entry that another
@@ -186,7 +213,9 @@ impl Persistent {
         let lock = self.lock(name, Duration::ZERO).await?;
         lock.check_exclusive()?;
         // The previous holder of the lock may have written or removed it.
-        let Some(unsaved) = self.unsaved.read(name) else { return Ok(()) };
+        let Some(unsaved) = self.unsaved.read(name) else {
+            return Ok(());
+        };
         if self.read_newer(name, &unsaved).is_none() {
             self.directory.write(name, &unsaved)?;
         }
@@ -204,7 +233,11 @@ impl Persistent {
 
     /// Reads the directory's entry if it is newer than the unsaved one. An entry that cannot be read is not.
     fn read_newer(&self, name: &Name, unsaved: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
-        self.directory.read(name).ok().flatten().filter(|saved| (self.is_newer)(saved, unsaved))
+        self.directory
+            .read(name)
+            .ok()
+            .flatten()
+            .filter(|saved| (self.is_newer)(saved, unsaved))
     }
 
     /// Stores why the directory cannot be written. Logs it once until all entries are written.

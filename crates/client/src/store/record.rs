@@ -74,18 +74,26 @@ pub(super) fn serialize_token(token: &ResourceToken) -> Result<Zeroizing<Vec<u8>
     let parts = token.parts();
     let dpop_key = match &parts.scheme {
         Scheme::Bearer => None,
-        Scheme::Dpop(binding) => Some(Zeroizing::new(URL_SAFE_NO_PAD.encode(binding.key().to_pkcs8()))),
+        Scheme::Dpop(binding) => Some(Zeroizing::new(
+            URL_SAFE_NO_PAD.encode(binding.key().to_pkcs8()),
+        )),
     };
     serialize(&TokenRecord {
         version: VERSION,
         origin: parts.origin.ascii_serialization().into(),
-        start: parts.start.as_ref().map(|start| start.url().as_str().into()),
+        start: parts
+            .start
+            .as_ref()
+            .map(|start| start.url().as_str().into()),
         issuer: parts.issuer.as_str().into(),
         resource: parts.resource.as_str().into(),
         unbound: parts.is_unbound,
         client_id: parts.client_id.as_deref().map(Cow::from),
         access_token: parts.access_token.secret().into(),
-        refresh_token: parts.refresh_token.as_ref().map(|token| token.secret().into()),
+        refresh_token: parts
+            .refresh_token
+            .as_ref()
+            .map(|token| token.secret().into()),
         asked: parts.asked.to_string(),
         granted: parts.granted.as_ref().map(ToString::to_string),
         obtained: parts.obtained.as_millis(),
@@ -118,9 +126,16 @@ pub(super) fn parse_token(bytes: &[u8]) -> Option<ResourceToken> {
     };
     let resource = ResourceUri::parse(&record.resource).ok()?;
     let origin = Url::parse(&record.origin).ok()?.origin();
-    let start = record.start.as_deref().map(StartUrl::parse).transpose().ok()?;
+    let start = record
+        .start
+        .as_deref()
+        .map(StartUrl::parse)
+        .transpose()
+        .ok()?;
     // The token is sent only to its resource's origin, so an entry with another start URL is invalid.
-    let is_elsewhere = start.as_ref().is_some_and(|start| start.url().origin() != origin);
+    let is_elsewhere = start
+        .as_ref()
+        .is_some_and(|start| start.url().origin() != origin);
     if is_elsewhere || origin != resource.url().origin() || record.access_token.is_empty() {
         return None;
     }
@@ -135,7 +150,12 @@ pub(super) fn parse_token(bytes: &[u8]) -> Option<ResourceToken> {
         is_unbound: record.unbound,
         client_id: record.client_id.map(Cow::into_owned),
         asked: Scopes::parse(&record.asked).ok()?,
-        granted: record.granted.as_deref().map(Scopes::parse).transpose().ok()?,
+        granted: record
+            .granted
+            .as_deref()
+            .map(Scopes::parse)
+            .transpose()
+            .ok()?,
         obtained: UnixTime::from_millis(record.obtained),
         expires: record.expires.map(UnixTime::from_millis),
     }))

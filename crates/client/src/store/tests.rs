@@ -2,7 +2,9 @@
 
 use std::{fs, process::Command};
 
-use portcullis_metadata::{AccessToken, ResourceUri, Scopes, Secret, UnixTime, client::ClientRegistrationResponse};
+use portcullis_metadata::{
+    AccessToken, ResourceUri, Scopes, Secret, UnixTime, client::ClientRegistrationResponse,
+};
 
 use super::*;
 use crate::{
@@ -35,7 +37,12 @@ fn token_at(issuer_text: &str, resource: &str, access_token: &str) -> ResourceTo
 }
 
 /// A token of this issuer and resource, obtained from this start URL.
-fn obtained_for(start: Option<&str>, issuer_text: &str, resource: &str, access_token: &str) -> ResourceToken {
+fn obtained_for(
+    start: Option<&str>,
+    issuer_text: &str,
+    resource: &str,
+    access_token: &str,
+) -> ResourceToken {
     let resource = ResourceUri::parse(resource).unwrap();
     ResourceToken::from_parts(Parts {
         start: start.map(|start| StartUrl::parse(start).unwrap()),
@@ -64,11 +71,17 @@ async fn write(store: &CredentialStore, token: &ResourceToken) {
 
 fn read(store: &CredentialStore, start: &str) -> Result<Vec<String>, StoreError> {
     let tokens = store.tokens(&StartUrl::parse(start).unwrap())?;
-    Ok(tokens.iter().map(|token| token.access_token().secret().to_owned()).collect())
+    Ok(tokens
+        .iter()
+        .map(|token| token.access_token().secret().to_owned())
+        .collect())
 }
 
 fn both_stores(scratch: &ScratchDirectory) -> [CredentialStore; 2] {
-    [CredentialStore::in_memory(), CredentialStore::in_directory(scratch.path())]
+    [
+        CredentialStore::in_memory(),
+        CredentialStore::in_directory(scratch.path()),
+    ]
 }
 
 /// I7, H4: all members of a token are stored, and it is found only for its own resource.
@@ -80,7 +93,9 @@ async fn a_token_is_stored_and_found() {
         write(&store, &token("first")).await;
         write(&store, &token("second")).await;
         let found = store.tokens(&StartUrl::parse(RESOURCE).unwrap()).unwrap();
-        let [found] = &found[..] else { panic!("{found:?}") };
+        let [found] = &found[..] else {
+            panic!("{found:?}")
+        };
         assert_eq!(found.access_token().secret(), "second");
         assert_eq!(found.refresh_token().unwrap().secret(), "refresh \"me\"");
         assert_eq!(found.issuer().as_str(), ISSUER);
@@ -91,7 +106,11 @@ async fn a_token_is_stored_and_found() {
         assert_eq!(found.scopes().unwrap().to_string(), "a");
         assert_eq!(found.obtained_at(), UnixTime::from_millis(1_234));
         assert_eq!(found.expires_at(), Some(UnixTime::from_secs(99)));
-        assert!(found.authorization_for(&Url::parse(RESOURCE).unwrap()).is_some());
+        assert!(
+            found
+                .authorization_for(&Url::parse(RESOURCE).unwrap())
+                .is_some()
+        );
 
         assert_eq!(found.start_url().unwrap().url().as_str(), RESOURCE);
         assert_eq!(read(&store, &format!("{RESOURCE}/")).unwrap(), ["second"]);
@@ -127,8 +146,14 @@ async fn a_bound_token_keeps_its_key() {
         ..token("bound").parts().clone()
     });
     write(&store, &bound).await;
-    let found = store.tokens(&StartUrl::parse(RESOURCE).unwrap()).unwrap().remove(0);
-    assert_eq!(found.binding().unwrap().key().thumbprint(), binding.key().thumbprint());
+    let found = store
+        .tokens(&StartUrl::parse(RESOURCE).unwrap())
+        .unwrap()
+        .remove(0);
+    assert_eq!(
+        found.binding().unwrap().key().thumbprint(),
+        binding.key().thumbprint()
+    );
     assert_eq!(found.expires_at(), None);
     assert_eq!(found.scopes(), None);
     assert_eq!(found.client_id(), None);
@@ -152,7 +177,11 @@ async fn start_urls_below_one_resource_have_their_own_tokens() {
         let at_root = read(&store, ROOT).unwrap();
         assert_eq!(at_root[0].as_str(), "own");
         assert_eq!(at_root.len(), 3);
-        assert!(read(&store, "https://mcp.example.com/evil/mcp").unwrap().is_empty());
+        assert!(
+            read(&store, "https://mcp.example.com/evil/mcp")
+                .unwrap()
+                .is_empty()
+        );
     }
 }
 
@@ -180,7 +209,9 @@ async fn an_entry_is_found_only_under_its_own_name() {
     let store = CredentialStore::in_directory(scratch.path());
     let own = token("hush");
     let other = token_at("https://other.example", RESOURCE, "planted");
-    let file = |token: &ResourceToken| Directory::new(scratch.path().to_owned()).entry(&Name::token(token));
+    let file = |token: &ResourceToken| {
+        Directory::new(scratch.path().to_owned()).entry(&Name::token(token))
+    };
     write(&store, &own).await;
     fs::rename(file(&own), file(&own).with_extension("0.json")).unwrap();
     assert!(read(&store, RESOURCE).unwrap().is_empty());
@@ -188,7 +219,15 @@ async fn an_entry_is_found_only_under_its_own_name() {
     write(&store, &other).await;
     fs::rename(file(&other), file(&own)).unwrap();
     assert!(read(&store, RESOURCE).unwrap().is_empty());
-    assert!(store.lock_token(&own).await.unwrap().read().unwrap().is_none());
+    assert!(
+        store
+            .lock_token(&own)
+            .await
+            .unwrap()
+            .read()
+            .unwrap()
+            .is_none()
+    );
 }
 
 /// I7: of two handles on one entry, one has the lock. The other gets it when it is released, or times out.
@@ -197,14 +236,23 @@ async fn one_lock_per_entry() {
     let scratch = ScratchDirectory::new();
     let memory = CredentialStore::in_memory();
     let pairs = [
-        (CredentialStore::in_directory(scratch.path()), CredentialStore::in_directory(scratch.path())),
+        (
+            CredentialStore::in_directory(scratch.path()),
+            CredentialStore::in_directory(scratch.path()),
+        ),
         (memory.clone(), memory),
     ];
     for (first, second) in pairs {
         let held = first.lock_token(&token("held")).await.unwrap();
         // Other entries can be locked.
-        second.lock_token(&token_at("https://other.example", RESOURCE, "other")).await.unwrap();
-        second.lock_sign_in(&StartUrl::parse(RESOURCE).unwrap()).await.unwrap();
+        second
+            .lock_token(&token_at("https://other.example", RESOURCE, "other"))
+            .await
+            .unwrap();
+        second
+            .lock_sign_in(&StartUrl::parse(RESOURCE).unwrap())
+            .await
+            .unwrap();
         let rejected = second.lock_token(&token("held")).await.err().unwrap();
         assert_eq!(rejected.code(), "store.busy");
         let waiting = tokio::spawn(async move { second.lock_token(&token("held")).await.is_ok() });
@@ -244,7 +292,11 @@ async fn a_killed_writer_leaves_a_complete_entry() {
     let store = CredentialStore::in_directory(scratch.path());
     for _ in 0..8 {
         let mut writer = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "store::tests::a_killed_writer_leaves_a_complete_entry", "--nocapture"])
+            .args([
+                "--exact",
+                "store::tests::a_killed_writer_leaves_a_complete_entry",
+                "--nocapture",
+            ])
             .env(WRITER, scratch.path())
             .stdout(std::process::Stdio::null())
             .spawn()
@@ -256,7 +308,9 @@ async fn a_killed_writer_leaves_a_complete_entry() {
         }
         writer.kill().unwrap();
         writer.wait().unwrap();
-        let [left] = &read(&store, RESOURCE).unwrap()[..] else { panic!("no entry") };
+        let [left] = &read(&store, RESOURCE).unwrap()[..] else {
+            panic!("no entry")
+        };
         assert!(left.ends_with(&"x".repeat(100_000)));
         // The lock ended with the process.
         write(&store, &token("mine")).await;
@@ -279,12 +333,18 @@ fn the_environment_determines_the_directory() {
     let local = ("LOCALAPPDATA", "/local");
     for (environment, expected) in [
         (vec![state, home, local], "/state/portcullis"),
-        (vec![("XDG_STATE_HOME", "state"), home], "/home/me/.local/state/portcullis"),
+        (
+            vec![("XDG_STATE_HOME", "state"), home],
+            "/home/me/.local/state/portcullis",
+        ),
         (vec![local], "/local/portcullis"),
         (vec![("HOME", "")], "none"),
     ] {
         let status = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "store::tests::the_environment_determines_the_directory"])
+            .args([
+                "--exact",
+                "store::tests::the_environment_determines_the_directory",
+            ])
             .env_clear()
             .envs(environment.iter().copied())
             .env(DIRECTORY, expected)
@@ -298,7 +358,10 @@ fn the_environment_determines_the_directory() {
 #[tokio::test]
 async fn debug_is_redacted() {
     let scratch = ScratchDirectory::new();
-    for (store, part) in both_stores(&scratch).into_iter().zip(["entries: 1", "Directory"]) {
+    for (store, part) in both_stores(&scratch)
+        .into_iter()
+        .zip(["entries: 1", "Directory"])
+    {
         write(&store, &token("hush")).await;
         let shown = format!("{store:?}");
         assert!(!shown.contains("hush"), "{shown}");
@@ -316,10 +379,20 @@ async fn large_tokens_stay_in_memory() {
     entry.write(&large).unwrap();
     assert_eq!(store.write_failure(), Some(StoreError::TooLarge));
     assert!(entry.read().unwrap().unwrap().is_same(&large));
-    assert!(read(&CredentialStore::in_directory(scratch.path()), RESOURCE).unwrap().is_empty());
+    assert!(
+        read(&CredentialStore::in_directory(scratch.path()), RESOURCE)
+            .unwrap()
+            .is_empty()
+    );
 
     let too_large = token(&"x".repeat(600 * 1024));
-    for entry in [entry, CredentialStore::in_memory().lock_token(&too_large).await.unwrap()] {
+    for entry in [
+        entry,
+        CredentialStore::in_memory()
+            .lock_token(&too_large)
+            .await
+            .unwrap(),
+    ] {
         assert_eq!(entry.write(&too_large), Err(StoreError::TooLarge));
     }
 }

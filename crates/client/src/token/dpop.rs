@@ -30,12 +30,17 @@ impl DpopBinding {
     /// # Errors
     /// [`ClientError::Signing`].
     pub(crate) fn generate() -> Result<Self, ClientError> {
-        DpopKey::generate().map(Self::new).map_err(|_| ClientError::Signing)
+        DpopKey::generate()
+            .map(Self::new)
+            .map_err(|_| ClientError::Signing)
     }
 
     /// Uses a stored key. Nonces are not stored.
     pub(crate) fn new(key: DpopKey) -> Self {
-        Self { key, nonces: Mutex::default() }
+        Self {
+            key,
+            nonces: Mutex::default(),
+        }
     }
 
     /// The key.
@@ -45,7 +50,9 @@ impl DpopBinding {
 
     /// Stores the nonce of a response. Returns whether it differs from the previous one.
     pub(crate) fn store_nonce(&self, url: &Url, headers: &HeaderMap) -> bool {
-        let Some(nonce) = headers.get(NONCE).and_then(|nonce| nonce.to_str().ok()) else { return false };
+        let Some(nonce) = headers.get(NONCE).and_then(|nonce| nonce.to_str().ok()) else {
+            return false;
+        };
         self.nonces.lock().set(&url.origin(), nonce)
     }
 
@@ -72,7 +79,10 @@ impl DpopBinding {
             nonce: nonce.as_deref(),
             access_token,
         });
-        proof.ok().and_then(|proof| HeaderValue::try_from(proof).ok()).ok_or(ClientError::Signing)
+        proof
+            .ok()
+            .and_then(|proof| HeaderValue::try_from(proof).ok())
+            .ok_or(ClientError::Signing)
     }
 }
 
@@ -109,7 +119,11 @@ pub(crate) mod tests {
         assert!(!binding.store_nonce(&url, &nonce("one")));
         assert!(binding.store_nonce(&url, &nonce("two")));
 
-        let made = |url| binding.proof(&Method::POST, url, Some("hush"), UnixTime::from_secs(7)).unwrap();
+        let made = |url| {
+            binding
+                .proof(&Method::POST, url, Some("hush"), UnixTime::from_secs(7))
+                .unwrap()
+        };
         let said = claims(&made(&url));
         assert_eq!(said["htm"], "POST");
         assert_eq!(said["htu"], "https://mcp.example.com/mcp");
@@ -123,8 +137,14 @@ pub(crate) mod tests {
     #[test]
     fn debug_shows_no_nonce() {
         let binding = DpopBinding::generate().unwrap();
-        assert!(!binding.store_nonce(&Url::parse("https://a.example.com/").unwrap(), &HeaderMap::new()));
-        assert!(binding.store_nonce(&Url::parse("https://a.example.com/").unwrap(), &nonce("nnn")));
+        assert!(!binding.store_nonce(
+            &Url::parse("https://a.example.com/").unwrap(),
+            &HeaderMap::new()
+        ));
+        assert!(binding.store_nonce(
+            &Url::parse("https://a.example.com/").unwrap(),
+            &nonce("nnn")
+        ));
         let shown = format!("{binding:?}");
         assert!(shown.starts_with("DpopKey"), "{shown}");
         assert!(!shown.contains("nnn"), "{shown}");

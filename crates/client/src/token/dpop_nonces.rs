@@ -15,7 +15,10 @@ impl DpopNonces {
     /// Stores the nonce of an origin, and returns whether it differs from the previous one. A nonce that is empty, too
     /// long, or not printable ASCII is ignored.
     pub(super) fn set(&mut self, origin: &Origin, nonce: &str) -> bool {
-        if nonce.is_empty() || nonce.len() > MAX_NONCE || !nonce.bytes().all(|byte| byte.is_ascii_graphic()) {
+        if nonce.is_empty()
+            || nonce.len() > MAX_NONCE
+            || !nonce.bytes().all(|byte| byte.is_ascii_graphic())
+        {
             return false;
         }
         if let Some((_, held)) = self.0.iter_mut().find(|(held, _)| held == origin) {
@@ -32,7 +35,10 @@ impl DpopNonces {
 
     /// Returns the latest nonce of an origin.
     pub(super) fn get(&self, origin: &Origin) -> Option<&str> {
-        self.0.iter().find(|(held, _)| held == origin).map(|(_, nonce)| nonce.as_str())
+        self.0
+            .iter()
+            .find(|(held, _)| held == origin)
+            .map(|(_, nonce)| nonce.as_str())
     }
 }
 
@@ -43,7 +49,9 @@ mod tests {
     use super::*;
 
     fn origin(host: usize) -> Origin {
-        Url::parse(&format!("https://h{host}.example.com/")).unwrap().origin()
+        Url::parse(&format!("https://h{host}.example.com/"))
+            .unwrap()
+            .origin()
     }
 
     #[test]
@@ -53,7 +61,10 @@ mod tests {
         assert!(nonces.set(&origin(2), "other"));
         assert!(!nonces.set(&origin(1), "one"));
         assert!(nonces.set(&origin(1), "two"));
-        assert_eq!([1, 2, 3].map(|host| nonces.get(&origin(host))), [Some("two"), Some("other"), None]);
+        assert_eq!(
+            [1, 2, 3].map(|host| nonces.get(&origin(host))),
+            [Some("two"), Some("other"), None]
+        );
     }
 
     #[test]

@@ -83,7 +83,8 @@ impl<'a> TokenEndpoint<'a> {
         let mut answer = self.send(client, fields, binding).await?;
         if let Some(binding) = binding {
             let is_new = binding.store_nonce(self.url, &answer.headers);
-            let is_required = OAuthError::parse(&answer.body).is_ok_and(|error| error.error == dpop::USE_DPOP_NONCE);
+            let is_required = OAuthError::parse(&answer.body)
+                .is_ok_and(|error| error.error == dpop::USE_DPOP_NONCE);
             if answer.status != StatusCode::OK && is_new && is_required {
                 answer = self.send(client, fields, Some(binding)).await?;
                 binding.store_nonce(self.url, &answer.headers);
@@ -112,7 +113,9 @@ impl<'a> TokenEndpoint<'a> {
         fields: &Fields<'_>,
         binding: Option<&DpopBinding>,
     ) -> Result<FetchResponse, ClientError> {
-        let Some(client) = client else { return self.send_as(None, fields, binding).await };
+        let Some(client) = client else {
+            return self.send_as(None, fields, binding).await;
+        };
         let (first, further) = self.attempts(client);
         let first_answer = self.send_as(Some(&first), fields, binding).await?;
         if !rejects_client(&first_answer) {
@@ -134,31 +137,62 @@ impl<'a> TokenEndpoint<'a> {
         binding: Option<&DpopBinding>,
     ) -> Result<FetchResponse, ClientError> {
         let request = self.request(client, fields, binding)?;
-        self.fetch.fetch(request).await.map_err(|error| ClientError::Endpoint { endpoint: self.name, error })
+        self.fetch
+            .fetch(request)
+            .await
+            .map_err(|error| ClientError::Endpoint {
+                endpoint: self.name,
+                error,
+            })
     }
 
     /// The first way to authenticate, and the alternatives: the other method that the server lists, unless the user
     /// chose one, and `client_secret_basic` without `client_id` in the body.
     fn attempts(&self, client: &ClientCredentials) -> (Attempt, Vec<Attempt>) {
         let with = |authentication, names_client| {
-            let client = ClientCredentials { authentication, ..client.clone() };
-            Attempt { client, names_client }
+            let client = ClientCredentials {
+                authentication,
+                ..client.clone()
+            };
+            Attempt {
+                client,
+                names_client,
+            }
         };
-        let chosen = self.method.map(|method| client.authentication.by_method(method));
-        let first = chosen.as_ref().unwrap_or(&client.authentication).resolved(self.authentication_methods);
+        let chosen = self
+            .method
+            .map(|method| client.authentication.by_method(method));
+        let first = chosen
+            .as_ref()
+            .unwrap_or(&client.authentication)
+            .resolved(self.authentication_methods);
         let other = match self.method {
             None => first.alternative(self.authentication_methods),
             Some(_) => None,
         };
-        let is_basic = |it: &&ClientAuthentication| matches!(it, ClientAuthentication::SecretBasic(_));
-        let basic = [Some(&first), other.as_ref()].into_iter().flatten().find(is_basic).cloned();
-        let further = other.map(|it| with(it, true)).into_iter().chain(basic.map(|it| with(it, false))).collect();
+        let is_basic =
+            |it: &&ClientAuthentication| matches!(it, ClientAuthentication::SecretBasic(_));
+        let basic = [Some(&first), other.as_ref()]
+            .into_iter()
+            .flatten()
+            .find(is_basic)
+            .cloned();
+        let further = other
+            .map(|it| with(it, true))
+            .into_iter()
+            .chain(basic.map(|it| with(it, false)))
+            .collect();
         (with(first, true), further)
     }
 
     /// Returns the error of a response. It shows nothing of what the client has sent.
     pub(crate) fn response_error(&self, answer: &FetchResponse) -> ClientError {
-        let FetchResponse { status, headers, body, sent } = answer;
+        let FetchResponse {
+            status,
+            headers,
+            body,
+            sent,
+        } = answer;
         if let Ok(error) = OAuthError::parse(body) {
             return ClientError::TokenRequest(redacted(error, sent));
         }
@@ -168,7 +202,11 @@ impl<'a> TokenEndpoint<'a> {
         } else {
             ResponseExcerpt::new(headers, body, sent)
         };
-        ClientError::Status { endpoint: self.name, status: *status, response: Box::new(response) }
+        ClientError::Status {
+            endpoint: self.name,
+            status: *status,
+            response: Box::new(response),
+        }
     }
 
     fn request(
@@ -177,8 +215,9 @@ impl<'a> TokenEndpoint<'a> {
         fields: &Fields<'_>,
         binding: Option<&DpopBinding>,
     ) -> Result<FetchRequest, ClientError> {
-        let proof =
-            binding.map(|binding| binding.proof(&Method::POST, self.url, None, self.clock.now())).transpose()?;
+        let proof = binding
+            .map(|binding| binding.proof(&Method::POST, self.url, None, self.clock.now()))
+            .transpose()?;
         let (proven, basic) = match client {
             Some(attempt) => self.authenticate(attempt)?,
             None => (Vec::new(), None),
@@ -196,14 +235,22 @@ impl<'a> TokenEndpoint<'a> {
     }
 
     /// The parameters and the header that authenticate the client.
-    fn authenticate(&self, attempt: &Attempt) -> Result<(AuthenticationParameters, Option<HeaderValue>), ClientError> {
-        let Attempt { client, names_client } = attempt;
+    fn authenticate(
+        &self,
+        attempt: &Attempt,
+    ) -> Result<(AuthenticationParameters, Option<HeaderValue>), ClientError> {
+        let Attempt {
+            client,
+            names_client,
+        } = attempt;
         let mut fields = Vec::new();
         if *names_client {
             fields.push(("client_id", Secret::new(client.client_id.as_str())));
         }
         match &client.authentication {
-            ClientAuthentication::SecretPost(secret) => fields.push(("client_secret", secret.clone())),
+            ClientAuthentication::SecretPost(secret) => {
+                fields.push(("client_secret", secret.clone()))
+            }
             ClientAuthentication::PrivateKey(key) => {
                 let assertion = key.assertion(&client.client_id, self.issuer, self.clock.now())?;
                 fields.push(("client_assertion_type", Secret::new(ASSERTION_TYPE)));
@@ -211,14 +258,19 @@ impl<'a> TokenEndpoint<'a> {
             }
             _ => {}
         }
-        Ok((fields, client.authentication.basic_header(&client.client_id)))
+        Ok((
+            fields,
+            client.authentication.basic_header(&client.client_id),
+        ))
     }
 }
 
 /// Whether the server rejects the client's authentication (RFC 6749 section 5.2). Some servers return another error
 /// code with 401.
 fn rejects_client(answer: &FetchResponse) -> bool {
-    let error = OAuthError::parse(&answer.body).ok().map(|error| error.error);
+    let error = OAuthError::parse(&answer.body)
+        .ok()
+        .map(|error| error.error);
     match error.as_deref() {
         Some("invalid_client") => !answer.status.is_success(),
         Some(dpop::USE_DPOP_NONCE) => false,

@@ -4,7 +4,9 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use http::{HeaderMap, HeaderValue, Method, header};
 use portcullis_discovery::ResourceMatch;
-use portcullis_metadata::{AccessToken, Issuer, ResourceUri, Scopes, Secret, UnixTime, authorization::TokenResponse};
+use portcullis_metadata::{
+    AccessToken, Issuer, ResourceUri, Scopes, Secret, UnixTime, authorization::TokenResponse,
+};
 use url::{Origin, Url};
 use zeroize::Zeroizing;
 
@@ -134,7 +136,10 @@ impl ResourceToken {
 
     /// The same token without its refresh token, which has become invalid.
     pub(crate) fn without_refresh(&self) -> Self {
-        Self(Parts { refresh_token: None, ..self.0.clone() })
+        Self(Parts {
+            refresh_token: None,
+            ..self.0.clone()
+        })
     }
 
     /// Restores a stored token.
@@ -153,7 +158,10 @@ impl ResourceToken {
     /// A DPoP-bound token ([`is_dpop_bound`](Self::is_dpop_bound)) also needs a proof, which
     /// [`RequestAuthorization::authorize`](crate::RequestAuthorization::authorize) adds.
     pub fn authorization_for(&self, url: &Url) -> Option<HeaderValue> {
-        StartUrl::new(url.clone()).is_ok_and(|url| self.is_for(&url)).then(|| self.authorization()).flatten()
+        StartUrl::new(url.clone())
+            .is_ok_and(|url| self.is_for(&url))
+            .then(|| self.authorization())
+            .flatten()
     }
 
     fn authorization(&self) -> Option<HeaderValue> {
@@ -255,7 +263,11 @@ impl ResourceToken {
 
     /// Whether it should be refreshed before it is used again. False if its expiry is unknown.
     pub(crate) fn is_due(&self, now: UnixTime) -> bool {
-        let due = |end: UnixTime| end.saturating_sub(renewal_margin(end.saturating_duration_since(self.0.obtained)));
+        let due = |end: UnixTime| {
+            end.saturating_sub(renewal_margin(
+                end.saturating_duration_since(self.0.obtained),
+            ))
+        };
         self.0.expires.is_some_and(|end| now >= due(end))
     }
 
@@ -297,10 +309,15 @@ pub(crate) fn authorization(scheme: &str, token: &AccessToken) -> Option<HeaderV
 }
 
 /// Checks the type of a token: a token that was requested as bound must be bound, and no other.
-fn scheme(response: &TokenResponse, binding: Option<Arc<DpopBinding>>) -> Result<Scheme, ClientError> {
+fn scheme(
+    response: &TokenResponse,
+    binding: Option<Arc<DpopBinding>>,
+) -> Result<Scheme, ClientError> {
     match binding {
         None if response.is_bearer() => Ok(Scheme::Bearer),
-        Some(binding) if response.token_type.eq_ignore_ascii_case("DPoP") => Ok(Scheme::Dpop(binding)),
+        Some(binding) if response.token_type.eq_ignore_ascii_case("DPoP") => {
+            Ok(Scheme::Dpop(binding))
+        }
         _ => Err(ClientError::UnsupportedTokenType),
     }
 }

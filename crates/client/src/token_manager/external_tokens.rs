@@ -24,7 +24,10 @@ struct Held {
 impl ExternalTokens {
     /// Starts without a token.
     pub(super) fn new(source: Arc<dyn AccessTokenSource>) -> Self {
-        Self { source, held: Mutex::default() }
+        Self {
+            source,
+            held: Mutex::default(),
+        }
     }
 
     /// The held token, or a new one if it expires soon. Concurrent callers wait for one call of the source.
@@ -34,7 +37,10 @@ impl ExternalTokens {
     pub(super) async fn token(&self) -> Result<AccessToken, ClientError> {
         let mut held = self.held.lock().await;
         let now = SystemClock::new().now();
-        if let Some(held) = held.as_ref().filter(|held| held.renew_at.is_none_or(|at| now < at)) {
+        if let Some(held) = held
+            .as_ref()
+            .filter(|held| held.renew_at.is_none_or(|at| now < at))
+        {
             return Ok(held.token.clone());
         }
         self.obtain(&mut held).await
@@ -46,7 +52,10 @@ impl ExternalTokens {
     /// As [`token`](Self::token).
     pub(super) async fn replace(&self, rejected: &AccessToken) -> Result<bool, ClientError> {
         let mut held = self.held.lock().await;
-        if held.as_ref().is_some_and(|held| held.token.secret() != rejected.secret()) {
+        if held
+            .as_ref()
+            .is_some_and(|held| held.token.secret() != rejected.secret())
+        {
             return Ok(true);
         }
         Ok(self.obtain(&mut held).await?.secret() != rejected.secret())
@@ -64,7 +73,10 @@ impl ExternalTokens {
             let lifetime = Duration::from_secs(seconds);
             now.saturating_add(lifetime.saturating_sub(renewal_margin(lifetime)))
         });
-        *held = Some(Held { token: response.access_token.clone(), renew_at });
+        *held = Some(Held {
+            token: response.access_token.clone(),
+            renew_at,
+        });
         Ok(response.access_token)
     }
 }

@@ -13,7 +13,9 @@ impl TokenManager {
     /// As [`sign_out`](Self::sign_out), after the registrations are removed; without a token, as the discovery of the
     /// authorization servers.
     pub async fn sign_out_and_forget_client(&self) -> Result<(SignOut, usize), ClientError> {
-        let Source::Authorizer(authorizer) = &self.source else { return Ok((SignOut::NotSignedIn, 0)) };
+        let Source::Authorizer(authorizer) = &self.source else {
+            return Ok((SignOut::NotSignedIn, 0));
+        };
         let tokens = all_stored(authorizer, &self.start)?;
         let mut issuers: Vec<_> = tokens.iter().map(|token| token.issuer().clone()).collect();
         if issuers.is_empty() {

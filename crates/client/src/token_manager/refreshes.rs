@@ -71,8 +71,14 @@ mod tests {
         tokio::task::yield_now().await;
         assert!(!ending.is_finished());
         drop(first);
-        timeout(Duration::from_secs(5), ending).await.unwrap().unwrap();
-        assert_eq!(later.await.unwrap().unwrap_err().code(), "client.interrupted");
+        timeout(Duration::from_secs(5), ending)
+            .await
+            .unwrap()
+            .unwrap();
+        assert_eq!(
+            later.await.unwrap().unwrap_err().code(),
+            "client.interrupted"
+        );
         refreshes.finish().await;
     }
 }

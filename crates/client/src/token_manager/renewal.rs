@@ -11,7 +11,10 @@ use crate::{
 };
 
 /// The tokens in the store that can be used for `start`, without corrupted entries.
-pub(super) fn all_stored(authorizer: &Authorizer, start: &StartUrl) -> Result<Vec<ResourceToken>, ClientError> {
+pub(super) fn all_stored(
+    authorizer: &Authorizer,
+    start: &StartUrl,
+) -> Result<Vec<ResourceToken>, ClientError> {
     loop {
         // Each corrupted entry is quarantined, so the loop ends.
         if let Some(tokens) = ignore_corrupted(authorizer.store().tokens(start).map(Some))? {
@@ -26,7 +29,10 @@ pub(super) fn stored(
     start: &StartUrl,
     is_acceptable: impl Fn(&ResourceToken) -> bool,
 ) -> Result<Option<Arc<ResourceToken>>, ClientError> {
-    Ok(all_stored(authorizer, start)?.into_iter().find(is_acceptable).map(Arc::new))
+    Ok(all_stored(authorizer, start)?
+        .into_iter()
+        .find(is_acceptable)
+        .map(Arc::new))
 }
 
 /// Obtains a token under the store's lock and stores it; or returns one that another process has stored.
@@ -42,7 +48,11 @@ pub(super) async fn obtain(
     if let Some(other) = stored(&authorizer, &start, &is_acceptable)? {
         return Ok(other);
     }
-    let token = Arc::new(authorizer.obtain(&start, &challenge, before.as_deref()).await?);
+    let token = Arc::new(
+        authorizer
+            .obtain(&start, &challenge, before.as_deref())
+            .await?,
+    );
     // The token is valid even if it cannot be stored.
     log_failure(match store.lock_token(&token).await {
         Ok(entry) => entry.write(&token),
@@ -50,7 +60,8 @@ pub(super) async fn obtain(
     });
     // The resource now has another authorization server or another identifier. A token for another URL is kept.
     let is_replaced = |before: &ResourceToken| {
-        before.start_url().is_none_or(|own| *own == start) && !CredentialStore::share_entry(before, &token)
+        before.start_url().is_none_or(|own| *own == start)
+            && !CredentialStore::share_entry(before, &token)
     };
     if let Some(before) = before.filter(|before| is_replaced(before)) {
         log_failure(match store.lock_token(&before).await {
@@ -83,8 +94,11 @@ pub(super) async fn refresh(
         return Ok(Refreshed::Invalid(Arc::new(token.without_refresh())));
     };
     let stored = Some(Arc::new(stored)).filter(|stored| !stored.is_same(&token));
-    let has_scopes =
-        |stored: &ResourceToken| scopes.as_ref().is_none_or(|scopes| stored.missing_scopes(scopes).is_empty());
+    let has_scopes = |stored: &ResourceToken| {
+        scopes
+            .as_ref()
+            .is_none_or(|scopes| stored.missing_scopes(scopes).is_empty())
+    };
     if let Some(stored) = &stored
         && !stored.is_due(authorizer.clock().now())
         && has_scopes(stored)
@@ -119,7 +133,10 @@ fn log_failure(stored: Result<(), StoreError>) {
 fn is_refresh_token_invalid(error: &ClientError) -> bool {
     match error {
         ClientError::TokenRequest(error) => {
-            matches!(error.error.as_str(), "invalid_grant" | "invalid_client" | "unauthorized_client")
+            matches!(
+                error.error.as_str(),
+                "invalid_grant" | "invalid_client" | "unauthorized_client"
+            )
         }
         ClientError::NoRegistration { .. } => true,
         _ => false,

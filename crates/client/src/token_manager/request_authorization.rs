@@ -80,10 +80,16 @@ impl RequestAuthorization {
     ///
     /// # Errors
     /// As [`TokenManager::token`].
-    pub async fn authorize(&mut self, method: &Method, url: &Url, headers: &mut HeaderMap) -> Result<(), ClientError> {
+    pub async fn authorize(
+        &mut self,
+        method: &Method,
+        url: &Url,
+        headers: &mut HeaderMap,
+    ) -> Result<(), ClientError> {
         self.select_token().await?;
         let is_bound = StartUrl::new(url.clone()).is_ok_and(|url| {
-            url == *self.token_manager.start_url() || self.used.as_ref().is_some_and(|token| token.is_for(&url))
+            url == *self.token_manager.start_url()
+                || self.used.as_ref().is_some_and(|token| token.is_for(&url))
         });
         self.set_headers(method, url, is_bound, headers)
     }
@@ -113,7 +119,11 @@ impl RequestAuthorization {
     ///
     /// # Errors
     /// When the response requires authorization and the authorization fails.
-    pub async fn should_retry(&mut self, status: StatusCode, headers: &HeaderMap) -> Result<bool, ClientError> {
+    pub async fn should_retry(
+        &mut self,
+        status: StatusCode,
+        headers: &HeaderMap,
+    ) -> Result<bool, ClientError> {
         if self.is_excluded {
             return Ok(false);
         }
@@ -136,16 +146,24 @@ impl RequestAuthorization {
                     return Ok(false);
                 }
                 self.renewed = true;
-                if let (Source::External(source), Some(token)) = (&self.token_manager.source, &self.external) {
+                if let (Source::External(source), Some(token)) =
+                    (&self.token_manager.source, &self.external)
+                {
                     return source.replace(token).await;
                 }
-                self.token_manager.renew(self.used.as_ref(), &challenge).await
+                self.token_manager
+                    .renew(self.used.as_ref(), &challenge)
+                    .await
             }
             StatusCode::FORBIDDEN if self.step_ups < MAX_STEP_UPS => {
                 let challenge = ResourceChallenge::from_headers(headers);
-                let Some(missing) = challenge.missing_scopes() else { return Ok(false) };
+                let Some(missing) = challenge.missing_scopes() else {
+                    return Ok(false);
+                };
                 self.step_ups += 1;
-                self.token_manager.step_up(self.used.as_ref(), &challenge, missing).await
+                self.token_manager
+                    .step_up(self.used.as_ref(), &challenge, missing)
+                    .await
             }
             _ => {
                 if status.is_success() && (self.renewed || self.step_ups > 0) {
@@ -185,7 +203,8 @@ impl RequestAuthorization {
             _ => self.external.as_ref(),
         };
         if let Some(token) = given {
-            headers.extend(authorization("Bearer", token).map(|value| (header::AUTHORIZATION, value)));
+            headers
+                .extend(authorization("Bearer", token).map(|value| (header::AUTHORIZATION, value)));
             return Ok(());
         }
         match &self.used {

@@ -13,9 +13,16 @@ impl TokenManager {
     ///
     /// # Errors
     /// As [`token`](Self::token). If only the request for scopes fails, the result is the token without them.
-    pub async fn token_with_scopes(&self, wanted: &Scopes) -> Result<Option<Arc<ResourceToken>>, ClientError> {
-        let Some(token) = self.token().await? else { return Ok(None) };
-        let Source::Authorizer(authorizer) = &self.source else { return Ok(Some(token)) };
+    pub async fn token_with_scopes(
+        &self,
+        wanted: &Scopes,
+    ) -> Result<Option<Arc<ResourceToken>>, ClientError> {
+        let Some(token) = self.token().await? else {
+            return Ok(None);
+        };
+        let Source::Authorizer(authorizer) = &self.source else {
+            return Ok(Some(token));
+        };
         // The refresh token has at most the scopes of the sign-in.
         let has_scopes = token.missing_scopes(wanted).is_empty();
         if has_scopes || !token.asked().covers(wanted) || token.refresh_token().is_none() {
@@ -24,12 +31,18 @@ impl TokenManager {
         // If the granted scopes are unknown, they are assumed to be those of the sign-in, so that none is given up.
         let granted = token.scopes().unwrap_or(token.asked());
         let _one_at_a_time = self.renewing.lock().await;
-        match self.refresh(authorizer, &token, Some(granted.union(wanted))).await {
+        match self
+            .refresh(authorizer, &token, Some(granted.union(wanted)))
+            .await
+        {
             Ok(newer) => Ok(Some(newer.unwrap_or(token))),
             // The store has logged a warning.
             Err(ClientError::Store(StoreError::NotWritable { .. })) => Ok(Some(token)),
             Err(error) => {
-                tracing::warn!(reason = error.code(), "the scopes were not granted: {error}");
+                tracing::warn!(
+                    reason = error.code(),
+                    "the scopes were not granted: {error}"
+                );
                 Ok(Some(token))
             }
         }

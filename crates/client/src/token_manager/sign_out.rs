@@ -39,7 +39,9 @@ impl TokenManager {
     /// When the store cannot be used; [`ClientError::Revocation`] when a revocation fails: the tokens are still
     /// removed.
     pub async fn sign_out(&self) -> Result<SignOut, ClientError> {
-        let Source::Authorizer(authorizer) = &self.source else { return Ok(SignOut::NotSignedIn) };
+        let Source::Authorizer(authorizer) = &self.source else {
+            return Ok(SignOut::NotSignedIn);
+        };
         let _one_at_a_time = self.renewing.lock().await;
         let mut forgotten = Vec::new();
         while let Some(token) = self.find_token(authorizer)? {
@@ -53,7 +55,10 @@ impl TokenManager {
         authorizer.store().remove_corrupted(Some(&self.start))?;
         let mut result = Ok(SignOut::NotSignedIn);
         for token in forgotten {
-            let revoked = authorizer.revoke(&self.start, &token).await.map(SignOut::from);
+            let revoked = authorizer
+                .revoke(&self.start, &token)
+                .await
+                .map(SignOut::from);
             let revoked = revoked.map_err(|error| ClientError::Revocation(error.into()));
             result = match (result, revoked) {
                 (Err(error), _) | (_, Err(error)) => Err(error),

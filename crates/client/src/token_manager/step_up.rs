@@ -16,14 +16,23 @@ impl TokenManager {
         challenge: &ResourceChallenge,
         missing: &Scopes,
     ) -> Result<bool, ClientError> {
-        let Source::Authorizer(authorizer) = &self.source else { return Ok(false) };
+        let Source::Authorizer(authorizer) = &self.source else {
+            return Ok(false);
+        };
         let wanted = missing.clone();
-        let covers = move |token: &ResourceToken| token.scopes().is_some() && token.missing_scopes(&wanted).is_empty();
-        if authorizer.is_final() || !authorizer.may_request(missing) || used.is_some_and(|used| covers(used)) {
+        let covers = move |token: &ResourceToken| {
+            token.scopes().is_some() && token.missing_scopes(&wanted).is_empty()
+        };
+        if authorizer.is_final()
+            || !authorizer.may_request(missing)
+            || used.is_some_and(|used| covers(used))
+        {
             return Ok(false);
         }
         let _one_at_a_time = self.renewing.lock().await;
-        if self.is_replaced(authorizer, used) && self.current().is_some_and(|current| covers(&current)) {
+        if self.is_replaced(authorizer, used)
+            && self.current().is_some_and(|current| covers(&current))
+        {
             return Ok(true);
         }
         if !self.denied_scopes().intersection(missing).is_empty() {
@@ -35,7 +44,15 @@ impl TokenManager {
             let covers = covers.clone();
             move |token: &ResourceToken| !token.is_expired(now) && covers(token)
         };
-        match self.obtain(authorizer, &challenge.for_step_up(missing), before.clone(), is_acceptable).await {
+        match self
+            .obtain(
+                authorizer,
+                &challenge.for_step_up(missing),
+                before.clone(),
+                is_acceptable,
+            )
+            .await
+        {
             Ok(token) if covers(&token) => Ok(true),
             Ok(token) => {
                 self.add_denied_scopes(token.missing_scopes(missing));
@@ -43,7 +60,8 @@ impl TokenManager {
             }
             Err(error) => {
                 if is_denial(&error) {
-                    let denied = before.map_or_else(|| missing.clone(), |before| before.missing_scopes(missing));
+                    let denied = before
+                        .map_or_else(|| missing.clone(), |before| before.missing_scopes(missing));
                     self.add_denied_scopes(denied);
                 }
                 Err(error)
@@ -60,7 +78,9 @@ impl TokenManager {
 /// Whether the user or the server denied the scopes.
 fn is_denial(error: &ClientError) -> bool {
     let error = match error {
-        ClientError::TokenRequest(error) | ClientError::Redirect(RedirectError::Denied(error)) => error,
+        ClientError::TokenRequest(error) | ClientError::Redirect(RedirectError::Denied(error)) => {
+            error
+        }
         _ => return false,
     };
     matches!(error.error.as_str(), "access_denied" | "invalid_scope")

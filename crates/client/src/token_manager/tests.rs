@@ -17,8 +17,8 @@ use crate::{
     AuthorizerSettings,
     store::CredentialStore,
     testing::{
-        FetchFn, ManualClock, PRM_URL, REGISTRATION_URL, RESOURCE, Reply, ScratchDirectory, ScriptedUser, TOKEN_URL,
-        clock, form, metadata, prm, well_behaved,
+        FetchFn, ManualClock, PRM_URL, REGISTRATION_URL, RESOURCE, Reply, ScratchDirectory,
+        ScriptedUser, TOKEN_URL, clock, form, metadata, prm, well_behaved,
     },
 };
 
@@ -83,7 +83,10 @@ impl TestServer {
     }
 
     fn counts(&self) -> (u32, u32) {
-        (self.issued.load(Ordering::Relaxed), self.refreshes.load(Ordering::Relaxed))
+        (
+            self.issued.load(Ordering::Relaxed),
+            self.refreshes.load(Ordering::Relaxed),
+        )
     }
 }
 
@@ -98,17 +101,28 @@ impl Fixture {
     fn new() -> Self {
         let server = TestServer::new();
         let network = server.network();
-        Self { server, network, user: ScriptedUser::consents(), clock: clock() }
+        Self {
+            server,
+            network,
+            user: ScriptedUser::consents(),
+            clock: clock(),
+        }
     }
 
     fn token_manager(&self, store: CredentialStore) -> Arc<TokenManager> {
-        self.token_manager_with(AuthorizerSettings { store, ..AuthorizerSettings::default() })
+        self.token_manager_with(AuthorizerSettings {
+            store,
+            ..AuthorizerSettings::default()
+        })
     }
 
     /// A token manager that requests these scopes.
     fn token_manager_for_scopes(&self, scopes: &str) -> Arc<TokenManager> {
         let scopes = Some(Scopes::parse(scopes).unwrap());
-        self.token_manager_with(AuthorizerSettings { scopes, ..AuthorizerSettings::default() })
+        self.token_manager_with(AuthorizerSettings {
+            scopes,
+            ..AuthorizerSettings::default()
+        })
     }
 
     fn token_manager_with(&self, settings: AuthorizerSettings) -> Arc<TokenManager> {
@@ -118,12 +132,19 @@ impl Fixture {
             .settings(settings)
             .build()
             .unwrap();
-        Arc::new(TokenManager::new(StartUrl::parse(RESOURCE).unwrap(), Arc::new(authorizer)))
+        Arc::new(TokenManager::new(
+            StartUrl::parse(RESOURCE).unwrap(),
+            Arc::new(authorizer),
+        ))
     }
 }
 
 async fn text(token_manager: &TokenManager) -> Option<String> {
-    token_manager.token().await.unwrap().map(|token| token.access_token().secret().to_owned())
+    token_manager
+        .token()
+        .await
+        .unwrap()
+        .map(|token| token.access_token().secret().to_owned())
 }
 
 async fn send(authorization: &mut RequestAuthorization) -> Option<String> {
@@ -131,19 +152,32 @@ async fn send(authorization: &mut RequestAuthorization) -> Option<String> {
 }
 
 async fn send_to(authorization: &mut RequestAuthorization, url: &str) -> Option<String> {
-    let mut headers = HeaderMap::from_iter([(header::AUTHORIZATION, HeaderValue::from_static("Basic other"))]);
-    authorization.authorize(&Method::GET, &Url::parse(url).unwrap(), &mut headers).await.unwrap();
-    headers.get(header::AUTHORIZATION).map(|value| value.to_str().unwrap().to_owned())
+    let mut headers = HeaderMap::from_iter([(
+        header::AUTHORIZATION,
+        HeaderValue::from_static("Basic other"),
+    )]);
+    authorization
+        .authorize(&Method::GET, &Url::parse(url).unwrap(), &mut headers)
+        .await
+        .unwrap();
+    headers
+        .get(header::AUTHORIZATION)
+        .map(|value| value.to_str().unwrap().to_owned())
 }
 
 /// The headers of a 401 with these parameters of the challenge.
 fn rejection(parameters: &str) -> HeaderMap {
     let value = format!(r#"Bearer realm="mcp", resource_metadata="{PRM_URL}"{parameters}"#);
-    HeaderMap::from_iter([(header::WWW_AUTHENTICATE, HeaderValue::from_str(&value).unwrap())])
+    HeaderMap::from_iter([(
+        header::WWW_AUTHENTICATE,
+        HeaderValue::from_str(&value).unwrap(),
+    )])
 }
 
 fn insufficient_scope(scopes: &str) -> HeaderMap {
-    rejection(&format!(r#", error="insufficient_scope", scope="{scopes}""#))
+    rejection(&format!(
+        r#", error="insufficient_scope", scope="{scopes}""#
+    ))
 }
 
 /// Polls a future once, and drops it. Returns its output if it is ready.
@@ -163,13 +197,28 @@ async fn a_401_is_retried_once() {
     token_manager.sign_in().await.unwrap();
     let mut authorization = token_manager.request_authorization();
     assert_eq!(send(&mut authorization).await.as_deref(), Some("Bearer t1"));
-    assert!(authorization.should_retry(StatusCode::UNAUTHORIZED, &rejection("")).await.unwrap());
+    assert!(
+        authorization
+            .should_retry(StatusCode::UNAUTHORIZED, &rejection(""))
+            .await
+            .unwrap()
+    );
     assert_eq!(send(&mut authorization).await.as_deref(), Some("Bearer t2"));
-    assert!(!authorization.should_retry(StatusCode::UNAUTHORIZED, &rejection("")).await.unwrap());
+    assert!(
+        !authorization
+            .should_retry(StatusCode::UNAUTHORIZED, &rejection(""))
+            .await
+            .unwrap()
+    );
     assert_eq!(fixture.server.counts(), (2, 1));
     assert_eq!(fixture.user.visits(), 1);
     for status in [StatusCode::OK, StatusCode::FORBIDDEN, StatusCode::NOT_FOUND] {
-        assert!(!authorization.should_retry(status, &rejection("")).await.unwrap());
+        assert!(
+            !authorization
+                .should_retry(status, &rejection(""))
+                .await
+                .unwrap()
+        );
     }
 }
 
@@ -188,7 +237,12 @@ async fn a_replaced_token_is_not_replaced_again() {
         assert_eq!(send(authorization).await.as_deref(), Some("Bearer t1"));
     }
     for authorization in [&mut one, &mut same, &mut other] {
-        assert!(authorization.should_retry(StatusCode::UNAUTHORIZED, &rejection("")).await.unwrap());
+        assert!(
+            authorization
+                .should_retry(StatusCode::UNAUTHORIZED, &rejection(""))
+                .await
+                .unwrap()
+        );
         assert_eq!(send(authorization).await.as_deref(), Some("Bearer t2"));
     }
     assert_eq!(fixture.server.counts(), (2, 1));
@@ -207,7 +261,12 @@ async fn one_sign_in_for_all_processes() {
         tokio::spawn(async move {
             let mut authorization = token_manager.request_authorization();
             assert_eq!(send(&mut authorization).await, None);
-            assert!(authorization.should_retry(StatusCode::UNAUTHORIZED, &rejection("")).await.unwrap());
+            assert!(
+                authorization
+                    .should_retry(StatusCode::UNAUTHORIZED, &rejection(""))
+                    .await
+                    .unwrap()
+            );
             send(&mut authorization).await
         })
     });
@@ -224,10 +283,19 @@ async fn a_sign_in_outlives_its_request() {
     let fixture = Fixture::new();
     let token_manager = fixture.token_manager(CredentialStore::in_memory());
     let mut cancelled = token_manager.request_authorization();
-    assert!(poll_once(cancelled.should_retry(StatusCode::UNAUTHORIZED, &rejection(""))).await.is_none());
+    assert!(
+        poll_once(cancelled.should_retry(StatusCode::UNAUTHORIZED, &rejection("")))
+            .await
+            .is_none()
+    );
     let mut authorization = token_manager.request_authorization();
     assert_eq!(send(&mut authorization).await, None);
-    assert!(authorization.should_retry(StatusCode::UNAUTHORIZED, &rejection("")).await.unwrap());
+    assert!(
+        authorization
+            .should_retry(StatusCode::UNAUTHORIZED, &rejection(""))
+            .await
+            .unwrap()
+    );
     assert_eq!(send(&mut authorization).await.as_deref(), Some("Bearer t1"));
     assert_eq!(fixture.server.counts(), (1, 0));
     assert_eq!(fixture.user.visits(), 1);
@@ -237,21 +305,46 @@ async fn a_sign_in_outlives_its_request() {
 #[tokio::test]
 async fn a_token_of_the_caller_replaces_the_flow() {
     let start = StartUrl::parse(RESOURCE).unwrap();
-    let token_manager = Arc::new(TokenManager::with_access_token(start, AccessToken::new("given")));
+    let token_manager = Arc::new(TokenManager::with_access_token(
+        start,
+        AccessToken::new("given"),
+    ));
     let mut authorization = token_manager.request_authorization();
-    assert_eq!(send(&mut authorization).await.as_deref(), Some("Bearer given"));
-    assert!(!authorization.should_retry(StatusCode::UNAUTHORIZED, &rejection("")).await.unwrap());
-    assert!(!authorization.should_retry(StatusCode::FORBIDDEN, &insufficient_scope("a")).await.unwrap());
+    assert_eq!(
+        send(&mut authorization).await.as_deref(),
+        Some("Bearer given")
+    );
+    assert!(
+        !authorization
+            .should_retry(StatusCode::UNAUTHORIZED, &rejection(""))
+            .await
+            .unwrap()
+    );
+    assert!(
+        !authorization
+            .should_retry(StatusCode::FORBIDDEN, &insufficient_scope("a"))
+            .await
+            .unwrap()
+    );
 
     for elsewhere in ["https://evil.example/mcp", "http://mcp.example.com/mcp"] {
         let mut headers = HeaderMap::new();
-        authorization.authorize(&Method::GET, &Url::parse(elsewhere).unwrap(), &mut headers).await.unwrap();
+        authorization
+            .authorize(&Method::GET, &Url::parse(elsewhere).unwrap(), &mut headers)
+            .await
+            .unwrap();
         assert!(headers.is_empty(), "{elsewhere}");
     }
     assert!(token_manager.current().is_none());
     assert!(token_manager.token().await.unwrap().is_none());
-    assert_eq!(token_manager.sign_in().await.unwrap_err().code(), "client.no_authorizer");
-    assert_eq!(format!("{token_manager:?}"), "TokenManager { token: None, .. }");
+    assert_eq!(
+        token_manager.sign_in().await.unwrap_err().code(),
+        "client.no_authorizer"
+    );
+    assert_eq!(
+        format!("{token_manager:?}"),
+        "TokenManager { token: None, .. }"
+    );
 }
 
 /// H3: when the resource lists another authorization server, the client registers there, sends it no credentials of the
@@ -272,19 +365,34 @@ async fn another_server_requires_another_registration() {
         }
         TOKEN_URL => Some(server.token(request)),
         "https://other.example/.well-known/oauth-authorization-server" => {
-            let text = metadata().to_string().replace("https://auth.example.com", OTHER);
-            Some(Reply::json(200, text.replace("\"authorization_response_iss_parameter_supported\":true,", "")))
+            let text = metadata()
+                .to_string()
+                .replace("https://auth.example.com", OTHER);
+            Some(Reply::json(
+                200,
+                text.replace(
+                    "\"authorization_response_iss_parameter_supported\":true,",
+                    "",
+                ),
+            ))
         }
         "https://other.example/register" => Some(Reply::json(201, r#"{"client_id":"there"}"#)),
         "https://other.example/token" => {
             assert_eq!(form(request)["client_id"], "there");
-            Some(Reply::json(200, r#"{"access_token":"other","token_type":"Bearer"}"#))
+            Some(Reply::json(
+                200,
+                r#"{"access_token":"other","token_type":"Bearer"}"#,
+            ))
         }
         _ => well_behaved(request),
     });
     let has_moved = moved.clone();
     fixture.user = ScriptedUser::responds(move |state| {
-        let issuer = if has_moved.load(Ordering::Relaxed) { OTHER } else { "https://auth.example.com" };
+        let issuer = if has_moved.load(Ordering::Relaxed) {
+            OTHER
+        } else {
+            "https://auth.example.com"
+        };
         format!("code=the-code&state={state}&iss={issuer}")
     });
     let token_manager = fixture.token_manager(CredentialStore::in_directory(scratch.path()));
@@ -292,13 +400,28 @@ async fn another_server_requires_another_registration() {
     moved.store(true, Ordering::Relaxed);
     let mut authorization = token_manager.request_authorization();
     send(&mut authorization).await;
-    assert!(authorization.should_retry(StatusCode::UNAUTHORIZED, &rejection("")).await.unwrap());
-    assert_eq!(send(&mut authorization).await.as_deref(), Some("Bearer other"));
+    assert!(
+        authorization
+            .should_retry(StatusCode::UNAUTHORIZED, &rejection(""))
+            .await
+            .unwrap()
+    );
+    assert_eq!(
+        send(&mut authorization).await.as_deref(),
+        Some("Bearer other")
+    );
 
     // The first server's refresh token was not sent.
     assert_eq!(fixture.server.counts(), (1, 0));
-    let left = CredentialStore::in_directory(scratch.path()).tokens(token_manager.start_url()).unwrap();
-    assert_eq!(left.iter().map(|token| token.issuer().as_str()).collect::<Vec<_>>(), [OTHER]);
+    let left = CredentialStore::in_directory(scratch.path())
+        .tokens(token_manager.start_url())
+        .unwrap();
+    assert_eq!(
+        left.iter()
+            .map(|token| token.issuer().as_str())
+            .collect::<Vec<_>>(),
+        [OTHER]
+    );
 }
 
 /// A client that the server has forgotten is registered again, once.
@@ -312,12 +435,21 @@ async fn a_forgotten_client_is_registered_again() {
                 let number = registered.fetch_add(1, Ordering::Relaxed) + 1;
                 Some(Reply::json(201, format!(r#"{{"client_id":"c{number}"}}"#)))
             }
-            TOKEN_URL if form(request)["client_id"] == "c2" && knows_second => well_behaved(request),
+            TOKEN_URL if form(request)["client_id"] == "c2" && knows_second => {
+                well_behaved(request)
+            }
             TOKEN_URL => Some(Reply::json(401, r#"{"error":"invalid_client"}"#)),
             _ => well_behaved(request),
         });
         let token_manager = fixture.token_manager(CredentialStore::in_memory());
-        assert_eq!(token_manager.sign_in().await.map(|_| ()).map_err(|error| error.code()), expected);
+        assert_eq!(
+            token_manager
+                .sign_in()
+                .await
+                .map(|_| ())
+                .map_err(|error| error.code()),
+            expected
+        );
         assert_eq!(fixture.network.to(REGISTRATION_URL).len(), 2);
     }
 }
@@ -327,7 +459,11 @@ async fn a_forgotten_client_is_registered_again() {
 async fn a_corrupted_entry_is_not_a_token() {
     let fixture = Fixture::new();
     let scratch = ScratchDirectory::new();
-    fixture.token_manager(CredentialStore::in_directory(scratch.path())).sign_in().await.unwrap();
+    fixture
+        .token_manager(CredentialStore::in_directory(scratch.path()))
+        .sign_in()
+        .await
+        .unwrap();
     for entry in std::fs::read_dir(scratch.path()).unwrap() {
         std::fs::write(entry.unwrap().path(), "{").unwrap();
     }
@@ -336,11 +472,21 @@ async fn a_corrupted_entry_is_not_a_token() {
 
     token_manager.sign_in().await.unwrap();
     assert_eq!(
-        text(&fixture.token_manager(CredentialStore::in_directory(scratch.path()))).await.as_deref(),
+        text(&fixture.token_manager(CredentialStore::in_directory(scratch.path())))
+            .await
+            .as_deref(),
         Some("t2")
     );
 
     let kept = std::fs::read_dir(scratch.path()).unwrap();
-    let kept = kept.filter(|entry| entry.as_ref().unwrap().path().display().to_string().contains("corrupted"));
+    let kept = kept.filter(|entry| {
+        entry
+            .as_ref()
+            .unwrap()
+            .path()
+            .display()
+            .to_string()
+            .contains("corrupted")
+    });
     assert_eq!(kept.count(), 2);
 }

@@ -4,7 +4,8 @@ use std::{collections::HashMap, sync::Arc};
 
 use parking_lot::Mutex;
 use portcullis_client::{
-    Authorizer, AuthorizerSettings, ClientError, Interaction, LoopbackRedirect, ResourceToken, StartUrl,
+    Authorizer, AuthorizerSettings, ClientError, Interaction, LoopbackRedirect, ResourceToken,
+    StartUrl,
 };
 use portcullis_discovery::{Fetch, FetchRequest, FetchSettings, HttpFetch, UrlPolicy};
 use tokio::{
@@ -49,11 +50,18 @@ impl Site {
     pub(crate) async fn new() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
-        let site = Self { base, responses: Responses::default(), requested: Arc::default() };
+        let site = Self {
+            base,
+            responses: Responses::default(),
+            requested: Arc::default(),
+        };
         let base = &site.base;
         let challenge = format!("Bearer resource_metadata=\"{base}{PRM}\"");
         site.challenge(&challenge);
-        site.json(PRM, &format!(r#"{{"resource":"{base}/mcp","authorization_servers":["{base}"]}}"#));
+        site.json(
+            PRM,
+            &format!(r#"{{"resource":"{base}/mcp","authorization_servers":["{base}"]}}"#),
+        );
         site.json(METADATA, &site.metadata());
         site.json("/register", r#"{"client_id":"c"}"#);
         site.json("/token", r#"{"access_token":"hush","token_type":"Bearer"}"#);
@@ -78,7 +86,9 @@ impl Site {
     }
 
     pub(crate) fn challenge(&self, value: &str) {
-        let response = format!("HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: {value}\r\nContent-Length: 0\r\n\r\n");
+        let response = format!(
+            "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: {value}\r\nContent-Length: 0\r\n\r\n"
+        );
         self.put("/mcp", response.into(), b"");
     }
 
@@ -88,7 +98,9 @@ impl Site {
 
     /// Responds to requests for a path with these bytes, and then endlessly with `repeated` unless that is empty.
     pub(crate) fn put(&self, path: &str, bytes: Vec<u8>, repeated: &'static [u8]) {
-        self.responses.lock().insert(path.to_owned(), Response { bytes, repeated });
+        self.responses
+            .lock()
+            .insert(path.to_owned(), Response { bytes, repeated });
     }
 
     pub(crate) fn remove(&self, path: &str) {
@@ -103,7 +115,10 @@ impl Site {
     }
 
     pub(crate) fn was_requested(&self, path: &str) -> bool {
-        self.requested.lock().iter().any(|requested| requested == path)
+        self.requested
+            .lock()
+            .iter()
+            .any(|requested| requested == path)
     }
 
     fn start(&self) -> StartUrl {
@@ -121,22 +136,44 @@ impl Site {
         let browser = LoopbackRedirect::bind(move |one_time| {
             let (one_time, seen, redirect) = (one_time.clone(), seen.clone(), redirect.clone());
             tokio::spawn(async move {
-                let page = fetcher().fetch(FetchRequest::get(one_time, UrlPolicy::Operator)).await.unwrap();
+                let page = fetcher()
+                    .fetch(FetchRequest::get(one_time, UrlPolicy::Operator))
+                    .await
+                    .unwrap();
                 let url = Url::parse(page.headers["location"].to_str().unwrap()).unwrap();
                 seen.lock().push(url.clone());
-                let value = |name| url.query_pairs().find(|(found, _)| found == name).unwrap().1.into_owned();
+                let value = |name| {
+                    url.query_pairs()
+                        .find(|(found, _)| found == name)
+                        .unwrap()
+                        .1
+                        .into_owned()
+                };
                 let target = format!("{}?{}", value("redirect_uri"), redirect(&value("state")));
-                fetcher().fetch(FetchRequest::get(Url::parse(&target).unwrap(), UrlPolicy::Operator)).await
+                fetcher()
+                    .fetch(FetchRequest::get(
+                        Url::parse(&target).unwrap(),
+                        UrlPolicy::Operator,
+                    ))
+                    .await
             });
         });
         let interaction = Arc::new(browser.await.unwrap());
         let result = self.authorize(interaction).await;
         // Every opened URL belongs to this server, even if the sign-in failed.
-        assert!(opened.lock().iter().all(|url| url.as_str().starts_with(&self.base)));
+        assert!(
+            opened
+                .lock()
+                .iter()
+                .all(|url| url.as_str().starts_with(&self.base))
+        );
         result
     }
 
-    pub(crate) async fn authorize(&self, interaction: Arc<dyn Interaction>) -> Result<ResourceToken, ClientError> {
+    pub(crate) async fn authorize(
+        &self,
+        interaction: Arc<dyn Interaction>,
+    ) -> Result<ResourceToken, ClientError> {
         let settings = AuthorizerSettings::default();
         Authorizer::builder(interaction)
             .fetch(fetcher())
@@ -164,15 +201,23 @@ impl Site {
 }
 
 /// Answers the requests of one connection with the configured responses.
-async fn serve(mut stream: TcpStream, responses: Responses, requested: Arc<Mutex<Vec<String>>>) -> std::io::Result<()> {
+async fn serve(
+    mut stream: TcpStream,
+    responses: Responses,
+    requested: Arc<Mutex<Vec<String>>>,
+) -> std::io::Result<()> {
     loop {
         let mut head = Vec::new();
         while !head.ends_with(b"\r\n\r\n") {
             head.push(stream.read_u8().await?);
         }
         let head = String::from_utf8_lossy(&head).into_owned();
-        let length =
-            head.lines().find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse().ok());
+        let length = head.lines().find_map(|line| {
+            line.to_ascii_lowercase()
+                .strip_prefix("content-length: ")?
+                .parse()
+                .ok()
+        });
         let mut body = vec![0; length.unwrap_or(0)];
         stream.read_exact(&mut body).await?;
         let target = head.split(' ').nth(1).unwrap_or("");
@@ -180,7 +225,9 @@ async fn serve(mut stream: TcpStream, responses: Responses, requested: Arc<Mutex
         requested.lock().push(path.clone());
         let response = responses.lock().get(&path).cloned();
         let Some(Response { bytes, repeated }) = response else {
-            stream.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n").await?;
+            stream
+                .write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
+                .await?;
             continue;
         };
         stream.write_all(&bytes).await?;

@@ -41,16 +41,28 @@ struct Mistake {
 
 impl Mistake {
     fn parse(row: &str) -> Self {
-        let fields: Vec<String> =
-            row.split('\t').map(|field| field.replace("\\n", "\n").replace("\\\\", "\\")).collect();
-        let [sound, mistake, line, start, fix] = <[String; 5]>::try_from(fields).expect("five fields");
-        Self { sound, mistake, line: line.parse().unwrap(), start, fix }
+        let fields: Vec<String> = row
+            .split('\t')
+            .map(|field| field.replace("\\n", "\n").replace("\\\\", "\\"))
+            .collect();
+        let [sound, mistake, line, start, fix] =
+            <[String; 5]>::try_from(fields).expect("five fields");
+        Self {
+            sound,
+            mistake,
+            line: line.parse().unwrap(),
+            start,
+            fix,
+        }
     }
 }
 
 /// J9: every mistake has one line, which names the file, the line, the key and the fix.
 #[test]
-#[expect(clippy::result_large_err, reason = "the error type is that of figment's jail")]
+#[expect(
+    clippy::result_large_err,
+    reason = "the error type is that of figment's jail"
+)]
 fn every_mistake_has_key_line_and_fix() {
     let rows = MISTAKES.lines().filter(|row| !row.starts_with('#'));
     let mistakes: Vec<Mistake> = rows.map(Mistake::parse).collect();
@@ -59,18 +71,35 @@ fn every_mistake_has_key_line_and_fix() {
     Jail::expect_with(|jail| {
         jail.clear_env();
         jail.set_env("HOME", "/nonexistent");
-        for Mistake { sound, mistake, line, start, fix } in &mistakes {
+        for Mistake {
+            sound,
+            mistake,
+            line,
+            start,
+            fix,
+        } in &mistakes
+        {
             assert!(SOUND.contains(sound.as_str()), "{sound}");
             let text = SOUND.replacen(sound, mistake, 1);
-            for text in [text.clone(), format!("\u{feff}{}", text.replace('\n', "\r\n")), text.replace("\n", "\n\t")] {
+            for text in [
+                text.clone(),
+                format!("\u{feff}{}", text.replace('\n', "\r\n")),
+                text.replace("\n", "\n\t"),
+            ] {
                 jail.create_file("portcullis.toml", &text)?;
                 let lines = lines();
                 let start = format!("portcullis.toml:{line}: {start}");
-                let is_named = |error: &String| error.starts_with(&start) && error.contains(fix.as_str());
+                let is_named =
+                    |error: &String| error.starts_with(&start) && error.contains(fix.as_str());
                 if lines.len() != 1 || !lines.iter().all(is_named) {
                     failures.push(format!("{mistake}\n  {start} … {fix}\n  {lines:#?}"));
                 }
-                assert!(lines.iter().all(|line| !line.contains("hunter2") && !line.contains('\n')), "{lines:#?}");
+                assert!(
+                    lines
+                        .iter()
+                        .all(|line| !line.contains("hunter2") && !line.contains('\n')),
+                    "{lines:#?}"
+                );
             }
         }
         Ok(())
@@ -80,63 +109,115 @@ fn every_mistake_has_key_line_and_fix() {
 
 /// J9: each mistake of a table has its own line, key and fix.
 #[test]
-#[expect(clippy::result_large_err, reason = "the error type is that of figment's jail")]
+#[expect(
+    clippy::result_large_err,
+    reason = "the error type is that of figment's jail"
+)]
 fn all_mistakes_of_a_table_are_named() {
     Jail::expect_with(|jail| {
         jail.clear_env();
         let files = "[tls]\ncertificates = \"/nowhere/a.pem\"\nkey = \"/nowhere/b.pem\"\n[session]";
         let sessions = "[session]\nmax_total = 0\nmax_per_owner = 0\nended_status = 500";
-        jail.create_file("portcullis.toml", &SOUND.replace("[session]", files).replace("[session]", sessions))?;
+        jail.create_file(
+            "portcullis.toml",
+            &SOUND
+                .replace("[session]", files)
+                .replace("[session]", sessions),
+        )?;
         let starts = [
-            (13, "tls.certificates = \"/nowhere/a.pem\" cannot be read: there is no such file; correct the path"),
-            (14, "tls.key = \"/nowhere/b.pem\" cannot be read: there is no such file; correct the path"),
+            (
+                13,
+                "tls.certificates = \"/nowhere/a.pem\" cannot be read: there is no such file; correct the path",
+            ),
+            (
+                14,
+                "tls.key = \"/nowhere/b.pem\" cannot be read: there is no such file; correct the path",
+            ),
             (16, "session.max_total = 0 is outside 1 to 10000000"),
             (17, "session.max_per_owner = 0 is outside 1 to 1000000"),
             (18, "session.ended_status = 500 is neither 400 nor 404"),
         ];
-        assert_eq!(lines(), starts.map(|(line, text)| format!("portcullis.toml:{line}: {text}")));
+        assert_eq!(
+            lines(),
+            starts.map(|(line, text)| format!("portcullis.toml:{line}: {text}"))
+        );
 
-        let files = "[tls]\ncertificates = \"portcullis.toml\"\nkey = \"portcullis.toml\"\n[session]";
+        let files =
+            "[tls]\ncertificates = \"portcullis.toml\"\nkey = \"portcullis.toml\"\n[session]";
         jail.create_file("portcullis.toml", &SOUND.replace("[session]", files))?;
         let lines = lines();
         assert_eq!(lines.len(), 2, "{lines:#?}");
-        assert!(lines[0].starts_with("portcullis.toml:13: tls.certificates = portcullis.toml has no certificate; "));
-        assert!(lines[1].starts_with("portcullis.toml:14: tls.key = portcullis.toml is not a PEM file"), "{lines:#?}");
-        assert!(lines[1].ends_with("; name one that has BEGIN PRIVATE KEY"), "{lines:#?}");
+        assert!(lines[0].starts_with(
+            "portcullis.toml:13: tls.certificates = portcullis.toml has no certificate; "
+        ));
+        assert!(
+            lines[1].starts_with("portcullis.toml:14: tls.key = portcullis.toml is not a PEM file"),
+            "{lines:#?}"
+        );
+        assert!(
+            lines[1].ends_with("; name one that has BEGIN PRIVATE KEY"),
+            "{lines:#?}"
+        );
         Ok(())
     });
 }
 
 /// J9: files that cannot be read, and variables of the environment.
 #[test]
-#[expect(clippy::result_large_err, reason = "the error type is that of figment's jail")]
+#[expect(
+    clippy::result_large_err,
+    reason = "the error type is that of figment's jail"
+)]
 fn other_sources_are_named() {
     Jail::expect_with(|jail| {
         jail.clear_env();
-        assert!(
-            lines()[0].starts_with("portcullis.toml: the configuration file does not exist; name one with --config")
-        );
+        assert!(lines()[0].starts_with(
+            "portcullis.toml: the configuration file does not exist; name one with --config"
+        ));
         let directory = jail.create_dir("portcullis.toml").unwrap();
-        assert!(lines()[0].starts_with("portcullis.toml: it is a directory; name the configuration file in it"));
+        assert!(
+            lines()[0].starts_with(
+                "portcullis.toml: it is a directory; name the configuration file in it"
+            )
+        );
         fs::remove_dir(directory).unwrap();
         let utf16: Vec<u8> = SOUND.encode_utf16().flat_map(u16::to_le_bytes).collect();
         fs::write("portcullis.toml", [&[0xff, 0xfe][..], &utf16].concat()).unwrap();
-        assert!(lines()[0].contains("is UTF-16; save it as UTF-8"), "{:?}", lines());
+        assert!(
+            lines()[0].contains("is UTF-16; save it as UTF-8"),
+            "{:?}",
+            lines()
+        );
         jail.create_file("portcullis.toml", SOUND)?;
         assert_eq!(lines(), Vec::<String>::new());
         for (variable, value, words) in [
-            ("PORTCULLIS_WORKERS", "many", "PORTCULLIS_WORKERS: workers is a string; expected a non-negative integer"),
-            ("PORTCULLIS_WORKERS", "0", "PORTCULLIS_WORKERS: workers = 0 is outside 1 to 256"),
+            (
+                "PORTCULLIS_WORKERS",
+                "many",
+                "PORTCULLIS_WORKERS: workers is a string; expected a non-negative integer",
+            ),
+            (
+                "PORTCULLIS_WORKERS",
+                "0",
+                "PORTCULLIS_WORKERS: workers = 0 is outside 1 to 256",
+            ),
             (
                 "PORTCULLIS_SESSION__IDLE_TIMEOUT",
                 "30",
                 "PORTCULLIS_SESSION__IDLE_TIMEOUT: session.idle_timeout is an integer",
             ),
-            ("PORTCULLIS_LISTN", "127.0.0.1:1", "PORTCULLIS_LISTN: listn is not a known key; did you mean `listen`?"),
+            (
+                "PORTCULLIS_LISTN",
+                "127.0.0.1:1",
+                "PORTCULLIS_LISTN: listn is not a known key; did you mean `listen`?",
+            ),
         ] {
             jail.set_env(variable, value);
             let lines = lines();
-            assert!(lines.len() == 1 && lines[0].starts_with(words), "{lines:#?}");
+            assert!(
+                lines.len() == 1 && lines[0].starts_with(words),
+                "{lines:#?}"
+            );
             jail.clear_env();
         }
         Ok(())
@@ -145,19 +226,27 @@ fn other_sources_are_named() {
 
 /// J9: several mistakes of different types are found at once, in the order of their lines.
 #[test]
-#[expect(clippy::result_large_err, reason = "the error type is that of figment's jail")]
+#[expect(
+    clippy::result_large_err,
+    reason = "the error type is that of figment's jail"
+)]
 fn all_mistakes_are_found_at_once() {
     Jail::expect_with(|jail| {
         jail.clear_env();
         let text = SOUND
             .replace(LISTEN, "listen = \"localhost\"")
             .replace(BASE_URL, "base_url = \"http://mcp.example.com\"")
-            .replace("[[resource]]", "algorithms = [\"none\"]\nleeway = \"2m\"\n[[resource]]")
+            .replace(
+                "[[resource]]",
+                "algorithms = [\"none\"]\nleeway = \"2m\"\n[[resource]]",
+            )
             .replace(ENDPOINT, "endpoint = \"mcp\"\nrevisions = []")
             .replace(TIMEOUT, "idle_timeout = 30\nmax_total = 0");
         jail.create_file("portcullis.toml", &text)?;
-        let keys: Vec<String> =
-            lines().iter().map(|line| line.split(' ').nth(1).unwrap().trim_end_matches(':').into()).collect();
+        let keys: Vec<String> = lines()
+            .iter()
+            .map(|line| line.split(' ').nth(1).unwrap().trim_end_matches(':').into())
+            .collect();
         let expected = [
             "listen",
             "base_url",
@@ -174,7 +263,9 @@ fn all_mistakes_are_found_at_once() {
 }
 
 fn lines() -> Vec<String> {
-    let errors =
-        check(Path::new("portcullis.toml"), Overrides::default()).err().map(|errors| errors.0).unwrap_or_default();
+    let errors = check(Path::new("portcullis.toml"), Overrides::default())
+        .err()
+        .map(|errors| errors.0)
+        .unwrap_or_default();
     errors.iter().map(ToString::to_string).collect()
 }

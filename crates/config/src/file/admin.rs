@@ -109,8 +109,20 @@ mod tests {
         for text in ["127.0.0.1:9900", "[::1]:9900", "unix:/run/admin.sock"] {
             assert_eq!(read(text).unwrap().to_string(), text);
         }
-        for text in ["9900", "localhost:9900", "/run/admin.sock", "unix:admin.sock", "unix:", ""] {
-            assert!(read(text).unwrap_err().contains("unix:/run/portcullis/admin.sock"), "{text}");
+        for text in [
+            "9900",
+            "localhost:9900",
+            "/run/admin.sock",
+            "unix:admin.sock",
+            "unix:",
+            "",
+        ] {
+            assert!(
+                read(text)
+                    .unwrap_err()
+                    .contains("unix:/run/portcullis/admin.sock"),
+                "{text}"
+            );
         }
     }
 }

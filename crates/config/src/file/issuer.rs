@@ -70,7 +70,9 @@ pub struct Issuer {
     pub client_secret: Option<SecretSource>,
     /// The introspection endpoint. Default: discovered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(example = "https://auth.example.com/realms/prod/protocol/openid-connect/token/introspect")]
+    #[schemars(
+        example = "https://auth.example.com/realms/prod/protocol/openid-connect/token/introspect"
+    )]
     pub introspection_endpoint: Option<String>,
     /// How this server authenticates at the introspection endpoint. Default: according to the issuer's metadata.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -159,7 +161,10 @@ pub struct Jwks {
 
 impl Default for Jwks {
     fn default() -> Self {
-        Self { cooldown: Span(IssuerSettings::DEFAULT_COOLDOWN), max_stale: Span(IssuerSettings::DEFAULT_MAX_STALE) }
+        Self {
+            cooldown: Span(IssuerSettings::DEFAULT_COOLDOWN),
+            max_stale: Span(IssuerSettings::DEFAULT_MAX_STALE),
+        }
     }
 }
 

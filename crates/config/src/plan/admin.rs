@@ -38,13 +38,27 @@ pub struct AdminPlan {
 /// Validates `[admin]`, and reads the tokens and the certificate. `server` is the address of the listener of clients.
 ///
 /// Adds an error for each invalid value, and returns `None` if there is one. No message contains a part of a token.
-pub(super) fn plan(configured: &Admin, server: SocketAddr, errors: &mut Diagnostics<'_>) -> Option<AdminPlan> {
-    let Admin { listen, token, metrics_token, tls, allowed_hosts } = configured;
+pub(super) fn plan(
+    configured: &Admin,
+    server: SocketAddr,
+    errors: &mut Diagnostics<'_>,
+) -> Option<AdminPlan> {
+    let Admin {
+        listen,
+        token,
+        metrics_token,
+        tls,
+        allowed_hosts,
+    } = configured;
     let is_valid_address = check_address(configured, server, errors);
     let hosts = hosts(listen, allowed_hosts, errors);
-    let tls = optional(tls.as_ref(), |files| TlsFiles::for_listener(files, "admin.tls", &mut errors.table("tls")));
+    let tls = optional(tls.as_ref(), |files| {
+        TlsFiles::for_listener(files, "admin.tls", &mut errors.table("tls"))
+    });
     let token = errors.take("token", read_token(token));
-    let metrics_token = optional(metrics_token.as_ref(), |source| errors.take("metrics_token", read_token(source)));
+    let metrics_token = optional(metrics_token.as_ref(), |source| {
+        errors.take("metrics_token", read_token(source))
+    });
     let token = token?;
     let metrics_token = metrics_token?;
     if metrics_token.as_ref() == Some(&token) {
@@ -52,14 +66,25 @@ pub(super) fn plan(configured: &Admin, server: SocketAddr, errors: &mut Diagnost
         errors.add("metrics_token", format!("{text}; {GENERATE}"));
         return None;
     }
-    let plan = AdminPlan { listen: listen.clone(), token, metrics_token, hosts: hosts?, tls: tls? };
+    let plan = AdminPlan {
+        listen: listen.clone(),
+        token,
+        metrics_token,
+        hosts: hosts?,
+        tls: tls?,
+    };
     is_valid_address.then_some(plan)
 }
 
 /// Checks that the token cannot be read on the network, and that the address is free and has a name. Adds an error for each
 /// rule that is violated. Returns whether there is none.
 fn check_address(configured: &Admin, server: SocketAddr, errors: &mut Diagnostics<'_>) -> bool {
-    let Admin { listen, tls, allowed_hosts, .. } = configured;
+    let Admin {
+        listen,
+        tls,
+        allowed_hosts,
+        ..
+    } = configured;
     let mut is_valid = true;
     let mut reject = |key: &str, text: String| {
         is_valid = false;
@@ -67,13 +92,19 @@ fn check_address(configured: &Admin, server: SocketAddr, errors: &mut Diagnostic
     };
     let AdminListen::Tcp(address) = listen else {
         if tls.is_some() {
-            reject("tls", "tls is set, and a unix socket has no TLS; remove it".to_owned());
+            reject(
+                "tls",
+                "tls is set, and a unix socket has no TLS; remove it".to_owned(),
+            );
         }
         return is_valid;
     };
     let ip = address.ip();
     if *address == server && address.port() != 0 {
-        reject("listen", format!("admin.listen = \"{listen}\" is also `listen`; choose another port"));
+        reject(
+            "listen",
+            format!("admin.listen = \"{listen}\" is also `listen`; choose another port"),
+        );
     }
     if !ip.is_loopback() && tls.is_none() {
         reject(
@@ -97,18 +128,30 @@ fn check_address(configured: &Admin, server: SocketAddr, errors: &mut Diagnostic
 }
 
 /// Returns the policy that accepts the hosts of loopback, of the address, and the configured ones.
-fn hosts(listen: &AdminListen, allowed: &[String], errors: &mut Diagnostics<'_>) -> Option<OriginPolicy> {
+fn hosts(
+    listen: &AdminListen,
+    allowed: &[String],
+    errors: &mut Diagnostics<'_>,
+) -> Option<OriginPolicy> {
     let mut hosts = errors.take("listen", loopback_hosts())?;
     if let AdminListen::Tcp(address) = listen {
         hosts = errors.take("listen", hosts.allow_host(&host_of(address.ip())))?;
     }
-    errors.take_all("allowed_hosts", allowed.iter().map(|host| hosts.clone().allow_host(host)))?;
-    allowed.iter().try_fold(hosts, |hosts, host| hosts.allow_host(host)).ok()
+    errors.take_all(
+        "allowed_hosts",
+        allowed.iter().map(|host| hosts.clone().allow_host(host)),
+    )?;
+    allowed
+        .iter()
+        .try_fold(hosts, |hosts, host| hosts.allow_host(host))
+        .ok()
 }
 
 /// Returns the policy that accepts loopback hosts.
 fn loopback_hosts() -> anyhow::Result<OriginPolicy> {
-    Ok(OriginPolicy::for_base_url(&Url::parse("http://localhost")?)?)
+    Ok(OriginPolicy::for_base_url(&Url::parse(
+        "http://localhost",
+    )?)?)
 }
 
 /// Returns an address as in a URL.
@@ -124,10 +167,18 @@ fn host_of(ip: IpAddr) -> String {
 /// # Errors
 /// Fails when it cannot be read, has a wrong length, or cannot be sent in a header.
 fn read_token(source: &SecretSource) -> anyhow::Result<Secret> {
-    let token = source.read().with_context(|| format!("the listener needs a token; {GENERATE}"))?;
+    let token = source
+        .read()
+        .with_context(|| format!("the listener needs a token; {GENERATE}"))?;
     let length = token.secret().len();
-    ensure!(length >= MIN_TOKEN, "{source} has fewer than {MIN_TOKEN} characters; {GENERATE}");
-    ensure!(length <= MAX_TOKEN, "{source} has more than {MAX_TOKEN} characters; {GENERATE}");
+    ensure!(
+        length >= MIN_TOKEN,
+        "{source} has fewer than {MIN_TOKEN} characters; {GENERATE}"
+    );
+    ensure!(
+        length <= MAX_TOKEN,
+        "{source} has more than {MAX_TOKEN} characters; {GENERATE}"
+    );
     ensure!(
         token.secret().bytes().all(|byte| byte.is_ascii_graphic()),
         "{source} has a character that a header cannot contain; {GENERATE}"
@@ -136,7 +187,10 @@ fn read_token(source: &SecretSource) -> anyhow::Result<Secret> {
 }
 
 #[cfg(test)]
-#[expect(clippy::result_large_err, reason = "figment's jail wants its own error")]
+#[expect(
+    clippy::result_large_err,
+    reason = "figment's jail wants its own error"
+)]
 mod tests {
     use figment::Jail;
 
@@ -156,7 +210,9 @@ mod tests {
             );
             let config = from_text(&text).unwrap();
             let planned = Diagnostics::collect(|errors| {
-                optional(config.admin.as_ref(), |admin| plan(admin, config.listen, &mut errors.table("admin")))
+                optional(config.admin.as_ref(), |admin| {
+                    plan(admin, config.listen, &mut errors.table("admin"))
+                })
             });
             result = planned.map_err(|errors| Diagnostic::joined(&errors));
             Ok(())
@@ -168,18 +224,35 @@ mod tests {
     #[test]
     fn other_addresses_need_tls() {
         for listen in ["127.0.0.1:9900", "[::1]:9900", "unix:/run/admin.sock"] {
-            assert!(plan_of(&format!("listen = \"{listen}\""), TOKEN).is_ok(), "{listen}");
+            assert!(
+                plan_of(&format!("listen = \"{listen}\""), TOKEN).is_ok(),
+                "{listen}"
+            );
         }
         for listen in ["0.0.0.0:9900", "192.0.2.1:9900", "[::]:9900"] {
-            let error = plan_of(&format!("listen = \"{listen}\""), TOKEN).err().unwrap();
-            assert!(error.contains("[admin.tls]") && error.contains(listen), "{error}");
+            let error = plan_of(&format!("listen = \"{listen}\""), TOKEN)
+                .err()
+                .unwrap();
+            assert!(
+                error.contains("[admin.tls]") && error.contains(listen),
+                "{error}"
+            );
         }
         let files = "[admin.tls]\ncertificates = \"/c\"\nkey = \"/k\"";
-        let error = plan_of(&format!("listen = \"0.0.0.0:9900\"\n{files}"), TOKEN).err().unwrap();
+        let error = plan_of(&format!("listen = \"0.0.0.0:9900\"\n{files}"), TOKEN)
+            .err()
+            .unwrap();
         assert!(error.contains("admin.allowed_hosts"), "{error}");
-        let error = plan_of(&format!("listen = \"192.0.2.1:9900\"\n{files}"), TOKEN).err().unwrap();
-        assert!(error.contains("admin.tls.certificates = \"/c\" cannot be read"), "{error}");
-        let error = plan_of(&format!("listen = \"unix:/s\"\n{files}"), TOKEN).err().unwrap();
+        let error = plan_of(&format!("listen = \"192.0.2.1:9900\"\n{files}"), TOKEN)
+            .err()
+            .unwrap();
+        assert!(
+            error.contains("admin.tls.certificates = \"/c\" cannot be read"),
+            "{error}"
+        );
+        let error = plan_of(&format!("listen = \"unix:/s\"\n{files}"), TOKEN)
+            .err()
+            .unwrap();
         assert!(error.contains("a unix socket has no TLS"), "{error}");
         let error = plan_of("listen = \"127.0.0.1:3000\"", TOKEN).err().unwrap();
         assert!(error.contains("is also `listen`"), "{error}");
@@ -190,12 +263,22 @@ mod tests {
     fn all_errors_are_found() {
         let lines = "listen = \"0.0.0.0:9900\"\nallowed_hosts = []\nmetrics_token = { env = \"NO_SUCH_TOKEN\" }";
         let error = plan_of(lines, "hunter2").err().unwrap();
-        for part in ["[admin.tls]", "is on all addresses", "admin.token: ", "admin.metrics_token: "] {
+        for part in [
+            "[admin.tls]",
+            "is on all addresses",
+            "admin.token: ",
+            "admin.metrics_token: ",
+        ] {
             assert!(error.contains(part), "{part}: {error}");
         }
         let lines = "listen = \"127.0.0.1:9900\"\nallowed_hosts = [\"a b\", \"c d\"]\n[admin.tls]\ncertificates = \"/c\"\nkey = \"/k\"";
         let error = plan_of(lines, TOKEN).err().unwrap();
-        for part in ["a b", "c d", "admin.tls.certificates = ", "admin.tls.key = "] {
+        for part in [
+            "a b",
+            "c d",
+            "admin.tls.certificates = ",
+            "admin.tls.key = ",
+        ] {
             assert!(error.contains(part), "{part}: {error}");
         }
     }
@@ -203,21 +286,48 @@ mod tests {
     /// J2, J6: the token comes from the environment or a file, is long enough for a secret, and is not in the error.
     #[test]
     fn tokens_are_checked() {
-        for lines in ["", "token = { file = \"token\" }", "token = { env = \"PORTCULLIS_ADMIN_TOKEN\" }"] {
+        for lines in [
+            "",
+            "token = { file = \"token\" }",
+            "token = { env = \"PORTCULLIS_ADMIN_TOKEN\" }",
+        ] {
             let lines = format!("listen = \"127.0.0.1:9900\"\n{lines}");
             let plan = plan_of(&lines, &format!("{TOKEN}\n")).unwrap().unwrap();
             assert_eq!(plan.token, Secret::new(TOKEN));
             let too_long = "x".repeat(1025);
             let with_blank = format!("{TOKEN} hunter2");
-            for bad in ["hunter2", &TOKEN[1..], &with_blank, &too_long, "", "hunter2hunter2hunter2hunter2hunterü"] {
+            for bad in [
+                "hunter2",
+                &TOKEN[1..],
+                &with_blank,
+                &too_long,
+                "",
+                "hunter2hunter2hunter2hunter2hunterü",
+            ] {
                 let error = plan_of(&lines, bad).err().unwrap();
-                assert!(error.contains("admin.token") && error.contains("openssl rand"), "{error}");
-                assert!(!error.contains("hunter2") && !error.contains("1234") && !error.contains("xxx"), "{error}");
+                assert!(
+                    error.contains("admin.token") && error.contains("openssl rand"),
+                    "{error}"
+                );
+                assert!(
+                    !error.contains("hunter2") && !error.contains("1234") && !error.contains("xxx"),
+                    "{error}"
+                );
             }
         }
-        let error = plan_of("listen = \"127.0.0.1:9900\"\nmetrics_token = { file = \"token\" }", TOKEN).err().unwrap();
+        let error = plan_of(
+            "listen = \"127.0.0.1:9900\"\nmetrics_token = { file = \"token\" }",
+            TOKEN,
+        )
+        .err()
+        .unwrap();
         assert!(error.contains("the same as admin.token"), "{error}");
-        let error = plan_of("listen = \"127.0.0.1:9900\"\ntoken = { env = \"NO_SUCH_TOKEN\" }", TOKEN).err().unwrap();
+        let error = plan_of(
+            "listen = \"127.0.0.1:9900\"\ntoken = { env = \"NO_SUCH_TOKEN\" }",
+            TOKEN,
+        )
+        .err()
+        .unwrap();
         assert!(error.contains("NO_SUCH_TOKEN is not set"), "{error}");
     }
 }

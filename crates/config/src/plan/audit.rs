@@ -7,7 +7,9 @@ use crate::{
     file::{Audit, AuditTarget},
 };
 use anyhow::{anyhow, ensure};
-use portcullis_audit::{AuditSettings, ChainKeys, FileError, KeysError, Rotation, WithoutChain, check_file};
+use portcullis_audit::{
+    AuditSettings, ChainKeys, FileError, KeysError, Rotation, WithoutChain, check_file,
+};
 
 /// The range of the queue, in bytes.
 const QUEUE: RangeInclusive<usize> = 64 << 10..=1 << 30;
@@ -37,8 +39,14 @@ pub struct AuditPlan {
 /// if there is one.
 pub(super) fn plan(configured: &Audit, errors: &mut Diagnostics<'_>) -> Option<AuditPlan> {
     let queue = errors.take("queue", check_range("queue", configured.queue, &QUEUE));
-    let usage_rows = errors.take("usage_rows", check_range("usage_rows", configured.usage_rows, &USAGE_ROWS));
-    let usage_interval = errors.take("usage_interval", check_usage_interval(configured.usage_interval));
+    let usage_rows = errors.take(
+        "usage_rows",
+        check_range("usage_rows", configured.usage_rows, &USAGE_ROWS),
+    );
+    let usage_interval = errors.take(
+        "usage_interval",
+        check_usage_interval(configured.usage_interval),
+    );
     let rotation = rotation(configured, errors);
     let has_rotation = configured.rotate_size.is_some() || configured.rotate_age.is_some();
     let target = errors.take("target", check_target(&configured.target, has_rotation));
@@ -50,7 +58,10 @@ pub(super) fn plan(configured: &Audit, errors: &mut Diagnostics<'_>) -> Option<A
     settings.usage_rows = configured.usage_rows;
     settings.rotation = rotation?;
     settings.without_chain = configured.without_chain.into();
-    Some(AuditPlan { settings, keys: keys? })
+    Some(AuditPlan {
+        settings,
+        keys: keys?,
+    })
 }
 
 /// Checks that the chain has a key, unless the configuration says that there is neither a chain nor a state directory.
@@ -73,7 +84,10 @@ pub(super) fn check_key(
 /// # Errors
 /// Fails when the source cannot be read or has no usable key. The message contains no part of a key.
 pub fn keys(source: &SecretSource) -> Result<ChainKeys, AuditKeyError> {
-    ChainKeys::parse(source.read()?.secret()).map_err(|error| AuditKeyError::Keys { place: source.clone(), error })
+    ChainKeys::parse(source.read()?.secret()).map_err(|error| AuditKeyError::Keys {
+        place: source.clone(),
+        error,
+    })
 }
 
 /// Why the keys of the audit trail cannot be used.
@@ -96,12 +110,28 @@ pub enum AuditKeyError {
 
 /// Validates the settings of rotation. Adds an error for each invalid one, and returns `None` if there is one.
 fn rotation(configured: &Audit, errors: &mut Diagnostics<'_>) -> Option<Rotation> {
-    let Audit { rotate_size: size, rotate_age, keep, .. } = *configured;
-    let is_size_valid =
-        errors.take("rotate_size", size.map(|size| check_range("rotate_size", size, &FILE_SIZE)).transpose());
+    let Audit {
+        rotate_size: size,
+        rotate_age,
+        keep,
+        ..
+    } = *configured;
+    let is_size_valid = errors.take(
+        "rotate_size",
+        size.map(|size| check_range("rotate_size", size, &FILE_SIZE))
+            .transpose(),
+    );
     let is_age_valid = errors.take("rotate_age", rotate_age.map(check_age).transpose());
-    let is_keep_valid = errors.take("keep", keep.map(|keep| check_range("keep", keep, &FILES)).transpose());
-    let rotation = Rotation { size, age: rotate_age.map(|age| age.0), keep };
+    let is_keep_valid = errors.take(
+        "keep",
+        keep.map(|keep| check_range("keep", keep, &FILES))
+            .transpose(),
+    );
+    let rotation = Rotation {
+        size,
+        age: rotate_age.map(|age| age.0),
+        keep,
+    };
     if rotation.is_on() && !matches!(configured.target, AuditTarget::File(_)) {
         let text = "audit.rotate_size and audit.rotate_age need a file; set audit.target = { file = \"/path\" }";
         errors.add("target", text);
@@ -112,24 +142,40 @@ fn rotation(configured: &Audit, errors: &mut Diagnostics<'_>) -> Option<Rotation
         errors.add("keep", text);
         return None;
     }
-    is_size_valid.and(is_age_valid).and(is_keep_valid).map(|_| rotation)
+    is_size_valid
+        .and(is_age_valid)
+        .and(is_keep_valid)
+        .map(|_| rotation)
 }
 
 /// Checks that the file can be written.
 fn check_target(target: &AuditTarget, has_rotation: bool) -> anyhow::Result<()> {
-    let AuditTarget::File(file) = target else { return Ok(()) };
+    let AuditTarget::File(file) = target else {
+        return Ok(());
+    };
     ensure!(
         !file.as_os_str().is_empty(),
         "audit.target has an empty path; write {{ file = \"/path\" }}, or \"stdout\""
     );
     check_file(file, has_rotation).map_err(|error| match error {
-        FileError::NotRotatable { .. } => anyhow!("{error}; remove audit.rotate_size and audit.rotate_age"),
+        FileError::NotRotatable { .. } => {
+            anyhow!("{error}; remove audit.rotate_size and audit.rotate_age")
+        }
         other => other.into(),
     })
 }
 
-fn check_range<T: PartialOrd + Display>(name: &str, value: T, range: &RangeInclusive<T>) -> anyhow::Result<()> {
-    ensure!(range.contains(&value), "audit.{name} = {value} is outside {} to {}", range.start(), range.end());
+fn check_range<T: PartialOrd + Display>(
+    name: &str,
+    value: T,
+    range: &RangeInclusive<T>,
+) -> anyhow::Result<()> {
+    ensure!(
+        range.contains(&value),
+        "audit.{name} = {value} is outside {} to {}",
+        range.start(),
+        range.end()
+    );
     Ok(())
 }
 
@@ -143,7 +189,10 @@ fn check_usage_interval(interval: Span) -> anyhow::Result<()> {
 
 fn check_age(age: Span) -> anyhow::Result<()> {
     let (shortest, longest) = (FILE_AGE.start(), FILE_AGE.end());
-    ensure!(FILE_AGE.contains(&age), "audit.rotate_age = \"{age}\" is outside {shortest} to {longest}");
+    ensure!(
+        FILE_AGE.contains(&age),
+        "audit.rotate_age = \"{age}\" is outside {shortest} to {longest}"
+    );
     Ok(())
 }
 
@@ -167,20 +216,52 @@ mod tests {
     #[test]
     fn rotation_settings_are_checked() {
         const FILE: &str = "target = { file = \"audit.jsonl\" }\n";
-        assert_eq!(planned(FILE).unwrap().settings.rotation, Rotation::default());
-        let rotation =
-            planned(&format!("{FILE}rotate_size = 65536\nrotate_age = \"24h\"\nkeep = 7")).unwrap().settings.rotation;
+        assert_eq!(
+            planned(FILE).unwrap().settings.rotation,
+            Rotation::default()
+        );
+        let rotation = planned(&format!(
+            "{FILE}rotate_size = 65536\nrotate_age = \"24h\"\nkeep = 7"
+        ))
+        .unwrap()
+        .settings
+        .rotation;
         let age = Some(Duration::from_secs(24 * 60 * 60));
-        assert_eq!(rotation, Rotation { size: Some(65536), age, keep: Some(7) });
+        assert_eq!(
+            rotation,
+            Rotation {
+                size: Some(65536),
+                age,
+                keep: Some(7)
+            }
+        );
 
         for (audit, message) in [
-            (&*format!("{FILE}rotate_size = 65535"), "audit.rotate_size = 65535 is outside 65536 to 1099511627776"),
-            (&format!("{FILE}rotate_age = \"59s\""), "audit.rotate_age = \"59s\" is outside 1m to 30days"),
-            (&format!("{FILE}rotate_age = \"30days 1ns\""), "is outside 1m to 30days"),
-            (&format!("{FILE}rotate_age = \"24h\"\nkeep = 0"), "audit.keep = 0 is outside 1 to 100000"),
-            (&format!("{FILE}keep = 2"), "set audit.rotate_size or audit.rotate_age, too"),
+            (
+                &*format!("{FILE}rotate_size = 65535"),
+                "audit.rotate_size = 65535 is outside 65536 to 1099511627776",
+            ),
+            (
+                &format!("{FILE}rotate_age = \"59s\""),
+                "audit.rotate_age = \"59s\" is outside 1m to 30days",
+            ),
+            (
+                &format!("{FILE}rotate_age = \"30days 1ns\""),
+                "is outside 1m to 30days",
+            ),
+            (
+                &format!("{FILE}rotate_age = \"24h\"\nkeep = 0"),
+                "audit.keep = 0 is outside 1 to 100000",
+            ),
+            (
+                &format!("{FILE}keep = 2"),
+                "set audit.rotate_size or audit.rotate_age, too",
+            ),
             ("target = \"stdout\"\nrotate_size = 65536", "need a file"),
-            ("target = { file = \"/dev/null\" }\nrotate_size = 65536", "/dev/null is not a regular file"),
+            (
+                "target = { file = \"/dev/null\" }\nrotate_size = 65536",
+                "/dev/null is not a regular file",
+            ),
         ] {
             let error = planned(audit).unwrap_err();
             assert!(error.contains(message), "{error}");
@@ -190,12 +271,18 @@ mod tests {
     /// J4: the interval of usage records has an exact range, and can be zero.
     #[test]
     fn the_usage_interval_has_a_range() {
-        let interval = |text: &str| planned(&format!("target = \"stdout\"\nusage_interval = \"{text}\""));
+        let interval =
+            |text: &str| planned(&format!("target = \"stdout\"\nusage_interval = \"{text}\""));
         for inside in ["0s", "1s", "24h"] {
             assert!(interval(inside).is_ok(), "{inside}");
         }
         for outside in ["1ns", "999ms", "24h 1ns"] {
-            assert!(interval(outside).unwrap_err().contains("is neither within 1s to 24h nor 0s"), "{outside}");
+            assert!(
+                interval(outside)
+                    .unwrap_err()
+                    .contains("is neither within 1s to 24h nor 0s"),
+                "{outside}"
+            );
         }
     }
 
@@ -205,8 +292,22 @@ mod tests {
         let audit = "target = { file = \"/nowhere/audit.jsonl\" }\nqueue = 1\nusage_rows = 0\nusage_interval = \"48h\"\n\
                      rotate_size = 1\nrotate_age = \"1s\"\nkeep = 0\nkey = { env = \"NO_SUCH_KEY\" }";
         let error = planned(audit).unwrap_err();
-        for name in ["target", "queue", "usage_rows", "usage_interval", "rotate_size", "rotate_age", "keep", "key"] {
-            assert!(error.split(" | ").any(|error| error.starts_with(&format!("audit.{name}"))), "{name}: {error}");
+        for name in [
+            "target",
+            "queue",
+            "usage_rows",
+            "usage_interval",
+            "rotate_size",
+            "rotate_age",
+            "keep",
+            "key",
+        ] {
+            assert!(
+                error
+                    .split(" | ")
+                    .any(|error| error.starts_with(&format!("audit.{name}"))),
+                "{name}: {error}"
+            );
         }
         assert_eq!(error.split(" | ").count(), 8, "{error}");
     }
@@ -215,7 +316,12 @@ mod tests {
     #[test]
     fn the_key_is_checked() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        let planned = || planned(&format!("target = \"stdout\"\nkey = {{ file = \"{}\" }}", file.path().display()));
+        let planned = || {
+            planned(&format!(
+                "target = \"stdout\"\nkey = {{ file = \"{}\" }}",
+                file.path().display()
+            ))
+        };
         std::fs::write(file.path(), "hunter2\n").unwrap();
         let error = planned().unwrap_err();
         assert!(error.starts_with("audit.key: the file "), "{error}");

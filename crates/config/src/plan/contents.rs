@@ -15,22 +15,40 @@ impl Contents {
         let mut contents = BTreeMap::new();
         for issuer in &config.issuer {
             let key = |name| format!("issuer[{:?}].{name}", issuer.issuer);
-            let files = [("jwks_file", &issuer.jwks_file), ("ca_file", &issuer.ca_file)];
-            let of_files =
-                files.into_iter().filter_map(|(name, file)| Some((name, Fingerprint::of_file(file.as_deref()?))));
-            let secret = issuer.client_secret.as_ref().map(|source| ("client_secret", Fingerprint::of_secret(source)));
-            contents.extend(of_files.chain(secret).map(|(name, content)| (key(name), content)));
+            let files = [
+                ("jwks_file", &issuer.jwks_file),
+                ("ca_file", &issuer.ca_file),
+            ];
+            let of_files = files
+                .into_iter()
+                .filter_map(|(name, file)| Some((name, Fingerprint::of_file(file.as_deref()?))));
+            let secret = issuer
+                .client_secret
+                .as_ref()
+                .map(|source| ("client_secret", Fingerprint::of_secret(source)));
+            contents.extend(
+                of_files
+                    .chain(secret)
+                    .map(|(name, content)| (key(name), content)),
+            );
         }
         for resource in &config.resource {
             let key = || format!("resource[{:?}].upstream_ca_file", resource.endpoint);
-            contents.extend(resource.upstream_ca_file.as_deref().map(|file| (key(), Fingerprint::of_file(file))));
+            contents.extend(
+                resource
+                    .upstream_ca_file
+                    .as_deref()
+                    .map(|file| (key(), Fingerprint::of_file(file))),
+            );
         }
         Self(contents)
     }
 
     /// Returns a change for each file and secret whose content differs. The content itself is not in it.
     pub fn changed_since(&self, former: &Self) -> Vec<Change> {
-        let differs = |(key, content): &(&String, &Fingerprint)| former.0.get(*key).is_some_and(|old| old != *content);
+        let differs = |(key, content): &(&String, &Fingerprint)| {
+            former.0.get(*key).is_some_and(|old| old != *content)
+        };
         let change = |(key, _): (&String, &Fingerprint)| Change {
             key: key.clone(),
             old: "former content".to_owned(),
@@ -72,7 +90,13 @@ mod tests {
             assert_eq!(Contents::of(&config).changed_since(&former), []);
             fs::write(place(file), "two").unwrap();
             let changes = Contents::of(&config).changed_since(&former);
-            assert_eq!(changes.iter().map(|change| change.key.as_str()).collect::<Vec<_>>(), [key]);
+            assert_eq!(
+                changes
+                    .iter()
+                    .map(|change| change.key.as_str())
+                    .collect::<Vec<_>>(),
+                [key]
+            );
         }
     }
 }

@@ -16,9 +16,18 @@ struct Cloud {
     host_v2: &'static str,
 }
 
-const GLOBAL: Cloud = Cloud { host_v1: "sts.windows.net", host_v2: "login.microsoftonline.com" };
-const US_GOVERNMENT: Cloud = Cloud { host_v1: GLOBAL.host_v1, host_v2: "login.microsoftonline.us" };
-const CHINA: Cloud = Cloud { host_v1: "sts.chinacloudapi.cn", host_v2: "login.partner.microsoftonline.cn" };
+const GLOBAL: Cloud = Cloud {
+    host_v1: "sts.windows.net",
+    host_v2: "login.microsoftonline.com",
+};
+const US_GOVERNMENT: Cloud = Cloud {
+    host_v1: GLOBAL.host_v1,
+    host_v2: "login.microsoftonline.us",
+};
+const CHINA: Cloud = Cloud {
+    host_v1: "sts.chinacloudapi.cn",
+    host_v2: "login.partner.microsoftonline.cn",
+};
 /// All clouds, the global one first: another one shares its host of version 1.0.
 const CLOUDS: [&Cloud; 3] = [&GLOBAL, &US_GOVERNMENT, &CHINA];
 
@@ -40,13 +49,20 @@ pub(super) fn check_template(issuer: &str) -> anyhow::Result<()> {
 pub(super) fn notes(issuers: &[Issuer]) -> Vec<String> {
     let entra = |(position, issuer)| Some((position, issuer, Tenant::of(issuer)?));
     let entra: Vec<_> = issuers.iter().enumerate().filter_map(entra).collect();
-    let has_other_version =
-        |tenant: &Tenant| entra.iter().any(|(_, _, other)| other.id == tenant.id && other.version != tenant.version);
+    let has_other_version = |tenant: &Tenant| {
+        entra
+            .iter()
+            .any(|(_, _, other)| other.id == tenant.id && other.version != tenant.version)
+    };
     let notes = entra.iter().flat_map(|(position, issuer, tenant)| {
-        let issuer_note =
-            tenant.issuer_note(&issuer.issuer).or_else(|| (!has_other_version(tenant)).then(|| tenant.version_note()));
+        let issuer_note = tenant
+            .issuer_note(&issuer.issuer)
+            .or_else(|| (!has_other_version(tenant)).then(|| tenant.version_note()));
         let key = format!("issuer[{position}]");
-        [issuer_note, tenant.audience_note(issuer)].into_iter().flatten().map(move |note| format!("{key}{note}"))
+        [issuer_note, tenant.audience_note(issuer)]
+            .into_iter()
+            .flatten()
+            .map(move |note| format!("{key}{note}"))
     });
     notes.collect()
 }
@@ -70,9 +86,16 @@ impl Tenant {
         let host = url.host_str()?;
         let (cloud, version) = CLOUDS.into_iter().find_map(|cloud| {
             let versions = [(cloud.host_v1, Version::V1), (cloud.host_v2, Version::V2)];
-            versions.into_iter().find(|(known, _)| *known == host).map(|(_, version)| (cloud, version))
+            versions
+                .into_iter()
+                .find(|(known, _)| *known == host)
+                .map(|(_, version)| (cloud, version))
         })?;
-        let id = url.path_segments()?.next().unwrap_or_default().to_ascii_lowercase();
+        let id = url
+            .path_segments()?
+            .next()
+            .unwrap_or_default()
+            .to_ascii_lowercase();
         Some(Self { cloud, version, id })
     }
 
@@ -126,7 +149,10 @@ impl Tenant {
 
     /// Returns a note for an issuer whose audience is not configured.
     fn audience_note(&self, issuer: &Issuer) -> Option<String> {
-        let is_named = issuer.audiences.iter().any(|audience| ApplicationAudience::parse(audience).is_ok());
+        let is_named = issuer
+            .audiences
+            .iter()
+            .any(|audience| ApplicationAudience::parse(audience).is_ok());
         (!is_named).then(|| {
             let (what, line) = match self.version {
                 Version::V2 => ("the client ID of the application", "audiences = [\"<application (client) ID>\"]"),
@@ -173,7 +199,10 @@ mod tests {
         }
         for alias in ["common", "organizations", "contoso.onmicrosoft.com"] {
             let note = notes_of(&format!("https://login.microsoftonline.com/{alias}/v2.0"));
-            assert!(note.contains("\"https://login.microsoftonline.com/<tenant ID>/v2.0\""), "{note}");
+            assert!(
+                note.contains("\"https://login.microsoftonline.com/<tenant ID>/v2.0\""),
+                "{note}"
+            );
         }
     }
 
@@ -195,12 +224,26 @@ mod tests {
     #[test]
     fn clouds_are_kept_apart() {
         let note = notes_of(&format!("https://login.microsoftonline.us/{ID}"));
-        assert!(note.contains(&format!("https://login.microsoftonline.us/{ID}/v2.0")), "{note}");
-        assert!(note.contains(&format!("https://sts.windows.net/{ID}/")), "{note}");
+        assert!(
+            note.contains(&format!("https://login.microsoftonline.us/{ID}/v2.0")),
+            "{note}"
+        );
+        assert!(
+            note.contains(&format!("https://sts.windows.net/{ID}/")),
+            "{note}"
+        );
         let note = notes_of(&format!("https://login.partner.microsoftonline.cn/{ID}"));
-        assert!(note.contains(&format!("https://sts.chinacloudapi.cn/{ID}/")), "{note}");
+        assert!(
+            note.contains(&format!("https://sts.chinacloudapi.cn/{ID}/")),
+            "{note}"
+        );
         let note = notes_of(&format!("https://sts.chinacloudapi.cn/{ID}/"));
-        assert!(note.contains(&format!("https://login.partner.microsoftonline.cn/{ID}/v2.0")), "{note}");
+        assert!(
+            note.contains(&format!(
+                "https://login.partner.microsoftonline.cn/{ID}/v2.0"
+            )),
+            "{note}"
+        );
     }
 
     /// C6: without the application's name in `audiences`, the line to write is shown.
@@ -208,14 +251,28 @@ mod tests {
     fn audiences_are_explained() {
         let v2 = format!("https://login.microsoftonline.com/{ID}/v2.0");
         let notes = notes(&[issuer(&v2, "")]);
-        assert!(notes.iter().any(|note| note.contains("audiences = [\"<application (client) ID>\"]")), "{notes:?}");
+        assert!(
+            notes
+                .iter()
+                .any(|note| note.contains("audiences = [\"<application (client) ID>\"]")),
+            "{notes:?}"
+        );
     }
 
     /// C5: the template is rejected as an issuer.
     #[test]
     fn the_template_is_rejected() {
-        for template in ["https://login.microsoftonline.com/{tenantid}/v2.0", "https://sts.windows.net/{tenantId}/"] {
-            assert!(check_template(template).unwrap_err().to_string().contains("<tenant ID>/v2.0"), "{template}");
+        for template in [
+            "https://login.microsoftonline.com/{tenantid}/v2.0",
+            "https://sts.windows.net/{tenantId}/",
+        ] {
+            assert!(
+                check_template(template)
+                    .unwrap_err()
+                    .to_string()
+                    .contains("<tenant ID>/v2.0"),
+                "{template}"
+            );
         }
         assert!(check_template("https://login.microsoftonline.com/common/v2.0").is_ok());
     }

@@ -15,7 +15,11 @@ impl FileVersion {
     /// Returns the present version of a file. `None` if its metadata cannot be read.
     pub fn of(file: &Path) -> Option<Self> {
         let metadata = fs::metadata(file).ok()?;
-        Some(Self { modified: metadata.modified().ok()?, length: metadata.len(), inode: metadata.ino() })
+        Some(Self {
+            modified: metadata.modified().ok()?,
+            length: metadata.len(),
+            inode: metadata.ino(),
+        })
     }
 }
 
@@ -32,7 +36,12 @@ mod tests {
         let (path, other) = (folder.path().join("a"), folder.path().join("b"));
         let write_at = |path: &Path, text: &str, modified: SystemTime| {
             fs::write(path, text).unwrap();
-            fs::File::options().write(true).open(path).unwrap().set_modified(modified).unwrap();
+            fs::File::options()
+                .write(true)
+                .open(path)
+                .unwrap()
+                .set_modified(modified)
+                .unwrap();
         };
         let write = |path: &Path, text: &str| write_at(path, text, SystemTime::UNIX_EPOCH);
         assert_eq!(FileVersion::of(&path), None);
@@ -41,7 +50,11 @@ mod tests {
         assert!(first.is_some());
         write(&path, "1");
         assert_eq!(FileVersion::of(&path), first, "the same file");
-        write_at(&path, "1", SystemTime::UNIX_EPOCH + Duration::from_nanos(1_000));
+        write_at(
+            &path,
+            "1",
+            SystemTime::UNIX_EPOCH + Duration::from_nanos(1_000),
+        );
         assert_ne!(FileVersion::of(&path), first, "another time");
         write(&path, "12");
         assert_ne!(FileVersion::of(&path), first, "another length");

@@ -18,7 +18,9 @@ const MAX_SIZE: u64 = 4 << 20;
 pub(super) fn read(key: &str, file: &Path) -> anyhow::Result<Vec<u8>> {
     let shown = file.display();
     if file.is_dir() {
-        return Err(anyhow!("{key} = \"{shown}\" is a directory; name the file in it"));
+        return Err(anyhow!(
+            "{key} = \"{shown}\" is a directory; name the file in it"
+        ));
     }
     content(file).map_err(|error| match (error.kind(), std::env::current_dir()) {
         (io::ErrorKind::NotFound, Ok(directory)) if file.is_relative() => anyhow!(
@@ -37,8 +39,14 @@ pub(super) fn read(key: &str, file: &Path) -> anyhow::Result<Vec<u8>> {
 /// Fails when it cannot be read, and with [`io::ErrorKind::FileTooLarge`] when it has more than 4 MiB.
 pub fn content(file: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    File::open(file)?.take(MAX_SIZE + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > MAX_SIZE { Err(io::ErrorKind::FileTooLarge.into()) } else { Ok(bytes) }
+    File::open(file)?
+        .take(MAX_SIZE + 1)
+        .read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_SIZE {
+        Err(io::ErrorKind::FileTooLarge.into())
+    } else {
+        Ok(bytes)
+    }
 }
 
 #[cfg(test)]
@@ -50,11 +58,17 @@ mod tests {
     fn the_size_is_bounded() {
         let file = tempfile::NamedTempFile::new().unwrap();
         file.as_file().set_len(MAX_SIZE).unwrap();
-        assert_eq!(read("jwks_file", file.path()).unwrap().len() as u64, MAX_SIZE);
+        assert_eq!(
+            read("jwks_file", file.path()).unwrap().len() as u64,
+            MAX_SIZE
+        );
         file.as_file().set_len(MAX_SIZE + 1).unwrap();
         for path in [file.path(), Path::new("/dev/zero")] {
             let error = read("jwks_file", path).unwrap_err().to_string();
-            let expected = format!("jwks_file = \"{}\" has more than 4194304 bytes; name another file", path.display());
+            let expected = format!(
+                "jwks_file = \"{}\" has more than 4194304 bytes; name another file",
+                path.display()
+            );
             assert_eq!(error, expected);
         }
     }

@@ -37,8 +37,10 @@ impl Fingerprint {
     fn of<T: Serialize>(part: &T) -> Self {
         // Every part was read from such text, so it can be written. The fingerprint of one that cannot is a new random number,
         // so that it counts as changed.
-        let hash =
-            serde_json::to_string(part).map_or_else(|_| RandomState::new().hash_one(()), |text| KEY.hash_one(text));
+        let hash = serde_json::to_string(part).map_or_else(
+            |_| RandomState::new().hash_one(()),
+            |text| KEY.hash_one(text),
+        );
         Self(hash)
     }
 
@@ -49,7 +51,10 @@ impl Fingerprint {
     /// Adds the content of a file. A file that cannot be read counts as no file, and so does a pipe, which can be read only
     /// once.
     fn and_file(self, file: Option<&Path>) -> Self {
-        self.and(file.filter(|file| file.is_file()).and_then(|file| files::content(file).ok()))
+        self.and(
+            file.filter(|file| file.is_file())
+                .and_then(|file| files::content(file).ok()),
+        )
     }
 
     /// Adds a secret. One that cannot be read counts as none, and so does a pipe.
@@ -68,7 +73,12 @@ impl fmt::Debug for Fingerprint {
 
 /// Returns the fingerprint of what all resources share: limits, trusted proxies, and the settings of sessions.
 pub(super) fn shared(config: &Config) -> Fingerprint {
-    Fingerprint::of(&(&config.limits, &config.trusted_proxies, config.trusted_proxy_header, &config.session))
+    Fingerprint::of(&(
+        &config.limits,
+        &config.trusted_proxies,
+        config.trusted_proxy_header,
+        &config.session,
+    ))
 }
 
 /// Returns the fingerprint of an issuer. Take it before the issuer's files are read: a file that changes in between then
@@ -84,7 +94,9 @@ pub(super) fn issuer(issuer: &Issuer) -> Fingerprint {
 ///
 /// `is_only` is whether it is the only resource, which serves its metadata at the root path, too.
 pub(super) fn resource(resource: &Resource, base_url: &str, is_only: bool) -> Fingerprint {
-    Fingerprint::of(resource).and((base_url, is_only)).and_file(resource.upstream_ca_file.as_deref())
+    Fingerprint::of(resource)
+        .and((base_url, is_only))
+        .and_file(resource.upstream_ca_file.as_deref())
 }
 
 /// Returns the fingerprint of the upstream of a resource, and of how it is called. Take it before the upstream's files are
@@ -118,8 +130,18 @@ pub(super) fn upstream(resource: &Resource, base_url: &str, limits: &Limits) -> 
         rule: _,
         route: _,
     } = resource;
-    let connections = limits.upstream_connections.unwrap_or(limits.max_connections);
-    let address = (endpoint, proto, upstream, upstream_ca_file, upstream_head_timeout, connections, base_url);
+    let connections = limits
+        .upstream_connections
+        .unwrap_or(limits.max_connections);
+    let address = (
+        endpoint,
+        proto,
+        upstream,
+        upstream_ca_file,
+        upstream_head_timeout,
+        connections,
+        base_url,
+    );
     let headers = (identity_headers, forward_headers, forward_cookies);
     // Only the demo server is created with them.
     let revisions = matches!(upstream, Upstream::Demo).then_some(revisions);
@@ -171,24 +193,56 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         fs::write(file.path(), "one").unwrap();
         let config = |from: &str, to: &str| {
-            from_text(&CONFIG.replace("KEYS", file.path().to_str().unwrap()).replace(from, to)).unwrap()
+            from_text(
+                &CONFIG
+                    .replace("KEYS", file.path().to_str().unwrap())
+                    .replace(from, to),
+            )
+            .unwrap()
         };
         let old = parts(&config("", ""));
         let changed = |config: &Config| -> Vec<&str> {
             let pairs = old.into_iter().zip(parts(config));
-            pairs.filter(|(old, new)| old != new).map(|((name, _), _)| name).collect()
+            pairs
+                .filter(|(old, new)| old != new)
+                .map(|((name, _), _)| name)
+                .collect()
         };
         for (from, to, expected) in [
             ("", "", &[][..]),
             ("\"/mcp\"", "\"/mcp\"\nrealm = \"r\"", &["resource"]),
-            ("\"demo\"", "{ http = \"http://127.0.0.1:1\" }", &["resource", "upstream"]),
-            ("\"demo\"", "\"demo\"\nforward_cookies = true", &["resource", "upstream"]),
-            ("\"demo\"", "\"demo\"\nrevisions = [\"2025-11-25\"]", &["resource", "upstream"]),
+            (
+                "\"demo\"",
+                "{ http = \"http://127.0.0.1:1\" }",
+                &["resource", "upstream"],
+            ),
+            (
+                "\"demo\"",
+                "\"demo\"\nforward_cookies = true",
+                &["resource", "upstream"],
+            ),
+            (
+                "\"demo\"",
+                "\"demo\"\nrevisions = [\"2025-11-25\"]",
+                &["resource", "upstream"],
+            ),
             ("[\"x\"]", "[\"y\"]", &["resource", "rule"]),
             ("[[issuer]]", "[[issuer]]\nleeway = \"1s\"", &["issuer"]),
-            ("[[issuer]]", "[limits]\nmax_body = 9999\n[[issuer]]", &["shared"]),
-            ("[[issuer]]", "[limits]\nupstream_connections = 9\n[[issuer]]", &["shared", "upstream"]),
-            ("[[issuer]]", "[limits]\nrate_entries = 9999\n[[issuer]]", &["shared", "rule"]),
+            (
+                "[[issuer]]",
+                "[limits]\nmax_body = 9999\n[[issuer]]",
+                &["shared"],
+            ),
+            (
+                "[[issuer]]",
+                "[limits]\nupstream_connections = 9\n[[issuer]]",
+                &["shared", "upstream"],
+            ),
+            (
+                "[[issuer]]",
+                "[limits]\nrate_entries = 9999\n[[issuer]]",
+                &["shared", "rule"],
+            ),
         ] {
             assert_eq!(changed(&config(from, to)), expected, "{to}");
         }

@@ -20,7 +20,10 @@ pub(super) fn validation(issuer: &Issuer, errors: &mut Diagnostics<'_>) -> Optio
             Some(Validation::Jwt)
         }
         file::Validation::Introspection => {
-            for (name, is_set) in [("jwks_uri", issuer.jwks_uri.is_some()), ("jwks_file", issuer.jwks_file.is_some())] {
+            for (name, is_set) in [
+                ("jwks_uri", issuer.jwks_uri.is_some()),
+                ("jwks_file", issuer.jwks_file.is_some()),
+            ] {
                 if is_set {
                     errors.add(
                         name,
@@ -33,7 +36,9 @@ pub(super) fn validation(issuer: &Issuer, errors: &mut Diagnostics<'_>) -> Optio
             }
             settings(issuer, errors).map(Validation::Introspection)
         }
-        file::Validation::JwtAndIntrospection => settings(issuer, errors).map(Validation::JwtAndIntrospection),
+        file::Validation::JwtAndIntrospection => {
+            settings(issuer, errors).map(Validation::JwtAndIntrospection)
+        }
     }
 }
 
@@ -42,9 +47,15 @@ fn reject_introspection_settings(issuer: &Issuer, errors: &mut Diagnostics<'_>) 
     for (name, is_set) in [
         ("client_id", issuer.client_id.is_some()),
         ("client_secret", issuer.client_secret.is_some()),
-        ("introspection_endpoint", issuer.introspection_endpoint.is_some()),
+        (
+            "introspection_endpoint",
+            issuer.introspection_endpoint.is_some(),
+        ),
         ("introspection_auth", issuer.introspection_auth.is_some()),
-        ("introspection_in_flight", issuer.introspection_in_flight.is_some()),
+        (
+            "introspection_in_flight",
+            issuer.introspection_in_flight.is_some(),
+        ),
         ("introspection_cache", issuer.introspection_cache.is_some()),
     ] {
         if is_set {
@@ -69,15 +80,24 @@ fn settings(issuer: &Issuer, errors: &mut Diagnostics<'_>) -> Option<Introspecti
     }
     let secret = issuer.client_secret.as_ref().map(|source| source.read());
     let secret = errors.take("client_secret", secret.transpose());
-    let endpoint =
-        errors.take("introspection_endpoint", issuer.introspection_endpoint.as_deref().map(endpoint).transpose());
+    let endpoint = errors.take(
+        "introspection_endpoint",
+        issuer
+            .introspection_endpoint
+            .as_deref()
+            .map(endpoint)
+            .transpose(),
+    );
     let mut settings = IntrospectionSettings::new(client_id?);
     settings.client_secret = secret?;
     settings.endpoint = endpoint?;
-    settings.authentication = issuer.introspection_auth.map(|authentication| match authentication {
-        IntrospectionAuth::Post => IntrospectionAuthentication::Post,
-        IntrospectionAuth::Basic => IntrospectionAuthentication::Basic,
-    });
+    settings.authentication =
+        issuer
+            .introspection_auth
+            .map(|authentication| match authentication {
+                IntrospectionAuth::Post => IntrospectionAuthentication::Post,
+                IntrospectionAuth::Basic => IntrospectionAuthentication::Basic,
+            });
     if let Some(most) = issuer.introspection_in_flight {
         settings.max_in_flight = most;
     }
@@ -89,8 +109,9 @@ fn settings(issuer: &Issuer, errors: &mut Diagnostics<'_>) -> Option<Introspecti
 
 fn endpoint(text: &str) -> anyhow::Result<Url> {
     let shown = shown_url(text);
-    let url = Url::parse(text)
-        .with_context(|| format!("introspection_endpoint = {shown:?} is not a URL; write one with https"))?;
+    let url = Url::parse(text).with_context(|| {
+        format!("introspection_endpoint = {shown:?} is not a URL; write one with https")
+    })?;
     ensure!(
         is_https_or_loopback_http(&url),
         "introspection_endpoint = {shown:?} is neither https nor http on loopback; use https"

@@ -7,7 +7,8 @@ use portcullis_discovery::{FetchError, FetchSettings, FetchSettingsError, HttpFe
 use portcullis_jose::{Algorithm, AlgorithmSet};
 use portcullis_metadata::{JwkSet, ResourceUri, is_https_or_loopback_http};
 use portcullis_verifier::{
-    ApplicationAudience, IntrospectionSettings, IssuerSettings, KeySource, Validation, VerifierSettingsError,
+    ApplicationAudience, IntrospectionSettings, IssuerSettings, KeySource, Validation,
+    VerifierSettingsError,
 };
 use url::Url;
 
@@ -29,10 +30,16 @@ pub(super) fn plan(configured: &[Issuer], errors: &mut Diagnostics<'_>) -> Vec<O
     let mut plans = Vec::new();
     for (position, issuer) in configured.iter().enumerate() {
         let mut errors = errors.table(&format!("issuer[{position}]"));
-        if let Some(first) = configured[..position].iter().position(|earlier| earlier.issuer == issuer.issuer) {
+        if let Some(first) = configured[..position]
+            .iter()
+            .position(|earlier| earlier.issuer == issuer.issuer)
+        {
             errors.add(
                 "issuer",
-                format!("{:?} is configured twice; remove it here or in issuer[{first}]", shown_url(&issuer.issuer)),
+                format!(
+                    "{:?} is configured twice; remove it here or in issuer[{first}]",
+                    shown_url(&issuer.issuer)
+                ),
             );
         }
         plans.push(issuer_plan(issuer, &mut errors));
@@ -45,7 +52,10 @@ fn issuer_plan(issuer: &Issuer, errors: &mut Diagnostics<'_>) -> Option<IssuerPl
     let fingerprint = fingerprint::issuer(issuer);
     let name = errors.take("issuer", name(&issuer.issuer));
     let validation = introspection::validation(issuer, errors);
-    let algorithms = errors.take_all("algorithms", issuer.algorithms.iter().map(|name| algorithm(name)));
+    let algorithms = errors.take_all(
+        "algorithms",
+        issuer.algorithms.iter().map(|name| algorithm(name)),
+    );
     let algorithms: Option<AlgorithmSet> = algorithms.map(|all| all.into_iter().collect());
     let keys = keys(issuer, errors);
     let mut audiences = Vec::new();
@@ -62,15 +72,20 @@ fn issuer_plan(issuer: &Issuer, errors: &mut Diagnostics<'_>) -> Option<IssuerPl
     fetch.proxy = match issuer.proxy.as_deref().map(Url::parse).transpose() {
         Ok(proxy) => proxy,
         Err(error) => {
-            errors.add("proxy", format!("it is not a URL ({error}); write it as \"http://proxy.example.com:3128\""));
+            errors.add(
+                "proxy",
+                format!("it is not a URL ({error}); write it as \"http://proxy.example.com:3128\""),
+            );
             None
         }
     };
     check_fetch(&fetch, errors);
 
     // Settings that are invalid for themselves are replaced by valid ones, so that the others are checked.
-    let mut settings =
-        IssuerSettings::new(name.clone().or_else(|| portcullis_metadata::Issuer::parse(SUBSTITUTE_URL).ok())?);
+    let mut settings = IssuerSettings::new(
+        name.clone()
+            .or_else(|| portcullis_metadata::Issuer::parse(SUBSTITUTE_URL).ok())?,
+    );
     if let Some(validation) = &validation {
         settings.validation = validation.clone();
     }
@@ -88,11 +103,13 @@ fn issuer_plan(issuer: &Issuer, errors: &mut Diagnostics<'_>) -> Option<IssuerPl
     settings.application_audiences = application_audiences;
     settings.scope_claims.clone_from(&issuer.scope_claims);
     check_settings(&mut settings, errors);
-    (name.is_some() && validation.is_some() && algorithms.is_some() && keys.is_some()).then_some(IssuerPlan {
-        settings,
-        fetch,
-        fingerprint,
-    })
+    (name.is_some() && validation.is_some() && algorithms.is_some() && keys.is_some()).then_some(
+        IssuerPlan {
+            settings,
+            fetch,
+            fingerprint,
+        },
+    )
 }
 
 /// Checks the settings of the connection. Adds an error for each invalid one.
@@ -116,9 +133,18 @@ fn check_fetch(fetch: &FetchSettings, errors: &mut Diagnostics<'_>) {
 fn check_settings(settings: &mut IssuerSettings, errors: &mut Diagnostics<'_>) {
     while let Err(error) = settings.check() {
         let text = error.to_string();
-        let text = text.strip_prefix(&format!("issuer {}: ", settings.issuer)).unwrap_or(&text);
-        let is_too_long = matches!(error, VerifierSettingsError::IntrospectionCacheLifetimeTooLong { .. });
-        let fix = if is_too_long { "; write \"30s\" or less" } else { "" };
+        let text = text
+            .strip_prefix(&format!("issuer {}: ", settings.issuer))
+            .unwrap_or(&text);
+        let is_too_long = matches!(
+            error,
+            VerifierSettingsError::IntrospectionCacheLifetimeTooLong { .. }
+        );
+        let fix = if is_too_long {
+            "; write \"30s\" or less"
+        } else {
+            ""
+        };
         errors.add(key_of(&error), format!("{text}{fix}"));
         if !reset(settings, &error) {
             return;
@@ -138,17 +164,21 @@ fn reset(settings: &mut IssuerSettings, error: &VerifierSettingsError) -> bool {
         Error::JwksUri { .. } => settings.keys = default.keys,
         Error::ScopeClaim { claim, .. } => settings.scope_claims.retain(|listed| listed != claim),
         _ => {
-            let (Validation::Introspection(introspection) | Validation::JwtAndIntrospection(introspection)) =
-                &mut settings.validation
+            let (Validation::Introspection(introspection)
+            | Validation::JwtAndIntrospection(introspection)) = &mut settings.validation
             else {
                 return false;
             };
             let default = IntrospectionSettings::new("client");
             match error {
                 Error::IntrospectionClient { .. } => introspection.client_id = default.client_id,
-                Error::IntrospectionSecret { .. } => introspection.authentication = default.authentication,
+                Error::IntrospectionSecret { .. } => {
+                    introspection.authentication = default.authentication
+                }
                 Error::IntrospectionEndpoint { .. } => introspection.endpoint = default.endpoint,
-                Error::IntrospectionInFlight { .. } => introspection.max_in_flight = default.max_in_flight,
+                Error::IntrospectionInFlight { .. } => {
+                    introspection.max_in_flight = default.max_in_flight
+                }
                 Error::IntrospectionCacheLifetimeTooLong { .. } => {
                     introspection.cache_lifetime = default.cache_lifetime
                 }
@@ -189,7 +219,9 @@ fn key_of(error: &VerifierSettingsError) -> &'static str {
 
 /// The error of the connection's settings, with its key.
 pub(super) fn fetch_error(error: FetchError) -> anyhow::Error {
-    let FetchError::Settings(error) = error else { return error.into() };
+    let FetchError::Settings(error) = error else {
+        return error.into();
+    };
     match error {
         FetchSettingsError::CaFileUnreadable { kind, .. } => {
             anyhow!("ca_file cannot be read ({kind}); name a PEM file")
@@ -200,7 +232,9 @@ pub(super) fn fetch_error(error: FetchError) -> anyhow::Error {
         FetchSettingsError::CaFileInvalid { .. } => {
             anyhow!("ca_file has no usable certificate; name a PEM file that has BEGIN CERTIFICATE")
         }
-        FetchSettingsError::Proxy => anyhow!("proxy is not an http or https URL with a host; correct it"),
+        FetchSettingsError::Proxy => {
+            anyhow!("proxy is not an http or https URL with a host; correct it")
+        }
         other => other.into(),
     }
 }
@@ -215,26 +249,38 @@ fn algorithm(name: &str) -> anyhow::Result<Algorithm> {
 fn keys(issuer: &Issuer, errors: &mut Diagnostics<'_>) -> Option<KeySource> {
     match (&issuer.jwks_uri, &issuer.jwks_file) {
         (Some(_), Some(_)) => {
-            errors.add("jwks_file", "jwks_uri and jwks_file are both set; remove one");
+            errors.add(
+                "jwks_file",
+                "jwks_uri and jwks_file are both set; remove one",
+            );
             None
         }
         (Some(uri), None) => errors.take("jwks_uri", key_uri(uri)),
-        (None, Some(file)) => errors.take("jwks_file", key_file(file)).map(KeySource::Fixed),
+        (None, Some(file)) => errors
+            .take("jwks_file", key_file(file))
+            .map(KeySource::Fixed),
         (None, None) => Some(KeySource::Discovered),
     }
 }
 
 fn key_uri(text: &str) -> anyhow::Result<KeySource> {
     let shown = shown_url(text);
-    let uri = Url::parse(text).with_context(|| format!("jwks_uri = {shown:?} is not a URL; write one with https"))?;
-    ensure!(is_https_or_loopback_http(&uri), "jwks_uri = {shown:?} is neither https nor http on loopback; use https");
+    let uri = Url::parse(text)
+        .with_context(|| format!("jwks_uri = {shown:?} is not a URL; write one with https"))?;
+    ensure!(
+        is_https_or_loopback_http(&uri),
+        "jwks_uri = {shown:?} is neither https nor http on loopback; use https"
+    );
     Ok(KeySource::Uri(uri))
 }
 
 fn key_file(file: &Path) -> anyhow::Result<JwkSet> {
     let text = files::read("jwks_file", file)?;
     let set = JwkSet::parse(&text).with_context(|| {
-        format!("jwks_file = {:?} is not a JWK set; save the document at the issuer's jwks_uri there", file.display())
+        format!(
+            "jwks_file = {:?} is not a JWK set; save the document at the issuer's jwks_uri there",
+            file.display()
+        )
     })?;
     ensure!(
         !set.keys.is_empty(),

@@ -36,12 +36,20 @@ pub(super) fn check(limits: &Limits, errors: &mut Diagnostics<'_>) -> bool {
         ("max_token", max_token, 1 << 10..=64 << 10),
         ("max_connections", max_connections, 1..=1_000_000),
         // The default is max_connections.
-        ("upstream_connections", upstream_connections.unwrap_or(1), 1..=1_000_000),
+        (
+            "upstream_connections",
+            upstream_connections.unwrap_or(1),
+            1..=1_000_000,
+        ),
         ("max_headers", max_headers, 16..=10_000),
         ("max_streams", max_streams as usize, 1..=10_000),
         ("max_resets", max_resets, 1..=10_000),
         ("cached_tokens", cached_tokens, 16..=10_000_000),
-        ("in_flight_per_principal", in_flight_per_principal, 1..=1_000_000),
+        (
+            "in_flight_per_principal",
+            in_flight_per_principal,
+            1..=1_000_000,
+        ),
     ];
     let times = [
         ("header_timeout", header_timeout, Span::secs(600)),
@@ -55,12 +63,18 @@ pub(super) fn check(limits: &Limits, errors: &mut Diagnostics<'_>) -> bool {
     };
     for (name, value, range) in counts {
         if !range.contains(&value) {
-            reject(format!("limits.{name} = {value} is outside {} to {}", range.start(), range.end()));
+            reject(format!(
+                "limits.{name} = {value} is outside {} to {}",
+                range.start(),
+                range.end()
+            ));
         }
     }
     for (name, value, longest) in times {
         if !(Span::secs(1)..=longest).contains(&value) {
-            reject(format!("limits.{name} = \"{value}\" is outside 1s to {longest}"));
+            reject(format!(
+                "limits.{name} = \"{value}\" is outside 1s to {longest}"
+            ));
         }
     }
     is_valid

@@ -28,12 +28,23 @@ pub(super) fn plan(config: &Config, errors: &mut Diagnostics<'_>) -> Option<Rate
         ForwardedHeader::Forwarded => ProxyHeader::Forwarded,
     };
     if !(1_000..=10_000_000).contains(&limits.rate_entries) {
-        errors.add("limits", format!("limits.rate_entries = {} is outside 1000 to 10000000", limits.rate_entries));
+        errors.add(
+            "limits",
+            format!(
+                "limits.rate_entries = {} is outside 1000 to 10000000",
+                limits.rate_entries
+            ),
+        );
     }
     let per_address = errors.take("limits.per_address", rate(limits.per_address.as_ref()));
     let per_principal = errors.take("limits.per_principal", rate(limits.per_principal.as_ref()));
     let proxies = config.trusted_proxies.iter().map(String::as_str);
-    let each = errors.take_all("trusted_proxies", proxies.clone().map(|proxy| TrustedProxies::new([proxy], header)));
+    let each = errors.take_all(
+        "trusted_proxies",
+        proxies
+            .clone()
+            .map(|proxy| TrustedProxies::new([proxy], header)),
+    );
     let proxies = each.and_then(|_| TrustedProxies::new(proxies, header).ok());
     Some(RatesPlan {
         per_address: per_address?,
@@ -48,5 +59,7 @@ pub(super) fn plan(config: &Config, errors: &mut Diagnostics<'_>) -> Option<Rate
 /// # Errors
 /// Fails when the number or the period is out of its range.
 pub(super) fn rate(rate: Option<&file::RateLimit>) -> anyhow::Result<Option<Rate>> {
-    Ok(rate.map(|rate| Rate::new(rate.requests, rate.per.0)).transpose()?)
+    Ok(rate
+        .map(|rate| Rate::new(rate.requests, rate.per.0))
+        .transpose()?)
 }

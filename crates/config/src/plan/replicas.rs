@@ -32,23 +32,45 @@ pub(super) fn plan(
     errors: &mut Diagnostics<'_>,
 ) -> Option<ReplicasPlan> {
     let url = errors.take("redis", parse_url(&configured.redis));
-    let password = errors.take("password", configured.password.as_ref().map(SecretSource::read).transpose());
+    let password = errors.take(
+        "password",
+        configured
+            .password
+            .as_ref()
+            .map(SecretSource::read)
+            .transpose(),
+    );
     let is_tls = url.as_ref().is_none_or(|url| url.scheme() == "rediss");
-    let certificates = configured.ca_file.as_deref().map(|file| read_certificates(file, is_tls));
+    let certificates = configured
+        .ca_file
+        .as_deref()
+        .map(|file| read_certificates(file, is_tls));
     let certificates = errors.take("ca_file", certificates.transpose());
-    let retention = Retention { lifetime: sessions.lifetime.0, idle_timeout: sessions.idle_timeout.0 };
-    let mut redis = RedisSettings::new(url?, format!("portcullis:{}", name_of_server(base_url)), retention);
+    let retention = Retention {
+        lifetime: sessions.lifetime.0,
+        idle_timeout: sessions.idle_timeout.0,
+    };
+    let mut redis = RedisSettings::new(
+        url?,
+        format!("portcullis:{}", name_of_server(base_url)),
+        retention,
+    );
     redis.password = password?;
     redis.root_certificates = certificates?;
-    let unusable =
-        "shared.redis or shared.ca_file cannot be used; expected rediss://host:port/database and PEM certificates";
+    let unusable = "shared.redis or shared.ca_file cannot be used; expected rediss://host:port/database and PEM certificates";
     let journal = RedisJournal::new(&redis, Arc::new(SystemClock::new())).context(unusable);
     errors.take("", journal)?;
-    Some(ReplicasPlan { redis, strict: configured.strict })
+    Some(ReplicasPlan {
+        redis,
+        strict: configured.strict,
+    })
 }
 
 fn read_certificates(file: &Path, is_tls: bool) -> anyhow::Result<Vec<u8>> {
-    ensure!(is_tls, "shared.ca_file has no effect: shared.redis has no TLS; write rediss:// or remove ca_file");
+    ensure!(
+        is_tls,
+        "shared.ca_file has no effect: shared.redis has no TLS; write rediss:// or remove ca_file"
+    );
     files::read("ca_file", file)
 }
 
@@ -82,7 +104,9 @@ fn parse_url(text: &str) -> anyhow::Result<Url> {
     );
     let database = url.path().trim_start_matches('/');
     ensure!(
-        url.query().is_none() && url.fragment().is_none() && (database.is_empty() || database.parse::<u16>().is_ok()),
+        url.query().is_none()
+            && url.fragment().is_none()
+            && (database.is_empty() || database.parse::<u16>().is_ok()),
         "shared.redis has more than user, host, port and database number; remove the rest"
     );
     Ok(url)
@@ -100,7 +124,10 @@ pub(super) fn warnings(configured: &SharedStore, sessions: &SessionPlan) -> Vec<
     }
     let is_local = |url: &Url| matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"));
     if Url::parse(&configured.redis).is_ok_and(|url| url.scheme() == "redis" && !is_local(&url)) {
-        warnings.push("shared.redis has no TLS, so that the network can read the password; write rediss://".to_owned());
+        warnings.push(
+            "shared.redis has no TLS, so that the network can read the password; write rediss://"
+                .to_owned(),
+        );
     }
     warnings
 }
@@ -113,13 +140,23 @@ mod tests {
     use crate::plan::sessions;
 
     fn shared(redis: &str) -> SharedStore {
-        SharedStore { redis: redis.to_owned(), password: None, ca_file: None, strict: false }
+        SharedStore {
+            redis: redis.to_owned(),
+            password: None,
+            ca_file: None,
+            strict: false,
+        }
     }
 
     fn plan(configured: &SharedStore) -> Result<ReplicasPlan, String> {
         let base_url = Url::parse("https://mcp.example.com").unwrap();
         let planned = Diagnostics::collect(|errors| {
-            super::plan(configured, &base_url, &Session::default(), &mut errors.table("shared"))
+            super::plan(
+                configured,
+                &base_url,
+                &Session::default(),
+                &mut errors.table("shared"),
+            )
         });
         planned.map_err(|errors| Diagnostic::joined(&errors))
     }
@@ -135,16 +172,28 @@ mod tests {
     #[test]
     fn unusable_values_are_rejected() {
         for (url, named) in [
-            ("redis.example.com:6379", "write it as \"rediss://host:6379\""),
+            (
+                "redis.example.com:6379",
+                "write it as \"rediss://host:6379\"",
+            ),
             ("", "is not a URL"),
             ("http://redis.example.com", "has the scheme \"http\""),
-            ("rediss://:hunter2@redis.example.com", "shared.password = { env"),
+            (
+                "rediss://:hunter2@redis.example.com",
+                "shared.password = { env",
+            ),
             ("rediss:///0", "has no host"),
-            ("redis+sentinel://a:26379,b:26379/primary", "address of Sentinel"),
+            (
+                "redis+sentinel://a:26379,b:26379/primary",
+                "address of Sentinel",
+            ),
             ("redis+cluster://a:6379", "names a cluster"),
             ("rediss://a:6379,b:6379", "several servers"),
             ("rediss://redis.example.com/zero", "has more than user"),
-            ("rediss://redis.example.com/0?protocol=resp2", "has more than user"),
+            (
+                "rediss://redis.example.com/0?protocol=resp2",
+                "has more than user",
+            ),
         ] {
             let error = plan(&shared(url)).err().unwrap();
             assert!(error.contains(named), "{url}: {error}");
@@ -155,10 +204,20 @@ mod tests {
         assert!(plan(&configured).err().unwrap().contains("has no TLS"));
 
         configured.redis = "rediss://127.0.0.1".to_owned();
-        assert!(plan(&configured).err().unwrap().contains("shared.ca_file = \"/nowhere\" cannot be read"));
+        assert!(
+            plan(&configured)
+                .err()
+                .unwrap()
+                .contains("shared.ca_file = \"/nowhere\" cannot be read")
+        );
         configured.ca_file = None;
         configured.password = Some(SecretSource::File("/nowhere".into()));
-        assert!(plan(&configured).err().unwrap().contains("shared.password: the file /nowhere"));
+        assert!(
+            plan(&configured)
+                .err()
+                .unwrap()
+                .contains("shared.password: the file /nowhere")
+        );
     }
 
     /// J9: every invalid value has its error.
@@ -172,14 +231,18 @@ mod tests {
         };
         let error = plan(&configured).err().unwrap();
         for key in ["shared.redis", "shared.password", "shared.ca_file"] {
-            assert!(error.split(" | ").any(|error| error.starts_with(key)), "{key}: {error}");
+            assert!(
+                error.split(" | ").any(|error| error.starts_with(key)),
+                "{key}: {error}"
+            );
         }
     }
 
     /// E13: replicas without common keys, and a password that the network can read, cause warnings.
     #[test]
     fn questionable_values_cause_warnings() {
-        let sessions = Diagnostics::collect(|errors| sessions::plan(&Session::default(), errors)).unwrap();
+        let sessions =
+            Diagnostics::collect(|errors| sessions::plan(&Session::default(), errors)).unwrap();
         let warned = |url: &str| warnings(&shared(url), &sessions);
         assert_eq!(warned("redis://127.0.0.1").len(), 1);
         assert!(warned("rediss://redis.example.com")[0].contains("session.keys"));

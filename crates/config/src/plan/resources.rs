@@ -85,16 +85,35 @@ pub(super) fn plan(
     errors: &mut Diagnostics<'_>,
 ) -> Option<Vec<ResourcePlan>> {
     if config.resource.is_empty() {
-        errors.add("resource", "no [[resource]] is configured; add one with `endpoint` and `upstream`");
+        errors.add(
+            "resource",
+            "no [[resource]] is configured; add one with `endpoint` and `upstream`",
+        );
     }
     together::check(config, errors);
-    let context = Context { config, base_url, issuers, limits };
-    convert_each(&config.resource, "resource", errors, |resource, errors| resource_plan(resource, &context, errors))
+    let context = Context {
+        config,
+        base_url,
+        issuers,
+        limits,
+    };
+    convert_each(&config.resource, "resource", errors, |resource, errors| {
+        resource_plan(resource, &context, errors)
+    })
 }
 
 /// Validates one resource. Adds an error for each invalid value, and returns `None` if there is one.
-fn resource_plan(resource: &Resource, context: &Context<'_>, errors: &mut Diagnostics<'_>) -> Option<ResourcePlan> {
-    let Context { config, base_url, limits, .. } = context;
+fn resource_plan(
+    resource: &Resource,
+    context: &Context<'_>,
+    errors: &mut Diagnostics<'_>,
+) -> Option<ResourcePlan> {
+    let Context {
+        config,
+        base_url,
+        limits,
+        ..
+    } = context;
     let is_only = config.resource.len() == 1;
     let fingerprint = fingerprint::resource(resource, base_url.as_str(), is_only);
     let upstream_fingerprint = fingerprint::upstream(resource, base_url.as_str(), limits);
@@ -117,10 +136,17 @@ fn resource_plan(resource: &Resource, context: &Context<'_>, errors: &mut Diagno
     let realm = errors.take("realm", check_realm(&resource.realm));
     let upstream = upstream::plan(resource, base_url, limits, errors);
     let issuers = issuers?;
-    let audiences = check_application_audiences(resource, issuers.iter().map(|(_, plan)| *plan), errors);
+    let audiences =
+        check_application_audiences(resource, issuers.iter().map(|(_, plan)| *plan), errors);
     let mut metadata = metadata?;
-    metadata.authorization_servers = issuers.iter().map(|(_, plan)| plan.settings.issuer.clone()).collect();
-    origins_checked.and(realm).and(audiences).and(supported_scopes)?;
+    metadata.authorization_servers = issuers
+        .iter()
+        .map(|(_, plan)| plan.settings.issuer.clone())
+        .collect();
+    origins_checked
+        .and(realm)
+        .and(audiences)
+        .and(supported_scopes)?;
     Some(ResourcePlan {
         endpoint: resource.endpoint.clone(),
         authorization: resource.auth,
@@ -145,7 +171,11 @@ fn resource_plan(resource: &Resource, context: &Context<'_>, errors: &mut Diagno
         upstream: upstream?,
         fingerprint,
         upstream_fingerprint,
-        rule_fingerprints: resource.rule.iter().map(|rule| fingerprint::rule(rule, limits)).collect(),
+        rule_fingerprints: resource
+            .rule
+            .iter()
+            .map(|rule| fingerprint::rule(rule, limits))
+            .collect(),
     })
 }
 
@@ -159,28 +189,47 @@ fn metadata(resource: &Resource, base_url: &Url) -> anyhow::Result<ProtectedReso
     let origin = base_url.as_str().trim_end_matches('/');
     let uri = ResourceUri::parse(&format!("{origin}{}", resource.endpoint))?;
     let mut metadata = ProtectedResourceMetadata::new(uri, Vec::new());
-    metadata.scopes_supported.clone_from(&resource.scopes_supported);
+    metadata
+        .scopes_supported
+        .clone_from(&resource.scopes_supported);
     metadata.resource_name.clone_from(&resource.resource_name);
-    metadata.resource_documentation.clone_from(&resource.resource_documentation);
+    metadata
+        .resource_documentation
+        .clone_from(&resource.resource_documentation);
     Ok(metadata)
 }
 
 /// Parses the served revisions. Default: all. Adds an error for each unknown one, and returns `None` if there is one.
 fn revisions(names: Option<&[String]>, errors: &mut Diagnostics<'_>) -> Option<Revisions> {
-    let Some(names) = names else { return Some(Revisions::default()) };
+    let Some(names) = names else {
+        return Some(Revisions::default());
+    };
     if names.is_empty() {
-        errors.add("revisions", "revisions = [] serves no client; omit it to serve all revisions");
+        errors.add(
+            "revisions",
+            "revisions = [] serves no client; omit it to serve all revisions",
+        );
         return None;
     }
     let revisions = names.iter().map(|name| {
-        Revision::parse(name).with_context(|| format!("revisions has {name:?}; known are {}", Revisions::ALL))
+        Revision::parse(name)
+            .with_context(|| format!("revisions has {name:?}; known are {}", Revisions::ALL))
     });
-    Some(errors.take_all("revisions", revisions)?.into_iter().collect())
+    Some(
+        errors
+            .take_all("revisions", revisions)?
+            .into_iter()
+            .collect(),
+    )
 }
 
 /// Returns the name of the session header.
 fn session_header(proto: &str) -> anyhow::Result<HeaderName> {
-    ensure!(!proto.is_empty(), "proto is empty; use letters, such as \"Mcp\"");
-    portcullis_mcp::header::session(proto)
-        .with_context(|| format!("proto = {proto:?} cannot be part of a header name; use letters, such as \"Mcp\""))
+    ensure!(
+        !proto.is_empty(),
+        "proto is empty; use letters, such as \"Mcp\""
+    );
+    portcullis_mcp::header::session(proto).with_context(|| {
+        format!("proto = {proto:?} cannot be part of a header name; use letters, such as \"Mcp\"")
+    })
 }

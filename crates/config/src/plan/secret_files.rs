@@ -17,9 +17,17 @@ const READABLE: u32 = 0o004;
 /// Returns a warning for each file with a secret that every user of this machine can read, that others can write, or that belongs
 /// to a user other than root and the current one, unless that is root, who checks for another user. A file that cannot be read is an error elsewhere.
 pub(super) fn warnings(config: &Config) -> Vec<String> {
-    let files = secrets(config).into_iter().filter_map(|(key, source)| Some((key, source.file()?)));
-    let tls_keys = config.tls.iter().map(|tls| ("tls.key".to_owned(), &*tls.key));
-    files.chain(tls_keys).filter_map(|(key, file)| secret_file_warning(&key, file)).collect()
+    let files = secrets(config)
+        .into_iter()
+        .filter_map(|(key, source)| Some((key, source.file()?)));
+    let tls_keys = config
+        .tls
+        .iter()
+        .map(|tls| ("tls.key".to_owned(), &*tls.key));
+    files
+        .chain(tls_keys)
+        .filter_map(|(key, file)| secret_file_warning(&key, file))
+        .collect()
 }
 
 /// Returns a warning for a file with a secret, as for those of a configuration, if others can read or replace it. `key` is the key
@@ -31,38 +39,67 @@ pub fn secret_file_warning(key: &str, file: &Path) -> Option<String> {
 /// Returns all configured secrets with their keys.
 fn secrets(config: &Config) -> Vec<(String, &SecretSource)> {
     let admin = config.admin.iter().flat_map(|admin| {
-        let metrics_token = admin.metrics_token.iter().map(|source| ("admin.metrics_token".to_owned(), source));
-        [("admin.token".to_owned(), &admin.token)].into_iter().chain(metrics_token)
+        let metrics_token = admin
+            .metrics_token
+            .iter()
+            .map(|source| ("admin.metrics_token".to_owned(), source));
+        [("admin.token".to_owned(), &admin.token)]
+            .into_iter()
+            .chain(metrics_token)
     });
     let session_keys = config.session.keys.iter().flatten().enumerate();
-    let session_keys = session_keys.map(|(number, source)| (format!("session.keys[{number}]"), source));
-    let audit_key = config.audit.iter().filter_map(|audit| Some(("audit.key".to_owned(), audit.key.as_ref()?)));
-    let password =
-        config.shared.iter().filter_map(|shared| Some(("shared.password".to_owned(), shared.password.as_ref()?)));
+    let session_keys =
+        session_keys.map(|(number, source)| (format!("session.keys[{number}]"), source));
+    let audit_key = config
+        .audit
+        .iter()
+        .filter_map(|audit| Some(("audit.key".to_owned(), audit.key.as_ref()?)));
+    let password = config
+        .shared
+        .iter()
+        .filter_map(|shared| Some(("shared.password".to_owned(), shared.password.as_ref()?)));
     let headers = config.traces.iter().flat_map(|traces| &traces.headers);
     let headers = headers.map(|(name, source)| (format!("traces.headers.{name}"), source));
     let issuers = config.issuer.iter().filter_map(|issuer| {
-        Some((format!("issuer[\"{}\"].client_secret", issuer.issuer), issuer.client_secret.as_ref()?))
+        Some((
+            format!("issuer[\"{}\"].client_secret", issuer.issuer),
+            issuer.client_secret.as_ref()?,
+        ))
     });
-    admin.chain(session_keys).chain(audit_key).chain(password).chain(headers).chain(issuers).collect()
+    admin
+        .chain(session_keys)
+        .chain(audit_key)
+        .chain(password)
+        .chain(headers)
+        .chain(issuers)
+        .collect()
 }
 
 fn warning(key: &str, file: &Path, metadata: &Metadata) -> Option<String> {
     let shown = file.display();
     let owner = metadata.uid();
     if metadata.mode() & WRITABLE != 0 {
-        Some(format!("{key}: other users can write {shown}; run `chmod 600` on it"))
+        Some(format!(
+            "{key}: other users can write {shown}; run `chmod 600` on it"
+        ))
     } else if metadata.mode() & READABLE != 0 {
-        Some(format!("{key}: every user of this machine can read {shown}; run `chmod 600` on it"))
+        Some(format!(
+            "{key}: every user of this machine can read {shown}; run `chmod 600` on it"
+        ))
     } else if owner != 0 && !geteuid().is_root() && owner != geteuid().as_raw() {
-        Some(format!("{key}: {shown} belongs to another user, who can replace it; run `chown` on it"))
+        Some(format!(
+            "{key}: {shown} belongs to another user, who can replace it; run `chown` on it"
+        ))
     } else {
         None
     }
 }
 
 #[cfg(test)]
-#[expect(clippy::result_large_err, reason = "the error type is that of figment's jail")]
+#[expect(
+    clippy::result_large_err,
+    reason = "the error type is that of figment's jail"
+)]
 mod tests {
     use std::{fs::Permissions, os::unix::fs::PermissionsExt as _};
 
@@ -100,10 +137,15 @@ mod tests {
                 fs::set_permissions("secret", Permissions::from_mode(mode)).unwrap();
                 let warnings = warnings(&config);
                 assert!(
-                    warnings.iter().all(|warning| reason.is_some_and(|reason| warning.contains(reason))),
+                    warnings
+                        .iter()
+                        .all(|warning| reason.is_some_and(|reason| warning.contains(reason))),
                     "{warnings:?}"
                 );
-                let named = warnings.iter().map(|warning| warning.split(": ").next().unwrap()).collect::<Vec<_>>();
+                let named = warnings
+                    .iter()
+                    .map(|warning| warning.split(": ").next().unwrap())
+                    .collect::<Vec<_>>();
                 let all = [
                     "admin.token",
                     "admin.metrics_token",
@@ -114,7 +156,11 @@ mod tests {
                     "issuer[\"https://auth.example.com\"].client_secret",
                     "tls.key",
                 ];
-                assert_eq!(named, if reason.is_some() { &all[..] } else { &[] }, "{mode:o}");
+                assert_eq!(
+                    named,
+                    if reason.is_some() { &all[..] } else { &[] },
+                    "{mode:o}"
+                );
             }
             Ok(())
         });

@@ -42,25 +42,41 @@ pub struct SessionPlan {
 /// Adds an error for each value out of its range and for each unusable key. No error contains a part of a key. Returns `None`
 /// if there is one.
 pub(super) fn plan(configured: &Session, errors: &mut Diagnostics<'_>) -> Option<SessionPlan> {
-    let times = [("idle_timeout", configured.idle_timeout), ("lifetime", configured.lifetime)];
+    let times = [
+        ("idle_timeout", configured.idle_timeout),
+        ("lifetime", configured.lifetime),
+    ];
     let times = times.map(|(name, span)| errors.take(name, check_timeout(name, span)));
     let counts = [
         ("max_total", configured.max_total, MOST_SESSIONS),
-        ("max_per_owner", configured.max_per_owner, MOST_SESSIONS_OF_OWNER),
+        (
+            "max_per_owner",
+            configured.max_per_owner,
+            MOST_SESSIONS_OF_OWNER,
+        ),
     ];
-    let counts = counts.map(|(name, count, most)| errors.take(name, check_count(name, count, most)));
+    let counts =
+        counts.map(|(name, count, most)| errors.take(name, check_count(name, count, most)));
     let ended_status = errors.take("ended_status", ended_status(configured.ended_status));
     let key_sources = configured.keys.clone().map(KeySources);
-    let key_versions = key_sources.as_ref().map(KeySources::versions).unwrap_or_default();
+    let key_versions = key_sources
+        .as_ref()
+        .map(KeySources::versions)
+        .unwrap_or_default();
     let keys = match &key_sources {
         Some(sources) => sources.collect(errors),
         None => {
-            let random = SessionKey::random().context("the operating system returned no random bytes");
+            let random =
+                SessionKey::random().context("the operating system returned no random bytes");
             errors.take("keys", random).map(SessionKeys::from)
         }
     };
     let per_subject = errors.take("max_per_subject", check_subject_limit(configured));
-    times.into_iter().chain(counts).chain([per_subject]).collect::<Option<()>>()?;
+    times
+        .into_iter()
+        .chain(counts)
+        .chain([per_subject])
+        .collect::<Option<()>>()?;
     let mut settings = SessionSettings::new(keys?);
     settings.idle_timeout = configured.idle_timeout.0;
     settings.lifetime = configured.lifetime.0;
@@ -78,7 +94,13 @@ pub(super) fn plan(configured: &Session, errors: &mut Diagnostics<'_>) -> Option
 
 /// Returns warnings about settings that another one limits, unless they have their default.
 pub(super) fn warnings(configured: &Session) -> Vec<Diagnostic> {
-    let Session { idle_timeout, lifetime, max_total, max_per_owner, .. } = configured;
+    let Session {
+        idle_timeout,
+        lifetime,
+        max_total,
+        max_per_owner,
+        ..
+    } = configured;
     let default = Session::default();
     let mut warnings = Vec::new();
     if idle_timeout > lifetime && *idle_timeout != default.idle_timeout {
@@ -93,7 +115,10 @@ pub(super) fn warnings(configured: &Session) -> Vec<Diagnostic> {
              session.max_total = {max_total}; make it smaller, so that one owner cannot use all"
         ));
     }
-    warnings.iter().map(|text| Diagnostic::new(&KeyPath::default(), text)).collect()
+    warnings
+        .iter()
+        .map(|text| Diagnostic::new(&KeyPath::default(), text))
+        .collect()
 }
 
 fn check_timeout(name: &str, span: Span) -> anyhow::Result<()> {
@@ -105,12 +130,17 @@ fn check_timeout(name: &str, span: Span) -> anyhow::Result<()> {
 }
 
 fn check_count(name: &str, count: usize, most: usize) -> anyhow::Result<()> {
-    ensure!((1..=most).contains(&count), "{name} = {count} is outside 1 to {most}");
+    ensure!(
+        (1..=most).contains(&count),
+        "{name} = {count} is outside 1 to {most}"
+    );
     Ok(())
 }
 
 fn check_subject_limit(configured: &Session) -> anyhow::Result<()> {
-    let Some(max_per_subject) = configured.max_per_subject else { return Ok(()) };
+    let Some(max_per_subject) = configured.max_per_subject else {
+        return Ok(());
+    };
     check_count("max_per_subject", max_per_subject, MOST_SESSIONS)?;
     ensure!(
         max_per_subject >= configured.max_per_owner,
@@ -144,11 +174,25 @@ mod tests {
     #[test]
     fn values_have_ranges() {
         for span in [SHORTEST_TIMEOUT, LONGEST_TIMEOUT] {
-            assert!(planned(|session| (session.idle_timeout, session.lifetime) = (span, span)).is_ok());
+            assert!(
+                planned(|session| (session.idle_timeout, session.lifetime) = (span, span)).is_ok()
+            );
         }
-        assert!(planned(|session| (session.max_total, session.max_per_owner) = (10_000_000, 1_000_000)).is_ok());
-        for (status, expected) in [(400, EndedSessionStatus::BadRequest), (404, EndedSessionStatus::NotFound)] {
-            assert_eq!(planned(|session| session.ended_status = status).ok().unwrap().ended_status, expected);
+        assert!(
+            planned(|session| (session.max_total, session.max_per_owner) = (10_000_000, 1_000_000))
+                .is_ok()
+        );
+        for (status, expected) in [
+            (400, EndedSessionStatus::BadRequest),
+            (404, EndedSessionStatus::NotFound),
+        ] {
+            assert_eq!(
+                planned(|session| session.ended_status = status)
+                    .ok()
+                    .unwrap()
+                    .ended_status,
+                expected
+            );
         }
         let errors = planned(|session| {
             session.idle_timeout = Span::secs(0);
@@ -181,10 +225,16 @@ mod tests {
         let warned = |change: fn(&mut Session)| {
             let mut session = Session::default();
             change(&mut session);
-            warnings(&session).iter().map(|warning| warning.key.to_string()).collect::<Vec<_>>()
+            warnings(&session)
+                .iter()
+                .map(|warning| warning.key.to_string())
+                .collect::<Vec<_>>()
         };
         assert!(warned(|_| {}).is_empty());
-        assert!(warned(|session| (session.lifetime, session.max_total) = (Span::secs(60), 1)).is_empty());
+        assert!(
+            warned(|session| (session.lifetime, session.max_total) = (Span::secs(60), 1))
+                .is_empty()
+        );
         assert_eq!(
             warned(|session| {
                 (session.idle_timeout, session.lifetime) = (Span::secs(120), Span::secs(60));

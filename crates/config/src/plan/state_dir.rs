@@ -30,10 +30,12 @@ pub(super) fn plan(configured: Option<&Path>, base_url: &Url) -> anyhow::Result<
         return Ok((directory != Path::new(OFF)).then(|| directory.to_owned()));
     }
     let of_systemd = env::var_os(SYSTEMD_VARIABLE).unwrap_or_default();
-    if let Some(directory) = env::split_paths(&of_systemd).find(|path| !path.as_os_str().is_empty()) {
+    if let Some(directory) = env::split_paths(&of_systemd).find(|path| !path.as_os_str().is_empty())
+    {
         return Ok(Some(directory));
     }
-    Ok(user_state_directory().map(|directory| directory.join("server").join(name_of_server(base_url))))
+    Ok(user_state_directory()
+        .map(|directory| directory.join("server").join(name_of_server(base_url))))
 }
 
 /// Returns the name of what a server keeps: servers with different URLs do not share their state.
@@ -42,7 +44,10 @@ pub(super) fn name_of_server(base_url: &Url) -> String {
 }
 
 #[cfg(test)]
-#[expect(clippy::result_large_err, reason = "the error type is that of figment's jail")]
+#[expect(
+    clippy::result_large_err,
+    reason = "the error type is that of figment's jail"
+)]
 mod tests {
     use figment::Jail;
 
@@ -60,19 +65,40 @@ mod tests {
             assert_eq!(plan(None, url), None);
             jail.set_env("HOME", "/home/a");
             let of_user = plan(None, url).unwrap();
-            assert_eq!(of_user, Path::new("/home/a/.local/state/portcullis/server/604c32496e7129bf"));
+            assert_eq!(
+                of_user,
+                Path::new("/home/a/.local/state/portcullis/server/604c32496e7129bf")
+            );
             assert_ne!(plan(None, "https://other.example.com").unwrap(), of_user);
             jail.set_env("XDG_STATE_HOME", "/state");
-            assert!(plan(None, url).unwrap().starts_with("/state/portcullis/server"));
+            assert!(
+                plan(None, url)
+                    .unwrap()
+                    .starts_with("/state/portcullis/server")
+            );
             jail.set_env(SYSTEMD_VARIABLE, "/var/lib/portcullis:/var/lib/other");
-            assert_eq!(plan(None, url).as_deref(), Some(Path::new("/var/lib/portcullis")));
+            assert_eq!(
+                plan(None, url).as_deref(),
+                Some(Path::new("/var/lib/portcullis"))
+            );
             jail.set_env(SYSTEMD_VARIABLE, ":/var/lib/other");
-            assert_eq!(plan(None, url).as_deref(), Some(Path::new("/var/lib/other")));
-            assert_eq!(plan(Some("/configured"), url).as_deref(), Some(Path::new("/configured")));
+            assert_eq!(
+                plan(None, url).as_deref(),
+                Some(Path::new("/var/lib/other"))
+            );
+            assert_eq!(
+                plan(Some("/configured"), url).as_deref(),
+                Some(Path::new("/configured"))
+            );
             assert_eq!(plan(Some(OFF), url), None);
             Ok(())
         });
         let base_url = Url::parse("https://mcp.example.com").unwrap();
-        assert!(plan(Some(Path::new("")), &base_url).unwrap_err().to_string().contains("state_dir is empty"));
+        assert!(
+            plan(Some(Path::new("")), &base_url)
+                .unwrap_err()
+                .to_string()
+                .contains("state_dir is empty")
+        );
     }
 }

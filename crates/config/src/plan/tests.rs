@@ -34,7 +34,10 @@ fn check(text: &str) -> anyhow::Result<Plan> {
 /// Returns the error after `from` is replaced by `to`. It must have one line.
 fn error(from: &str, to: &str) -> String {
     assert!(GOOD.contains(from), "{from}");
-    let message = format!("{:#}", check(&GOOD.replace(from, to)).err().expect("an error"));
+    let message = format!(
+        "{:#}",
+        check(&GOOD.replace(from, to)).err().expect("an error")
+    );
     assert!(!message.contains('\n'), "{message}");
     message
 }
@@ -46,7 +49,10 @@ fn with_lines(more: &str) -> String {
 #[test]
 fn a_valid_configuration_has_no_warnings() {
     let plan = check(GOOD).unwrap();
-    assert_eq!(plan.resources[0].metadata.resource.as_str(), "https://mcp.example.com/mcp");
+    assert_eq!(
+        plan.resources[0].metadata.resource.as_str(),
+        "https://mcp.example.com/mcp"
+    );
     assert!(plan.warnings.is_empty(), "{:?}", plan.warnings);
     assert_eq!(plan.max_head(), 32 << 10);
 }
@@ -57,11 +63,26 @@ fn the_base_url_is_https_or_loopback() {
     let message = error("https://mcp.example.com", "http://mcp.example.com");
     assert!(message.contains("base_url"), "{message}");
     assert!(message.contains("use https"), "{message}");
-    for loopback in ["http://127.0.0.1:3000", "http://localhost", "http://[::1]:3000"] {
-        assert!(check(&GOOD.replace("https://mcp.example.com", loopback)).is_ok(), "{loopback}");
+    for loopback in [
+        "http://127.0.0.1:3000",
+        "http://localhost",
+        "http://[::1]:3000",
+    ] {
+        assert!(
+            check(&GOOD.replace("https://mcp.example.com", loopback)).is_ok(),
+            "{loopback}"
+        );
     }
-    for more in ["https://mcp.example.com/mcp", "https://mcp.example.com/?a", "https://a@mcp.example.com", "mcp"] {
-        assert!(error("https://mcp.example.com", more).contains("base_url"), "{more}");
+    for more in [
+        "https://mcp.example.com/mcp",
+        "https://mcp.example.com/?a",
+        "https://a@mcp.example.com",
+        "mcp",
+    ] {
+        assert!(
+            error("https://mcp.example.com", more).contains("base_url"),
+            "{more}"
+        );
     }
 }
 
@@ -89,17 +110,39 @@ fn the_documented_configurations_are_valid() {
     std::fs::write(metrics_token.path(), "fedcba9876543210fedcba9876543210").unwrap();
     for (name, text) in [
         ("README.md", include_str!("../../../../README.md")),
-        ("docs/use/administration.md", include_str!("../../../../docs/use/administration.md")),
-        ("docs/use/audit.md", include_str!("../../../../docs/use/audit.md")),
-        ("docs/use/configuration.md", include_str!("../../../../docs/use/configuration.md")),
-        ("docs/use/metrics.md", include_str!("../../../../docs/use/metrics.md")),
+        (
+            "docs/use/administration.md",
+            include_str!("../../../../docs/use/administration.md"),
+        ),
+        (
+            "docs/use/audit.md",
+            include_str!("../../../../docs/use/audit.md"),
+        ),
+        (
+            "docs/use/configuration.md",
+            include_str!("../../../../docs/use/configuration.md"),
+        ),
+        (
+            "docs/use/metrics.md",
+            include_str!("../../../../docs/use/metrics.md"),
+        ),
     ] {
-        let blocks: Vec<&str> = text.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+        let blocks: Vec<&str> = text
+            .split("```toml\n")
+            .skip(1)
+            .filter_map(|rest| rest.split("```").next())
+            .collect();
         assert!(!blocks.is_empty(), "{name} has no configuration");
         for block in blocks {
             // The named files do not exist here.
-            let block = block.replace("/etc/portcullis/admin-token", token.path().to_str().unwrap());
-            let block = block.replace("/etc/portcullis/metrics-token", metrics_token.path().to_str().unwrap());
+            let block = block.replace(
+                "/etc/portcullis/admin-token",
+                token.path().to_str().unwrap(),
+            );
+            let block = block.replace(
+                "/etc/portcullis/metrics-token",
+                metrics_token.path().to_str().unwrap(),
+            );
             check(&block).unwrap_or_else(|error| panic!("{name}: {error:#}"));
         }
     }

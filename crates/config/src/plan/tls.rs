@@ -52,11 +52,18 @@ impl TlsFiles {
     }
 
     /// As [`TlsFiles::new`]; adds the errors.
-    pub(super) fn for_clients(configured: &file::Tls, base_url: &Url, errors: &mut Diagnostics<'_>) -> Option<Self> {
+    pub(super) fn for_clients(
+        configured: &file::Tls,
+        base_url: &Url,
+        errors: &mut Diagnostics<'_>,
+    ) -> Option<Self> {
         let is_https = base_url.scheme() == "https";
         if !is_https {
             let fix = "change it to https, which clients then use";
-            errors.add("tls", format!("tls is set, and base_url = \"{base_url}\" is plain http; {fix}"));
+            errors.add(
+                "tls",
+                format!("tls is set, and base_url = \"{base_url}\" is plain http; {fix}"),
+            );
         }
         Self::for_listener(configured, "tls", &mut errors.table("tls")).filter(|_| is_https)
     }
@@ -72,7 +79,12 @@ impl TlsFiles {
     ) -> Option<Self> {
         let file::Tls { certificates, key } = configured;
         let first = load(certificates, key, errors)?;
-        Some(Self { certificates: certificates.clone(), key: key.clone(), table, first })
+        Some(Self {
+            certificates: certificates.clone(),
+            key: key.clone(),
+            table,
+            first,
+        })
     }
 
     /// Returns the content at startup.
@@ -86,7 +98,9 @@ impl TlsFiles {
     /// Fails when a file cannot be read or has no certificate or key, or the key is not the certificate's. The message names
     /// each unusable file.
     pub fn load(&self) -> Result<Loaded, Vec<Diagnostic>> {
-        Diagnostics::collect(|errors| load(&self.certificates, &self.key, &mut errors.table(self.table)))
+        Diagnostics::collect(|errors| {
+            load(&self.certificates, &self.key, &mut errors.table(self.table))
+        })
     }
 
     /// Returns the name of its table.
@@ -96,8 +110,14 @@ impl TlsFiles {
 
     /// Returns the problem of the validity of the certificate at this time, and the fix.
     pub fn invalidity(&self, now: UnixTime) -> Option<Invalidity> {
-        let key = format!("{}.certificates = {}", self.table, self.certificates.display());
-        self.first.validity.and_then(|validity| validity.at(now, &key))
+        let key = format!(
+            "{}.certificates = {}",
+            self.table,
+            self.certificates.display()
+        );
+        self.first
+            .validity
+            .and_then(|validity| validity.at(now, &key))
     }
 
     /// Returns the times between which the certificate is valid, if they can be read.
@@ -115,7 +135,14 @@ impl TlsFiles {
 pub(super) fn warnings<'a>(files: impl Iterator<Item = &'a TlsFiles>) -> Vec<Diagnostic> {
     let now = SystemClock::new().now();
     let invalid = files.filter_map(|files| files.invalidity(now));
-    invalid.map(|found| Diagnostic::new(&KeyPath::default(), &format!("{}; {}", found.text, found.fix))).collect()
+    invalid
+        .map(|found| {
+            Diagnostic::new(
+                &KeyPath::default(),
+                &format!("{}; {}", found.text, found.fix),
+            )
+        })
+        .collect()
 }
 
 /// Reads and parses both files, and checks that they belong together. `errors` are those of their table.
@@ -123,7 +150,10 @@ fn load(certificates: &Path, key: &Path, errors: &mut Diagnostics<'_>) -> Option
     // Before the files are read, so that a later change is noticed.
     let versions = versions(certificates, key);
     let chain = errors.take("certificates", read_chain(certificates));
-    let private = errors.take("key", read(key, "key", "PRIVATE KEY", PrivateKeyDer::from_pem_slice));
+    let private = errors.take(
+        "key",
+        read(key, "key", "PRIVATE KEY", PrivateKeyDer::from_pem_slice),
+    );
     let chain = chain?;
     let private = private?;
     let validity = chain.first().and_then(|own| Validity::of(own));
@@ -134,7 +164,11 @@ fn load(certificates: &Path, key: &Path, errors: &mut Diagnostics<'_>) -> Option
             certificates.display()
         )
     });
-    Some(Loaded { certificate: Arc::new(errors.take("key", certificate)?), validity, versions })
+    Some(Loaded {
+        certificate: Arc::new(errors.take("key", certificate)?),
+        validity,
+        versions,
+    })
 }
 
 fn versions(certificates: &Path, key: &Path) -> [Option<FileVersion>; 2] {
@@ -153,7 +187,12 @@ fn read_chain(file: &Path) -> anyhow::Result<Vec<CertificateDer<'static>>> {
 }
 
 /// Reads the file of a key, and parses a PEM section of the expected type.
-fn read<T, E>(file: &Path, name: &str, expected: &str, parse: impl FnOnce(&[u8]) -> Result<T, E>) -> anyhow::Result<T>
+fn read<T, E>(
+    file: &Path,
+    name: &str,
+    expected: &str,
+    parse: impl FnOnce(&[u8]) -> Result<T, E>,
+) -> anyhow::Result<T>
 where
     E: std::error::Error + Send + Sync + 'static,
 {

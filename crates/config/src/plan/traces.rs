@@ -25,14 +25,24 @@ const MAX_SERVICE_NAME: usize = 255;
 ///
 /// Adds an error for each invalid value and for each header whose source cannot be read. Returns `None` if there is one.
 pub(super) fn plan(configured: &Traces, errors: &mut Diagnostics<'_>) -> Option<ExportSettings> {
-    let Traces { endpoint, sample, service_name, client, headers, ca_file } = configured;
+    let Traces {
+        endpoint,
+        sample,
+        service_name,
+        client,
+        headers,
+        ca_file,
+    } = configured;
     let endpoint = errors.take("endpoint", parse_endpoint(endpoint));
     let is_sample_valid = errors.take("sample", check_sample(*sample));
     let is_name_valid = errors.take("service_name", check_service_name(service_name));
     let headers = read_headers(headers, errors);
     let mut fetch = FetchSettings::default();
     fetch.ca_file.clone_from(ca_file);
-    let is_file_valid = errors.take("ca_file", HttpFetch::new(fetch.clone()).map(drop).map_err(fetch_error));
+    let is_file_valid = errors.take(
+        "ca_file",
+        HttpFetch::new(fetch.clone()).map(drop).map_err(fetch_error),
+    );
     let mut sampling = TraceSettings::new(*sample);
     sampling.parent = match client {
         TracesClient::Restart => ClientTrace::Restart,
@@ -40,13 +50,20 @@ pub(super) fn plan(configured: &Traces, errors: &mut Diagnostics<'_>) -> Option<
         TracesClient::Trust => ClientTrace::Trust,
     };
     is_sample_valid.and(is_name_valid).and(is_file_valid)?;
-    Some(ExportSettings { endpoint: endpoint?, headers: headers?, fetch, service_name: service_name.clone(), sampling })
+    Some(ExportSettings {
+        endpoint: endpoint?,
+        headers: headers?,
+        fetch,
+        service_name: service_name.clone(),
+        sampling,
+    })
 }
 
 fn parse_endpoint(text: &str) -> anyhow::Result<Url> {
     let shown = shown_url(text);
-    let mut endpoint = Url::parse(text)
-        .with_context(|| format!("traces.endpoint = {shown:?} is not a URL; write it as \"http://127.0.0.1:4318\""))?;
+    let mut endpoint = Url::parse(text).with_context(|| {
+        format!("traces.endpoint = {shown:?} is not a URL; write it as \"http://127.0.0.1:4318\"")
+    })?;
     UrlPolicy::Operator.check(&endpoint).with_context(|| {
         format!(
             "traces.endpoint = {shown:?} must be https, or http on loopback; run a collector on this host, and write \
@@ -60,7 +77,10 @@ fn parse_endpoint(text: &str) -> anyhow::Result<Url> {
 }
 
 fn check_sample(sample: f64) -> anyhow::Result<()> {
-    ensure!((0.0..=1.0).contains(&sample), "traces.sample = {sample} is outside 0 to 1");
+    ensure!(
+        (0.0..=1.0).contains(&sample),
+        "traces.sample = {sample} is outside 0 to 1"
+    );
     Ok(())
 }
 
@@ -73,11 +93,17 @@ fn check_service_name(name: &str) -> anyhow::Result<()> {
 }
 
 /// Reads the values of the headers. They are secret, and marked so.
-fn read_headers(configured: &BTreeMap<String, SecretSource>, errors: &mut Diagnostics<'_>) -> Option<HeaderMap> {
+fn read_headers(
+    configured: &BTreeMap<String, SecretSource>,
+    errors: &mut Diagnostics<'_>,
+) -> Option<HeaderMap> {
     let mut names = HashSet::new();
     let read = configured.iter().map(|(name, source)| {
         let header = read_header(name, source)?;
-        ensure!(names.insert(header.0.clone()), "{name:?} is listed twice, in other letter case; remove one");
+        ensure!(
+            names.insert(header.0.clone()),
+            "{name:?} is listed twice, in other letter case; remove one"
+        );
         Ok(header)
     });
     Some(errors.take_all("headers", read)?.into_iter().collect())
@@ -86,7 +112,9 @@ fn read_headers(configured: &BTreeMap<String, SecretSource>, errors: &mut Diagno
 fn read_header(text: &str, source: &SecretSource) -> anyhow::Result<(HeaderName, HeaderValue)> {
     let name = HeaderName::from_bytes(text.as_bytes())
         .ok()
-        .with_context(|| format!("{text:?} is not the name of a header; write it as \"authorization\""))?;
+        .with_context(|| {
+            format!("{text:?} is not the name of a header; write it as \"authorization\"")
+        })?;
     let mut value = HeaderValue::from_str(source.read().with_context(|| format!("traces.headers.{text}"))?.secret())
         .ok()
         .with_context(|| {
@@ -121,17 +149,34 @@ mod tests {
         assert_eq!(default.sampling.ratio, 0.01);
         assert_eq!(default.sampling.parent, ClientTrace::Restart);
 
-        let other = planned("endpoint = \"https://otel.example.com/in\"\nsample = 1\nclient = \"trust\"").unwrap();
+        let other =
+            planned("endpoint = \"https://otel.example.com/in\"\nsample = 1\nclient = \"trust\"")
+                .unwrap();
         assert_eq!(other.endpoint.path(), "/in");
         assert_eq!(other.sampling.ratio, 1.0);
         assert_eq!(other.sampling.parent, ClientTrace::Trust);
 
         for (traces, message) in [
-            ("endpoint = \"otel\"", "traces.endpoint = \"otel\" is not a URL"),
-            ("endpoint = \"http://otel.example.com:4318\"", "must be https, or http on loopback"),
-            ("endpoint = \"http://127.0.0.1:1\"\nsample = 1.5", "traces.sample = 1.5 is outside 0 to 1"),
-            ("endpoint = \"http://127.0.0.1:1\"\nservice_name = \"\"", "traces.service_name must have"),
-            ("endpoint = \"http://127.0.0.1:1\"\nca_file = \"/nowhere\"", "traces.ca_file"),
+            (
+                "endpoint = \"otel\"",
+                "traces.endpoint = \"otel\" is not a URL",
+            ),
+            (
+                "endpoint = \"http://otel.example.com:4318\"",
+                "must be https, or http on loopback",
+            ),
+            (
+                "endpoint = \"http://127.0.0.1:1\"\nsample = 1.5",
+                "traces.sample = 1.5 is outside 0 to 1",
+            ),
+            (
+                "endpoint = \"http://127.0.0.1:1\"\nservice_name = \"\"",
+                "traces.service_name must have",
+            ),
+            (
+                "endpoint = \"http://127.0.0.1:1\"\nca_file = \"/nowhere\"",
+                "traces.ca_file",
+            ),
             (
                 "endpoint = \"http://127.0.0.1:1\"\nheaders = { authorization = { env = \"NO_SUCH_VARIABLE\" } }",
                 "traces.headers.authorization: the environment variable NO_SUCH_VARIABLE is not set",
@@ -148,9 +193,22 @@ mod tests {
         let traces = "endpoint = \"otel\"\nsample = 2\nservice_name = \"\"\nca_file = \"/nowhere\"\n\
                       headers = { \"a b\" = { env = \"NO_SUCH\" }, a = { env = \"NO_SUCH\" }, b = { env = \"NO_SUCH\" } }";
         let error = planned(traces).unwrap_err();
-        let names = ["endpoint", "sample", "service_name", "ca_file", "headers: \"a b\"", "headers.a: ", "headers.b: "];
+        let names = [
+            "endpoint",
+            "sample",
+            "service_name",
+            "ca_file",
+            "headers: \"a b\"",
+            "headers.a: ",
+            "headers.b: ",
+        ];
         for name in names {
-            assert!(error.split(" | ").any(|error| error.starts_with(&format!("traces.{name}"))), "{name}: {error}");
+            assert!(
+                error
+                    .split(" | ")
+                    .any(|error| error.starts_with(&format!("traces.{name}"))),
+                "{name}: {error}"
+            );
         }
         assert_eq!(error.split(" | ").count(), names.len(), "{error}");
     }
@@ -161,10 +219,14 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), "Bearer canary").unwrap();
         let source = format!("{{ file = \"{}\" }}", file.path().display());
-        let error =
-            planned(&format!("endpoint = \"http://127.0.0.1:1\"\nheaders = {{ X-Key = {source}, x-key = {source} }}"))
-                .unwrap_err();
-        assert_eq!(error, "traces.headers: \"x-key\" is listed twice, in other letter case; remove one");
+        let error = planned(&format!(
+            "endpoint = \"http://127.0.0.1:1\"\nheaders = {{ X-Key = {source}, x-key = {source} }}"
+        ))
+        .unwrap_err();
+        assert_eq!(
+            error,
+            "traces.headers: \"x-key\" is listed twice, in other letter case; remove one"
+        );
     }
 
     /// J2, J6: the value of a header is not printed.
@@ -173,7 +235,9 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         let planned = || {
             let source = format!("{{ file = \"{}\" }}", file.path().display());
-            planned(&format!("endpoint = \"http://127.0.0.1:1\"\nheaders = {{ authorization = {source} }}"))
+            planned(&format!(
+                "endpoint = \"http://127.0.0.1:1\"\nheaders = {{ authorization = {source} }}"
+            ))
         };
         std::fs::write(file.path(), "Bearer canary\n").unwrap();
         assert!(!format!("{:?}", planned().unwrap()).contains("canary"));

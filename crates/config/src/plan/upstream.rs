@@ -5,8 +5,8 @@ use std::{path::Path, sync::Arc};
 use anyhow::{Context as _, bail, ensure};
 use http::HeaderName;
 use portcullis_gateway::{
-    ConnectionLimit, HttpUpstream, HttpUpstreamSettings, IdentityHeader, IdentitySource, UpstreamAddress,
-    UpstreamSettingsError, UpstreamTrust,
+    ConnectionLimit, HttpUpstream, HttpUpstreamSettings, IdentityHeader, IdentitySource,
+    UpstreamAddress, UpstreamSettingsError, UpstreamTrust,
 };
 use portcullis_metadata::SystemClock;
 use url::Url;
@@ -55,17 +55,29 @@ pub(super) fn plan(
 ) -> Option<UpstreamPlan> {
     let head_timeout = resource.upstream_head_timeout;
     if !(Span::secs(1)..=MAX_HEAD_TIMEOUT).contains(&head_timeout) {
-        errors.add("", format!("upstream_head_timeout = \"{head_timeout}\" is outside 1s to 24h"));
+        errors.add(
+            "",
+            format!("upstream_head_timeout = \"{head_timeout}\" is outside 1s to 24h"),
+        );
     }
-    let forward_headers =
-        errors.take_all("forward_headers", resource.forward_headers.iter().map(|name| forwarded(name)));
+    let forward_headers = errors.take_all(
+        "forward_headers",
+        resource.forward_headers.iter().map(|name| forwarded(name)),
+    );
     let identity_headers = optional(resource.identity_headers.as_ref(), |headers| {
-        errors.take_all("identity_headers", headers.iter().map(|(name, claim)| identity(name, claim)))
+        errors.take_all(
+            "identity_headers",
+            headers.iter().map(|(name, claim)| identity(name, claim)),
+        )
     });
     let address = errors.take("upstream", address(resource));
-    let trust = address.as_ref().and_then(|address| trust(resource, address.as_ref()?, errors));
+    let trust = address
+        .as_ref()
+        .and_then(|address| trust(resource, address.as_ref()?, errors));
     if matches!(address, Some(None)) {
-        return forward_headers.and(identity_headers).map(|_| UpstreamPlan::Demo);
+        return forward_headers
+            .and(identity_headers)
+            .map(|_| UpstreamPlan::Demo);
     }
     // Invalid values are replaced by valid ones, so that the others are checked.
     let is_address_valid = trust.is_some();
@@ -75,18 +87,28 @@ pub(super) fn plan(
     settings.forward_cookies = resource.forward_cookies;
     settings.forward_headers = forward_headers.clone().unwrap_or_default();
     settings.head_timeout = head_timeout.0;
-    settings.connection_limit = ConnectionLimit::new(limits.upstream_connections.unwrap_or(limits.max_connections));
+    settings.connection_limit = ConnectionLimit::new(
+        limits
+            .upstream_connections
+            .unwrap_or(limits.max_connections),
+    );
     if let Some(headers) = identity_headers.clone().flatten() {
         settings.identity_headers = headers;
     }
     check_settings(&mut settings, is_address_valid, errors);
-    forward_headers.and(identity_headers).filter(|_| is_address_valid)?;
+    forward_headers
+        .and(identity_headers)
+        .filter(|_| is_address_valid)?;
     Some(UpstreamPlan::Http(Box::new(settings)))
 }
 
 /// Checks the settings together. Adds an error for each invalid one, and replaces it by a valid one: the check returns the
 /// first problem only. If the address is known to be invalid, only the others are checked.
-fn check_settings(settings: &mut HttpUpstreamSettings, is_address_valid: bool, errors: &mut Diagnostics<'_>) {
+fn check_settings(
+    settings: &mut HttpUpstreamSettings,
+    is_address_valid: bool,
+    errors: &mut Diagnostics<'_>,
+) {
     let mut has_substitute = !is_address_valid;
     if has_substitute && !replace_address(settings) {
         return;
@@ -95,16 +117,18 @@ fn check_settings(settings: &mut HttpUpstreamSettings, is_address_valid: bool, e
     while let Err(error) = HttpUpstream::new(settings.clone(), Arc::new(SystemClock::new())) {
         errors.add(key_of(&error), format!("{error}{}", fix_of(&error)));
         match &error {
-            UpstreamSettingsError::IdentityHeader(name) => {
-                settings.identity_headers.retain(|header| header.name != *name)
-            }
+            UpstreamSettingsError::IdentityHeader(name) => settings
+                .identity_headers
+                .retain(|header| header.name != *name),
             UpstreamSettingsError::IdentityHeaderDuplicate(name) => {
                 let mut is_first = true;
-                settings
-                    .identity_headers
-                    .retain(|header| header.name != *name || std::mem::replace(&mut is_first, false));
+                settings.identity_headers.retain(|header| {
+                    header.name != *name || std::mem::replace(&mut is_first, false)
+                });
             }
-            UpstreamSettingsError::ForwardHeader(name, _) => settings.forward_headers.retain(|header| header != name),
+            UpstreamSettingsError::ForwardHeader(name, _) => {
+                settings.forward_headers.retain(|header| header != name)
+            }
             _ if has_substitute || !replace_address(settings) => return,
             _ => has_substitute = true,
         }
@@ -114,12 +138,16 @@ fn check_settings(settings: &mut HttpUpstreamSettings, is_address_valid: bool, e
 /// Sets an address with which the other settings can be checked. Returns whether that is possible.
 fn replace_address(settings: &mut HttpUpstreamSettings) -> bool {
     settings.trust = None;
-    substitute().map(|address| settings.address = address).is_some()
+    substitute()
+        .map(|address| settings.address = address)
+        .is_some()
 }
 
 /// Returns a valid address.
 fn substitute() -> Option<UpstreamAddress> {
-    Url::parse("http://localhost/").ok().map(UpstreamAddress::Tcp)
+    Url::parse("http://localhost/")
+        .ok()
+        .map(UpstreamAddress::Tcp)
 }
 
 /// Returns the address; `None` for the built-in server.
@@ -131,16 +159,17 @@ fn address(resource: &Resource) -> anyhow::Result<Option<UpstreamAddress>> {
         file::Upstream::Demo if cfg!(feature = "dev") => Ok(None),
         file::Upstream::Demo => bail!(without_dev("upstream = \"demo\"")),
         file::Upstream::Http(url) => {
-            let has_scheme = |text: &str| text.starts_with("http://") || text.starts_with("https://");
+            let has_scheme =
+                |text: &str| text.starts_with("http://") || text.starts_with("https://");
             let parsed = Url::parse(url);
             let (shown, fix) = (shown_url(url), "write it as \"http://127.0.0.1:8000/mcp\"");
             ensure!(
                 has_scheme(&url.to_ascii_lowercase()),
                 "upstream.http = {shown:?} is not an http or https URL; {fix}"
             );
-            Ok(Some(UpstreamAddress::Tcp(
-                parsed.with_context(|| format!("upstream.http = {shown:?} is not a URL; {fix}"))?,
-            )))
+            Ok(Some(UpstreamAddress::Tcp(parsed.with_context(|| {
+                format!("upstream.http = {shown:?} is not a URL; {fix}")
+            })?)))
         }
         file::Upstream::Unix(socket) => {
             let (path, target) = match socket.split_once(":/") {
@@ -187,9 +216,8 @@ fn trust(
 /// The key that an error of the settings is about.
 fn key_of(error: &UpstreamSettingsError) -> &'static str {
     match error {
-        UpstreamSettingsError::IdentityHeader(_) | UpstreamSettingsError::IdentityHeaderDuplicate(_) => {
-            "identity_headers"
-        }
+        UpstreamSettingsError::IdentityHeader(_)
+        | UpstreamSettingsError::IdentityHeaderDuplicate(_) => "identity_headers",
         UpstreamSettingsError::ForwardHeader(..) => "forward_headers",
         _ => "upstream",
     }
@@ -208,19 +236,24 @@ fn fix_of(error: &UpstreamSettingsError) -> &'static str {
 fn own_trust(file: &Path) -> anyhow::Result<UpstreamTrust> {
     let pem = files::read("upstream_ca_file", file)?;
     UpstreamTrust::from_pem(&pem).with_context(|| {
-        format!("upstream_ca_file = \"{}\" cannot be used; name a PEM file that has BEGIN CERTIFICATE", file.display())
+        format!(
+            "upstream_ca_file = \"{}\" cannot be used; name a PEM file that has BEGIN CERTIFICATE",
+            file.display()
+        )
     })
 }
 
 fn forwarded(name: &str) -> anyhow::Result<HeaderName> {
-    HeaderName::from_bytes(name.as_bytes())
-        .with_context(|| format!("forward_headers has {name:?}, which is not a header name; correct it"))
+    HeaderName::from_bytes(name.as_bytes()).with_context(|| {
+        format!("forward_headers has {name:?}, which is not a header name; correct it")
+    })
 }
 
 fn identity(name: &str, claim: &str) -> anyhow::Result<IdentityHeader> {
     let header = HeaderName::from_bytes(name.as_bytes());
-    let header =
-        header.with_context(|| format!("identity_headers has {name:?}, which is not a header name; correct it"))?;
+    let header = header.with_context(|| {
+        format!("identity_headers has {name:?}, which is not a header name; correct it")
+    })?;
     let source = match claim {
         "iss" => IdentitySource::Issuer,
         "sub" => IdentitySource::Subject,

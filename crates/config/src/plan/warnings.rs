@@ -18,10 +18,24 @@ use crate::{Config, Diagnostic, KeyPath, file::Authorization, nearest};
 use crate::container::is_container;
 
 /// Scope names that do not describe what a token with them allows.
-const CATCH_ALL: &[&str] = &["*", "all", "api", "admin", "default", "full", "full_access", "full-access", "openid"];
+const CATCH_ALL: &[&str] = &[
+    "*",
+    "all",
+    "api",
+    "admin",
+    "default",
+    "full",
+    "full_access",
+    "full-access",
+    "openid",
+];
 
 /// Returns all warnings of a configuration. `resources` are the plans of its resources, in the same order.
-pub(super) fn warnings(config: &Config, base_url: &Url, resources: &[ResourcePlan]) -> Vec<Diagnostic> {
+pub(super) fn warnings(
+    config: &Config,
+    base_url: &Url,
+    resources: &[ResourcePlan],
+) -> Vec<Diagnostic> {
     let mut warnings = Vec::new();
     for (position, resource) in resources.iter().enumerate() {
         warn_of_resource(resource, &format!("resource[{position}]"), &mut warnings);
@@ -30,7 +44,10 @@ pub(super) fn warnings(config: &Config, base_url: &Url, resources: &[ResourcePla
     warn_of_loopback(config, base_url, &mut warnings);
     network::warn(config, base_url, is_container(), &mut warnings);
     patterns::warn(config, &mut warnings);
-    warnings.iter().map(|text| Diagnostic::new(&KeyPath::default(), text)).collect()
+    warnings
+        .iter()
+        .map(|text| Diagnostic::new(&KeyPath::default(), text))
+        .collect()
 }
 
 /// Warns of missing authorization, of scopes that clients do not request, and of rules and routes that never apply.
@@ -44,20 +61,29 @@ fn warn_of_resource(resource: &ResourcePlan, key: &str, warnings: &mut Vec<Strin
     let needed = needed_scopes(resource, key);
     for (key, scopes) in &needed {
         for name in scopes.iter().filter(|name| CATCH_ALL.contains(name)) {
-            warnings.push(format!("{key} has the catch-all scope {name:?}; use a name that says what it allows"));
+            warnings.push(format!(
+                "{key} has the catch-all scope {name:?}; use a name that says what it allows"
+            ));
         }
     }
     warn_of_routes(resource, key, warnings);
     let supported = &resource.metadata.scopes_supported;
     for (key, scopes) in needed.iter().filter(|_| !supported.is_empty()) {
-        for scope in scopes.in_listed_form(supported).iter().filter(|scope| !supported.iter().any(|name| name == scope))
+        for scope in scopes
+            .in_listed_form(supported)
+            .iter()
+            .filter(|scope| !supported.iter().any(|name| name == scope))
         {
             warnings.push(unsupported_scope(key, scope, supported));
         }
     }
     for (position, rule) in resource.rules.iter().enumerate() {
-        let warning = rule.method.as_ref().and_then(|method| unknown_method(method, resource.revisions));
-        warnings.extend(warning.map(|warning| format!("{key}.rule[{position}].method = {warning}")));
+        let warning = rule
+            .method
+            .as_ref()
+            .and_then(|method| unknown_method(method, resource.revisions));
+        warnings
+            .extend(warning.map(|warning| format!("{key}.rule[{position}].method = {warning}")));
     }
 }
 
@@ -74,8 +100,11 @@ fn warn_of_routes(resource: &ResourcePlan, key: &str, warnings: &mut Vec<String>
                 route.path.as_str()
             ));
         }
-        let is_served =
-            |method: &Method| SERVED.iter().any(|served| method.as_str().eq_ignore_ascii_case(served.as_str()));
+        let is_served = |method: &Method| {
+            SERVED
+                .iter()
+                .any(|served| method.as_str().eq_ignore_ascii_case(served.as_str()))
+        };
         for method in route.methods.iter().filter(|method| !is_served(method)) {
             warnings.push(format!(
                 "{key}.methods has \"{method}\", which is not a method of MCP endpoints, so that it never applies; write \
@@ -89,9 +118,11 @@ fn warn_of_routes(resource: &ResourcePlan, key: &str, warnings: &mut Vec<String>
 fn needed_scopes<'a>(resource: &'a ResourcePlan, key: &str) -> Vec<(String, &'a Scopes)> {
     let required = [(format!("{key}.required_scopes"), &resource.required_scopes)];
     let rules = resource.rules.iter().enumerate();
-    let rules = rules.map(|(position, rule)| (format!("{key}.rule[{position}].scopes"), &rule.scopes));
+    let rules =
+        rules.map(|(position, rule)| (format!("{key}.rule[{position}].scopes"), &rule.scopes));
     let routes = resource.routes.iter().enumerate();
-    let routes = routes.map(|(position, route)| (format!("{key}.route[{position}].scopes"), &route.scopes));
+    let routes =
+        routes.map(|(position, route)| (format!("{key}.route[{position}].scopes"), &route.scopes));
     required.into_iter().chain(rules).chain(routes).collect()
 }
 
@@ -135,11 +166,17 @@ fn unknown_method(pattern: &NameGlob, served: Revisions) -> Option<String> {
 
 /// Returns whether a pattern that matches a method also matches it in this letter case.
 fn matches_in_this_case(pattern: &str, method: &str) -> bool {
-    let Some((head, rest)) = pattern.split_once('*') else { return pattern == method };
-    let Some(mut method) = method.strip_prefix(head) else { return false };
+    let Some((head, rest)) = pattern.split_once('*') else {
+        return pattern == method;
+    };
+    let Some(mut method) = method.strip_prefix(head) else {
+        return false;
+    };
     let (middle, tail) = rest.rsplit_once('*').unwrap_or(("", rest));
     for part in middle.split('*') {
-        let Some(found) = method.find(part) else { return false };
+        let Some(found) = method.find(part) else {
+            return false;
+        };
         method = &method[found + part.len()..];
     }
     method.ends_with(tail)
@@ -148,7 +185,10 @@ fn matches_in_this_case(pattern: &str, method: &str) -> bool {
 /// Warns of audiences that other APIs can have, too.
 fn warn_of_application_audiences(config: &Config, warnings: &mut Vec<String>) {
     for (position, issuer) in config.issuer.iter().enumerate() {
-        let names = issuer.audiences.iter().filter(|audience| ApplicationAudience::parse(audience).is_ok());
+        let names = issuer
+            .audiences
+            .iter()
+            .filter(|audience| ApplicationAudience::parse(audience).is_ok());
         warnings.extend(names.map(|name| {
             format!(
                 "issuer[{position}].audiences has {name:?}, which names an application and not this resource: tokens that \
@@ -214,20 +254,47 @@ mod tests {
     #[test]
     fn unknown_methods_cause_a_warning() {
         for (pattern, words) in [
-            ("tool/call", ["protects nothing", "did you mean `tools/call`?"]),
-            ("tools/cal", ["protects nothing", "did you mean `tools/call`?"]),
-            ("resource/*", ["protects nothing", "did you mean `resources/"]),
-            ("tools/call/*", ["protects nothing", "did you mean `tools/call`?"]),
-            ("sampling/createMessage", ["protects nothing", "served revisions (2026-07-28, 2025-11-25, 2025-06-18"]),
+            (
+                "tool/call",
+                ["protects nothing", "did you mean `tools/call`?"],
+            ),
+            (
+                "tools/cal",
+                ["protects nothing", "did you mean `tools/call`?"],
+            ),
+            (
+                "resource/*",
+                ["protects nothing", "did you mean `resources/"],
+            ),
+            (
+                "tools/call/*",
+                ["protects nothing", "did you mean `tools/call`?"],
+            ),
+            (
+                "sampling/createMessage",
+                [
+                    "protects nothing",
+                    "served revisions (2026-07-28, 2025-11-25, 2025-06-18",
+                ],
+            ),
             ("Tools/Call", ["another letter case", "\"tools/call\""]),
             ("TOOLS/*", ["another letter case", "\"tools/call\""]),
-            ("logging/setlevel", ["another letter case", "\"logging/setLevel\""]),
+            (
+                "logging/setlevel",
+                ["another letter case", "\"logging/setLevel\""],
+            ),
         ] {
             let warning = warned(pattern, Revisions::ALL);
-            assert!(words.iter().all(|word| warning.contains(word)), "{pattern}: {warning}");
+            assert!(
+                words.iter().all(|word| warning.contains(word)),
+                "{pattern}: {warning}"
+            );
         }
         let modern = Revisions::from_iter([Revision::V2026_07_28]);
-        assert!(warned("initialize", modern).contains("of other revisions than the served ones (2026-07-28)"));
+        assert!(
+            warned("initialize", modern)
+                .contains("of other revisions than the served ones (2026-07-28)")
+        );
         assert_eq!(warned("initialize", Revisions::ALL), "");
     }
 }

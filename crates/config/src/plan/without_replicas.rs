@@ -13,7 +13,12 @@ use crate::{
 pub enum ReplicasPlan {}
 
 /// Rejects the table.
-pub(super) fn plan(_: &SharedStore, _: &Url, _: &Session, errors: &mut Diagnostics<'_>) -> Option<ReplicasPlan> {
+pub(super) fn plan(
+    _: &SharedStore,
+    _: &Url,
+    _: &Session,
+    errors: &mut Diagnostics<'_>,
+) -> Option<ReplicasPlan> {
     let text = "[shared] needs a portcullis that was built with the feature `redis`; build it with `--features redis`, or \
                 remove the table";
     errors.add("", text);

@@ -5,12 +5,14 @@ use figment::value::Value;
 
 /// Returns the value of a key, if there is one.
 pub(super) fn get<'a>(root: &'a Value, key: &KeyPath) -> Option<&'a Value> {
-    key.segments().iter().try_fold(root, |at, segment| match (at, segment) {
-        (Value::Dict(_, dict), Segment::Name(name)) => dict.get(name),
-        (Value::Dict(_, dict), Segment::Index(position)) => dict.get(&position.to_string()),
-        (Value::Array(_, items), Segment::Index(position)) => items.get(*position),
-        _ => None,
-    })
+    key.segments()
+        .iter()
+        .try_fold(root, |at, segment| match (at, segment) {
+            (Value::Dict(_, dict), Segment::Name(name)) => dict.get(name),
+            (Value::Dict(_, dict), Segment::Index(position)) => dict.get(&position.to_string()),
+            (Value::Array(_, items), Segment::Index(position)) => items.get(*position),
+            _ => None,
+        })
 }
 
 /// Returns the last name of a path; an empty one for the whole configuration.

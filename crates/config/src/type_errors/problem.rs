@@ -39,19 +39,34 @@ impl Problem {
     pub(super) fn of(error: &Error, key: &KeyPath, root: &Value, lines: &TomlLines) -> Self {
         if is_table_in_array(key, lines) {
             let header = key.header();
-            return Self::InvalidValue(format!("{key} is a single table; write [{header}] instead of [[{header}]]"));
+            return Self::InvalidValue(format!(
+                "{key} is a single table; write [{header}] instead of [[{header}]]"
+            ));
         }
         match &error.kind {
-            Kind::UnknownField(name, known) => Self::UnknownKey(KeyFix::of(key, name, known, root, lines)),
+            Kind::UnknownField(name, known) => {
+                Self::UnknownKey(KeyFix::of(key, name, known, root, lines))
+            }
             Kind::MissingField(_) => Self::Missing,
-            Kind::UnknownVariant(name, known) => Self::InvalidValue(unknown_value(key, name, known, root)),
+            Kind::UnknownVariant(name, known) => {
+                Self::InvalidValue(unknown_value(key, name, known, root))
+            }
             Kind::InvalidType(found, expected) | Kind::InvalidValue(found, expected) => {
                 Self::InvalidValue(wrong_type(key, found, expected, root, lines))
             }
             kind => {
                 let text = kind.to_string();
-                let message = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ");
-                Self::InvalidValue(if key.is_root() { message } else { format!("{key}: {message}") })
+                let message = text
+                    .lines()
+                    .map(str::trim)
+                    .filter(|line| !line.is_empty())
+                    .collect::<Vec<_>>()
+                    .join(" ");
+                Self::InvalidValue(if key.is_root() {
+                    message
+                } else {
+                    format!("{key}: {message}")
+                })
             }
         }
     }
@@ -72,7 +87,11 @@ impl Problem {
 /// Returns the text for a value, or for a member of a table, that is not one of the known ones.
 fn unknown_value(key: &KeyPath, name: &str, known: &[&str], root: &Value) -> String {
     let last = last_name(key);
-    let listed = known.iter().map(|name| toml_text::string(name)).collect::<Vec<_>>().join(", ");
+    let listed = known
+        .iter()
+        .map(|name| toml_text::string(name))
+        .collect::<Vec<_>>()
+        .join(", ");
     let suggestion = similar(name, known, SIMILAR_VALUE);
     if get(root, key).is_some_and(|value| value.as_dict().is_some()) {
         let member = toml_text::string(name);
@@ -82,7 +101,9 @@ fn unknown_value(key: &KeyPath, name: &str, known: &[&str], root: &Value) -> Str
                  {last} = {{ unix = \"/path/to/socket:/request/path\" }}"
             ),
             Some(suggestion) => {
-                format!("{key} has the unknown member {member}; did you mean `{suggestion}`? known are {listed}")
+                format!(
+                    "{key} has the unknown member {member}; did you mean `{suggestion}`? known are {listed}"
+                )
             }
             None => format!("{key} has the unknown member {member}; write one of {listed}"),
         };
@@ -98,14 +119,18 @@ fn unknown_value(key: &KeyPath, name: &str, known: &[&str], root: &Value) -> Str
         }
     }
     match suggestion {
-        Some(suggestion) => format!("{key} has an unknown value; did you mean `{suggestion}`? known are {listed}"),
+        Some(suggestion) => {
+            format!("{key} has an unknown value; did you mean `{suggestion}`? known are {listed}")
+        }
         None => format!("{key} has an unknown value; write one of {listed}"),
     }
 }
 
 fn missing(key: &KeyPath) -> String {
     match key.to_string().as_str() {
-        "resource" => "resource is missing; add a [[resource]] with `endpoint` and `upstream`".to_owned(),
+        "resource" => {
+            "resource is missing; add a [[resource]] with `endpoint` and `upstream`".to_owned()
+        }
         name => match example(key) {
             Some(example) => format!("{name} is missing; add {example}"),
             None => format!("{name} is missing; add it"),
@@ -113,8 +138,17 @@ fn missing(key: &KeyPath) -> String {
     }
 }
 
-fn wrong_type(key: &KeyPath, found: &Actual, expected: &str, root: &Value, lines: &TomlLines) -> String {
-    if matches!(found, Actual::Map) && schema::type_name(key) == Some("array") && lines.is_table(key) {
+fn wrong_type(
+    key: &KeyPath,
+    found: &Actual,
+    expected: &str,
+    root: &Value,
+    lines: &TomlLines,
+) -> String {
+    if matches!(found, Actual::Map)
+        && schema::type_name(key) == Some("array")
+        && lines.is_table(key)
+    {
         let header = key.header();
         return format!("{key} is a single table; write [[{header}]] instead of [{header}]");
     }
@@ -127,9 +161,15 @@ fn wrong_type(key: &KeyPath, found: &Actual, expected: &str, root: &Value, lines
     let fix = if is_quoted(get(root, key)) {
         "; write it without quotes".to_owned()
     } else {
-        example(key).map(|example| format!(", such as {example}")).unwrap_or_default()
+        example(key)
+            .map(|example| format!(", such as {example}"))
+            .unwrap_or_default()
     };
-    format!("{key} is {}; expected {}{fix}", type_of(found), expected_type(expected))
+    format!(
+        "{key} is {}; expected {}{fix}",
+        type_of(found),
+        expected_type(expected)
+    )
 }
 
 /// Whether an array of tables is in place of a single table.
@@ -141,7 +181,11 @@ pub(super) fn is_table_in_array(key: &KeyPath, lines: &TomlLines) -> bool {
 fn example(key: &KeyPath) -> Option<String> {
     let is_item = matches!(key.segments().last(), Some(Segment::Index(_)));
     let key = if is_item { &key.parent()? } else { key };
-    Some(format!("{} = {}", last_name(key), toml_text::value(schema::example(key)?)?))
+    Some(format!(
+        "{} = {}",
+        last_name(key),
+        toml_text::value(schema::example(key)?)?
+    ))
 }
 
 #[cfg(test)]
@@ -154,8 +198,14 @@ mod tests {
     #[test]
     fn values_of_numbered_names_are_found() {
         let numbered = Dict::from([("7".to_owned(), Value::from("x"))]);
-        let root = Value::from(Dict::from([("table".to_owned(), Value::Dict(Tag::Default, numbered))]));
-        assert_eq!(get(&root, &KeyPath::from_names(["table", "7"])).and_then(Value::as_str), Some("x"));
+        let root = Value::from(Dict::from([(
+            "table".to_owned(),
+            Value::Dict(Tag::Default, numbered),
+        )]));
+        assert_eq!(
+            get(&root, &KeyPath::from_names(["table", "7"])).and_then(Value::as_str),
+            Some("x")
+        );
         assert_eq!(get(&root, &KeyPath::from_names(["table", "8"])), None);
     }
 }

@@ -47,9 +47,14 @@ impl KeyFix {
             return Self::Synonym(fix);
         }
         if !table.is_root() && schema::keys_of(&KeyPath::default()).contains(&name) {
-            return Self::MoveAbove(lines.first_table().map(|(line, header)| (line, header.to_owned())));
+            return Self::MoveAbove(
+                lines
+                    .first_table()
+                    .map(|(line, header)| (line, header.to_owned())),
+            );
         }
-        let (elsewhere, suggestion) = (tables_with(name, &table), similar(name, known, SIMILAR_KEY));
+        let (elsewhere, suggestion) =
+            (tables_with(name, &table), similar(name, known, SIMILAR_KEY));
         let is_typo = similar(name, known, TYPO).is_some();
         // At the top level, a similar key wins: the name of a key in a table is seldom written there without its table.
         if !elsewhere.is_empty() && !is_typo && (suggestion.is_none() || !table.is_root()) {
@@ -67,18 +72,31 @@ impl KeyFix {
         match self {
             Self::Synonym(fix) => format!("{key} is not a known key; {fix}"),
             Self::MoveAbove(first) => {
-                let first = first.as_ref().map(|(line, header)| format!(", {header} in line {line}"));
-                format!("{key} is a top-level key; move it above the first table{}", first.unwrap_or_default())
+                let first = first
+                    .as_ref()
+                    .map(|(line, header)| format!(", {header} in line {line}"));
+                format!(
+                    "{key} is a top-level key; move it above the first table{}",
+                    first.unwrap_or_default()
+                )
             }
-            Self::MoveTo(tables) => format!("{key} is not a known key; move it to {}", tables.join(" or ")),
+            Self::MoveTo(tables) => format!(
+                "{key} is not a known key; move it to {}",
+                tables.join(" or ")
+            ),
             Self::Rename(name) => format!("{key} is not a known key; did you mean `{name}`?"),
             Self::RenameToMissing(name) => {
                 format!("{key} is not a known key; did you mean `{name}`, which is missing?")
             }
             Self::RemoveHeader => {
-                format!("{key} is not a known table; its keys belong above all tables: remove the header [{key}]")
+                format!(
+                    "{key} is not a known table; its keys belong above all tables: remove the header [{key}]"
+                )
             }
-            Self::Remove(known) => format!("{key} is not a known key; remove it, or use one of {}", known.join(", ")),
+            Self::Remove(known) => format!(
+                "{key} is not a known key; remove it, or use one of {}",
+                known.join(", ")
+            ),
         }
     }
 }
@@ -98,15 +116,22 @@ fn tables_with(name: &str, table: &KeyPath) -> Vec<String> {
 /// The fix for a name that other programs use.
 pub(super) fn synonym(key: &KeyPath) -> Option<&'static str> {
     let table = key.parent().unwrap_or_default();
-    let is_resource = matches!(table.segments().first(), Some(Segment::Name(first)) if first == "resource");
+    let is_resource =
+        matches!(table.segments().first(), Some(Segment::Name(first)) if first == "resource");
     Some(match last_name(key) {
-        "port" | "bind" | "address" if table.is_root() => "write address and port in listen = \"127.0.0.1:3000\"",
+        "port" | "bind" | "address" if table.is_root() => {
+            "write address and port in listen = \"127.0.0.1:3000\""
+        }
         "log" | "logging" | "log_level" if table.is_root() => {
             "remove it, and set the environment variable PORTCULLIS_LOG, such as PORTCULLIS_LOG=debug"
         }
         "metrics" | "prometheus" if table.is_root() => "write [admin], which serves /metrics",
-        "cors" if table.is_root() || is_resource => "remove it; allowed_origins of [[resource]] narrows the origins",
-        "enabled" | "enable" if !table.is_root() => "remove it; a table takes effect by being in the file",
+        "cors" if table.is_root() || is_resource => {
+            "remove it; allowed_origins of [[resource]] narrows the origins"
+        }
+        "enabled" | "enable" if !table.is_root() => {
+            "remove it; a table takes effect by being in the file"
+        }
         _ => return None,
     })
 }
@@ -116,7 +141,12 @@ fn holds_top_level_keys(key: &KeyPath, root: &Value, lines: &TomlLines) -> bool 
     let top_level = schema::keys_of(&KeyPath::default());
     let is_at_top = key.parent().is_some_and(|parent| parent.is_root()) && lines.is_table(key);
     let members = get(root, key).and_then(Value::as_dict);
-    is_at_top && members.is_some_and(|members| members.keys().any(|name| top_level.contains(&name.as_str())))
+    is_at_top
+        && members.is_some_and(|members| {
+            members
+                .keys()
+                .any(|name| top_level.contains(&name.as_str()))
+        })
 }
 
 #[cfg(test)]
@@ -141,28 +171,63 @@ mod tests {
         let synonym = KeyFix::Synonym("write address and port in listen = \"127.0.0.1:3000\"");
         assert_eq!(fix("port = 1", "port", &["listen"]), synonym);
         let move_above = KeyFix::MoveAbove(Some((1, "[session]".to_owned())));
-        assert_eq!(fix("[session]\nworkers = 1", "session.workers", &["keys"]), move_above);
+        assert_eq!(
+            fix("[session]\nworkers = 1", "session.workers", &["keys"]),
+            move_above
+        );
         let move_to_limits = KeyFix::MoveTo(vec!["[limits]".to_owned()]);
-        assert_eq!(fix("[session]\nmax_body = 1", "session.max_body", &["max_total"]), move_to_limits);
-        assert_eq!(fix("lisen = 1", "lisen", &["listen"]), KeyFix::Rename("listen"));
+        assert_eq!(
+            fix(
+                "[session]\nmax_body = 1",
+                "session.max_body",
+                &["max_total"]
+            ),
+            move_to_limits
+        );
+        assert_eq!(
+            fix("lisen = 1", "lisen", &["listen"]),
+            KeyFix::Rename("listen")
+        );
 
         // Another table has this key, but here it is a misspelling.
-        let required_scope = fix("[[resource]]\nrequired_scope = 1", "resource[0].required_scope", RESOURCE);
+        let required_scope = fix(
+            "[[resource]]\nrequired_scope = 1",
+            "resource[0].required_scope",
+            RESOURCE,
+        );
         assert_eq!(required_scope, KeyFix::Rename("required_scopes"));
         // At the top level, a similar key wins over the same key of a table.
-        assert_eq!(fix("endpoints = 1", "endpoints", &["endpoint"]), KeyFix::Rename("endpoint"));
-        assert_eq!(fix("[server]\nlisten = 1", "server", &["listen"]), KeyFix::RemoveHeader);
-        assert_eq!(fix("nothing = 1", "nothing", &["listen", "workers"]), KeyFix::Remove(&["listen", "workers"]));
+        assert_eq!(
+            fix("endpoints = 1", "endpoints", &["endpoint"]),
+            KeyFix::Rename("endpoint")
+        );
+        assert_eq!(
+            fix("[server]\nlisten = 1", "server", &["listen"]),
+            KeyFix::RemoveHeader
+        );
+        assert_eq!(
+            fix("nothing = 1", "nothing", &["listen", "workers"]),
+            KeyFix::Remove(&["listen", "workers"])
+        );
     }
 
     /// Below an array of tables, too.
     #[test]
     fn tables_within_the_table_come_first() {
-        assert_eq!(tables_with("cooldown", &KeyPath::parse("issuer[0]")), ["[issuer.jwks]"]);
+        assert_eq!(
+            tables_with("cooldown", &KeyPath::parse("issuer[0]")),
+            ["[issuer.jwks]"]
+        );
         let everywhere = schema::tables_with("scopes");
         let within = tables_with("scopes", &KeyPath::parse("resource[0]"));
-        assert!(within.iter().all(|header| header.contains("resource.")), "{within:?}");
-        assert_eq!(tables_with("scopes", &KeyPath::parse("session")), everywhere);
+        assert!(
+            within.iter().all(|header| header.contains("resource.")),
+            "{within:?}"
+        );
+        assert_eq!(
+            tables_with("scopes", &KeyPath::parse("session")),
+            everywhere
+        );
         assert_eq!(tables_with("scopes", &KeyPath::default()), everywhere);
     }
 }

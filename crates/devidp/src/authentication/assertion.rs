@@ -61,10 +61,16 @@ impl Assertions {
         assertion: &CompactJws<'_>,
         audience: &str,
     ) -> Result<AccessTokenClaims, &'static str> {
-        let payload =
-            keys.verify(assertion).map_err(|_| "the assertion is not signed with a known key of its issuer")?;
-        let claims = AccessTokenClaims::parse(payload.bytes()).map_err(|_| "the assertion's claims are malformed")?;
-        let entries: Vec<_> = claims.aud.iter().flat_map(|audience| audience.iter()).collect();
+        let payload = keys
+            .verify(assertion)
+            .map_err(|_| "the assertion is not signed with a known key of its issuer")?;
+        let claims = AccessTokenClaims::parse(payload.bytes())
+            .map_err(|_| "the assertion's claims are malformed")?;
+        let entries: Vec<_> = claims
+            .aud
+            .iter()
+            .flat_map(|audience| audience.iter())
+            .collect();
         if entries != [audience] {
             return Err("the assertion's aud must be exactly the expected audience");
         }
@@ -77,7 +83,9 @@ impl Assertions {
             return Err("the assertion is valid for more than an hour");
         }
         let latest = now.saturating_add(LEEWAY);
-        if claims.nbf.is_some_and(|begin| begin > latest) || claims.iat.is_some_and(|made| made > latest) {
+        if claims.nbf.is_some_and(|begin| begin > latest)
+            || claims.iat.is_some_and(|made| made > latest)
+        {
             return Err("the assertion is not valid yet");
         }
         Ok(claims)
@@ -85,7 +93,10 @@ impl Assertions {
 
     /// Rejects an assertion that was used before. Remembers its issuer and `jti` until it expires.
     pub(crate) fn use_once(&self, claims: &AccessTokenClaims) -> Result<(), &'static str> {
-        let jti = claims.jti.as_deref().filter(|jti| (1..=MAX_JTI).contains(&jti.len()));
+        let jti = claims
+            .jti
+            .as_deref()
+            .filter(|jti| (1..=MAX_JTI).contains(&jti.len()));
         let jti = jti.ok_or("the assertion must have a jti of 1 to 256 bytes")?;
         let issuer = claims.iss.as_deref().unwrap_or_default();
         match self.used.insert_new(&format!("{issuer}\n{jti}"), ()) {
@@ -98,14 +109,19 @@ impl Assertions {
 
 /// Returns whether a token has the type `JWT` or none (RFC 7519 section 5.1).
 pub(crate) fn is_plain_jwt(token: &CompactJws<'_>) -> bool {
-    token.header().typ().is_none_or(|typ| typ.eq_ignore_ascii_case("JWT"))
+    token
+        .header()
+        .typ()
+        .is_none_or(|typ| typ.eq_ignore_ascii_case("JWT"))
 }
 
 /// Returns the keys of each issuer.
 fn import_keys(issuers: &[TrustedIssuer]) -> Result<HashMap<Box<str>, KeySet>, DevIdpError> {
     let mut imported = HashMap::new();
     for TrustedIssuer { issuer, keys } in issuers {
-        let unusable = || DevIdpError::TrustedIssuer { issuer: issuer.clone() };
+        let unusable = || DevIdpError::TrustedIssuer {
+            issuer: issuer.clone(),
+        };
         let (keys, _) = KeySet::from_jwks(keys, assertion_algorithms()).map_err(|_| unusable())?;
         if keys.is_empty() || imported.insert(issuer.as_str().into(), keys).is_some() {
             return Err(unusable());

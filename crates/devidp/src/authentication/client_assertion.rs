@@ -20,18 +20,25 @@ pub(crate) struct ClientAssertion<'a> {
 impl<'a> ClientAssertion<'a> {
     /// Parses an assertion. Its issuer and its subject must both be the client.
     pub(crate) fn parse(assertion: &'a str) -> Result<Self, ErrorResponse> {
-        let compact =
-            CompactJws::parse(assertion, MAX_ASSERTION).map_err(|_| failed("client_assertion is not a signed JWT"))?;
+        let compact = CompactJws::parse(assertion, MAX_ASSERTION)
+            .map_err(|_| failed("client_assertion is not a signed JWT"))?;
         let types = ["JWT", "client-authentication+jwt"];
-        if compact.header().typ().is_some_and(|typ| !types.iter().any(|expected| expected.eq_ignore_ascii_case(typ))) {
+        if compact.header().typ().is_some_and(|typ| {
+            !types
+                .iter()
+                .any(|expected| expected.eq_ignore_ascii_case(typ))
+        }) {
             return Err(failed("client_assertion is a JWT of the wrong type"));
         }
         let claims = AccessTokenClaims::parse(compact.unverified_payload());
         match claims.map(|claims| (claims.iss, claims.sub)) {
-            Ok((Some(issuer), Some(subject))) if issuer == subject => {
-                Ok(Self { compact, client_id: subject.as_str().into() })
-            }
-            _ => Err(failed("iss and sub of client_assertion must both be the client identifier")),
+            Ok((Some(issuer), Some(subject))) if issuer == subject => Ok(Self {
+                compact,
+                client_id: subject.as_str().into(),
+            }),
+            _ => Err(failed(
+                "iss and sub of client_assertion must both be the client identifier",
+            )),
         }
     }
 
@@ -42,8 +49,15 @@ impl<'a> ClientAssertion<'a> {
 
     /// Verifies the assertion with the client's keys and rejects reuse. `audience` is the issuer identifier of this
     /// server.
-    pub(crate) fn verify(&self, assertions: &Assertions, keys: &KeySet, audience: &str) -> Result<(), ErrorResponse> {
-        let claims = assertions.verify(keys, &self.compact, audience).map_err(failed)?;
+    pub(crate) fn verify(
+        &self,
+        assertions: &Assertions,
+        keys: &KeySet,
+        audience: &str,
+    ) -> Result<(), ErrorResponse> {
+        let claims = assertions
+            .verify(keys, &self.compact, audience)
+            .map_err(failed)?;
         assertions.use_once(&claims).map_err(failed)
     }
 }

@@ -52,7 +52,11 @@ impl DpopProofs {
         let clock = &config.settings.clock;
         Ok(Self {
             used: config.table(LASTING_CAPACITY, PROOF_RETENTION),
-            nonces: config.settings.dpop_nonces.then(|| Nonces::new(Arc::clone(clock))).transpose()?,
+            nonces: config
+                .settings
+                .dpop_nonces
+                .then(|| Nonces::new(Arc::clone(clock)))
+                .transpose()?,
             token_endpoint: config.url(Endpoint::Token),
             clock: Arc::clone(clock),
         })
@@ -65,20 +69,31 @@ impl DpopProofs {
     /// future, without the required nonce, or was used before.
     pub(crate) fn verify(&self, headers: &HeaderMap) -> Result<Option<Thumbprint>, ErrorResponse> {
         let mut values = headers.get_all(PROOF).iter();
-        let Some(value) = values.next() else { return Ok(None) };
+        let Some(value) = values.next() else {
+            return Ok(None);
+        };
         let proof = value.to_str().ok().filter(|_| values.next().is_none());
         let proof = proof.ok_or(invalid("the request must have exactly one DPoP proof"))?;
-        let proof = ReceivedProof::verify(proof, MAX_PROOF, assertion_algorithms()).map_err(|error| {
-            tracing::info!(reason = error.code(), "rejected a DPoP proof");
-            invalid("the DPoP proof must be a JWT of type dpop+jwt that is signed with its own key")
-        })?;
+        let proof =
+            ReceivedProof::verify(proof, MAX_PROOF, assertion_algorithms()).map_err(|error| {
+                tracing::info!(reason = error.code(), "rejected a DPoP proof");
+                invalid(
+                    "the DPoP proof must be a JWT of type dpop+jwt that is signed with its own key",
+                )
+            })?;
         if proof.method() != Method::POST.as_str() || !self.is_token_endpoint(proof.url()) {
-            return Err(invalid("htm and htu of the DPoP proof must be POST and the token endpoint"));
+            return Err(invalid(
+                "htm and htu of the DPoP proof must be POST and the token endpoint",
+            ));
         }
         let now = self.clock.now();
         let issued_at = proof.issued_at();
-        if issued_at < now.saturating_sub(MAX_PROOF_AGE) || issued_at > now.saturating_add(MAX_PROOF_AGE) {
-            return Err(invalid("iat of the DPoP proof must be at most a minute from the time of this server"));
+        if issued_at < now.saturating_sub(MAX_PROOF_AGE)
+            || issued_at > now.saturating_add(MAX_PROOF_AGE)
+        {
+            return Err(invalid(
+                "iat of the DPoP proof must be at most a minute from the time of this server",
+            ));
         }
         if let Some(nonces) = &self.nonces
             && !proof.nonce().is_some_and(|nonce| nonces.accepts(nonce))
@@ -86,10 +101,15 @@ impl DpopProofs {
             let description = "the DPoP proof must contain the nonce in the DPoP-Nonce header";
             return Err(ErrorResponse::new(ErrorCode::UseDpopNonce, description));
         }
-        match self.used.insert_new(&format!("{}\n{}", proof.thumbprint(), proof.id()), ()) {
+        match self
+            .used
+            .insert_new(&format!("{}\n{}", proof.thumbprint(), proof.id()), ())
+        {
             Ok(true) => Ok(Some(proof.thumbprint().into())),
             Ok(false) => Err(invalid("the DPoP proof was used before")),
-            Err(_) => Err(invalid("too many DPoP proofs are remembered; try again later")),
+            Err(_) => Err(invalid(
+                "too many DPoP proofs are remembered; try again later",
+            )),
         }
     }
 
@@ -112,7 +132,9 @@ impl DpopProofs {
 /// Parses the `dpop_jkt` parameter of an authorization request (RFC 9449 section 10).
 pub(crate) fn parse_thumbprint(thumbprint: &str) -> Option<Thumbprint> {
     let is_valid = thumbprint.len() == THUMBPRINT_CHARS
-        && thumbprint.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
+        && thumbprint
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
     is_valid.then(|| thumbprint.into())
 }
 

@@ -31,7 +31,11 @@ pub(crate) enum SecretMethod {
 impl ClientAuthenticationMode {
     /// Checks a request against the rules of the imitated server. Does not check the registered method. The error is a
     /// sentence for the client's developer.
-    pub(crate) fn check(self, method: Option<SecretMethod>, has_client_id: bool) -> Result<(), &'static str> {
+    pub(crate) fn check(
+        self,
+        method: Option<SecretMethod>,
+        has_client_id: bool,
+    ) -> Result<(), &'static str> {
         match (self, method) {
             (Self::PythonSdk, _) if !has_client_id => Err("Missing client_id"),
             (Self::RejectBasic, Some(SecretMethod::Basic)) => {
@@ -49,7 +53,10 @@ impl ClientAuthenticationMode {
 
     /// Returns whether a client may present its secret by another method than the registered one.
     pub(crate) const fn accepts_any_method(self) -> bool {
-        matches!(self, Self::RejectBasic | Self::RejectPost | Self::BasicWithoutBody)
+        matches!(
+            self,
+            Self::RejectBasic | Self::RejectPost | Self::BasicWithoutBody
+        )
     }
 }
 
@@ -74,7 +81,8 @@ mod tests {
             (RejectPost, [true, true, false, true]),
             (BasicWithoutBody, [true, false, true, true]),
         ] {
-            let found = requests.map(|(method, has_client_id)| mode.check(method, has_client_id).is_ok());
+            let found =
+                requests.map(|(method, has_client_id)| mode.check(method, has_client_id).is_ok());
             assert_eq!(found, accepted, "{mode:?}");
         }
     }

@@ -42,12 +42,17 @@ impl<'a> PresentedCredential<'a> {
         let basic = parse_basic(headers)?;
         let methods = [basic.is_some(), secret.is_some(), assertion.is_some()];
         if methods.into_iter().filter(|is_used| *is_used).count() > 1 {
-            return Err(invalid("the request uses more than one authentication method"));
+            return Err(invalid(
+                "the request uses more than one authentication method",
+            ));
         }
         let presented = match (basic, secret, assertion, id) {
             (Some(basic), ..) => Self::Basic(basic),
             (_, _, Some(assertion), _) => Self::Assertion(assertion),
-            (_, Some(secret), _, Some(id)) => Self::Post { id, secret: Secret::new(secret) },
+            (_, Some(secret), _, Some(id)) => Self::Post {
+                id,
+                secret: Secret::new(secret),
+            },
             (_, None, _, Some(id)) => Self::Id(id),
             _ => return Err(failed("the request does not identify a client")),
         };
@@ -86,10 +91,17 @@ impl<'a> PresentedCredential<'a> {
 
 /// Parses the client assertion, if there is one (RFC 7523 section 2.2).
 fn parse_assertion(form: &Params) -> Result<Option<ClientAssertion<'_>>, ErrorResponse> {
-    match (form.get("client_assertion_type")?, form.get("client_assertion")?) {
+    match (
+        form.get("client_assertion_type")?,
+        form.get("client_assertion")?,
+    ) {
         (None, None) => Ok(None),
-        (Some(client_assertion::TYPE), Some(assertion)) => ClientAssertion::parse(assertion).map(Some),
-        _ => Err(failed("client_assertion and a client_assertion_type that ends in :jwt-bearer must be used together")),
+        (Some(client_assertion::TYPE), Some(assertion)) => {
+            ClientAssertion::parse(assertion).map(Some)
+        }
+        _ => Err(failed(
+            "client_assertion and a client_assertion_type that ends in :jwt-bearer must be used together",
+        )),
     }
 }
 
@@ -101,13 +113,19 @@ pub(super) struct BasicCredential {
 
 /// Parses `Authorization: Basic`. Both parts are form-encoded (RFC 6749 section 2.3.1).
 fn parse_basic(headers: &HeaderMap) -> Result<Option<BasicCredential>, ErrorResponse> {
-    let malformed =
-        ErrorResponse::new(ErrorCode::InvalidClient, "Authorization is not a single well-formed Basic credential");
+    let malformed = ErrorResponse::new(
+        ErrorCode::InvalidClient,
+        "Authorization is not a single well-formed Basic credential",
+    );
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let Some(value) = values.next() else {
         return Ok(None);
     };
-    let (scheme, credentials) = value.to_str().ok().and_then(|value| value.split_once(' ')).ok_or(malformed)?;
+    let (scheme, credentials) = value
+        .to_str()
+        .ok()
+        .and_then(|value| value.split_once(' '))
+        .ok_or(malformed)?;
     if values.next().is_some() || !scheme.eq_ignore_ascii_case("basic") {
         return Err(malformed);
     }
@@ -125,7 +143,9 @@ fn form_decode(encoded: &str) -> Option<String> {
     if encoded.contains(['&', '=']) {
         return None;
     }
-    form_urlencoded::parse(encoded.as_bytes()).next().map(|(decoded, _)| decoded.into_owned())
+    form_urlencoded::parse(encoded.as_bytes())
+        .next()
+        .map(|(decoded, _)| decoded.into_owned())
 }
 
 const fn failed(description: &'static str) -> ErrorResponse {
@@ -141,7 +161,10 @@ mod tests {
     fn parse(value: &str) -> Option<(String, String)> {
         let mut headers = HeaderMap::new();
         headers.insert(AUTHORIZATION, HeaderValue::from_str(value).unwrap());
-        parse_basic(&headers).ok().flatten().map(|basic| (basic.id, basic.secret.secret().to_owned()))
+        parse_basic(&headers)
+            .ok()
+            .flatten()
+            .map(|basic| (basic.id, basic.secret.secret().to_owned()))
     }
 
     #[test]
@@ -152,7 +175,12 @@ mod tests {
 
     #[test]
     fn other_values_are_rejected() {
-        for invalid in ["Basic", "Basic !!", "Bearer abc", &format!("Basic {}", STANDARD.encode("no colon"))] {
+        for invalid in [
+            "Basic",
+            "Basic !!",
+            "Bearer abc",
+            &format!("Basic {}", STANDARD.encode("no colon")),
+        ] {
             assert_eq!(parse(invalid), None, "{invalid}");
         }
         let mut twice = HeaderMap::new();

@@ -20,8 +20,15 @@ const MAX_AUDIENCE: usize = 600;
 /// # Errors
 /// Fails when `resource` is invalid, repeated, or missing without a default, if the imitated provider reads it, and when
 /// `audience` is too long, if the imitated provider reads that.
-pub(crate) fn parse_audience(config: &Config, params: &Params) -> Result<Option<Box<str>>, ErrorResponse> {
-    let default = config.settings.default_resource.as_ref().map(ResourceUri::as_str);
+pub(crate) fn parse_audience(
+    config: &Config,
+    params: &Params,
+) -> Result<Option<Box<str>>, ErrorResponse> {
+    let default = config
+        .settings
+        .default_resource
+        .as_ref()
+        .map(ResourceUri::as_str);
     let audience = match config.profile.audience {
         AudienceRule::Resource => return parse_resource(params, default).map(Some),
         AudienceRule::Default(audience) => default.or(audience),
@@ -47,12 +54,21 @@ pub(crate) fn parse_audience(config: &Config, params: &Params) -> Result<Option<
 
 /// Rejects a request with several resources, unless the imitated provider ignores them.
 pub(crate) fn check_single_resource(config: &Config, params: &Params) -> Result<(), ErrorResponse> {
-    let is_single = !matches!(config.profile.audience, AudienceRule::Resource) || params.get("resource").is_ok();
-    if is_single { Ok(()) } else { Err(invalid("only one resource is supported")) }
+    let is_single = !matches!(config.profile.audience, AudienceRule::Resource)
+        || params.get("resource").is_ok();
+    if is_single {
+        Ok(())
+    } else {
+        Err(invalid("only one resource is supported"))
+    }
 }
 
 /// Checks the `resource` of a token request against the audience of the authorization request (RFC 8707 section 2.2).
-pub(crate) fn check_audience(config: &Config, params: &Params, audience: Option<&str>) -> Result<(), ErrorResponse> {
+pub(crate) fn check_audience(
+    config: &Config,
+    params: &Params,
+    audience: Option<&str>,
+) -> Result<(), ErrorResponse> {
     match config.profile.audience {
         AudienceRule::Resource => match params.get("resource") {
             Ok(None) => Ok(()),
@@ -60,21 +76,30 @@ pub(crate) fn check_audience(config: &Config, params: &Params, audience: Option<
             _ => Err(invalid("resource is not that of the authorization request")),
         },
         AudienceRule::Fixed(_) => check_scope_prefix(config, params),
-        AudienceRule::Default(_) | AudienceRule::DefaultWithSingleResource | AudienceRule::AudienceParameter => Ok(()),
+        AudienceRule::Default(_)
+        | AudienceRule::DefaultWithSingleResource
+        | AudienceRule::AudienceParameter => Ok(()),
     }
 }
 
 /// Returns the requested resource, or the default one.
 fn parse_resource(params: &Params, default: Option<&str>) -> Result<Box<str>, ErrorResponse> {
-    match (params.get("resource").map_err(|_| invalid("only one resource is supported"))?, default) {
+    match (
+        params
+            .get("resource")
+            .map_err(|_| invalid("only one resource is supported"))?,
+        default,
+    ) {
         (Some(resource), _) => match ResourceUri::parse(resource) {
             Ok(resource) => Ok(resource.as_str().into()),
-            Err(_) => {
-                Err(invalid("resource must be an absolute http or https URL without fragment and user information"))
-            }
+            Err(_) => Err(invalid(
+                "resource must be an absolute http or https URL without fragment and user information",
+            )),
         },
         (None, Some(default)) => Ok(default.into()),
-        (None, None) => Err(invalid("resource is missing: it is the audience of the token")),
+        (None, None) => Err(invalid(
+            "resource is missing: it is the audience of the token",
+        )),
     }
 }
 

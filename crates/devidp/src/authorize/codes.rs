@@ -60,7 +60,10 @@ impl Codes {
     pub(super) fn record_approval(&self, request: &AuthorizationRequest, subject: &str) -> bool {
         let key = format!("{}\n{subject}", request.client_id);
         // A full table counts as an earlier approval.
-        let is_first = self.approved.as_ref().is_some_and(|approved| approved.insert_new(&key, ()).unwrap_or(false));
+        let is_first = self
+            .approved
+            .as_ref()
+            .is_some_and(|approved| approved.insert_new(&key, ()).unwrap_or(false));
         match request.refresh {
             RefreshRequest::No => false,
             RefreshRequest::Yes => true,
@@ -71,7 +74,11 @@ impl Codes {
     /// Issues a code.
     pub(super) fn issue(&self, approval: Approval) -> Result<Handle, getrandom::Error> {
         let handle = Handle::generate()?;
-        let code = IssuedCode { handle: handle.clone(), approval: Arc::new(approval), is_used: false };
+        let code = IssuedCode {
+            handle: handle.clone(),
+            approval: Arc::new(approval),
+            is_used: false,
+        };
         self.codes.insert(handle.id(), code);
         Ok(handle)
     }
@@ -96,6 +103,7 @@ impl Codes {
 
     /// Removes the codes of a client.
     pub(crate) fn remove_client(&self, client_id: &str) {
-        self.codes.remove_if(|issued| *issued.approval.request.client_id == *client_id);
+        self.codes
+            .remove_if(|issued| *issued.approval.request.client_id == *client_id);
     }
 }

@@ -39,19 +39,27 @@ pub(crate) fn show_request(
     headers: &HeaderMap,
 ) -> Result<Reply, getrandom::Error> {
     let request = Arc::new(request);
-    show(app, Question::Request(Arc::clone(&request)), headers, |ticket, action, nonce| {
-        let page = ConsentPage {
-            client: &request.client,
-            client_id: &request.client_id,
-            scopes: &request.scopes,
-            audience: request.audience.as_deref(),
-            destination: Destination::Redirect(&request.redirect),
-            user: request.login_hint.as_deref().unwrap_or(&app.config.settings.user),
-            ticket,
-            action,
-        };
-        page.html(nonce)
-    })
+    show(
+        app,
+        Question::Request(Arc::clone(&request)),
+        headers,
+        |ticket, action, nonce| {
+            let page = ConsentPage {
+                client: &request.client,
+                client_id: &request.client_id,
+                scopes: &request.scopes,
+                audience: request.audience.as_deref(),
+                destination: Destination::Redirect(&request.redirect),
+                user: request
+                    .login_hint
+                    .as_deref()
+                    .unwrap_or(&app.config.settings.user),
+                ticket,
+                action,
+            };
+            page.html(nonce)
+        },
+    )
 }
 
 /// Displays a consent page. Its ticket can be used once and only in this browser. `html` gets the ticket, the target of
@@ -69,7 +77,9 @@ pub(crate) fn show(
     };
     let ticket = Handle::generate()?;
     let action = app.config.path(Endpoint::Consent);
-    let reply = respond::page(StatusCode::OK, |nonce| html(ticket.as_str(), &action, nonce))?;
+    let reply = respond::page(StatusCode::OK, |nonce| {
+        html(ticket.as_str(), &action, nonce)
+    })?;
     // SameSite is Lax, because a Strict cookie is not sent when another site links here, and each page would then set a
     // new one. Form posts from other sites send neither. Cookies do not depend on the port, so the path separates the
     // cookie from those of other local servers. The cookie is not Secure because the server uses http.
@@ -88,13 +98,23 @@ pub(crate) fn show(
 ///
 /// The submission must come from a page of this server (`Origin`), from the browser to which the page was sent
 /// (cookie), and must be the first one (ticket).
-pub(crate) fn decide(app: &App, headers: &HeaderMap, form: &Params) -> Result<Reply, getrandom::Error> {
+pub(crate) fn decide(
+    app: &App,
+    headers: &HeaderMap,
+    form: &Params,
+) -> Result<Reply, getrandom::Error> {
     let reject = |status, reason| {
-        tracing::warn!(consent.description = reason, "rejected a consent page submission");
+        tracing::warn!(
+            consent.description = reason,
+            "rejected a consent page submission"
+        );
         respond::error_page(status, reason)
     };
     if !is_same_origin(headers) {
-        return reject(StatusCode::FORBIDDEN, "The answer did not come from a page of this server.");
+        return reject(
+            StatusCode::FORBIDDEN,
+            "The answer did not come from a page of this server.",
+        );
     }
     let decision = match Decision::parse(form) {
         Ok(decision) => decision,
@@ -111,8 +131,14 @@ pub(crate) fn decide(app: &App, headers: &HeaderMap, form: &Params) -> Result<Re
             let location = match decision {
                 Decision::Allow { user } => issue_code(app, Arc::unwrap_or_clone(request), user)?,
                 Decision::Deny => {
-                    let error = ErrorResponse::new(ErrorCode::AccessDenied, "the user denied the request");
-                    error_location(&app.config, &request.redirect, request.state.as_deref(), error)
+                    let error =
+                        ErrorResponse::new(ErrorCode::AccessDenied, "the user denied the request");
+                    error_location(
+                        &app.config,
+                        &request.redirect,
+                        request.state.as_deref(),
+                        error,
+                    )
                 }
             };
             Ok(respond::redirect(StatusCode::SEE_OTHER, &location))
@@ -124,9 +150,14 @@ pub(crate) fn decide(app: &App, headers: &HeaderMap, form: &Params) -> Result<Re
             };
             let is_approved = user.is_some();
             if !device::answer(app, &user_code, user) {
-                return reject(StatusCode::BAD_REQUEST, "The code was answered before or has expired.");
+                return reject(
+                    StatusCode::BAD_REQUEST,
+                    "The code was answered before or has expired.",
+                );
             }
-            respond::page(StatusCode::OK, |nonce| page::device_answered_html(is_approved, nonce))
+            respond::page(StatusCode::OK, |nonce| {
+                page::device_answered_html(is_approved, nonce)
+            })
         }
     }
 }
@@ -142,8 +173,14 @@ impl Decision {
     fn parse(form: &Params) -> Result<Self, &'static str> {
         match form.get("decision") {
             Ok(Some("allow")) => {
-                let user = form.get("user").ok().flatten().map(str::trim).filter(|user| is_user_name(user));
-                let user = user.ok_or("A user name has 1 to 64 characters and no control characters.")?;
+                let user = form
+                    .get("user")
+                    .ok()
+                    .flatten()
+                    .map(str::trim)
+                    .filter(|user| is_user_name(user));
+                let user =
+                    user.ok_or("A user name has 1 to 64 characters and no control characters.")?;
                 Ok(Self::Allow { user: user.into() })
             }
             Ok(Some("deny")) => Ok(Self::Deny),
@@ -163,17 +200,26 @@ fn is_same_origin(headers: &HeaderMap) -> bool {
     let (Some(origin), Some(host)) = (headers.get(ORIGIN), headers.get(HOST)) else {
         return false;
     };
-    origin.as_bytes().strip_prefix(b"http://").is_some_and(|origin| origin == host.as_bytes())
+    origin
+        .as_bytes()
+        .strip_prefix(b"http://")
+        .is_some_and(|origin| origin == host.as_bytes())
 }
 
 /// Returns the value of the consent cookie if it is well formed.
 fn parse_cookie(headers: &HeaderMap) -> Option<Secret> {
-    let pairs =
-        headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(';'));
-    let mut values = pairs.filter_map(|pair| pair.trim().strip_prefix(COOKIE_NAME)?.strip_prefix('='));
+    let pairs = headers
+        .get_all(COOKIE)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(';'));
+    let mut values =
+        pairs.filter_map(|pair| pair.trim().strip_prefix(COOKIE_NAME)?.strip_prefix('='));
     let is_well_formed = |value: &&str| {
         value.len() == COOKIE_CHARS
-            && value.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+            && value
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
     };
     values.find(is_well_formed).map(Secret::new)
 }

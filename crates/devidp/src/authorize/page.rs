@@ -38,7 +38,12 @@ pub(crate) enum Destination<'a> {
 impl ConsentPage<'_> {
     /// Renders the page. `nonce` is that of the style sheet.
     pub(crate) fn html(&self, nonce: &str) -> String {
-        let client = Escaped(self.client.name.as_deref().unwrap_or("An application without a name"));
+        let client = Escaped(
+            self.client
+                .name
+                .as_deref()
+                .unwrap_or("An application without a name"),
+        );
         let body = format!(
             r#"<h1>Allow <bdi>{client}</bdi> to act for you?</h1>
 <p class="soft">{name_source}</p>
@@ -60,7 +65,10 @@ impl ConsentPage<'_> {
             name_source = NameSource(self),
             action = Escaped(self.action),
             scopes = ScopeItems(self.scopes),
-            resource = Escaped(self.audience.unwrap_or("Any resource: the request names none")),
+            resource = Escaped(
+                self.audience
+                    .unwrap_or("Any resource: the request names none")
+            ),
             destination = self.destination,
             user = Escaped(self.user),
             ticket = Escaped(self.ticket),
@@ -82,7 +90,12 @@ pub(crate) fn error_html(reason: &str, nonce: &str) -> String {
 
 /// Renders the page on which the user enters a user code. It is submitted to `action`.
 pub(crate) fn device_code_html(action: &str, message: Option<&str>, nonce: &str) -> String {
-    let message = message.map(|message| format!("<p class=\"problem\" role=\"alert\">{}</p>", Escaped(message)));
+    let message = message.map(|message| {
+        format!(
+            "<p class=\"problem\" role=\"alert\">{}</p>",
+            Escaped(message)
+        )
+    });
     let body = format!(
         r#"<h1>Connect a device</h1>
 <p class="soft">Enter the code that your device or terminal shows.</p>
@@ -107,7 +120,11 @@ pub(crate) fn device_answered_html(is_approved: bool, nonce: &str) -> String {
     } else {
         ("The request was denied", "The device gets no access.")
     };
-    render(title, &format!("<h1>{title}</h1>\n<p>{text}</p>\n<p class=\"soft\">You can close this page.</p>"), nonce)
+    render(
+        title,
+        &format!("<h1>{title}</h1>\n<p>{text}</p>\n<p class=\"soft\">You can close this page.</p>"),
+        nonce,
+    )
 }
 
 /// Renders the page at the issuer's address.
@@ -149,7 +166,11 @@ impl fmt::Display for Destination<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Redirect(redirect) => {
-                let location = if redirect.is_loopback() { "on this computer" } else { "on another machine" };
+                let location = if redirect.is_loopback() {
+                    "on this computer"
+                } else {
+                    "on another machine"
+                };
                 let authority = Escaped(redirect.authority());
                 write!(
                     f,
@@ -172,7 +193,11 @@ impl fmt::Display for NameSource<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(page) = self;
         if page.client.is_document {
-            write!(f, "The document at <code>{}</code> has this name.", Escaped(page.client_id))
+            write!(
+                f,
+                "The document at <code>{}</code> has this name.",
+                Escaped(page.client_id)
+            )
         } else {
             f.write_str("The application chose this name. It is not verified.")
         }
@@ -183,7 +208,9 @@ struct ScopeItems<'a>(&'a Scopes);
 
 impl fmt::Display for ScopeItems<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|scope| write!(f, "<li>{}</li>", Escaped(scope)))
+        self.0
+            .iter()
+            .try_for_each(|scope| write!(f, "<li>{}</li>", Escaped(scope)))
     }
 }
 
@@ -209,7 +236,10 @@ mod tests {
 
     #[test]
     fn markup_is_escaped() {
-        assert_eq!(Escaped(r#"<a b="c" d='e'>&"#).to_string(), "&lt;a b=&quot;c&quot; d=&#39;e&#39;&gt;&amp;");
+        assert_eq!(
+            Escaped(r#"<a b="c" d='e'>&"#).to_string(),
+            "&lt;a b=&quot;c&quot; d=&#39;e&#39;&gt;&amp;"
+        );
     }
 
     #[test]

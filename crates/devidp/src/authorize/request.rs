@@ -48,7 +48,11 @@ pub(crate) enum AuthorizeError {
     /// The redirect URI is not trusted. The error is displayed to the user.
     Untrusted(&'static str),
     /// The error is sent to the client's redirect URI.
-    Returned { redirect: RedirectUri, state: Option<Box<str>>, error: ErrorResponse },
+    Returned {
+        redirect: RedirectUri,
+        state: Option<Box<str>>,
+        error: ErrorResponse,
+    },
 }
 
 impl AuthorizationRequest {
@@ -64,18 +68,32 @@ impl AuthorizationRequest {
         let client_id = params
             .get("client_id")
             .map_err(|_| untrusted("The request identifies several clients."))?
-            .ok_or(untrusted("The request does not identify a client: client_id is missing."))?;
-        let client = clients.find(client_id, headers).await.map_err(|error| untrusted(error.description))?;
-        let requested = params.get("redirect_uri").map_err(|_| untrusted("The request has several redirect URIs."))?;
+            .ok_or(untrusted(
+                "The request does not identify a client: client_id is missing.",
+            ))?;
+        let client = clients
+            .find(client_id, headers)
+            .await
+            .map_err(|error| untrusted(error.description))?;
+        let requested = params
+            .get("redirect_uri")
+            .map_err(|_| untrusted("The request has several redirect URIs."))?;
         let redirect = select_redirect_uri(&client, requested)?;
         let (state, request) = match params.get("state") {
             Err(duplicate) => (None, Err(duplicate.into())),
             Ok(state) => {
                 let state = state.map(Box::from);
-                (state.clone(), Self::parse_trusted(config, params, client_id, &client, &redirect, state))
+                (
+                    state.clone(),
+                    Self::parse_trusted(config, params, client_id, &client, &redirect, state),
+                )
             }
         };
-        request.map_err(|error| AuthorizeError::Returned { redirect, state, error })
+        request.map_err(|error| AuthorizeError::Returned {
+            redirect,
+            state,
+            error,
+        })
     }
 
     /// Parses the parameters whose errors are sent to the client.
@@ -89,7 +107,10 @@ impl AuthorizationRequest {
     ) -> Result<Self, ErrorResponse> {
         if !client.may_use(GrantType::AuthorizationCode) {
             let description = "the client is not registered for authorization_code";
-            return Err(ErrorResponse::new(ErrorCode::UnauthorizedClient, description));
+            return Err(ErrorResponse::new(
+                ErrorCode::UnauthorizedClient,
+                description,
+            ));
         }
         reject_unsupported_parameters(params)?;
         let scopes = grant_scopes(config, client, params)?;
@@ -110,16 +131,21 @@ impl AuthorizationRequest {
 }
 
 /// Returns the requested redirect URI if the client registered it; the only registered one if none is requested.
-fn select_redirect_uri(client: &Client, requested: Option<&str>) -> Result<RedirectUri, AuthorizeError> {
+fn select_redirect_uri(
+    client: &Client,
+    requested: Option<&str>,
+) -> Result<RedirectUri, AuthorizeError> {
     match (requested, client.redirect_uris.as_slice()) {
         (Some(requested), registered) => registered
             .iter()
             .find_map(|registered| registered.match_requested(requested))
-            .ok_or(AuthorizeError::Untrusted("The redirect URI is not one that the client registered.")),
+            .ok_or(AuthorizeError::Untrusted(
+                "The redirect URI is not one that the client registered.",
+            )),
         (None, [only]) => Ok(only.clone()),
-        (None, []) => {
-            Err(AuthorizeError::Untrusted("The client registered no redirect URI, so it cannot sign users in."))
-        }
+        (None, []) => Err(AuthorizeError::Untrusted(
+            "The client registered no redirect URI, so it cannot sign users in.",
+        )),
         (None, _) => Err(AuthorizeError::Untrusted(
             "The request has no redirect URI, and the client registered more than one: redirect_uri is missing.",
         )),
@@ -130,14 +156,25 @@ fn select_redirect_uri(client: &Client, requested: Option<&str>) -> Result<Redir
 fn reject_unsupported_parameters(params: &Params) -> Result<(), ErrorResponse> {
     let reject = |error, description| Err(ErrorResponse::new(error, description));
     if params.get("request")?.is_some() {
-        return reject(ErrorCode::RequestNotSupported, "request objects are not supported");
+        return reject(
+            ErrorCode::RequestNotSupported,
+            "request objects are not supported",
+        );
     }
     if params.get("request_uri")?.is_some() {
-        return reject(ErrorCode::RequestUriNotSupported, "request objects are not supported");
+        return reject(
+            ErrorCode::RequestUriNotSupported,
+            "request objects are not supported",
+        );
     }
     match params.get("response_type")? {
         Some("code") => {}
-        Some(_) => return reject(ErrorCode::UnsupportedResponseType, "response_type must be code"),
+        Some(_) => {
+            return reject(
+                ErrorCode::UnsupportedResponseType,
+                "response_type must be code",
+            );
+        }
         None => return reject(ErrorCode::InvalidRequest, "response_type is missing"),
     }
     match params.get("response_mode")? {
@@ -149,17 +186,27 @@ fn reject_unsupported_parameters(params: &Params) -> Result<(), ErrorResponse> {
 /// Parses the PKCE challenge. PKCE with S256 is required (RFC 7636 section 4.3, OAuth 2.1).
 fn parse_challenge(params: &Params) -> Result<PkceChallenge, ErrorResponse> {
     let reject = |description| ErrorResponse::new(ErrorCode::InvalidRequest, description);
-    let challenge = params.get("code_challenge")?.ok_or(reject("PKCE is required: code_challenge is missing"))?;
+    let challenge = params
+        .get("code_challenge")?
+        .ok_or(reject("PKCE is required: code_challenge is missing"))?;
     if params.get("code_challenge_method")? != Some("S256") {
-        return Err(reject("PKCE is required with S256: code_challenge_method must be S256"));
+        return Err(reject(
+            "PKCE is required with S256: code_challenge_method must be S256",
+        ));
     }
-    PkceChallenge::parse(challenge).map_err(|_| reject("code_challenge must be a SHA-256 hash in base64url"))
+    PkceChallenge::parse(challenge)
+        .map_err(|_| reject("code_challenge must be a SHA-256 hash in base64url"))
 }
 
 /// Parses the DPoP key to which the client binds the code, if any.
 fn parse_dpop_key(params: &Params) -> Result<Option<Thumbprint>, ErrorResponse> {
-    let Some(thumbprint) = params.get("dpop_jkt")? else { return Ok(None) };
-    let error = ErrorResponse::new(ErrorCode::InvalidRequest, "dpop_jkt must be a SHA-256 hash in base64url");
+    let Some(thumbprint) = params.get("dpop_jkt")? else {
+        return Ok(None);
+    };
+    let error = ErrorResponse::new(
+        ErrorCode::InvalidRequest,
+        "dpop_jkt must be a SHA-256 hash in base64url",
+    );
     dpop::parse_thumbprint(thumbprint).map(Some).ok_or(error)
 }
 
@@ -189,8 +236,15 @@ impl RefreshRequest {
         if !is_requested || !client.may_use(GrantType::RefreshToken) {
             return Ok(Self::No);
         }
-        let asks_again = params.get("prompt")?.is_some_and(|prompt| prompt.split(' ').any(|value| value == "consent"));
-        let depends_on_approval = matches!(config.profile.refresh_tokens, RefreshTokenRule::AccessType) && !asks_again;
-        Ok(if depends_on_approval { Self::FirstApproval } else { Self::Yes })
+        let asks_again = params
+            .get("prompt")?
+            .is_some_and(|prompt| prompt.split(' ').any(|value| value == "consent"));
+        let depends_on_approval =
+            matches!(config.profile.refresh_tokens, RefreshTokenRule::AccessType) && !asks_again;
+        Ok(if depends_on_approval {
+            Self::FirstApproval
+        } else {
+            Self::Yes
+        })
     }
 }

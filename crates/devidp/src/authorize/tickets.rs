@@ -41,7 +41,14 @@ impl ConsentTickets {
 
     /// Stores a ticket.
     pub(super) fn insert(&self, ticket: &Handle, browser: Secret, question: Question) {
-        self.0.insert(ticket.id(), PendingConsent { ticket: ticket.clone(), browser, question });
+        self.0.insert(
+            ticket.id(),
+            PendingConsent {
+                ticket: ticket.clone(),
+                browser,
+                question,
+            },
+        );
     }
 
     /// Returns the question of a ticket if the ticket belongs to this browser. The ticket is removed.

@@ -5,7 +5,10 @@ const MAX_CHARS: usize = 64;
 
 /// Returns whether a string is a valid user name: 1 to 64 characters without control characters and surrounding spaces.
 pub(crate) fn is_user_name(name: &str) -> bool {
-    !name.is_empty() && name.chars().count() <= MAX_CHARS && name.trim() == name && !name.chars().any(char::is_control)
+    !name.is_empty()
+        && name.chars().count() <= MAX_CHARS
+        && name.trim() == name
+        && !name.chars().any(char::is_control)
 }
 
 #[cfg(test)]

@@ -32,8 +32,12 @@ impl GrantType {
     ];
 
     /// The grant types of a server without trusted issuers.
-    pub(crate) const WITHOUT_ASSERTIONS: [Self; 4] =
-        [Self::AuthorizationCode, Self::RefreshToken, Self::DeviceCode, Self::ClientCredentials];
+    pub(crate) const WITHOUT_ASSERTIONS: [Self; 4] = [
+        Self::AuthorizationCode,
+        Self::RefreshToken,
+        Self::DeviceCode,
+        Self::ClientCredentials,
+    ];
 
     /// Parses a grant type. Returns `None` for unknown ones.
     pub fn parse(name: &str) -> Option<Self> {

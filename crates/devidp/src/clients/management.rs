@@ -22,7 +22,13 @@ use crate::{
 
 /// Handles the client configuration endpoint (RFC 7592 section 2): `GET` reads a registration, `PUT` replaces it, and
 /// `DELETE` deletes it. The registration access token is required.
-pub(crate) fn manage(app: &App, id: &str, method: &Method, headers: &HeaderMap, body: &[u8]) -> Reply {
+pub(crate) fn manage(
+    app: &App,
+    id: &str,
+    method: &Method,
+    headers: &HeaderMap,
+    body: &[u8],
+) -> Reply {
     let managed = match *method {
         Method::PUT => update(app, id, headers, body),
         Method::DELETE => delete(app, id, headers),
@@ -42,7 +48,9 @@ pub(crate) fn manage(app: &App, id: &str, method: &Method, headers: &HeaderMap, 
 /// stored.
 fn read(app: &App, id: &str, headers: &HeaderMap) -> Result<Reply, ErrorResponse> {
     let token = bearer_token(headers).ok_or(NO_TOKEN)?;
-    let mut information = with_client(app, id, &token, |registered| (registered.information.clone(), RowAction::Keep))?;
+    let mut information = with_client(app, id, &token, |registered| {
+        (registered.information.clone(), RowAction::Keep)
+    })?;
     information.registration_access_token = Some(token);
     Ok(json_reply(StatusCode::OK, information.to_json()))
 }
@@ -50,22 +58,33 @@ fn read(app: &App, id: &str, headers: &HeaderMap) -> Result<Reply, ErrorResponse
 /// Replaces the registration and its registration access token (RFC 7592 section 2.2). Omitted members get their default.
 fn update(app: &App, id: &str, headers: &HeaderMap, body: &[u8]) -> Result<Reply, ErrorResponse> {
     let token = bearer_token(headers).ok_or(NO_TOKEN)?;
-    let client = with_client(app, id, &token, |registered| (Arc::clone(&registered.client), RowAction::Keep))?;
+    let client = with_client(app, id, &token, |registered| {
+        (Arc::clone(&registered.client), RowAction::Keep)
+    })?;
     let mut metadata = parse_body(body)?;
     let secret = check_update(id, &mut metadata)?;
     let mode = app.config.settings.client_authentication_mode;
-    let NewClient { client, mut information } = NewClient::from_metadata(metadata, mode, Some(&client.credential))?;
+    let NewClient {
+        client,
+        mut information,
+    } = NewClient::from_metadata(metadata, mode, Some(&client.credential))?;
     let (next_token, next_hash) = RegistrationTokenHash::generate()?;
     let updated = with_client(app, id, &token, |registered| {
         if secret.is_some() && secret != registered.information.client_secret {
             return (
-                Err(invalid("client_secret is not the current one: a client cannot choose its secret")),
+                Err(invalid(
+                    "client_secret is not the current one: a client cannot choose its secret",
+                )),
                 RowAction::Keep,
             );
         }
-        information.client_id.clone_from(&registered.information.client_id);
+        information
+            .client_id
+            .clone_from(&registered.information.client_id);
         information.client_id_issued_at = registered.information.client_id_issued_at;
-        information.registration_client_uri.clone_from(&registered.information.registration_client_uri);
+        information
+            .registration_client_uri
+            .clone_from(&registered.information.registration_client_uri);
         (registered.client, registered.registration_token) = (Arc::new(client), next_hash);
         registered.information = information.clone();
         (Ok(()), RowAction::Renew)
@@ -118,15 +137,28 @@ fn with_client<R>(
 /// Checks the members that an update must and must not have. Takes `client_id` and the client secret out of the metadata,
 /// and returns the secret, if present.
 fn check_update(id: &str, metadata: &mut ClientMetadata) -> Result<Option<Secret>, ErrorResponse> {
-    let forbidden =
-        ["registration_access_token", "registration_client_uri", "client_secret_expires_at", "client_id_issued_at"];
-    if forbidden.iter().any(|name| metadata.extra.contains_key(*name)) {
+    let forbidden = [
+        "registration_access_token",
+        "registration_client_uri",
+        "client_secret_expires_at",
+        "client_id_issued_at",
+    ];
+    if forbidden
+        .iter()
+        .any(|name| metadata.extra.contains_key(*name))
+    {
         return Err(invalid(
             "an update must not have registration_access_token, registration_client_uri, client_secret_expires_at and client_id_issued_at",
         ));
     }
-    if metadata.extra.remove("client_id").is_none_or(|client_id| client_id != id) {
-        return Err(invalid("an update must have the client_id of the registration"));
+    if metadata
+        .extra
+        .remove("client_id")
+        .is_none_or(|client_id| client_id != id)
+    {
+        return Err(invalid(
+            "an update must have the client_id of the registration",
+        ));
     }
     match metadata.extra.remove("client_secret") {
         None => Ok(None),
@@ -140,5 +172,7 @@ const NO_ACCESS: ErrorResponse = ErrorResponse::new(
     "the registration is unknown here, or the bearer token is not its registration access token",
 );
 
-const NO_TOKEN: ErrorResponse =
-    ErrorResponse::new(ErrorCode::MissingToken, "the registration access token is required as a bearer token");
+const NO_TOKEN: ErrorResponse = ErrorResponse::new(
+    ErrorCode::MissingToken,
+    "the registration access token is required as a bearer token",
+);

@@ -30,7 +30,9 @@ impl RedirectUriError {
             Self::NotAUrl => {
                 "a redirect URI must be an absolute URL of at most 2000 visible ASCII characters without backslashes"
             }
-            Self::NeitherHttpsNorLoopback => "a redirect URI must be https, or http on a loopback host",
+            Self::NeitherHttpsNorLoopback => {
+                "a redirect URI must be https, or http on a loopback host"
+            }
             Self::Fragment => "a redirect URI must not have a fragment",
             Self::UserInformation => "a redirect URI must not contain user information",
         }
@@ -43,7 +45,9 @@ impl RedirectUri {
     /// Parses a redirect URI. The string is kept unchanged.
     pub(crate) fn parse(text: &str) -> Result<Self, RedirectUriError> {
         // URL parsers disagree on where the host ends if there is a backslash.
-        let is_printable = text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');
+        let is_printable = text
+            .bytes()
+            .all(|byte| byte.is_ascii_graphic() && byte != b'\\');
         if text.len() > MAX_LENGTH || !is_printable {
             return Err(RedirectUriError::NotAUrl);
         }
@@ -57,7 +61,10 @@ impl RedirectUri {
         if !url.username().is_empty() || url.password().is_some() {
             return Err(RedirectUriError::UserInformation);
         }
-        Ok(Self(Arc::new(Parts { text: text.into(), url })))
+        Ok(Self(Arc::new(Parts {
+            text: text.into(),
+            url,
+        })))
     }
 
     /// Matches the `requested` redirect URI with this registered one, and returns it if it matches.
@@ -90,8 +97,13 @@ impl RedirectUri {
     }
 
     /// Returns the redirect URI with parameters appended to its query.
-    pub(crate) fn with_params<'a>(&self, parameters: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
-        let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(parameters).finish();
+    pub(crate) fn with_params<'a>(
+        &self,
+        parameters: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> String {
+        let query = form_urlencoded::Serializer::new(String::new())
+            .extend_pairs(parameters)
+            .finish();
         let separator = match self.0.text.split_once('?') {
             None => "?",
             Some((_, "")) => "",
@@ -102,7 +114,11 @@ impl RedirectUri {
 
     /// Returns the parts before and after the port of an `http` URL.
     fn without_loopback_port(&self) -> Option<(&str, &str)> {
-        let host = self.0.url.host_str().filter(|_| self.0.url.scheme() == "http")?;
+        let host = self
+            .0
+            .url
+            .host_str()
+            .filter(|_| self.0.url.scheme() == "http")?;
         let (origin, rest) = self.0.text.split_at_checked("http://".len() + host.len())?;
         if origin.strip_prefix("http://") != Some(host) {
             return None;
@@ -122,7 +138,10 @@ mod tests {
     use super::*;
 
     fn match_requested(registered: &str, requested: &str) -> bool {
-        RedirectUri::parse(registered).unwrap().match_requested(requested).is_some()
+        RedirectUri::parse(registered)
+            .unwrap()
+            .match_requested(requested)
+            .is_some()
     }
 
     /// Only https URLs and loopback URLs are accepted.
@@ -136,67 +155,172 @@ mod tests {
             "http://[::1]:4321/",
             "http://localhost:4321/callback",
         ] {
-            assert_eq!(RedirectUri::parse(valid).map(|uri| uri.as_str().to_owned()), Ok(valid.to_owned()));
+            assert_eq!(
+                RedirectUri::parse(valid).map(|uri| uri.as_str().to_owned()),
+                Ok(valid.to_owned())
+            );
         }
         for (invalid, error) in [
             ("", RedirectUriError::NotAUrl),
             ("/callback", RedirectUriError::NotAUrl),
-            ("https://client.example/call back", RedirectUriError::NotAUrl),
-            ("https://client.example/\r\nSet-Cookie:a=b", RedirectUriError::NotAUrl),
-            ("http://127.0.0.1\\@client.example/", RedirectUriError::NotAUrl),
-            ("http://client.example/callback", RedirectUriError::NeitherHttpsNorLoopback),
-            ("http://127.0.0.1.client.example/", RedirectUriError::NeitherHttpsNorLoopback),
-            ("javascript:alert(1)", RedirectUriError::NeitherHttpsNorLoopback),
-            ("com.example.app:/callback", RedirectUriError::NeitherHttpsNorLoopback),
-            ("data:text/html,hello", RedirectUriError::NeitherHttpsNorLoopback),
+            (
+                "https://client.example/call back",
+                RedirectUriError::NotAUrl,
+            ),
+            (
+                "https://client.example/\r\nSet-Cookie:a=b",
+                RedirectUriError::NotAUrl,
+            ),
+            (
+                "http://127.0.0.1\\@client.example/",
+                RedirectUriError::NotAUrl,
+            ),
+            (
+                "http://client.example/callback",
+                RedirectUriError::NeitherHttpsNorLoopback,
+            ),
+            (
+                "http://127.0.0.1.client.example/",
+                RedirectUriError::NeitherHttpsNorLoopback,
+            ),
+            (
+                "javascript:alert(1)",
+                RedirectUriError::NeitherHttpsNorLoopback,
+            ),
+            (
+                "com.example.app:/callback",
+                RedirectUriError::NeitherHttpsNorLoopback,
+            ),
+            (
+                "data:text/html,hello",
+                RedirectUriError::NeitherHttpsNorLoopback,
+            ),
             ("https://client.example/#part", RedirectUriError::Fragment),
             ("https://client.example/#", RedirectUriError::Fragment),
-            ("https://a:b@client.example/", RedirectUriError::UserInformation),
-            ("http://client.example@127.0.0.1/", RedirectUriError::UserInformation),
+            (
+                "https://a:b@client.example/",
+                RedirectUriError::UserInformation,
+            ),
+            (
+                "http://client.example@127.0.0.1/",
+                RedirectUriError::UserInformation,
+            ),
         ] {
             assert_eq!(RedirectUri::parse(invalid), Err(error), "{invalid}");
         }
-        assert!(RedirectUri::parse(&format!("https://client.example/{}", "a".repeat(2000))).is_err());
+        assert!(
+            RedirectUri::parse(&format!("https://client.example/{}", "a".repeat(2000))).is_err()
+        );
     }
 
     /// The strings must be identical, except for the port of a loopback host.
     #[test]
     fn only_the_loopback_port_may_differ() {
-        assert!(match_requested("https://client.example/callback", "https://client.example/callback"));
-        assert!(match_requested("http://127.0.0.1/callback", "http://127.0.0.1:4321/callback"));
-        assert!(match_requested("http://127.0.0.1:1/callback", "http://127.0.0.1:4321/callback"));
-        assert!(match_requested("http://[::1]:1/callback", "http://[::1]:4321/callback"));
-        assert!(match_requested("http://localhost:1/callback", "http://localhost:4321/callback"));
+        assert!(match_requested(
+            "https://client.example/callback",
+            "https://client.example/callback"
+        ));
+        assert!(match_requested(
+            "http://127.0.0.1/callback",
+            "http://127.0.0.1:4321/callback"
+        ));
+        assert!(match_requested(
+            "http://127.0.0.1:1/callback",
+            "http://127.0.0.1:4321/callback"
+        ));
+        assert!(match_requested(
+            "http://[::1]:1/callback",
+            "http://[::1]:4321/callback"
+        ));
+        assert!(match_requested(
+            "http://localhost:1/callback",
+            "http://localhost:4321/callback"
+        ));
 
         for (registered, requested) in [
-            ("https://client.example/callback", "https://client.example/callback/"),
-            ("https://client.example/callback", "https://client.example/callback?a=b"),
-            ("https://client.example/callback", "https://client.example:8443/callback"),
-            ("https://client.example/callback", "https://client.example:443/callback"),
-            ("https://client.example/callback", "https://CLIENT.example/callback"),
-            ("https://client.example/callback", "https://client.example/other/../callback"),
-            ("https://127.0.0.1:1/callback", "https://127.0.0.1:2/callback"),
+            (
+                "https://client.example/callback",
+                "https://client.example/callback/",
+            ),
+            (
+                "https://client.example/callback",
+                "https://client.example/callback?a=b",
+            ),
+            (
+                "https://client.example/callback",
+                "https://client.example:8443/callback",
+            ),
+            (
+                "https://client.example/callback",
+                "https://client.example:443/callback",
+            ),
+            (
+                "https://client.example/callback",
+                "https://CLIENT.example/callback",
+            ),
+            (
+                "https://client.example/callback",
+                "https://client.example/other/../callback",
+            ),
+            (
+                "https://127.0.0.1:1/callback",
+                "https://127.0.0.1:2/callback",
+            ),
             ("http://127.0.0.1:1/callback", "http://localhost:1/callback"),
             ("http://127.0.0.1:1/callback", "http://127.0.0.2:1/callback"),
             ("http://127.0.0.1:1/callback", "http://127.1:1/callback"),
-            ("http://127.0.0.1:1/callback", "http://127.0.0.1:1/callback2"),
-            ("http://127.0.0.1:1/callback", "http://127.0.0.1:1/x/../callback"),
-            ("http://127.0.0.1:1/callback", "http://127.0.0.1:1:2/callback"),
-            ("http://127.0.0.1:1/callback", "http://127.0.0.1:1@client.example/callback"),
-            ("http://127.0.0.1:1/callback", "http://127.0.0.1.client.example/callback"),
-            ("http://localhost:1/callback", "http://localhost.localhost:1/callback"),
+            (
+                "http://127.0.0.1:1/callback",
+                "http://127.0.0.1:1/callback2",
+            ),
+            (
+                "http://127.0.0.1:1/callback",
+                "http://127.0.0.1:1/x/../callback",
+            ),
+            (
+                "http://127.0.0.1:1/callback",
+                "http://127.0.0.1:1:2/callback",
+            ),
+            (
+                "http://127.0.0.1:1/callback",
+                "http://127.0.0.1:1@client.example/callback",
+            ),
+            (
+                "http://127.0.0.1:1/callback",
+                "http://127.0.0.1.client.example/callback",
+            ),
+            (
+                "http://localhost:1/callback",
+                "http://localhost.localhost:1/callback",
+            ),
         ] {
-            assert!(!match_requested(registered, requested), "{registered} {requested}");
+            assert!(
+                !match_requested(registered, requested),
+                "{registered} {requested}"
+            );
         }
     }
 
     #[test]
     fn parameters_are_appended_to_the_query() {
-        let with = |uri: &str| RedirectUri::parse(uri).unwrap().with_params([("code", "a b"), ("iss", "http://x")]);
+        let with = |uri: &str| {
+            RedirectUri::parse(uri)
+                .unwrap()
+                .with_params([("code", "a b"), ("iss", "http://x")])
+        };
         let query = "code=a+b&iss=http%3A%2F%2Fx";
-        assert_eq!(with("https://c.example/cb"), format!("https://c.example/cb?{query}"));
-        assert_eq!(with("https://c.example/cb?"), format!("https://c.example/cb?{query}"));
-        assert_eq!(with("https://c.example/cb?a=b"), format!("https://c.example/cb?a=b&{query}"));
+        assert_eq!(
+            with("https://c.example/cb"),
+            format!("https://c.example/cb?{query}")
+        );
+        assert_eq!(
+            with("https://c.example/cb?"),
+            format!("https://c.example/cb?{query}")
+        );
+        assert_eq!(
+            with("https://c.example/cb?a=b"),
+            format!("https://c.example/cb?a=b&{query}")
+        );
     }
 
     proptest! {

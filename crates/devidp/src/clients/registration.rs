@@ -62,7 +62,10 @@ fn register_client(app: &App, headers: &HeaderMap, body: &[u8]) -> Result<Reply,
 
 /// Stores a client under a new identifier and returns its information response (RFC 7591 section 3.2.1).
 fn store(app: &App, new: NewClient) -> Result<Reply, ErrorResponse> {
-    let NewClient { client, mut information } = new;
+    let NewClient {
+        client,
+        mut information,
+    } = new;
     let id = random_text(16)?;
     information.client_id = id.to_string();
     information.client_id_issued_at = Some(UnixTime::from_secs(app.config.now().as_secs()));
@@ -99,6 +102,8 @@ fn client_uri(config: &Config, id: &str) -> String {
 pub(super) fn parse_body(body: &[u8]) -> Result<ClientMetadata, ErrorResponse> {
     match ClientRegistrationRequest::parse(body) {
         Ok(request) => Ok(request.metadata),
-        Err(_) => Err(invalid("the body must be a JSON object whose members have the types of RFC 7591")),
+        Err(_) => Err(invalid(
+            "the body must be a JSON object whose members have the types of RFC 7591",
+        )),
     }
 }

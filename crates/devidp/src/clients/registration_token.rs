@@ -18,7 +18,9 @@ impl RegistrationTokenHash {
     }
 
     fn of(token: &Secret) -> Self {
-        Self(Secret::new(URL_SAFE_NO_PAD.encode(Sha256::digest(token.secret()))))
+        Self(Secret::new(
+            URL_SAFE_NO_PAD.encode(Sha256::digest(token.secret())),
+        ))
     }
 
     /// Compares in constant time.

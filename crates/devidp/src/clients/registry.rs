@@ -8,7 +8,8 @@ use portcullis_metadata::client::{ClientIdUrl, ClientRegistrationResponse};
 
 use crate::{
     clients::{
-        Client, document::ClientDocuments, registration_token::RegistrationTokenHash, settings::ClientSettingsError,
+        Client, document::ClientDocuments, registration_token::RegistrationTokenHash,
+        settings::ClientSettingsError,
     },
     config::Config,
     error::DevIdpError,
@@ -59,21 +60,35 @@ impl Clients {
     /// # Errors
     /// Fails when there is no such client, or its metadata document cannot be used or cannot be fetched now. The description
     /// of the error is a sentence for the user.
-    pub(crate) async fn find(&self, id: &str, headers: &HeaderMap) -> Result<Arc<Client>, ErrorResponse> {
+    pub(crate) async fn find(
+        &self,
+        id: &str,
+        headers: &HeaderMap,
+    ) -> Result<Arc<Client>, ErrorResponse> {
         if let Some(client) = self.configured.get(id) {
             return Ok(Arc::clone(client));
         }
         let url = ClientIdUrl::parse_or_loopback_http(id).ok();
         // Identifiers are logged and displayed, so URLs with a query are not accepted.
-        if let (Some(documents), Some(url)) = (&self.documents, url.filter(|url| url.url().query().is_none())) {
+        if let (Some(documents), Some(url)) = (
+            &self.documents,
+            url.filter(|url| url.url().query().is_none()),
+        ) {
             return documents.client(&url, headers).await;
         }
-        self.registered.update(id, |registered| (Arc::clone(&registered.client), RowAction::Renew)).ok_or(UNKNOWN)
+        self.registered
+            .update(id, |registered| {
+                (Arc::clone(&registered.client), RowAction::Renew)
+            })
+            .ok_or(UNKNOWN)
     }
 
     /// Returns the protected resource with this identifier.
     pub(crate) fn find_resource(&self, id: &str) -> Option<&Client> {
-        self.configured.get(id).map(|client| &**client).filter(|client| client.may_introspect)
+        self.configured
+            .get(id)
+            .map(|client| &**client)
+            .filter(|client| client.may_introspect)
     }
 
     /// Adds a registered client. If the table is full, it replaces the least recently used one that no user has approved.
@@ -81,7 +96,8 @@ impl Clients {
     /// # Errors
     /// Fails when users have approved all clients of a full table.
     pub(crate) fn register(&self, id: &str, client: RegisteredClient) -> Result<(), TableFull> {
-        self.registered.try_insert(id, client, |registered| !registered.is_approved)
+        self.registered
+            .try_insert(id, client, |registered| !registered.is_approved)
     }
 
     /// Calls `f` with a registered client. This does not count as a use, unless `f` returns [`RowAction::Renew`].
@@ -95,7 +111,9 @@ impl Clients {
 
     /// Records that a user approved the client, if it is registered.
     pub(crate) fn record_approval(&self, id: &str) {
-        self.registered.update(id, |registered| (registered.is_approved = true, RowAction::Renew));
+        self.registered.update(id, |registered| {
+            (registered.is_approved = true, RowAction::Renew)
+        });
     }
 
     /// Removes a registered client. Returns whether there was one.
@@ -105,16 +123,25 @@ impl Clients {
 
     /// Returns the identifiers of the registered clients.
     pub(crate) fn registered_ids(&self) -> Vec<String> {
-        self.registered.collect(|registered| Some(registered.information.client_id.clone()))
+        self.registered
+            .collect(|registered| Some(registered.information.client_id.clone()))
     }
 }
 
 fn configured_clients(config: &Config) -> Result<HashMap<Box<str>, Arc<Client>>, DevIdpError> {
     let mut clients = HashMap::new();
     for settings in &config.settings.clients {
-        let invalid = |problem| DevIdpError::Client { id: settings.id.clone(), problem };
-        let client = settings.to_client(&config.settings.scopes).map_err(invalid)?;
-        if clients.insert(settings.id.as_str().into(), Arc::new(client)).is_some() {
+        let invalid = |problem| DevIdpError::Client {
+            id: settings.id.clone(),
+            problem,
+        };
+        let client = settings
+            .to_client(&config.settings.scopes)
+            .map_err(invalid)?;
+        if clients
+            .insert(settings.id.as_str().into(), Arc::new(client))
+            .is_some()
+        {
             return Err(invalid(ClientSettingsError::Twice));
         }
     }
@@ -125,9 +152,15 @@ fn client_documents(config: &Config) -> Result<Option<ClientDocuments>, DevIdpEr
     let fetch: Arc<dyn Fetch> = match &config.settings.client_documents {
         DocumentFetch::Off => return Ok(None),
         DocumentFetch::With(fetch) => Arc::clone(fetch),
-        DocumentFetch::Http => Arc::new(HttpFetch::new(FetchSettings::default()).map_err(DevIdpError::Fetch)?),
+        DocumentFetch::Http => {
+            Arc::new(HttpFetch::new(FetchSettings::default()).map_err(DevIdpError::Fetch)?)
+        }
     };
     // The issuer is on loopback, so the policy allows loopback addresses, but no private ones.
     let policy = UrlPolicy::peer_of(config.issuer.url());
-    Ok(Some(ClientDocuments::new(fetch, policy, Arc::clone(&config.settings.clock))))
+    Ok(Some(ClientDocuments::new(
+        fetch,
+        policy,
+        Arc::clone(&config.settings.clock),
+    )))
 }

@@ -73,7 +73,9 @@ pub enum ClientSettingsError {
         reason: &'static str,
     },
     /// The client may use `authorization_code` but has no redirect URI.
-    #[error("it may use authorization_code but has no redirect URI: name one, like http://127.0.0.1/callback")]
+    #[error(
+        "it may use authorization_code but has no redirect URI: name one, like http://127.0.0.1/callback"
+    )]
     NoRedirectUri,
     /// The client may request a scope that the server does not have.
     #[error(
@@ -107,7 +109,10 @@ impl ClientSettings {
 
     /// Creates a client with a secret for `client_secret_basic`, without grant types.
     pub fn with_secret(id: impl Into<String>, secret: Secret) -> Self {
-        Self { authentication: ClientAuthentication::SecretBasic(secret), ..Self::public(id) }
+        Self {
+            authentication: ClientAuthentication::SecretBasic(secret),
+            ..Self::public(id)
+        }
     }
 
     /// Validates the settings and returns the client. `supported` are the scopes of the server.
@@ -123,7 +128,9 @@ impl ClientSettings {
         };
         let mut scopes = self.scopes.iter().flat_map(Scopes::iter);
         if let Some(scope) = scopes.find(|scope| !supported.contains(scope)) {
-            return Err(ClientSettingsError::Scope { scope: scope.to_owned() });
+            return Err(ClientSettingsError::Scope {
+                scope: scope.to_owned(),
+            });
         }
         if self.id.is_empty() {
             return Err(ClientSettingsError::NoId);
@@ -142,8 +149,10 @@ impl ClientSettings {
 
     fn parse_redirect_uris(&self) -> Result<Vec<RedirectUri>, ClientSettingsError> {
         let parse = |uri: &String| {
-            RedirectUri::parse(uri)
-                .map_err(|error| ClientSettingsError::RedirectUri { uri: uri.clone(), reason: error.description() })
+            RedirectUri::parse(uri).map_err(|error| ClientSettingsError::RedirectUri {
+                uri: uri.clone(),
+                reason: error.description(),
+            })
         };
         self.redirect_uris.iter().map(parse).collect()
     }

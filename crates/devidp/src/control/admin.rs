@@ -21,12 +21,19 @@ use crate::{
 /// Returns whether a request does not come from a browser, which sends at least one of these headers. In addition, a
 /// page of another site needs a CORS preflight for these requests, and preflights are rejected here.
 pub(crate) fn is_not_from_browser(headers: &HeaderMap) -> bool {
-    ["sec-fetch-site", "sec-fetch-mode"].iter().all(|name| !headers.contains_key(*name))
+    ["sec-fetch-site", "sec-fetch-mode"]
+        .iter()
+        .all(|name| !headers.contains_key(*name))
         && !headers.contains_key(ORIGIN)
 }
 
 /// Handles a request to an admin endpoint.
-pub(crate) async fn handle(app: &Arc<App>, endpoint: Endpoint, method: &Method, body: &[u8]) -> Reply {
+pub(crate) async fn handle(
+    app: &Arc<App>,
+    endpoint: Endpoint,
+    method: &Method,
+    body: &[u8],
+) -> Reply {
     let control = Control(Arc::clone(app));
     let result = match endpoint {
         Endpoint::RotateKeys => rotate_keys(&control, body).await,
@@ -52,7 +59,10 @@ struct AdminError {
 
 impl AdminError {
     fn new(status: StatusCode, reason: impl Into<String>) -> Self {
-        Self { status, reason: reason.into() }
+        Self {
+            status,
+            reason: reason.into(),
+        }
     }
 
     fn bad_request(reason: impl ToString) -> Self {
@@ -62,10 +72,19 @@ impl AdminError {
 
 async fn rotate_keys(control: &Control, body: &[u8]) -> Result<(), AdminError> {
     let Rotation { old_keys } = parse_json(body)?;
-    control.rotate_keys(old_keys.unwrap_or_default().into()).await.map_err(|error| {
-        tracing::error!(error = &error as &dyn std::error::Error, "cannot rotate the signing keys");
-        AdminError::new(StatusCode::INTERNAL_SERVER_ERROR, "The keys could not be generated.")
-    })
+    control
+        .rotate_keys(old_keys.unwrap_or_default().into())
+        .await
+        .map_err(|error| {
+            tracing::error!(
+                error = &error as &dyn std::error::Error,
+                "cannot rotate the signing keys"
+            );
+            AdminError::new(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "The keys could not be generated.",
+            )
+        })
 }
 
 fn forget_clients(control: &Control, body: &[u8]) -> Result<(), AdminError> {
@@ -75,13 +94,20 @@ fn forget_clients(control: &Control, body: &[u8]) -> Result<(), AdminError> {
         return Ok(());
     };
     if !control.forget_client(&id) {
-        return Err(AdminError::new(StatusCode::NOT_FOUND, "No registered client has this identifier."));
+        return Err(AdminError::new(
+            StatusCode::NOT_FOUND,
+            "No registered client has this identifier.",
+        ));
     }
     Ok(())
 }
 
 fn answer_device(control: &Control, body: &[u8]) -> Result<(), AdminError> {
-    let DeviceAnswer { user_code, decision, user } = parse_json(body)?;
+    let DeviceAnswer {
+        user_code,
+        decision,
+        user,
+    } = parse_json(body)?;
     let user = user.as_deref().unwrap_or(&control.0.config.settings.user);
     let is_answered = match decision {
         DeviceDecision::Allow => control.approve_device(&user_code, user),
@@ -173,18 +199,24 @@ impl FaultRequest {
         )?;
         let kind = match (self.kind, self.status, self.delay_ms) {
             (FaultName::Delay, None, Some(delay)) => FaultKind::Delay(Duration::from_millis(delay)),
-            (FaultName::Status, Some(status), None) => {
-                FaultKind::Status(StatusCode::from_u16(status).map_err(|_| "status is not an HTTP status")?)
-            }
+            (FaultName::Status, Some(status), None) => FaultKind::Status(
+                StatusCode::from_u16(status).map_err(|_| "status is not an HTTP status")?,
+            ),
             (FaultName::Garbage, None, None) => FaultKind::Garbage,
             (FaultName::Hang, None, None) => FaultKind::Hang,
             (FaultName::WrongIssuer, None, None) => FaultKind::WrongIssuer,
             (FaultName::Drop, None, None) => FaultKind::Drop,
             _ => {
-                return Err("delay requires delay_ms, status requires status, and the other kinds have neither");
+                return Err(
+                    "delay requires delay_ms, status requires status, and the other kinds have neither",
+                );
             }
         };
-        Ok(Fault { at, kind, times: self.times })
+        Ok(Fault {
+            at,
+            kind,
+            times: self.times,
+        })
     }
 }
 

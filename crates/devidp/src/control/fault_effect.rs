@@ -36,16 +36,26 @@ pub(crate) enum FaultEffect {
 }
 
 /// Takes the next fault for this endpoint, if any, and waits if it delays the response.
-pub(crate) async fn apply(faults: &Faults, stop: &watch::Sender<bool>, endpoint: Endpoint) -> FaultEffect {
-    let Some((at, kind)) = faults.take_next(endpoint) else { return FaultEffect::None };
+pub(crate) async fn apply(
+    faults: &Faults,
+    stop: &watch::Sender<bool>,
+    endpoint: Endpoint,
+) -> FaultEffect {
+    let Some((at, kind)) = faults.take_next(endpoint) else {
+        return FaultEffect::None;
+    };
     tracing::warn!(fault.at = at.as_str(), fault.kind = ?kind, "a scripted fault applies");
     match kind {
         FaultKind::Delay(delay) => {
             wait(stop, delay).await;
             FaultEffect::None
         }
-        FaultKind::Status(status) => FaultEffect::Respond(respond::plain(status, "This is a scripted fault.\n")),
-        FaultKind::Garbage => FaultEffect::Respond(respond::document(Bytes::from_static(TRUNCATED_JSON))),
+        FaultKind::Status(status) => {
+            FaultEffect::Respond(respond::plain(status, "This is a scripted fault.\n"))
+        }
+        FaultKind::Garbage => {
+            FaultEffect::Respond(respond::document(Bytes::from_static(TRUNCATED_JSON)))
+        }
         FaultKind::Hang => {
             wait(stop, MAX_HANG).await;
             FaultEffect::CloseConnection
@@ -66,8 +76,12 @@ async fn wait(stop: &watch::Sender<bool>, duration: Duration) {
 pub(crate) async fn with_wrong_issuer(issuer: &Issuer, reply: Reply) -> Reply {
     let (mut head, body) = reply.into_parts();
     let Ok(body) = body.collect().await;
-    let encoded = |issuer: &str| form_urlencoded::byte_serialize(issuer.as_bytes()).collect::<String>();
-    let location = head.headers.get(LOCATION).and_then(|location| location.to_str().ok());
+    let encoded =
+        |issuer: &str| form_urlencoded::byte_serialize(issuer.as_bytes()).collect::<String>();
+    let location = head
+        .headers
+        .get(LOCATION)
+        .and_then(|location| location.to_str().ok());
     let location = location.map(|location| {
         let issuer = encoded(issuer.as_str());
         let wrong_issuer = encoded(WRONG_ISSUER);
@@ -77,6 +91,7 @@ pub(crate) async fn with_wrong_issuer(issuer: &Issuer, reply: Reply) -> Reply {
         head.headers.insert(LOCATION, location);
     }
     let member = |issuer: &str| format!("\"issuer\":{}", serde_json::Value::from(issuer));
-    let body = String::from_utf8_lossy(&body.to_bytes()).replace(&member(issuer.as_str()), &member(WRONG_ISSUER));
+    let body = String::from_utf8_lossy(&body.to_bytes())
+        .replace(&member(issuer.as_str()), &member(WRONG_ISSUER));
     Response::from_parts(head, Full::new(Bytes::from(body)))
 }

@@ -156,17 +156,23 @@ pub(crate) struct Faults(Mutex<Vec<Fault>>);
 impl Faults {
     pub(crate) fn new(initial: &[Fault]) -> Result<Self, FaultError> {
         let faults = Self::default();
-        initial.iter().try_for_each(|fault| faults.inject(fault.clone()))?;
+        initial
+            .iter()
+            .try_for_each(|fault| faults.inject(fault.clone()))?;
         Ok(faults)
     }
 
     pub(crate) fn inject(&self, fault: Fault) -> Result<(), FaultError> {
         match fault.kind {
-            FaultKind::Status(status) if !(status.is_client_error() || status.is_server_error()) => {
+            FaultKind::Status(status)
+                if !(status.is_client_error() || status.is_server_error()) =>
+            {
                 return Err(FaultError::Status);
             }
             FaultKind::Delay(delay) if delay > MAX_DELAY => return Err(FaultError::Delay),
-            FaultKind::WrongIssuer if !matches!(fault.at, FaultPoint::Metadata | FaultPoint::Authorize) => {
+            FaultKind::WrongIssuer
+                if !matches!(fault.at, FaultPoint::Metadata | FaultPoint::Authorize) =>
+            {
                 return Err(FaultError::NoIssuer);
             }
             _ => {}

@@ -39,7 +39,10 @@ pub(crate) struct DeviceRequest {
 #[derive(Clone)]
 pub(crate) enum Answer {
     Pending,
-    Approved { subject: Box<str>, auth_time: UnixTime },
+    Approved {
+        subject: Box<str>,
+        auth_time: UnixTime,
+    },
     Denied,
 }
 
@@ -88,7 +91,13 @@ impl DeviceAuthorizations {
     }
 
     /// Starts a device authorization.
-    pub(super) fn start(&self, device_code: Handle, user_code: &UserCode, request: DeviceRequest, answer: Answer) {
+    pub(super) fn start(
+        &self,
+        device_code: Handle,
+        user_code: &UserCode,
+        request: DeviceRequest,
+        answer: Answer,
+    ) {
         let id: Box<str> = device_code.id().into();
         let authorization = DeviceAuthorization {
             device_code,
@@ -119,38 +128,63 @@ impl DeviceAuthorizations {
     }
 
     /// Polls with a device code (RFC 8628 section 3.4). An approved device authorization is returned once.
-    pub(crate) fn poll(&self, device_code: &Handle, client_id: &str) -> Result<ApprovedDevice, ErrorResponse> {
-        let unknown = ErrorResponse::new(ErrorCode::InvalidGrant, "the device code is unknown, expired or used");
+    pub(crate) fn poll(
+        &self,
+        device_code: &Handle,
+        client_id: &str,
+    ) -> Result<ApprovedDevice, ErrorResponse> {
+        let unknown = ErrorResponse::new(
+            ErrorCode::InvalidGrant,
+            "the device code is unknown, expired or used",
+        );
         let now = self.clock.monotonic();
-        let polled = self.authorizations.update(device_code.id(), |authorization| {
-            if !device_code.matches(&authorization.device_code) || *authorization.request.client_id != *client_id {
-                return (Err(unknown), RowAction::Keep);
-            }
-            if let Err(error) = authorization.check_poll(now) {
-                return (Err(error), RowAction::Keep);
-            }
-            match &authorization.answer {
-                Answer::Pending => {
-                    let description = "the user has not answered yet";
-                    (Err(ErrorResponse::new(ErrorCode::AuthorizationPending, description)), RowAction::Keep)
+        let polled = self
+            .authorizations
+            .update(device_code.id(), |authorization| {
+                if !device_code.matches(&authorization.device_code)
+                    || *authorization.request.client_id != *client_id
+                {
+                    return (Err(unknown), RowAction::Keep);
                 }
-                Answer::Denied => {
-                    let description = "the user denied the request";
-                    (Err(ErrorResponse::new(ErrorCode::AccessDenied, description)), RowAction::Remove)
+                if let Err(error) = authorization.check_poll(now) {
+                    return (Err(error), RowAction::Keep);
                 }
-                Answer::Approved { subject, auth_time } => {
-                    let request = authorization.request.clone();
-                    let approved = ApprovedDevice { request, subject: subject.clone(), auth_time: *auth_time };
-                    (Ok(approved), RowAction::Remove)
+                match &authorization.answer {
+                    Answer::Pending => {
+                        let description = "the user has not answered yet";
+                        (
+                            Err(ErrorResponse::new(
+                                ErrorCode::AuthorizationPending,
+                                description,
+                            )),
+                            RowAction::Keep,
+                        )
+                    }
+                    Answer::Denied => {
+                        let description = "the user denied the request";
+                        (
+                            Err(ErrorResponse::new(ErrorCode::AccessDenied, description)),
+                            RowAction::Remove,
+                        )
+                    }
+                    Answer::Approved { subject, auth_time } => {
+                        let request = authorization.request.clone();
+                        let approved = ApprovedDevice {
+                            request,
+                            subject: subject.clone(),
+                            auth_time: *auth_time,
+                        };
+                        (Ok(approved), RowAction::Remove)
+                    }
                 }
-            }
-        });
+            });
         polled.unwrap_or(Err(unknown))
     }
 
     /// Removes the device authorizations of a client.
     pub(crate) fn remove_client(&self, client_id: &str) {
-        self.authorizations.remove_if(|authorization| *authorization.request.client_id == *client_id);
+        self.authorizations
+            .remove_if(|authorization| *authorization.request.client_id == *client_id);
     }
 
     /// Counts a wrong user code.
@@ -165,11 +199,16 @@ impl DeviceAuthorizations {
         self.wrong_user_codes.is_full()
     }
 
-    fn update_pending<R>(&self, user_code: &UserCode, f: impl FnOnce(&mut DeviceAuthorization) -> R) -> Option<R> {
+    fn update_pending<R>(
+        &self,
+        user_code: &UserCode,
+        f: impl FnOnce(&mut DeviceAuthorization) -> R,
+    ) -> Option<R> {
         let id = self.user_codes.read(user_code.as_key(), Box::clone)?;
         let now = self.clock.monotonic();
         self.authorizations.update(&id, |authorization| {
-            let is_pending = matches!(authorization.answer, Answer::Pending) && now < authorization.expires_at;
+            let is_pending =
+                matches!(authorization.answer, Answer::Pending) && now < authorization.expires_at;
             (is_pending.then(|| f(authorization)), RowAction::Keep)
         })?
     }
@@ -179,12 +218,16 @@ impl DeviceAuthorization {
     /// Checks the lifetime and the time since the last poll.
     fn check_poll(&mut self, now: Duration) -> Result<(), ErrorResponse> {
         if self.expires_at <= now {
-            return Err(ErrorResponse::new(ErrorCode::ExpiredToken, "the device code has expired"));
+            return Err(ErrorResponse::new(
+                ErrorCode::ExpiredToken,
+                "the device code has expired",
+            ));
         }
         let last_poll = self.last_poll.replace(now);
         if last_poll.is_some_and(|last_poll| now.saturating_sub(last_poll) < self.interval) {
             self.interval = self.interval.saturating_add(SLOW_DOWN).min(MAX_INTERVAL);
-            let description = "the client polls too often: each such poll adds 5 seconds to the interval";
+            let description =
+                "the client polls too often: each such poll adds 5 seconds to the interval";
             return Err(ErrorResponse::new(ErrorCode::SlowDown, description));
         }
         Ok(())

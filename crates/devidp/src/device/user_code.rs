@@ -18,7 +18,11 @@ impl UserCode {
             getrandom::fill(&mut byte)?;
             // Bytes above the largest multiple of 20 are skipped, so every letter is equally likely.
             if byte[0] < 240 {
-                code.extend(LETTERS.get(usize::from(byte[0]) % LETTERS.len()).map(|letter| char::from(*letter)));
+                code.extend(
+                    LETTERS
+                        .get(usize::from(byte[0]) % LETTERS.len())
+                        .map(|letter| char::from(*letter)),
+                );
             }
         }
         Ok(Self(code.into()))
@@ -29,7 +33,9 @@ impl UserCode {
         if typed.len() > 64 {
             return None;
         }
-        let letters = typed.chars().filter(|character| !matches!(character, '-' | ' ' | '\t'));
+        let letters = typed
+            .chars()
+            .filter(|character| !matches!(character, '-' | ' ' | '\t'));
         let code: String = letters.map(|letter| letter.to_ascii_uppercase()).collect();
         let is_valid = code.len() == LENGTH && code.bytes().all(|letter| LETTERS.contains(&letter));
         is_valid.then(|| Self(code.into()))
@@ -58,14 +64,27 @@ mod tests {
         let shown = code.to_string();
         assert_eq!(shown.len(), 9);
         assert_eq!(shown.chars().nth(4), Some('-'));
-        for typed in [shown.clone(), shown.to_lowercase(), shown.replace('-', " "), format!(" {shown} ")] {
+        for typed in [
+            shown.clone(),
+            shown.to_lowercase(),
+            shown.replace('-', " "),
+            format!(" {shown} "),
+        ] {
             assert_eq!(UserCode::parse(&typed), Some(code.clone()), "{typed}");
         }
     }
 
     #[test]
     fn other_texts_are_not_codes() {
-        for typed in ["", "BCDF", "BCDF-GHJA", "BCDF-GHJ1", "BCDFéHJK", "BCDF-GHJKL", &"-".repeat(65)] {
+        for typed in [
+            "",
+            "BCDF",
+            "BCDF-GHJA",
+            "BCDF-GHJ1",
+            "BCDFéHJK",
+            "BCDF-GHJKL",
+            &"-".repeat(65),
+        ] {
             assert_eq!(UserCode::parse(typed), None, "{typed}");
         }
     }

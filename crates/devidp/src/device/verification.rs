@@ -25,10 +25,17 @@ pub(crate) fn show_entry(app: &App) -> Result<Reply, getrandom::Error> {
 /// Displays the consent page for the user code in the query, or the entry page if there is none. The answer needs the
 /// ticket of the page and the same browser, as that to an authorization request. The page shows the code, so that the user
 /// can compare it (RFC 8628 section 3.3.1).
-pub(crate) fn show_consent(app: &App, query: &str, headers: &HeaderMap) -> Result<Reply, getrandom::Error> {
+pub(crate) fn show_consent(
+    app: &App,
+    query: &str,
+    headers: &HeaderMap,
+) -> Result<Reply, getrandom::Error> {
     // After 100 wrong codes in a minute, no code is looked up, so codes cannot be guessed (RFC 8628 section 5.1).
     if app.devices.has_too_many_wrong_user_codes() {
-        return respond::error_page(StatusCode::TOO_MANY_REQUESTS, "Too many wrong codes were entered. Wait a minute.");
+        return respond::error_page(
+            StatusCode::TOO_MANY_REQUESTS,
+            "Too many wrong codes were entered. Wait a minute.",
+        );
     }
     let params = Params::parse(query.as_bytes());
     let user_code = match params.get("user_code") {
@@ -36,29 +43,41 @@ pub(crate) fn show_consent(app: &App, query: &str, headers: &HeaderMap) -> Resul
         Ok(Some(typed)) => UserCode::parse(typed),
         Err(_) => None,
     };
-    let pending = user_code.and_then(|user_code| Some((app.devices.find_pending(&user_code)?, user_code)));
+    let pending =
+        user_code.and_then(|user_code| Some((app.devices.find_pending(&user_code)?, user_code)));
     let Some((pending, user_code)) = pending else {
         app.devices.count_wrong_user_code()?;
         let message = "This code is wrong, was answered before, or is older than ten minutes.";
         return entry_page(app, StatusCode::BAD_REQUEST, Some(message));
     };
     let shown = user_code.to_string();
-    consent::show(app, Question::Device(user_code), headers, |ticket, action, nonce| {
-        let page = ConsentPage {
-            client: &pending.client,
-            client_id: &pending.client_id,
-            scopes: &pending.scopes,
-            audience: pending.audience.as_deref(),
-            destination: Destination::Device(&shown),
-            user: &app.config.settings.user,
-            ticket,
-            action,
-        };
-        page.html(nonce)
-    })
+    consent::show(
+        app,
+        Question::Device(user_code),
+        headers,
+        |ticket, action, nonce| {
+            let page = ConsentPage {
+                client: &pending.client,
+                client_id: &pending.client_id,
+                scopes: &pending.scopes,
+                audience: pending.audience.as_deref(),
+                destination: Destination::Device(&shown),
+                user: &app.config.settings.user,
+                ticket,
+                action,
+            };
+            page.html(nonce)
+        },
+    )
 }
 
-fn entry_page(app: &App, status: StatusCode, message: Option<&str>) -> Result<Reply, getrandom::Error> {
+fn entry_page(
+    app: &App,
+    status: StatusCode,
+    message: Option<&str>,
+) -> Result<Reply, getrandom::Error> {
     let action = app.config.path(Endpoint::DeviceConsent);
-    respond::page(status, |nonce| page::device_code_html(&action, message, nonce))
+    respond::page(status, |nonce| {
+        page::device_code_html(&action, message, nonce)
+    })
 }

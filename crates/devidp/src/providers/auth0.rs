@@ -8,10 +8,23 @@ const METADATA_URL: &str = "https://samples.auth0.com/.well-known/openid-configu
 
 pub(super) const PROFILE: Profile = Profile {
     final_slash: FinalSlash::WithoutPath,
-    omitted_members: &["authorization_response_iss_parameter_supported", "client_id_metadata_document_supported"],
+    omitted_members: &[
+        "authorization_response_iss_parameter_supported",
+        "client_id_metadata_document_supported",
+    ],
     replaced_lists: &[
-        ("scopes_supported", &["openid", "profile", "offline_access", "email"]),
-        ("token_endpoint_auth_methods_supported", &["client_secret_basic", "client_secret_post", "private_key_jwt"]),
+        (
+            "scopes_supported",
+            &["openid", "profile", "offline_access", "email"],
+        ),
+        (
+            "token_endpoint_auth_methods_supported",
+            &[
+                "client_secret_basic",
+                "client_secret_post",
+                "private_key_jwt",
+            ],
+        ),
         ("code_challenge_methods_supported", &["S256", "plain"]),
     ],
     sends_issuer: false,
@@ -33,9 +46,14 @@ pub(super) const PROFILE: Profile = Profile {
         },
         Difference {
             summary: "issues tokens with `permissions` and `azp`, without `client_id`",
-            references: &["https://auth0.com/docs/get-started/apis/enable-role-based-access-control-for-apis"],
+            references: &[
+                "https://auth0.com/docs/get-started/apis/enable-role-based-access-control-for-apis",
+            ],
         },
-        Difference { summary: "has an issuer that ends with a slash", references: &[METADATA_URL] },
+        Difference {
+            summary: "has an issuer that ends with a slash",
+            references: &[METADATA_URL],
+        },
         Difference {
             summary: "does not list `none`, lists only OpenID scopes, has no client metadata documents and sends no `iss` in responses",
             references: &[METADATA_URL],
@@ -47,8 +65,14 @@ pub(super) const PROFILE: Profile = Profile {
 fn claims(claims: &mut Map<String, Value>) {
     claims.remove("client_id");
     claims.remove("typ");
-    let scope = claims.get("scope").and_then(Value::as_str).unwrap_or_default();
-    let permissions: Vec<_> =
-        scope.split(' ').filter(|name| !name.is_empty() && *name != "offline_access").map(str::to_owned).collect();
+    let scope = claims
+        .get("scope")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    let permissions: Vec<_> = scope
+        .split(' ')
+        .filter(|name| !name.is_empty() && *name != "offline_access")
+        .map(str::to_owned)
+        .collect();
     claims.insert("permissions".to_owned(), json!(permissions));
 }

@@ -21,8 +21,14 @@ pub(super) const V2: Profile = Profile {
     issuer_path: "/aaaabbbb-0000-cccc-1111-dddd2222eeee/v2.0",
     well_known: &[WellKnown::OpenIdAppended],
     other_documents: &[
-        OtherDocument { path: "/common/v2.0/.well-known/openid-configuration", issuer_path: "/{tenantid}/v2.0" },
-        OtherDocument { path: "/common/.well-known/openid-configuration", issuer_path: "/sts.windows.net/{tenantid}/" },
+        OtherDocument {
+            path: "/common/v2.0/.well-known/openid-configuration",
+            issuer_path: "/{tenantid}/v2.0",
+        },
+        OtherDocument {
+            path: "/common/.well-known/openid-configuration",
+            issuer_path: "/sts.windows.net/{tenantid}/",
+        },
         OtherDocument {
             path: "/aaaabbbb-0000-cccc-1111-dddd2222eeee/.well-known/openid-configuration",
             issuer_path: V1_ISSUER_PATH,
@@ -45,8 +51,14 @@ pub(super) const V2: Profile = Profile {
         "dpop_signing_alg_values_supported",
     ],
     replaced_lists: &[
-        ("scopes_supported", &["openid", "profile", "email", "offline_access"]),
-        ("token_endpoint_auth_methods_supported", &["client_secret_post", "private_key_jwt"]),
+        (
+            "scopes_supported",
+            &["openid", "profile", "email", "offline_access"],
+        ),
+        (
+            "token_endpoint_auth_methods_supported",
+            &["client_secret_post", "private_key_jwt"],
+        ),
         ("subject_types_supported", &["pairwise"]),
     ],
     sends_issuer: false,
@@ -70,8 +82,10 @@ pub(super) const V1: Profile = Profile {
     ..V2
 };
 
-const METADATA_URL: &str = "https://login.microsoftonline.com/common/v2.0/.well-known/openid-configuration";
-const CLAIMS_URL: &str = "https://learn.microsoft.com/en-us/entra/identity-platform/access-token-claims-reference";
+const METADATA_URL: &str =
+    "https://login.microsoftonline.com/common/v2.0/.well-known/openid-configuration";
+const CLAIMS_URL: &str =
+    "https://learn.microsoft.com/en-us/entra/identity-platform/access-token-claims-reference";
 
 const BOTH_VERSIONS: &[Difference] = &[
     Difference {
@@ -97,7 +111,9 @@ const BOTH_VERSIONS: &[Difference] = &[
     },
     Difference {
         summary: "answers a refresh with a new refresh token and keeps the old one valid",
-        references: &["https://learn.microsoft.com/en-us/entra/identity-platform/v2-oauth2-auth-code-flow"],
+        references: &[
+            "https://learn.microsoft.com/en-us/entra/identity-platform/v2-oauth2-auth-code-flow",
+        ],
     },
     Difference {
         summary: "supports PKCE without `code_challenge_methods_supported`",
@@ -105,7 +121,9 @@ const BOTH_VERSIONS: &[Difference] = &[
     },
     Difference {
         summary: "serves its metadata only at the issuer followed by `/.well-known/openid-configuration`",
-        references: &["https://learn.microsoft.com/en-us/entra/identity-platform/v2-protocols-oidc"],
+        references: &[
+            "https://learn.microsoft.com/en-us/entra/identity-platform/v2-protocols-oidc",
+        ],
     },
     Difference {
         summary: "has no registration, introspection and revocation endpoint, no client metadata documents and no `iss` in responses, and lists only OpenID scopes",
@@ -175,19 +193,27 @@ mod tests {
         assert_eq!(V1_ISSUER_PATH, format!("/sts.windows.net/{TENANT}/"));
         assert_eq!(API_URI, format!("api://{API}"));
         for OtherDocument { path, .. } in V2.other_documents {
-            assert!(path.starts_with("/common/") || path.contains(&format!("/{TENANT}/")), "{path}");
+            assert!(
+                path.starts_with("/common/") || path.contains(&format!("/{TENANT}/")),
+                "{path}"
+            );
         }
     }
 
     /// K1: claims are renamed as in tokens of each version.
     #[test]
     fn claims_have_the_names_of_their_version() {
-        let issued =
-            json!({ "azp": "c", "client_id": "c", "scope": "a", "jti": "j", "typ": "t", "auth_time": 1, "iat": 5 });
+        let issued = json!({ "azp": "c", "client_id": "c", "scope": "a", "jti": "j", "typ": "t", "auth_time": 1, "iat": 5 });
         let common = json!({ "scp": "a", "uti": "j", "iat": 5, "nbf": 5, "tid": TENANT });
         for (rewrite, own) in [
-            (V2.rewrite_claims, json!({ "azp": "c", "azpacr": "0", "ver": "2.0" })),
-            (V1.rewrite_claims, json!({ "appid": "c", "appidacr": "0", "ver": "1.0" })),
+            (
+                V2.rewrite_claims,
+                json!({ "azp": "c", "azpacr": "0", "ver": "2.0" }),
+            ),
+            (
+                V1.rewrite_claims,
+                json!({ "appid": "c", "appidacr": "0", "ver": "1.0" }),
+            ),
         ] {
             let mut claims = issued.as_object().unwrap().clone();
             rewrite(&mut claims);

@@ -3,11 +3,12 @@
 pub(crate) mod token_response;
 
 use crate::providers::profile::{
-    AudienceRule, Difference, Profile, PublicClientRule, RefreshTokenRule, RegistrationRule, TokenFormat,
-    TokenResponseFormat, WellKnown,
+    AudienceRule, Difference, Profile, PublicClientRule, RefreshTokenRule, RegistrationRule,
+    TokenFormat, TokenResponseFormat, WellKnown,
 };
 
-const APPS_URL: &str = "https://docs.github.com/en/apps/oauth-apps/building-oauth-apps/authorizing-oauth-apps";
+const APPS_URL: &str =
+    "https://docs.github.com/en/apps/oauth-apps/building-oauth-apps/authorizing-oauth-apps";
 
 pub(super) const PROFILE: Profile = Profile {
     issuer_path: "/login/oauth",
@@ -48,7 +49,10 @@ pub(super) const PROFILE: Profile = Profile {
             summary: "issues opaque tokens without `expires_in` and refresh token, and has no parameter `resource`; it is ignored",
             references: &[APPS_URL],
         },
-        Difference { summary: "requires a client secret, with PKCE as well", references: &[APPS_URL] },
+        Difference {
+            summary: "requires a client secret, with PKCE as well",
+            references: &[APPS_URL],
+        },
         Difference {
             summary: "serves its metadata only at the RFC 8414 location, before the issuer's path",
             references: &["https://github.com/github/github-mcp-server/issues/2901"],

@@ -1,7 +1,8 @@
 //! The profile of Google.
 
 use crate::providers::profile::{
-    AudienceRule, Difference, Profile, PublicClientRule, RefreshTokenRule, RegistrationRule, RotationRule, TokenFormat,
+    AudienceRule, Difference, Profile, PublicClientRule, RefreshTokenRule, RegistrationRule,
+    RotationRule, TokenFormat,
 };
 
 pub(super) const PROFILE: Profile = Profile {
@@ -14,7 +15,10 @@ pub(super) const PROFILE: Profile = Profile {
     ],
     replaced_lists: &[
         ("scopes_supported", &["openid", "email", "profile"]),
-        ("token_endpoint_auth_methods_supported", &["client_secret_post", "client_secret_basic"]),
+        (
+            "token_endpoint_auth_methods_supported",
+            &["client_secret_post", "client_secret_basic"],
+        ),
         ("code_challenge_methods_supported", &["plain", "S256"]),
     ],
     audience: AudienceRule::Default(None),

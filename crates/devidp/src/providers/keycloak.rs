@@ -2,18 +2,30 @@
 
 use serde_json::{Map, Value};
 
-use crate::providers::profile::{AudienceRule, Difference, Profile, RefreshTokenRule, RegistrationRule, WellKnown};
+use crate::providers::profile::{
+    AudienceRule, Difference, Profile, RefreshTokenRule, RegistrationRule, WellKnown,
+};
 
 const MEASURED: &str = "measured with Keycloak 26.7.3";
 
 pub(super) const PROFILE: Profile = Profile {
     issuer_path: "/realms/mcp",
-    well_known: &[WellKnown::OAuthInserted, WellKnown::OAuthAppended, WellKnown::OpenIdAppended],
+    well_known: &[
+        WellKnown::OAuthInserted,
+        WellKnown::OAuthAppended,
+        WellKnown::OpenIdAppended,
+    ],
     omitted_members: &["client_id_metadata_document_supported"],
     replaced_lists: &[
         (
             "token_endpoint_auth_methods_supported",
-            &["private_key_jwt", "client_secret_basic", "client_secret_post", "tls_client_auth", "client_secret_jwt"],
+            &[
+                "private_key_jwt",
+                "client_secret_basic",
+                "client_secret_post",
+                "tls_client_auth",
+                "client_secret_jwt",
+            ],
         ),
         ("code_challenge_methods_supported", &["plain", "S256"]),
     ],
@@ -26,7 +38,10 @@ pub(super) const PROFILE: Profile = Profile {
     differences: &[&[
         Difference {
             summary: "ignores `resource`, and rejects two of them (\"duplicated parameter\")",
-            references: &[MEASURED, "https://github.com/keycloak/keycloak/issues/14355"],
+            references: &[
+                MEASURED,
+                "https://github.com/keycloak/keycloak/issues/14355",
+            ],
         },
         Difference {
             summary: "issues tokens without `aud` unless a mapper adds it (here `--default-resource`), with `azp` and `preferred_username`, without `client_id`",
@@ -40,13 +55,22 @@ pub(super) const PROFILE: Profile = Profile {
             summary: "serves no metadata at `/.well-known/openid-configuration` followed by the issuer's path",
             references: &[MEASURED],
         },
-        Difference { summary: "gives a refresh token without `offline_access`", references: &[MEASURED] },
-        Difference { summary: "adds `session_state` to authorization responses", references: &[MEASURED] },
+        Difference {
+            summary: "gives a refresh token without `offline_access`",
+            references: &[MEASURED],
+        },
+        Difference {
+            summary: "adds `session_state` to authorization responses",
+            references: &[MEASURED],
+        },
         Difference {
             summary: "rejects a registration with an unknown member (400) or with an unknown scope, `openid` included (403, `insufficient_scope`)",
             references: &[MEASURED],
         },
-        Difference { summary: "has no client metadata documents by default", references: &[MEASURED] },
+        Difference {
+            summary: "has no client metadata documents by default",
+            references: &[MEASURED],
+        },
     ]],
     ..Profile::STANDARD
 };

@@ -9,8 +9,21 @@ const REFERENCE_URL: &str = "https://developer.okta.com/docs/reference/api/oidc/
 pub(super) const PROFILE: Profile = Profile {
     issuer_path: "/oauth2/default",
     well_known: &[WellKnown::OAuthAppended, WellKnown::OpenIdAppended],
-    omitted_members: &["authorization_response_iss_parameter_supported", "client_id_metadata_document_supported"],
-    replaced_lists: &[("scopes_supported", &["openid", "profile", "email", "address", "phone", "offline_access"])],
+    omitted_members: &[
+        "authorization_response_iss_parameter_supported",
+        "client_id_metadata_document_supported",
+    ],
+    replaced_lists: &[(
+        "scopes_supported",
+        &[
+            "openid",
+            "profile",
+            "email",
+            "address",
+            "phone",
+            "offline_access",
+        ],
+    )],
     sends_issuer: false,
     audience: AudienceRule::Default(Some("api://default")),
     rewrite_claims: claims,
@@ -19,7 +32,10 @@ pub(super) const PROFILE: Profile = Profile {
     differences: &[&[
         Difference {
             summary: "issues tokens with the audience of the authorization server (`api://default`, or `--default-resource`), and has no parameter `resource`; it is ignored",
-            references: &["https://developer.okta.com/docs/concepts/auth-servers/", REFERENCE_URL],
+            references: &[
+                "https://developer.okta.com/docs/concepts/auth-servers/",
+                REFERENCE_URL,
+            ],
         },
         Difference {
             summary: "issues tokens with `scp` (an array), `cid`, `uid` and `ver` 1, without `scope`, `azp` and `client_id`",
@@ -27,7 +43,9 @@ pub(super) const PROFILE: Profile = Profile {
         },
         Difference {
             summary: "announces a registration endpoint that needs an API token (401, E0000011)",
-            references: &["https://github.com/modelcontextprotocol/modelcontextprotocol/issues/695"],
+            references: &[
+                "https://github.com/modelcontextprotocol/modelcontextprotocol/issues/695",
+            ],
         },
         Difference {
             summary: "serves its metadata only at the issuer followed by the well-known path",
@@ -52,7 +70,12 @@ fn claims(claims: &mut Map<String, Value>) {
         claims.insert("uid".to_owned(), subject);
     }
     if let Some(scope) = claims.remove("scope") {
-        let names: Vec<_> = scope.as_str().unwrap_or_default().split(' ').filter(|name| !name.is_empty()).collect();
+        let names: Vec<_> = scope
+            .as_str()
+            .unwrap_or_default()
+            .split(' ')
+            .filter(|name| !name.is_empty())
+            .collect();
         claims.insert("scp".to_owned(), json!(names));
     }
     claims.insert("ver".to_owned(), json!(1));

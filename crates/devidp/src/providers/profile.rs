@@ -174,7 +174,11 @@ impl Profile {
     pub(crate) const STANDARD: Self = Self {
         issuer_path: "",
         final_slash: FinalSlash::Never,
-        well_known: &[WellKnown::OAuthInserted, WellKnown::OpenIdInserted, WellKnown::OpenIdAppended],
+        well_known: &[
+            WellKnown::OAuthInserted,
+            WellKnown::OpenIdInserted,
+            WellKnown::OpenIdAppended,
+        ],
         other_documents: &[],
         omitted_members: &[],
         replaced_lists: &[],

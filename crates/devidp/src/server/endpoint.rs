@@ -57,10 +57,16 @@ impl Endpoint {
 
     /// Returns the endpoint for a path that is not one of a metadata document. Paths are compared without percent-decoding.
     pub(crate) fn find(path: &str, issuer_path: &str) -> Option<Self> {
-        if path.strip_prefix(issuer_path).is_some_and(|rest| matches!(rest, "" | "/")) {
+        if path
+            .strip_prefix(issuer_path)
+            .is_some_and(|rest| matches!(rest, "" | "/"))
+        {
             return Some(Self::Home);
         }
-        if let Some(endpoint) = Self::NAMED.into_iter().find(|endpoint| endpoint.path(issuer_path) == path) {
+        if let Some(endpoint) = Self::NAMED
+            .into_iter()
+            .find(|endpoint| endpoint.path(issuer_path) == path)
+        {
             return Some(endpoint);
         }
         Self::client_id(path, issuer_path).map(|_| Self::Client)
@@ -117,7 +123,10 @@ impl Endpoint {
 
     /// Returns whether this is an admin endpoint, which exists only if the settings enable it.
     pub(crate) const fn is_admin(self) -> bool {
-        matches!(self, Self::RotateKeys | Self::Faults | Self::ForgetClients | Self::AnswerDevice)
+        matches!(
+            self,
+            Self::RotateKeys | Self::Faults | Self::ForgetClients | Self::AnswerDevice
+        )
     }
 
     /// Returns whether scripts of other origins may use the endpoint. Pages for the user and the introspection endpoint are
@@ -146,8 +155,16 @@ mod tests {
         assert_eq!(find("/"), Some(Endpoint::Home));
         assert_eq!(find("/token"), Some(Endpoint::Token));
         assert_eq!(find("/register/abc"), Some(Endpoint::Client));
-        for none in ["/token/", "//token", "/%74oken", "/Token", "/.well-known/x", "/x", "/register/", "/register/a/b"]
-        {
+        for none in [
+            "/token/",
+            "//token",
+            "/%74oken",
+            "/Token",
+            "/.well-known/x",
+            "/x",
+            "/register/",
+            "/register/a/b",
+        ] {
             assert_eq!(find(none), None, "{none}");
         }
     }
@@ -158,7 +175,10 @@ mod tests {
         let find = |requested| Endpoint::find(requested, path);
         assert_eq!(find("/realms/dev"), Some(Endpoint::Home));
         assert_eq!(find("/realms/dev/authorize"), Some(Endpoint::Authorize));
-        assert_eq!(Endpoint::client_id("/realms/dev/register/abc", path), Some("abc"));
+        assert_eq!(
+            Endpoint::client_id("/realms/dev/register/abc", path),
+            Some("abc")
+        );
         for none in ["/", "/authorize", "/register/abc", "/realms/develop/token"] {
             assert_eq!(find(none), None, "{none}");
         }

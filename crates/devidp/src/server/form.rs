@@ -15,14 +15,26 @@ impl Params {
     /// Parses all parameters. A parameter without a value counts as missing (RFC 6749 section 3.1).
     pub(crate) fn parse(encoded: &[u8]) -> Self {
         let pairs = form_urlencoded::parse(encoded).filter(|(_, value)| !value.is_empty());
-        Self(pairs.map(|(name, value)| (name.into_owned(), Zeroizing::new(value.into_owned()))).collect())
+        Self(
+            pairs
+                .map(|(name, value)| (name.into_owned(), Zeroizing::new(value.into_owned())))
+                .collect(),
+        )
     }
 
     /// Returns the parameter's value, if present.
     pub(crate) fn get(&self, name: &str) -> Result<Option<&str>, DuplicateParameter> {
-        let mut values = self.0.iter().filter(|(other, _)| other == name).map(|(_, value)| value.as_str());
+        let mut values = self
+            .0
+            .iter()
+            .filter(|(other, _)| other == name)
+            .map(|(_, value)| value.as_str());
         let first = values.next();
-        if values.next().is_some() { Err(DuplicateParameter) } else { Ok(first) }
+        if values.next().is_some() {
+            Err(DuplicateParameter)
+        } else {
+            Ok(first)
+        }
     }
 }
 

@@ -66,7 +66,9 @@ impl ErrorCode {
     pub(crate) const fn status(self) -> StatusCode {
         match self {
             Self::AccessDenied | Self::InsufficientScope => StatusCode::FORBIDDEN,
-            Self::InvalidClient | Self::InvalidToken | Self::MissingToken => StatusCode::UNAUTHORIZED,
+            Self::InvalidClient | Self::InvalidToken | Self::MissingToken => {
+                StatusCode::UNAUTHORIZED
+            }
             Self::ServerError => StatusCode::INTERNAL_SERVER_ERROR,
             Self::TemporarilyUnavailable => StatusCode::SERVICE_UNAVAILABLE,
             _ => StatusCode::BAD_REQUEST,
@@ -89,12 +91,18 @@ impl ErrorResponse {
 
 impl From<getrandom::Error> for ErrorResponse {
     fn from(_: getrandom::Error) -> Self {
-        Self::new(ErrorCode::ServerError, "the operating system gave no random bytes")
+        Self::new(
+            ErrorCode::ServerError,
+            "the operating system gave no random bytes",
+        )
     }
 }
 
 impl From<DuplicateParameter> for ErrorResponse {
     fn from(_: DuplicateParameter) -> Self {
-        Self::new(ErrorCode::InvalidRequest, "a parameter occurs more than once")
+        Self::new(
+            ErrorCode::InvalidRequest,
+            "a parameter occurs more than once",
+        )
     }
 }

@@ -4,8 +4,8 @@ use bytes::Bytes;
 use http::{
     HeaderValue, Response, StatusCode,
     header::{
-        CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, LOCATION, REFERRER_POLICY, SET_COOKIE,
-        WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+        CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderName, LOCATION,
+        REFERRER_POLICY, SET_COOKIE, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
     },
 };
 use http_body_util::Full;
@@ -22,12 +22,22 @@ pub(crate) type Reply = Response<Full<Bytes>>;
 
 /// Returns a public document. It must be revalidated, because a restarted server has new keys.
 pub(crate) fn document(body: Bytes) -> Reply {
-    with_headers(StatusCode::OK, body, [(CONTENT_TYPE, "application/json"), (CACHE_CONTROL, "no-cache")])
+    with_headers(
+        StatusCode::OK,
+        body,
+        [
+            (CONTENT_TYPE, "application/json"),
+            (CACHE_CONTROL, "no-cache"),
+        ],
+    )
 }
 
 /// Returns a JSON response for a single client. It must not be cached.
 pub(crate) fn json_reply(status: StatusCode, body: Vec<u8>) -> Reply {
-    let headers = [(CONTENT_TYPE, "application/json"), (CACHE_CONTROL, "no-store")];
+    let headers = [
+        (CONTENT_TYPE, "application/json"),
+        (CACHE_CONTROL, "no-store"),
+    ];
     with_headers(status, Bytes::from(body), headers)
 }
 
@@ -47,12 +57,17 @@ pub(crate) fn json_error_with_status(status: StatusCode, error: ErrorResponse) -
         ErrorCode::MissingToken => "Bearer realm=\"portcullis-devidp\"",
         _ => return reply,
     };
-    reply.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
+    reply
+        .headers_mut()
+        .insert(WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
     reply
 }
 
 /// Returns an HTML page. `html` gets the nonce of the style sheet. The page cannot be framed and runs no scripts.
-pub(crate) fn page(status: StatusCode, html: impl FnOnce(&str) -> String) -> Result<Reply, getrandom::Error> {
+pub(crate) fn page(
+    status: StatusCode,
+    html: impl FnOnce(&str) -> String,
+) -> Result<Reply, getrandom::Error> {
     let nonce = random_text(16)?;
     // Chromium applies `form-action` to all redirects after a form post: to the client's redirect URI and to later
     // ones. Their hosts are unknown, so the policy allows them by scheme.
@@ -60,7 +75,11 @@ pub(crate) fn page(status: StatusCode, html: impl FnOnce(&str) -> String) -> Res
         "default-src 'none'; style-src 'nonce-{}'; form-action 'self' http: https:; base-uri 'none'; frame-ancestors 'none'",
         *nonce
     );
-    let mut reply = browser_response(status, Bytes::from(html(&nonce)), "text/html; charset=utf-8");
+    let mut reply = browser_response(
+        status,
+        Bytes::from(html(&nonce)),
+        "text/html; charset=utf-8",
+    );
     if let Ok(policy) = HeaderValue::try_from(policy) {
         reply.headers_mut().insert(CONTENT_SECURITY_POLICY, policy);
     }
@@ -80,7 +99,10 @@ pub(crate) fn redirect(status: StatusCode, location: &str) -> Reply {
             reply.headers_mut().insert(LOCATION, location);
             reply
         }
-        Err(_) => plain(StatusCode::INTERNAL_SERVER_ERROR, "The redirect URI is not a valid header value."),
+        Err(_) => plain(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "The redirect URI is not a valid header value.",
+        ),
     }
 }
 
@@ -96,7 +118,10 @@ pub(crate) fn with_cookie(mut reply: Reply, cookie: &str) -> Reply {
             reply.headers_mut().append(SET_COOKIE, cookie);
             reply
         }
-        Err(_) => plain(StatusCode::INTERNAL_SERVER_ERROR, "The cookie is not a valid header value."),
+        Err(_) => plain(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "The cookie is not a valid header value.",
+        ),
     }
 }
 
@@ -110,14 +135,23 @@ fn browser_response(status: StatusCode, body: Bytes, content_type: &'static str)
         (X_FRAME_OPTIONS, "DENY"),
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (REFERRER_POLICY, "same-origin"),
-        (CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'"),
+        (
+            CONTENT_SECURITY_POLICY,
+            "default-src 'none'; frame-ancestors 'none'",
+        ),
     ];
     with_headers(status, body, headers)
 }
 
-fn with_headers<const N: usize>(status: StatusCode, body: Bytes, headers: [(HeaderName, &'static str); N]) -> Reply {
+fn with_headers<const N: usize>(
+    status: StatusCode,
+    body: Bytes,
+    headers: [(HeaderName, &'static str); N],
+) -> Reply {
     let mut reply = Response::new(Full::new(body));
     *reply.status_mut() = status;
-    reply.headers_mut().extend(headers.map(|(name, value)| (name, HeaderValue::from_static(value))));
+    reply
+        .headers_mut()
+        .extend(headers.map(|(name, value)| (name, HeaderValue::from_static(value))));
     reply
 }

@@ -46,16 +46,27 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 pub(crate) struct ConnectionClosed;
 
 /// Handles a request.
-pub(crate) async fn handle(app: &Arc<App>, request: Request<Incoming>) -> Result<Reply, ConnectionClosed> {
+pub(crate) async fn handle(
+    app: &Arc<App>,
+    request: Request<Incoming>,
+) -> Result<Reply, ConnectionClosed> {
     // Without this check, a site whose name resolves to a loopback address could access this server (DNS rebinding).
     if !is_for_loopback(&request) {
-        return Ok(plain(StatusCode::FORBIDDEN, "This server accepts only loopback host names.\n"));
+        return Ok(plain(
+            StatusCode::FORBIDDEN,
+            "This server accepts only loopback host names.\n",
+        ));
     }
     let path = request.uri().path();
     let is_metadata = app.metadata.contains_key(path);
-    let endpoint =
-        if is_metadata { Some(Endpoint::Metadata) } else { Endpoint::find(path, &app.config.settings.issuer_path) };
-    let Some(endpoint) = endpoint.filter(|endpoint| app.config.settings.admin || !endpoint.is_admin()) else {
+    let endpoint = if is_metadata {
+        Some(Endpoint::Metadata)
+    } else {
+        Endpoint::find(path, &app.config.settings.issuer_path)
+    };
+    let Some(endpoint) =
+        endpoint.filter(|endpoint| app.config.settings.admin || !endpoint.is_admin())
+    else {
         let text = "Not found. This is a development authorization server.\n";
         return Ok(plain(StatusCode::NOT_FOUND, text));
     };
@@ -64,7 +75,11 @@ pub(crate) async fn handle(app: &Arc<App>, request: Request<Incoming>) -> Result
         match fault_effect::apply(&app.faults, &app.stop, endpoint).await {
             FaultEffect::None => handle_endpoint(app, endpoint, request).await,
             FaultEffect::WrongIssuer => {
-                fault_effect::with_wrong_issuer(&app.config.issuer, handle_endpoint(app, endpoint, request).await).await
+                fault_effect::with_wrong_issuer(
+                    &app.config.issuer,
+                    handle_endpoint(app, endpoint, request).await,
+                )
+                .await
             }
             FaultEffect::Respond(reply) => reply,
             FaultEffect::CloseConnection => return Err(ConnectionClosed),
@@ -72,14 +87,20 @@ pub(crate) async fn handle(app: &Arc<App>, request: Request<Incoming>) -> Result
     } else if method == Method::OPTIONS && endpoint.allows_cross_origin() {
         preflight(endpoint)
     } else {
-        let mut reply = plain(StatusCode::METHOD_NOT_ALLOWED, "This method is not supported.\n");
+        let mut reply = plain(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "This method is not supported.\n",
+        );
         reply.headers_mut().insert(ALLOW, allow_header(endpoint));
         reply
     };
     if endpoint.allows_cross_origin() {
         let headers = reply.headers_mut();
         headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
-        headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("www-authenticate, dpop-nonce"));
+        headers.insert(
+            ACCESS_CONTROL_EXPOSE_HEADERS,
+            HeaderValue::from_static("www-authenticate, dpop-nonce"),
+        );
     }
     tracing::debug!(http.method = %method, ?endpoint, http.status = reply.status().as_u16(), "sent a response");
     Ok(reply)
@@ -90,18 +111,34 @@ async fn handle_endpoint(app: &Arc<App>, endpoint: Endpoint, request: Request<In
     let (head, body) = request.into_parts();
     let query = head.uri.query().unwrap_or_default();
     if query.len() > MAX_QUERY_SIZE {
-        return plain(StatusCode::URI_TOO_LONG, "The query is longer than 8 KiB.\n");
+        return plain(
+            StatusCode::URI_TOO_LONG,
+            "The query is longer than 8 KiB.\n",
+        );
     }
     let page = match endpoint {
         Endpoint::Metadata => {
-            return respond::document(app.metadata.get(head.uri.path()).cloned().unwrap_or_default());
+            return respond::document(
+                app.metadata
+                    .get(head.uri.path())
+                    .cloned()
+                    .unwrap_or_default(),
+            );
         }
         Endpoint::Jwks => return respond::document(app.keys.current().jwks.clone()),
-        Endpoint::Register | Endpoint::Client => return handle_registration(app, endpoint, &head, body).await,
-        Endpoint::Token | Endpoint::DeviceAuthorization | Endpoint::Introspect | Endpoint::Revoke => {
+        Endpoint::Register | Endpoint::Client => {
+            return handle_registration(app, endpoint, &head, body).await;
+        }
+        Endpoint::Token
+        | Endpoint::DeviceAuthorization
+        | Endpoint::Introspect
+        | Endpoint::Revoke => {
             return handle_form(app, endpoint, &head.headers, body).await;
         }
-        Endpoint::RotateKeys | Endpoint::Faults | Endpoint::ForgetClients | Endpoint::AnswerDevice => {
+        Endpoint::RotateKeys
+        | Endpoint::Faults
+        | Endpoint::ForgetClients
+        | Endpoint::AnswerDevice => {
             return handle_admin(app, endpoint, &head, body).await;
         }
         Endpoint::Consent => match read_body(&head.headers, FORM, body).await {
@@ -113,7 +150,12 @@ async fn handle_endpoint(app: &Arc<App>, endpoint: Endpoint, request: Request<In
         Endpoint::DeviceConsent => verification::show_consent(app, query, &head.headers),
         Endpoint::Home => respond::page(StatusCode::OK, |nonce| home_html(&app.config, nonce)),
     };
-    page.unwrap_or_else(|_| plain(StatusCode::INTERNAL_SERVER_ERROR, "The operating system gave no random bytes.\n"))
+    page.unwrap_or_else(|_| {
+        plain(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "The operating system gave no random bytes.\n",
+        )
+    })
 }
 
 /// Handles the endpoints whose requests and responses are JSON.
@@ -129,7 +171,8 @@ async fn handle_registration(app: &App, endpoint: Endpoint, head: &Parts, body: 
     if endpoint == Endpoint::Register {
         return registration::register(app, &head.headers, &body);
     }
-    let id = Endpoint::client_id(head.uri.path(), &app.config.settings.issuer_path).unwrap_or_default();
+    let id =
+        Endpoint::client_id(head.uri.path(), &app.config.settings.issuer_path).unwrap_or_default();
     management::manage(app, id, &head.method, &head.headers, &body)
 }
 
@@ -149,7 +192,10 @@ async fn handle_form(app: &App, endpoint: Endpoint, headers: &HeaderMap, body: I
 
 async fn handle_admin(app: &Arc<App>, endpoint: Endpoint, head: &Parts, body: Incoming) -> Reply {
     if !admin::is_not_from_browser(&head.headers) {
-        return plain(StatusCode::FORBIDDEN, "Requests from browsers are not allowed.\n");
+        return plain(
+            StatusCode::FORBIDDEN,
+            "Requests from browsers are not allowed.\n",
+        );
     }
     let body = match head.method {
         Method::DELETE => Ok(Bytes::new()),
@@ -164,9 +210,16 @@ async fn handle_admin(app: &Arc<App>, endpoint: Endpoint, head: &Parts, body: In
 /// Returns whether `Host` and the authority of the request line, if any, are loopback names. The port is not checked,
 /// because port forwarding may change it.
 fn is_for_loopback(request: &Request<Incoming>) -> bool {
-    let host = request.headers().get(HOST).and_then(|host| host.to_str().ok());
-    let authority = request.uri().authority().map(|authority| authority.as_str());
-    let is_loopback_name = |name: &str| Url::parse(&format!("http://{name}/")).is_ok_and(|url| is_loopback(&url));
+    let host = request
+        .headers()
+        .get(HOST)
+        .and_then(|host| host.to_str().ok());
+    let authority = request
+        .uri()
+        .authority()
+        .map(|authority| authority.as_str());
+    let is_loopback_name =
+        |name: &str| Url::parse(&format!("http://{name}/")).is_ok_and(|url| is_loopback(&url));
     host.is_some_and(is_loopback_name)
         && authority.is_none_or(is_loopback_name)
         && request.headers().get_all(HOST).iter().count() == 1
@@ -178,7 +231,10 @@ fn preflight(endpoint: Endpoint) -> Reply {
     let headers = reply.headers_mut();
     headers.insert(ACCESS_CONTROL_ALLOW_METHODS, allow_header(endpoint));
     // The wildcard does not include `Authorization`.
-    headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static("*, authorization"));
+    headers.insert(
+        ACCESS_CONTROL_ALLOW_HEADERS,
+        HeaderValue::from_static("*, authorization"),
+    );
     headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
     reply
 }
@@ -202,7 +258,11 @@ enum BodyError {
 }
 
 /// Reads a body of this content type. Its size and the time for it are bounded.
-async fn read_body(headers: &HeaderMap, content_type: &'static str, body: Incoming) -> Result<Bytes, BodyError> {
+async fn read_body(
+    headers: &HeaderMap,
+    content_type: &'static str,
+    body: Incoming,
+) -> Result<Bytes, BodyError> {
     if !has_media_type(headers, content_type) {
         return Err(BodyError::WrongType(content_type));
     }

@@ -39,7 +39,12 @@ impl AccessTokens {
         let lifetime = config.settings.access_token_lifetime;
         let opaque = config.table(EVICTING_CAPACITY, lifetime);
         let revoked = config.table(LASTING_CAPACITY, lifetime);
-        Self { config, keys, opaque, revoked }
+        Self {
+            config,
+            keys,
+            opaque,
+            revoked,
+        }
     }
 
     /// Issues an access token for a session with some of its scopes. `key` is the thumbprint of the DPoP key, if any.
@@ -57,13 +62,17 @@ impl AccessTokens {
         let payload = serde_json::to_vec(&claims).map_err(|error| signing_failed(&error))?;
         match self.config.profile.token_format {
             TokenFormat::Opaque(prefix) => self.issue_opaque(prefix, payload),
-            TokenFormat::OpaqueWithoutAudience if session.audience.is_none() => self.issue_opaque("", payload),
+            TokenFormat::OpaqueWithoutAudience if session.audience.is_none() => {
+                self.issue_opaque("", payload)
+            }
             TokenFormat::OpaqueWithoutAudience | TokenFormat::Jwt => {
                 let settings = &self.config.settings;
                 let keys = self.keys.current();
                 let key = keys.signing_key(settings.signing_algorithm);
                 let token = key.sign(settings.token_header_type.as_str(), &payload);
-                token.map(AccessToken::new).map_err(|error| signing_failed(&error))
+                token
+                    .map(AccessToken::new)
+                    .map_err(|error| signing_failed(&error))
             }
         }
     }
@@ -72,7 +81,13 @@ impl AccessTokens {
     fn issue_opaque(&self, prefix: &str, payload: Vec<u8>) -> Result<AccessToken, ErrorResponse> {
         let handle = Handle::generate()?;
         let token = AccessToken::new(format!("{prefix}{}", handle.as_str()));
-        self.opaque.insert(handle.id(), OpaqueToken { handle: handle.clone(), payload });
+        self.opaque.insert(
+            handle.id(),
+            OpaqueToken {
+                handle: handle.clone(),
+                payload,
+            },
+        );
         Ok(token)
     }
 
@@ -84,7 +99,10 @@ impl AccessTokens {
             None => {
                 let token = CompactJws::parse(token, MAX_TOKEN).ok()?;
                 // The same keys sign identity assertions, which are not access tokens.
-                token.header().typ().filter(|typ| *typ == self.config.settings.token_header_type.as_str())?;
+                token
+                    .header()
+                    .typ()
+                    .filter(|typ| *typ == self.config.settings.token_header_type.as_str())?;
                 let keys = self.keys.current();
                 let payload = keys.verifying.verify(&token).ok()?;
                 AccessTokenClaims::parse(payload.bytes()).ok()?
@@ -102,7 +120,11 @@ impl AccessTokens {
             TokenFormat::OpaqueWithoutAudience => token,
         };
         let presented = Handle::parse(presented)?;
-        self.opaque.read(presented.id(), |token| presented.matches(&token.handle).then(|| token.payload.clone()))?
+        self.opaque.read(presented.id(), |token| {
+            presented
+                .matches(&token.handle)
+                .then(|| token.payload.clone())
+        })?
     }
 
     /// Revokes a token. Fails if the table of revoked tokens is full.

@@ -16,7 +16,10 @@ pub(super) fn create(
     let settings = &config.settings;
     let now = config.now();
     let claims = [
-        ("exp", json!(now.saturating_add(settings.access_token_lifetime).as_secs())),
+        (
+            "exp",
+            json!(now.saturating_add(settings.access_token_lifetime).as_secs()),
+        ),
         ("iat", json!(now.as_secs())),
         ("auth_time", json!(session.auth_time.as_secs())),
         ("jti", json!(random_text(16)?.as_str())),
@@ -28,8 +31,16 @@ pub(super) fn create(
         ("sid", json!(session.id)),
         ("scope", json!(scopes.to_string())),
     ];
-    let mut claims: Map<_, _> = claims.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-    claims.extend(session.audience.as_ref().map(|audience| ("aud".to_owned(), json!(audience))));
+    let mut claims: Map<_, _> = claims
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect();
+    claims.extend(
+        session
+            .audience
+            .as_ref()
+            .map(|audience| ("aud".to_owned(), json!(audience))),
+    );
     // The confirmation claim: the thumbprint of the DPoP key (RFC 9449 section 6.1).
     claims.extend(key.map(|jkt| ("cnf".to_owned(), json!({ "jkt": jkt }))));
     (config.profile.rewrite_claims)(&mut claims);
@@ -39,14 +50,26 @@ pub(super) fn create(
 
 /// Returns the identifier of a token, whose claim has another name at some providers.
 pub(super) fn token_id(claims: &AccessTokenClaims) -> Option<&str> {
-    let other = || ["uti", "uid"].into_iter().find_map(|name| claims.extra.get(name)?.as_str());
+    let other = || {
+        ["uti", "uid"]
+            .into_iter()
+            .find_map(|name| claims.extra.get(name)?.as_str())
+    };
     claims.jti.as_deref().or_else(other)
 }
 
 /// Returns the client of a token, whose claim has another name at some providers.
 pub(super) fn client_id(claims: &AccessTokenClaims) -> Option<&str> {
-    let other = || ["cid", "appid"].into_iter().find_map(|name| claims.extra.get(name)?.as_str());
-    claims.azp.as_deref().or(claims.client_id.as_deref()).or_else(other)
+    let other = || {
+        ["cid", "appid"]
+            .into_iter()
+            .find_map(|name| claims.extra.get(name)?.as_str())
+    };
+    claims
+        .azp
+        .as_deref()
+        .or(claims.client_id.as_deref())
+        .or_else(other)
 }
 
 /// Returns the identifier of a token's session.

@@ -16,7 +16,9 @@ pub(super) fn exchange(app: &App, request: &TokenRequest<'_>) -> Result<Issued, 
     let missing = |description| ErrorResponse::new(ErrorCode::InvalidRequest, description);
     let invalid = |description| ErrorResponse::new(ErrorCode::InvalidGrant, description);
     let code = form.get("code")?.ok_or(missing("code is missing"))?;
-    let verifier = form.get("code_verifier")?.ok_or(missing("PKCE is required: code_verifier is missing"))?;
+    let verifier = form
+        .get("code_verifier")?
+        .ok_or(missing("PKCE is required: code_verifier is missing"))?;
     let redirect_uri = form.get("redirect_uri")?;
     check_single_resource(&app.config, form)?;
 
@@ -34,16 +36,26 @@ pub(super) fn exchange(app: &App, request: &TokenRequest<'_>) -> Result<Issued, 
     }
     // OAuth 2.1 clients may omit `redirect_uri`. If it is present, it must be identical.
     if redirect_uri.is_some_and(|uri| uri != request.redirect.as_str()) {
-        return Err(invalid("redirect_uri is not that of the authorization request"));
+        return Err(invalid(
+            "redirect_uri is not that of the authorization request",
+        ));
     }
     if !request.challenge.matches(verifier) {
         return Err(invalid("code_verifier does not match the code_challenge"));
     }
     check_audience(&app.config, form, request.audience.as_deref())?;
     if request.key.is_some() && request.key != *key {
-        return Err(invalid("the code is bound to a DPoP key, but the request has no proof with that key"));
+        return Err(invalid(
+            "the code is bound to a DPoP key, but the request has no proof with that key",
+        ));
     }
-    let session = Session::new(&approval, key.clone().filter(|_| caller.client.credential.is_public()));
-    let refresh_token = approval.is_refreshable.then(|| app.sessions.issue_refresh_token(&session)).transpose()?;
+    let session = Session::new(
+        &approval,
+        key.clone().filter(|_| caller.client.credential.is_public()),
+    );
+    let refresh_token = approval
+        .is_refreshable
+        .then(|| app.sessions.issue_refresh_token(&session))
+        .transpose()?;
     Issued::for_session(app, session, key.as_deref(), refresh_token)
 }

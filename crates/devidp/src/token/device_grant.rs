@@ -12,7 +12,10 @@ pub(super) fn exchange(app: &App, request: &TokenRequest<'_>) -> Result<Issued, 
     let TokenRequest { caller, form, key } = request;
     let missing = ErrorResponse::new(ErrorCode::InvalidRequest, "device_code is missing");
     let presented = form.get("device_code")?.ok_or(missing)?;
-    let malformed = ErrorResponse::new(ErrorCode::InvalidGrant, "the device code is unknown, expired or used");
+    let malformed = ErrorResponse::new(
+        ErrorCode::InvalidGrant,
+        "the device code is unknown, expired or used",
+    );
     let presented = Handle::parse(presented).ok_or(malformed)?;
     let id = random_text(16)?.as_str().into();
 
@@ -26,7 +29,10 @@ pub(super) fn exchange(app: &App, request: &TokenRequest<'_>) -> Result<Issued, 
         audience: approved.request.audience,
         key: key.clone().filter(|_| caller.client.credential.is_public()),
     };
-    let refresh_token =
-        approved.request.is_refreshable.then(|| app.sessions.issue_refresh_token(&session)).transpose()?;
+    let refresh_token = approved
+        .request
+        .is_refreshable
+        .then(|| app.sessions.issue_refresh_token(&session))
+        .transpose()?;
     Issued::for_session(app, session, key.as_deref(), refresh_token)
 }

@@ -38,17 +38,31 @@ struct ExchangeRequest<'a> {
 /// section 2, draft-ietf-oauth-identity-assertion-authz-grant section 4.3).
 pub(super) fn exchange(app: &App, request: &TokenRequest<'_>) -> Result<Reply, ErrorResponse> {
     let TokenRequest { caller, form, .. } = request;
-    let ExchangeRequest { audience, resource, scope, subject_token } = ExchangeRequest::parse(form)?;
+    let ExchangeRequest {
+        audience,
+        resource,
+        scope,
+        subject_token,
+    } = ExchangeRequest::parse(form)?;
     let invalid = |description| ErrorResponse::new(ErrorCode::InvalidGrant, description);
-    let compact =
-        CompactJws::parse(subject_token, MAX_ASSERTION).map_err(|_| invalid("the ID token is not a signed JWT"))?;
+    let compact = CompactJws::parse(subject_token, MAX_ASSERTION)
+        .map_err(|_| invalid("the ID token is not a signed JWT"))?;
     if !is_plain_jwt(&compact) {
         return Err(invalid("the ID token is a JWT of the wrong type"));
     }
-    let keys = app.assertions.trusted_keys(&compact).ok_or(invalid("the ID token's issuer is not trusted here"))?;
+    let keys = app
+        .assertions
+        .trusted_keys(&compact)
+        .ok_or(invalid("the ID token's issuer is not trusted here"))?;
     // The audience of an ID token is the client.
-    let claims = app.assertions.verify(keys, &compact, &caller.id).map_err(invalid)?;
-    let subject = claims.sub.filter(|subject| !subject.is_empty()).ok_or(invalid("the ID token has no sub"))?;
+    let claims = app
+        .assertions
+        .verify(keys, &compact, &caller.id)
+        .map_err(invalid)?;
+    let subject = claims
+        .sub
+        .filter(|subject| !subject.is_empty())
+        .ok_or(invalid("the ID token has no sub"))?;
     let now = app.config.now();
     let mut assertion = json!({
         "iss": app.config.issuer.as_str(),
@@ -64,9 +78,14 @@ pub(super) fn exchange(app: &App, request: &TokenRequest<'_>) -> Result<Reply, E
         assertion["scope"] = json!(scope);
     }
     let ring = app.keys.current();
-    let signed = ring.signing_key(app.config.settings.signing_algorithm).sign(ID_JAG, assertion.to_string().as_bytes());
+    let signed = ring
+        .signing_key(app.config.settings.signing_algorithm)
+        .sign(ID_JAG, assertion.to_string().as_bytes());
     let signed = signed.map_err(|error| {
-        tracing::error!(error = &error as &dyn std::error::Error, "cannot sign an identity assertion");
+        tracing::error!(
+            error = &error as &dyn std::error::Error,
+            "cannot sign an identity assertion"
+        );
         ErrorResponse::new(ErrorCode::ServerError, "the assertion could not be signed")
     })?;
     tracing::info!(client.id = &*caller.id, "issued an identity assertion");
@@ -91,7 +110,10 @@ impl<'a> ExchangeRequest<'a> {
             return Err(reject("subject_token_type must be that of an ID token"));
         }
         Ok(Self {
-            audience: required("audience", "audience is missing: it is the issuer of the other authorization server")?,
+            audience: required(
+                "audience",
+                "audience is missing: it is the issuer of the other authorization server",
+            )?,
             resource: required("resource", "resource is missing")?,
             scope: form.get("scope")?,
             subject_token: required("subject_token", "subject_token is missing")?,

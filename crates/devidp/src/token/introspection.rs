@@ -38,7 +38,11 @@ fn respond(app: &App, headers: &HeaderMap, form: &Params) -> Result<Reply, Error
         .filter(|claims| !is_revoked(app, claims))
         .map(active_response)
         .unwrap_or_default();
-    tracing::info!(client.id = &*client_id, token.active = response.active, "introspected a token");
+    tracing::info!(
+        client.id = &*client_id,
+        token.active = response.active,
+        "introspected a token"
+    );
     Ok(json_reply(StatusCode::OK, response.to_json()))
 }
 
@@ -65,7 +69,14 @@ fn active_response(claims: AccessTokenClaims) -> IntrospectionResponse {
         iss: claims.iss,
         username: claims.sub.clone(),
         sub: claims.sub,
-        token_type: Some(if claims.cnf.is_some() { "DPoP" } else { "Bearer" }.to_owned()),
+        token_type: Some(
+            if claims.cnf.is_some() {
+                "DPoP"
+            } else {
+                "Bearer"
+            }
+            .to_owned(),
+        ),
         jti: claims.jti,
         azp: claims.azp,
         cnf: claims.cnf,

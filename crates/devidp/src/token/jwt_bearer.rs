@@ -22,10 +22,16 @@ pub(super) fn grant(app: &App, request: &TokenRequest<'_>) -> Result<Issued, Err
     let TokenRequest { caller, form, key } = request;
     let missing = ErrorResponse::new(ErrorCode::InvalidRequest, "assertion is missing");
     let assertion = form.get("assertion")?.ok_or(missing)?;
-    let compact =
-        CompactJws::parse(assertion, MAX_ASSERTION).map_err(|_| invalid("the assertion is not a signed JWT"))?;
-    let keys = app.assertions.trusted_keys(&compact).ok_or(invalid("the assertion's issuer is not trusted here"))?;
-    let claims = app.assertions.verify(keys, &compact, app.config.issuer.as_str()).map_err(invalid)?;
+    let compact = CompactJws::parse(assertion, MAX_ASSERTION)
+        .map_err(|_| invalid("the assertion is not a signed JWT"))?;
+    let keys = app
+        .assertions
+        .trusted_keys(&compact)
+        .ok_or(invalid("the assertion's issuer is not trusted here"))?;
+    let claims = app
+        .assertions
+        .verify(keys, &compact, app.config.issuer.as_str())
+        .map_err(invalid)?;
     let subject = claims.sub.as_deref().filter(|subject| !subject.is_empty());
     let subject = subject.ok_or(invalid("the assertion has no sub"))?;
 
@@ -68,11 +74,17 @@ fn granted_scopes(scopes: Scopes, claims: &AccessTokenClaims) -> Result<Scopes, 
 
 /// Checks the audience against the `resource` of an identity assertion, if it has one. Several resources are not
 /// supported.
-fn check_granted_resource(audience: Option<&str>, claims: &AccessTokenClaims) -> Result<(), ErrorResponse> {
+fn check_granted_resource(
+    audience: Option<&str>,
+    claims: &AccessTokenClaims,
+) -> Result<(), ErrorResponse> {
     match claims.extra.get("resource") {
         None => Ok(()),
         Some(Value::String(granted)) if audience == Some(granted) => Ok(()),
-        Some(_) => Err(ErrorResponse::new(ErrorCode::InvalidTarget, "resource is not that of the assertion")),
+        Some(_) => Err(ErrorResponse::new(
+            ErrorCode::InvalidTarget,
+            "resource is not that of the assertion",
+        )),
     }
 }
 

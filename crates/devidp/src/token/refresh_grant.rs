@@ -17,11 +17,15 @@ pub(super) fn refresh(app: &App, request: &TokenRequest<'_>) -> Result<Issued, E
         let description = "AADSTS90009: Application is requesting a token for itself. This scenario is supported only if resource is specified using the GUID based App Identifier.";
         return Err(ErrorResponse::new(ErrorCode::InvalidRequest, description));
     }
-    let requested = requested.filter(|requested| !requested.all).map(|requested| requested.names);
+    let requested = requested
+        .filter(|requested| !requested.all)
+        .map(|requested| requested.names);
 
     let check = |session: &Session| {
         if session.client_id != caller.id {
-            return Err(invalid_grant("the refresh token was issued to another client"));
+            return Err(invalid_grant(
+                "the refresh token was issued to another client",
+            ));
         }
         if session.key.is_some() && session.key != *key {
             return Err(invalid_grant(
@@ -39,7 +43,11 @@ pub(super) fn refresh(app: &App, request: &TokenRequest<'_>) -> Result<Issued, E
     let (session, refresh_token) = app.sessions.rotate(presented, check)?;
     // Only this access token has fewer scopes. The session keeps all granted scopes.
     let scopes = requested.unwrap_or_else(|| session.scopes.clone());
-    Ok(Issued { access_token: app.access_tokens.issue(&session, &scopes, key.as_deref())?, scopes, refresh_token })
+    Ok(Issued {
+        access_token: app.access_tokens.issue(&session, &scopes, key.as_deref())?,
+        scopes,
+        refresh_token,
+    })
 }
 
 const fn invalid_grant(description: &'static str) -> ErrorResponse {

@@ -41,7 +41,9 @@ async fn revoke_token(app: &App, headers: &HeaderMap, form: &Params) -> Result<(
         check_owner(&caller, claims::client_id(&claims).unwrap_or_default())?;
         let full = "too many tokens are revoked; try again later";
         let full = ErrorResponse::new(ErrorCode::TemporarilyUnavailable, full);
-        app.access_tokens.revoke(&claims).map_err(|TableFull| full)?;
+        app.access_tokens
+            .revoke(&claims)
+            .map_err(|TableFull| full)?;
     } else {
         return Ok(());
     }
@@ -53,5 +55,8 @@ fn check_owner(caller: &AuthenticatedClient, client_id: &str) -> Result<(), Erro
     if *caller.id == *client_id {
         return Ok(());
     }
-    Err(ErrorResponse::new(ErrorCode::InvalidRequest, "the token was issued to another client"))
+    Err(ErrorResponse::new(
+        ErrorCode::InvalidRequest,
+        "the token was issued to another client",
+    ))
 }

@@ -41,10 +41,17 @@ impl Sessions {
     /// Issues a refresh token that replaces no other one.
     pub(super) fn issue_refresh_token(&self, session: &Session) -> Result<Secret, ErrorResponse> {
         let handle = Handle::generate()?;
-        self.families.insert(handle.id(), TokenFamily { current: handle.clone(), session: session.clone() });
+        self.families.insert(
+            handle.id(),
+            TokenFamily {
+                current: handle.clone(),
+                session: session.clone(),
+            },
+        );
         // The code may have been used a second time, or the session revoked, in the meantime.
         if self.is_withdrawn(&session.id) {
-            self.families.remove_if(|family| family.session.id == session.id);
+            self.families
+                .remove_if(|family| family.session.id == session.id);
             return Err(invalid("the session has ended"));
         }
         Ok(Secret::new(handle.as_str()))
@@ -71,7 +78,10 @@ impl Sessions {
         let token = Secret::new(next.as_str());
         let rotation = self.families.update(presented.id(), |family| {
             if !presented.matches(&family.current) {
-                return (Rotation::Reused(family.session.id.clone()), RowAction::Remove);
+                return (
+                    Rotation::Reused(family.session.id.clone()),
+                    RowAction::Remove,
+                );
             }
             if let Err(error) = check(&family.session) {
                 return (Rotation::Rejected(error), RowAction::Keep);
@@ -94,7 +104,9 @@ impl Sessions {
             Rotation::Reused(session_id) => {
                 self.withdraw(&session_id);
                 tracing::warn!("a replaced refresh token was used again: its session is withdrawn");
-                Err(invalid("the refresh token was used before: its session is withdrawn"))
+                Err(invalid(
+                    "the refresh token was used before: its session is withdrawn",
+                ))
             }
         }
     }
@@ -102,8 +114,11 @@ impl Sessions {
     /// Returns the session of a valid refresh token.
     pub(super) fn find(&self, presented: &str) -> Option<Session> {
         let presented = Handle::parse(presented)?;
-        self.families
-            .read(presented.id(), |family| presented.matches(&family.current).then(|| family.session.clone()))?
+        self.families.read(presented.id(), |family| {
+            presented
+                .matches(&family.current)
+                .then(|| family.session.clone())
+        })?
     }
 
     /// Ends a session: removes its refresh token and makes its access tokens inactive.
@@ -115,13 +130,15 @@ impl Sessions {
                 "too many sessions are withdrawn: the access tokens of this session stay active until they expire"
             );
         }
-        self.families.remove_if(|family| *family.session.id == *session_id);
+        self.families
+            .remove_if(|family| *family.session.id == *session_id);
     }
 
     /// Ends the sessions of a client that have refresh tokens.
     pub(crate) fn withdraw_client(&self, client_id: &str) {
-        let of_client =
-            |family: &TokenFamily| (*family.session.client_id == *client_id).then(|| family.session.id.clone());
+        let of_client = |family: &TokenFamily| {
+            (*family.session.client_id == *client_id).then(|| family.session.id.clone())
+        };
         for session_id in self.families.collect(of_client) {
             self.withdraw(&session_id);
         }

@@ -21,7 +21,8 @@ impl Signer {
     /// Starts a server with a client that authenticates with a new key.
     async fn start() -> Self {
         let key = SigningKey::generate(Algorithm::Es256, "one").unwrap();
-        let jwks = JwkSet::parse(json!({ "keys": [key.public_jwk()] }).to_string().as_bytes()).unwrap();
+        let jwks =
+            JwkSet::parse(json!({ "keys": [key.public_jwk()] }).to_string().as_bytes()).unwrap();
         let client = ClientSettings {
             authentication: ClientAuthentication::PrivateKeyJwt(jwks),
             grant_types: vec![GrantType::ClientCredentials],
@@ -39,7 +40,10 @@ impl Signer {
     /// Valid claims with one claim changed, or removed if the value is null.
     fn claims(&self, name: &str, value: Value) -> Value {
         let now = self.server.clock.now().as_secs();
-        let jti = portcullis_metadata::authorization::PkceVerifier::generate().unwrap().secret().to_owned();
+        let jti = portcullis_metadata::authorization::PkceVerifier::generate()
+            .unwrap()
+            .secret()
+            .to_owned();
         let mut claims = json!({
             "iss": "machine", "sub": "machine", "aud": self.server.issuer, "iat": now, "exp": now + 60, "jti": jti,
         });
@@ -81,8 +85,15 @@ async fn a_signed_assertion_authenticates_the_client_once() {
 
     let assertion = signer.sign(&signer.claims("x", json!(1)));
     let token = response.text("access_token");
-    let form = [("token", &*token), ("client_assertion_type", TYPE), ("client_assertion", &*assertion)];
-    let response = signer.server.send(Method::POST, "/introspect", &[FORM], &encoded(&form)).await;
+    let form = [
+        ("token", &*token),
+        ("client_assertion_type", TYPE),
+        ("client_assertion", &*assertion),
+    ];
+    let response = signer
+        .server
+        .send(Method::POST, "/introspect", &[FORM], &encoded(&form))
+        .await;
     assert_eq!(response.json()["active"], true, "{}", response.body);
 }
 
@@ -111,16 +122,25 @@ async fn invalid_assertions_are_rejected() {
         ("jti", json!("")),
         ("jti", json!("a".repeat(257))),
     ] {
-        let response = signer.request_token(&signer.sign(&signer.claims(name, value.clone()))).await;
+        let response = signer
+            .request_token(&signer.sign(&signer.claims(name, value.clone())))
+            .await;
         assert_eq!(response.status, StatusCode::UNAUTHORIZED, "{name} {value}");
         assert_eq!(&*response.error(), "invalid_client", "{name} {value}");
     }
     let good = signer.claims("aud", json!([issuer]));
     let stranger = SigningKey::generate(Algorithm::Es256, "one").unwrap();
     let forged = stranger.sign("JWT", good.to_string().as_bytes()).unwrap();
-    let typed = signer.key.sign("at+jwt", good.to_string().as_bytes()).unwrap();
+    let typed = signer
+        .key
+        .sign("at+jwt", good.to_string().as_bytes())
+        .unwrap();
     for bad in [&*forged, &typed, "rubbish", ""] {
-        assert_eq!(signer.request_token(bad).await.error(), "invalid_client", "{bad}");
+        assert_eq!(
+            signer.request_token(bad).await.error(),
+            "invalid_client",
+            "{bad}"
+        );
     }
     assert_eq!(
         signer.request_token(&signer.sign(&good)).await.status,
@@ -128,8 +148,14 @@ async fn invalid_assertions_are_rejected() {
         "the audience may be an array of one"
     );
 
-    let typed = signer.key.sign("client-authentication+jwt", signer.claims("x", json!(1)).to_string().as_bytes());
-    assert_eq!(signer.request_token(&typed.unwrap()).await.status, StatusCode::OK);
+    let typed = signer.key.sign(
+        "client-authentication+jwt",
+        signer.claims("x", json!(1)).to_string().as_bytes(),
+    );
+    assert_eq!(
+        signer.request_token(&typed.unwrap()).await.status,
+        StatusCode::OK
+    );
 }
 
 /// An assertion cannot be combined with another method and requires its type.
@@ -150,10 +176,26 @@ async fn an_assertion_cannot_be_combined() {
         ("client_assertion_type", Some("jwt"), "invalid_client"),
         ("client_assertion", None, "invalid_client"),
     ] {
-        assert_eq!(signer.server.token(&changed(&good, name, value)).await.error(), error, "{name}");
+        assert_eq!(
+            signer
+                .server
+                .token(&changed(&good, name, value))
+                .await
+                .error(),
+            error,
+            "{name}"
+        );
     }
-    let response = signer.server.token(&changed(&good, "client_id", "machine")).await;
-    assert_eq!(response.status, StatusCode::OK, "none of these used the assertion up: {}", response.body);
+    let response = signer
+        .server
+        .token(&changed(&good, "client_id", "machine"))
+        .await;
+    assert_eq!(
+        response.status,
+        StatusCode::OK,
+        "none of these used the assertion up: {}",
+        response.body
+    );
 }
 
 /// A used assertion is remembered until it expires.
@@ -162,11 +204,26 @@ async fn a_used_assertion_is_remembered_until_it_expires() {
     let signer = Signer::start().await;
     let now = signer.server.clock.now().as_secs();
     let assertion = signer.sign(&signer.claims("exp", json!(now + 3600)));
-    assert_eq!(signer.request_token(&assertion).await.status, StatusCode::OK);
+    assert_eq!(
+        signer.request_token(&assertion).await.status,
+        StatusCode::OK
+    );
     signer.server.clock.advance(Duration::from_secs(3599));
-    assert!(signer.request_token(&assertion).await.text("error_description").contains("used before"));
+    assert!(
+        signer
+            .request_token(&assertion)
+            .await
+            .text("error_description")
+            .contains("used before")
+    );
     signer.server.clock.advance(Duration::from_secs(1));
-    assert!(signer.request_token(&assertion).await.text("error_description").contains("expired"));
+    assert!(
+        signer
+            .request_token(&assertion)
+            .await
+            .text("error_description")
+            .contains("expired")
+    );
 }
 
 /// A client registers its keys and authenticates with them in the code flow.
@@ -181,7 +238,12 @@ async fn keys_can_be_registered() {
             .register_with(&json!({ "redirect_uris": [REDIRECT], "token_endpoint_auth_method": method, "jwks": jwks }))
             .await
     };
-    for bad in [Value::Null, json!({ "keys": [] }), json!("keys"), json!({ "keys": [{ "kty": "oct", "k": "AA" }] })] {
+    for bad in [
+        Value::Null,
+        json!({ "keys": [] }),
+        json!("keys"),
+        json!({ "keys": [{ "kty": "oct", "k": "AA" }] }),
+    ] {
         assert_eq!(register(bad).await.error(), "invalid_client_metadata");
     }
     let registered = register(jwks.clone()).await;
@@ -192,11 +254,19 @@ async fn keys_can_be_registered() {
     let verifier = verifier();
     let code = server.code(&client, &verifier).await;
     let now = server.clock.now().as_secs();
-    let claims = json!({ "iss": client, "sub": client, "aud": server.issuer, "exp": now + 60, "jti": "1" });
+    let claims =
+        json!({ "iss": client, "sub": client, "aud": server.issuer, "exp": now + 60, "jti": "1" });
     let assertion = key.sign("JWT", claims.to_string().as_bytes()).unwrap();
     let parameters = token_request(&client, &code, &verifier);
     assert_eq!(server.token(&parameters).await.error(), "invalid_client");
 
-    let parameters = [&parameters[..], &[("client_assertion_type", TYPE), ("client_assertion", &assertion)]].concat();
+    let parameters = [
+        &parameters[..],
+        &[
+            ("client_assertion_type", TYPE),
+            ("client_assertion", &assertion),
+        ],
+    ]
+    .concat();
     assert_eq!(server.token(&parameters).await.status, StatusCode::OK);
 }

@@ -53,7 +53,9 @@ async fn exchange(server: &Server, client: &Value, presented: Presented) -> Resp
         Presented::Post => request.push(("client_secret", secret)),
         Presented::IdOnly => {}
     }
-    server.send(Method::POST, "/token", &headers, &encoded(&request)).await
+    server
+        .send(Method::POST, "/token", &headers, &encoded(&request))
+        .await
 }
 
 fn basic_credential(id: &str, secret: &str) -> String {
@@ -65,33 +67,62 @@ fn basic_credential(id: &str, secret: &str) -> String {
 #[tokio::test]
 async fn the_mode_of_the_python_sdk() {
     let server = start(ClientAuthenticationMode::PythonSdk).await;
-    let metadata = server.get("/.well-known/oauth-authorization-server").await.json();
-    assert_eq!(metadata["token_endpoint_auth_methods_supported"], json!(["client_secret_post", "client_secret_basic"]));
-    for requested in [None, Some("client_secret_basic"), Some("client_secret_post")] {
+    let metadata = server
+        .get("/.well-known/oauth-authorization-server")
+        .await
+        .json();
+    assert_eq!(
+        metadata["token_endpoint_auth_methods_supported"],
+        json!(["client_secret_post", "client_secret_basic"])
+    );
+    for requested in [
+        None,
+        Some("client_secret_basic"),
+        Some("client_secret_post"),
+    ] {
         let client = register(&server, requested).await;
-        assert_eq!(client["token_endpoint_auth_method"], "client_secret_post", "{requested:?}");
-        assert_eq!(exchange(&server, &client, Presented::Post).await.status, StatusCode::OK);
+        assert_eq!(
+            client["token_endpoint_auth_method"], "client_secret_post",
+            "{requested:?}"
+        );
+        assert_eq!(
+            exchange(&server, &client, Presented::Post).await.status,
+            StatusCode::OK
+        );
         let basic = exchange(&server, &client, Presented::Basic).await;
         assert_eq!(basic.status, StatusCode::UNAUTHORIZED);
         assert_eq!(&*basic.error(), "invalid_client");
         assert_eq!(basic.text("error_description"), "Missing client_id");
         assert_eq!(
-            exchange(&server, &client, Presented::BasicWithId).await.error(),
+            exchange(&server, &client, Presented::BasicWithId)
+                .await
+                .error(),
             "invalid_client",
             "not its method"
         );
     }
     let public = register(&server, Some("none")).await;
     assert_eq!(public["token_endpoint_auth_method"], "none");
-    assert_eq!(exchange(&server, &public, Presented::IdOnly).await.status, StatusCode::OK);
+    assert_eq!(
+        exchange(&server, &public, Presented::IdOnly).await.status,
+        StatusCode::OK
+    );
 }
 
 /// K1: a server that lists a method and rejects it accepts the other one.
 #[tokio::test]
 async fn one_listed_method_is_rejected() {
     for (mode, rejected, accepted) in [
-        (ClientAuthenticationMode::RejectBasic, Presented::BasicWithId, Presented::Post),
-        (ClientAuthenticationMode::RejectPost, Presented::Post, Presented::BasicWithId),
+        (
+            ClientAuthenticationMode::RejectBasic,
+            Presented::BasicWithId,
+            Presented::Post,
+        ),
+        (
+            ClientAuthenticationMode::RejectPost,
+            Presented::Post,
+            Presented::BasicWithId,
+        ),
     ] {
         let server = start(mode).await;
         for method in ["client_secret_basic", "client_secret_post"] {
@@ -111,7 +142,18 @@ async fn one_listed_method_is_rejected() {
 async fn basic_with_a_client_id_in_the_body_is_rejected() {
     let server = start(ClientAuthenticationMode::BasicWithoutBody).await;
     let client = register(&server, Some("client_secret_basic")).await;
-    assert_eq!(exchange(&server, &client, Presented::BasicWithId).await.error(), "invalid_client");
-    assert_eq!(exchange(&server, &client, Presented::Basic).await.status, StatusCode::OK);
-    assert_eq!(exchange(&server, &client, Presented::Post).await.status, StatusCode::OK);
+    assert_eq!(
+        exchange(&server, &client, Presented::BasicWithId)
+            .await
+            .error(),
+        "invalid_client"
+    );
+    assert_eq!(
+        exchange(&server, &client, Presented::Basic).await.status,
+        StatusCode::OK
+    );
+    assert_eq!(
+        exchange(&server, &client, Presented::Post).await.status,
+        StatusCode::OK
+    );
 }

@@ -45,7 +45,9 @@ async fn server() -> (Server, ScriptedFetch) {
 }
 
 async fn request_code(server: &Server, client: &str) -> Response {
-    server.authorize(&authorization_request(client, verifier().challenge())).await
+    server
+        .authorize(&authorization_request(client, verifier().challenge()))
+        .await
 }
 
 /// K1: a client with a metadata document obtains tokens and can refresh them.
@@ -54,8 +56,16 @@ async fn a_document_describes_a_client() {
     let (server, web) = server().await;
     web.serve(URL, 200, document(URL).to_string());
     let verifier = verifier();
-    let parameters = changed(&authorization_request(URL, verifier.challenge()), "scope", "mcp:tools offline_access");
-    let code = server.authorize(&parameters).await.redirect_parameter("code").unwrap();
+    let parameters = changed(
+        &authorization_request(URL, verifier.challenge()),
+        "scope",
+        "mcp:tools offline_access",
+    );
+    let code = server
+        .authorize(&parameters)
+        .await
+        .redirect_parameter("code")
+        .unwrap();
     let response = server.token(&token_request(URL, &code, &verifier)).await;
     assert_eq!(claims(&response.text("access_token"))["client_id"], URL);
 
@@ -63,11 +73,20 @@ async fn a_document_describes_a_client() {
     assert_eq!(refreshed.status, StatusCode::OK, "{}", refreshed.body);
     assert_eq!(web.hits(URL), 1, "the document is remembered");
     let fetched = &web.requests(URL)[0];
-    assert_eq!(fetched.policy, UrlPolicy::Peer { loopback_http: true, private_addresses: false });
+    assert_eq!(
+        fetched.policy,
+        UrlPolicy::Peer {
+            loopback_http: true,
+            private_addresses: false
+        }
+    );
     assert_eq!(fetched.max_body, 16 * 1024);
     assert_eq!(fetched.timeout, Duration::from_secs(5));
 
-    let metadata = server.get("/.well-known/oauth-authorization-server").await.json();
+    let metadata = server
+        .get("/.well-known/oauth-authorization-server")
+        .await
+        .json();
     assert_eq!(metadata["client_id_metadata_document_supported"], true);
 }
 
@@ -80,19 +99,31 @@ async fn a_loopback_document_is_fetched() {
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
             let service = service_fn(|_| {
-                let response =
-                    http::Response::builder().header("content-type", "application/client+json; charset=utf-8");
+                let response = http::Response::builder()
+                    .header("content-type", "application/client+json; charset=utf-8");
                 let response = response.body(Full::new(body.clone()));
                 async move { response }
             });
-            let _ = http1::Builder::new().keep_alive(false).serve_connection(TokioIo::new(stream), service).await;
+            let _ = http1::Builder::new()
+                .keep_alive(false)
+                .serve_connection(TokioIo::new(stream), service)
+                .await;
         }
     });
     let server = Server::with_auto_consent().await;
-    assert!(request_code(&server, &url).await.redirect_parameter("code").is_some());
+    assert!(
+        request_code(&server, &url)
+            .await
+            .redirect_parameter("code")
+            .is_some()
+    );
 
     let elsewhere = url.replace("127.0.0.1", "127.0.0.2");
-    assert_eq!(request_code(&server, &elsewhere).await.status, StatusCode::BAD_REQUEST, "its client_id is another one");
+    assert_eq!(
+        request_code(&server, &elsewhere).await.status,
+        StatusCode::BAD_REQUEST,
+        "its client_id is another one"
+    );
 }
 
 /// K1: an invalid or unavailable document is rejected and fetched again for the next request.
@@ -106,7 +137,10 @@ async fn invalid_documents_are_rejected() {
     };
     for body in [
         with("client_id", json!(format!("{URL}/"))),
-        with("client_id", json!("https://CLIENT.example/oauth/client.json")),
+        with(
+            "client_id",
+            json!("https://CLIENT.example/oauth/client.json"),
+        ),
         with("client_secret", json!("hush")),
         with("token_endpoint_auth_method", json!("client_secret_basic")),
         with("token_endpoint_auth_method", json!("private_key_jwt")),
@@ -126,7 +160,11 @@ async fn invalid_documents_are_rejected() {
     }
     for status in [201, 302, 404, 500] {
         web.serve(URL, status, document(URL).to_string());
-        assert_eq!(request_code(&server, URL).await.status, StatusCode::BAD_REQUEST, "{status}");
+        assert_eq!(
+            request_code(&server, URL).await.status,
+            StatusCode::BAD_REQUEST,
+            "{status}"
+        );
     }
     web.respond(URL, |_| {
         Ok(FetchResponse {
@@ -136,12 +174,25 @@ async fn invalid_documents_are_rejected() {
             sent: Default::default(),
         })
     });
-    assert_eq!(request_code(&server, URL).await.status, StatusCode::BAD_REQUEST, "no content type");
+    assert_eq!(
+        request_code(&server, URL).await.status,
+        StatusCode::BAD_REQUEST,
+        "no content type"
+    );
 
     web.fail(URL);
-    assert_eq!(request_code(&server, URL).await.status, StatusCode::BAD_REQUEST);
+    assert_eq!(
+        request_code(&server, URL).await.status,
+        StatusCode::BAD_REQUEST
+    );
     web.serve(URL, 200, document(URL).to_string());
-    assert!(request_code(&server, URL).await.redirect_parameter("code").is_some(), "no failure is remembered");
+    assert!(
+        request_code(&server, URL)
+            .await
+            .redirect_parameter("code")
+            .is_some(),
+        "no failure is remembered"
+    );
 }
 
 /// Invalid URLs are unknown clients, and nothing is fetched.
@@ -158,12 +209,22 @@ async fn invalid_identifiers_are_not_fetched() {
         "https://user@client.example/client.json",
         "ftp://client.example/client.json",
     ] {
-        assert_eq!(request_code(&server, id).await.status, StatusCode::BAD_REQUEST, "{id}");
+        assert_eq!(
+            request_code(&server, id).await.status,
+            StatusCode::BAD_REQUEST,
+            "{id}"
+        );
     }
-    for rejected in
-        ["https://10.0.0.1/client.json", "https://169.254.169.254/client.json", "https://[fd00::1]/client.json"]
-    {
-        assert_eq!(request_code(&server, rejected).await.status, StatusCode::BAD_REQUEST, "{rejected}");
+    for rejected in [
+        "https://10.0.0.1/client.json",
+        "https://169.254.169.254/client.json",
+        "https://[fd00::1]/client.json",
+    ] {
+        assert_eq!(
+            request_code(&server, rejected).await.status,
+            StatusCode::BAD_REQUEST,
+            "{rejected}"
+        );
     }
     assert!(web.urls().is_empty());
 }
@@ -175,9 +236,20 @@ async fn the_redirect_uri_must_be_in_the_document() {
     web.serve(URL, 200, document(URL).to_string());
     let verifier = verifier();
     let parameters = authorization_request(URL, verifier.challenge());
-    assert!(server.authorize(&parameters).await.redirect_parameter("code").is_some());
-    for other in ["http://127.0.0.1:4321/other", "https://client.example/callback"] {
-        let response = server.authorize(&changed(&parameters, "redirect_uri", other)).await;
+    assert!(
+        server
+            .authorize(&parameters)
+            .await
+            .redirect_parameter("code")
+            .is_some()
+    );
+    for other in [
+        "http://127.0.0.1:4321/other",
+        "https://client.example/callback",
+    ] {
+        let response = server
+            .authorize(&changed(&parameters, "redirect_uri", other))
+            .await;
         assert_eq!(response.status, StatusCode::BAD_REQUEST, "{other}");
         assert_eq!(response.location(), None, "{other}");
     }
@@ -198,7 +270,9 @@ async fn a_document_is_fetched_again_when_it_expires() {
         web.respond(URL, move |_| {
             let json = HeaderValue::from_static("application/json");
             let mut headers = http::HeaderMap::from_iter([(header::CONTENT_TYPE, json)]);
-            headers.extend(cache_control.map(|value| (header::CACHE_CONTROL, HeaderValue::from_static(value))));
+            headers.extend(
+                cache_control.map(|value| (header::CACHE_CONTROL, HeaderValue::from_static(value))),
+            );
             Ok(FetchResponse {
                 status: StatusCode::OK,
                 headers,
@@ -209,7 +283,12 @@ async fn a_document_is_fetched_again_when_it_expires() {
         request_code(&server, URL).await;
         if seconds > 0 {
             server.clock.advance(Duration::from_secs(seconds - 1));
-            assert!(request_code(&server, URL).await.redirect_parameter("code").is_some());
+            assert!(
+                request_code(&server, URL)
+                    .await
+                    .redirect_parameter("code")
+                    .is_some()
+            );
             assert_eq!(web.hits(URL), 1, "{cache_control:?}");
             server.clock.advance(Duration::from_secs(1));
         }
@@ -229,14 +308,26 @@ async fn a_document_can_contain_keys() {
     web.serve(URL, 200, document.to_string());
     let verifier = verifier();
     let code = server.code(URL, &verifier).await;
-    assert_eq!(server.token(&token_request(URL, &code, &verifier)).await.error(), "invalid_client");
+    assert_eq!(
+        server
+            .token(&token_request(URL, &code, &verifier))
+            .await
+            .error(),
+        "invalid_client"
+    );
 
     let now = server.clock.now().as_secs();
-    let claims = json!({ "iss": URL, "sub": URL, "aud": server.issuer, "exp": now + 60, "jti": "1" });
+    let claims =
+        json!({ "iss": URL, "sub": URL, "aud": server.issuer, "exp": now + 60, "jti": "1" });
     let assertion = key.sign("JWT", claims.to_string().as_bytes()).unwrap();
     let assertion_type = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
-    let proof = [("client_assertion_type", assertion_type), ("client_assertion", &*assertion)];
-    let response = server.token(&[&token_request(URL, &code, &verifier)[..], &proof].concat()).await;
+    let proof = [
+        ("client_assertion_type", assertion_type),
+        ("client_assertion", &*assertion),
+    ];
+    let response = server
+        .token(&[&token_request(URL, &code, &verifier)[..], &proof].concat())
+        .await;
     assert_eq!(response.status, StatusCode::OK, "{}", response.body);
 }
 
@@ -245,9 +336,15 @@ async fn a_document_can_contain_keys() {
 async fn the_consent_page_names_the_document() {
     let web = ScriptedFetch::new();
     web.serve(URL, 200, document(URL).to_string());
-    let server = Server::start(|settings| settings.client_documents = DocumentFetch::With(Arc::new(web))).await;
+    let server =
+        Server::start(|settings| settings.client_documents = DocumentFetch::With(Arc::new(web)))
+            .await;
     let page = request_code(&server, URL).await;
-    assert!(page.body.contains(&format!("<code>{URL}</code>")), "{}", page.body);
+    assert!(
+        page.body.contains(&format!("<code>{URL}</code>")),
+        "{}",
+        page.body
+    );
     assert!(page.body.contains("Weather Notes"), "{}", page.body);
 }
 
@@ -278,7 +375,9 @@ async fn concurrent_fetches_are_limited() {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(10), started).await.expect("eight fetches start");
+    tokio::time::timeout(Duration::from_secs(10), started)
+        .await
+        .expect("eight fetches start");
     let refused = server.refresh(URL, "x").await;
     assert_eq!(refused.status, StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(&*refused.error(), "temporarily_unavailable");
@@ -292,6 +391,13 @@ async fn documents_can_be_disabled() {
     let page = request_code(&server, URL).await;
     assert_eq!(page.status, StatusCode::BAD_REQUEST);
     assert!(page.body.contains("not registered here"), "{}", page.body);
-    let metadata = server.get("/.well-known/oauth-authorization-server").await.json();
-    assert!(metadata.get("client_id_metadata_document_supported").is_none());
+    let metadata = server
+        .get("/.well-known/oauth-authorization-server")
+        .await
+        .json();
+    assert!(
+        metadata
+            .get("client_id_metadata_document_supported")
+            .is_none()
+    );
 }

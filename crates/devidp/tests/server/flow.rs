@@ -11,8 +11,11 @@ use crate::support::*;
 /// Verifies a token with the published keys and returns its algorithm, type and claims.
 async fn verified(server: &Server, token: &str) -> (Algorithm, String, Value) {
     let jwks = JwkSet::parse(server.get("/jwks").await.body.as_bytes()).unwrap();
-    let (keys, rejected) =
-        KeySet::from_jwks(&jwks, AlgorithmSet::from_iter([Algorithm::Rs256, Algorithm::Es256])).unwrap();
+    let (keys, rejected) = KeySet::from_jwks(
+        &jwks,
+        AlgorithmSet::from_iter([Algorithm::Rs256, Algorithm::Es256]),
+    )
+    .unwrap();
     assert!(rejected.is_empty());
     let compact = CompactJws::parse(token, 16 * 1024).unwrap();
     let claims = serde_json::from_slice(keys.verify(&compact).unwrap().bytes()).unwrap();
@@ -26,7 +29,9 @@ async fn the_client_gets_a_token_after_consent() {
     let server = Server::start(|_| {}).await;
     let client = server.register().await;
     let verifier = verifier();
-    let page = server.authorize(&authorization_request(&client, verifier.challenge())).await;
+    let page = server
+        .authorize(&authorization_request(&client, verifier.challenge()))
+        .await;
     assert_eq!(page.status, StatusCode::OK);
 
     let origin = format!("http://{}", server.address);
@@ -34,15 +39,31 @@ async fn the_client_gets_a_token_after_consent() {
     let ticket = page.ticket();
     let form = encoded(&[("ticket", &ticket), ("user", "bob"), ("decision", "allow")]);
     let headers = [FORM, ("origin", &origin), ("cookie", &cookie)];
-    let response = server.send(Method::POST, "/authorize/consent", &headers, &form).await;
+    let response = server
+        .send(Method::POST, "/authorize/consent", &headers, &form)
+        .await;
     assert_eq!(response.status, StatusCode::SEE_OTHER);
-    assert_eq!(response.redirect_parameter("state").as_deref(), Some("a state & more"));
-    assert_eq!(response.redirect_parameter("iss").as_deref(), Some(&*server.issuer));
-    assert!(response.location().unwrap().as_str().starts_with(&format!("{REDIRECT}?")));
+    assert_eq!(
+        response.redirect_parameter("state").as_deref(),
+        Some("a state & more")
+    );
+    assert_eq!(
+        response.redirect_parameter("iss").as_deref(),
+        Some(&*server.issuer)
+    );
+    assert!(
+        response
+            .location()
+            .unwrap()
+            .as_str()
+            .starts_with(&format!("{REDIRECT}?"))
+    );
 
     let code = response.redirect_parameter("code").unwrap();
 
-    let response = server.token(&token_request(&client, &code, &verifier)).await;
+    let response = server
+        .token(&token_request(&client, &code, &verifier))
+        .await;
     assert_eq!(response.status, StatusCode::OK, "{}", response.body);
     assert_eq!(response.header("cache-control"), Some("no-store"));
     let body = response.json();
@@ -76,7 +97,10 @@ async fn tokens_can_be_es256_and_at_jwt() {
     let client = server.register().await;
     let verifier = verifier();
     let code = server.code(&client, &verifier).await;
-    let body = server.token(&token_request(&client, &code, &verifier)).await.json();
+    let body = server
+        .token(&token_request(&client, &code, &verifier))
+        .await
+        .json();
     assert_eq!(body["expires_in"], 30);
 
     let (algorithm, typ, claims) = verified(&server, body["access_token"].as_str().unwrap()).await;
@@ -97,7 +121,10 @@ async fn automatic_consent_redirects_immediately() {
     assert_eq!(response.status, StatusCode::FOUND);
     assert_eq!(response.header("cache-control"), Some("no-store"));
     let code = response.redirect_parameter("code").unwrap();
-    let body = server.token(&token_request(&client, &code, &verifier)).await.json();
+    let body = server
+        .token(&token_request(&client, &code, &verifier))
+        .await
+        .json();
     let (.., claims) = verified(&server, body["access_token"].as_str().unwrap()).await;
     assert_eq!(claims["sub"], "carol");
 }
@@ -110,8 +137,13 @@ async fn automatic_consent_covers_loopback_only() {
     let body = json!({ "redirect_uris": [other_host], "token_endpoint_auth_method": "none" });
     let registered = server.register_with(&body).await.json();
     let verifier = verifier();
-    let parameters = authorization_request(registered["client_id"].as_str().unwrap(), verifier.challenge());
-    let response = server.authorize(&changed(&parameters, "redirect_uri", other_host)).await;
+    let parameters = authorization_request(
+        registered["client_id"].as_str().unwrap(),
+        verifier.challenge(),
+    );
+    let response = server
+        .authorize(&changed(&parameters, "redirect_uri", other_host))
+        .await;
     assert_eq!(response.status, StatusCode::OK);
     assert!(response.body.contains("An application without a name"));
 }
@@ -124,9 +156,17 @@ async fn a_loopback_port_may_differ() {
     let verifier = verifier();
     let other = "http://127.0.0.1:5999/callback";
     let parameters = authorization_request(&client, verifier.challenge());
-    let response = server.authorize(&changed(&parameters, "redirect_uri", other)).await;
+    let response = server
+        .authorize(&changed(&parameters, "redirect_uri", other))
+        .await;
     assert_eq!(response.location().unwrap().port(), Some(5999));
     let code = response.redirect_parameter("code").unwrap();
-    let response = server.token(&changed(&token_request(&client, &code, &verifier), "redirect_uri", other)).await;
+    let response = server
+        .token(&changed(
+            &token_request(&client, &code, &verifier),
+            "redirect_uri",
+            other,
+        ))
+        .await;
     assert_eq!(response.status, StatusCode::OK, "{}", response.body);
 }

@@ -13,34 +13,59 @@ use crate::support::*;
 async fn other_addresses_are_rejected() {
     for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:9000"] {
         let listen = address.parse().unwrap();
-        let error = DevIdp::bind(DevIdpSettings { listen, ..DevIdpSettings::default() }).await.unwrap_err();
-        assert!(matches!(error, DevIdpError::NotLoopback { address } if address == listen), "{error}");
+        let error = DevIdp::bind(DevIdpSettings {
+            listen,
+            ..DevIdpSettings::default()
+        })
+        .await
+        .unwrap_err();
+        assert!(
+            matches!(error, DevIdpError::NotLoopback { address } if address == listen),
+            "{error}"
+        );
     }
 }
 
 #[tokio::test]
 async fn the_error_names_a_port_in_use() {
     let server = Server::start(|_| {}).await;
-    let settings = DevIdpSettings { listen: server.address, ..DevIdpSettings::default() };
+    let settings = DevIdpSettings {
+        listen: server.address,
+        ..DevIdpSettings::default()
+    };
     let error = DevIdp::bind(settings).await.unwrap_err();
     assert_eq!(error.code(), "devidp.address_in_use");
-    assert!(error.to_string().contains(&server.address.to_string()), "{error}");
+    assert!(
+        error.to_string().contains(&server.address.to_string()),
+        "{error}"
+    );
 }
 
 #[tokio::test]
 async fn other_host_names_are_rejected() {
     let server = Server::start(|_| {}).await;
-    for host in
-        ["evil.example", "evil.example:9000", "127.0.0.1.evil.example", "localhost@evil.example", "192.168.1.1", ""]
-    {
-        let response = server.send(Method::GET, "/jwks", &[("host", host)], "").await;
+    for host in [
+        "evil.example",
+        "evil.example:9000",
+        "127.0.0.1.evil.example",
+        "localhost@evil.example",
+        "192.168.1.1",
+        "",
+    ] {
+        let response = server
+            .send(Method::GET, "/jwks", &[("host", host)], "")
+            .await;
         assert_eq!(response.status, StatusCode::FORBIDDEN, "{host}");
     }
     for host in ["localhost:1234", "127.0.0.1", "[::1]:80"] {
-        let response = server.send(Method::GET, "/jwks", &[("host", host)], "").await;
+        let response = server
+            .send(Method::GET, "/jwks", &[("host", host)], "")
+            .await;
         assert_eq!(response.status, StatusCode::OK, "{host}");
     }
-    let response = server.send(Method::GET, "http://evil.example/jwks", &[], "").await;
+    let response = server
+        .send(Method::GET, "http://evil.example/jwks", &[], "")
+        .await;
     assert_eq!(response.status, StatusCode::FORBIDDEN);
 }
 
@@ -48,14 +73,25 @@ async fn other_host_names_are_rejected() {
 async fn unknown_paths_are_not_found() {
     let server = Server::start(|_| {}).await;
     for path in ["/nothing", "/token/", "/userinfo", "/authorize/../token"] {
-        assert_eq!(server.get(path).await.status, StatusCode::NOT_FOUND, "{path}");
+        assert_eq!(
+            server.get(path).await.status,
+            StatusCode::NOT_FOUND,
+            "{path}"
+        );
     }
 }
 
 #[tokio::test]
 async fn large_headers_are_rejected() {
     let server = Server::start(|_| {}).await;
-    let response = server.send(Method::GET, "/jwks", &[("x-large", &"a".repeat(40_000))], "").await;
+    let response = server
+        .send(
+            Method::GET,
+            "/jwks",
+            &[("x-large", &"a".repeat(40_000))],
+            "",
+        )
+        .await;
     assert_eq!(response.status, StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE);
 }
 
@@ -100,13 +136,25 @@ async fn the_log_has_no_secrets() {
     let verifier = verifier();
     let code = server.code(&client, &verifier).await;
     let parameters = token_request(&client, &code, &verifier);
-    let token = server.token(&parameters).await.json()["access_token"].as_str().unwrap().to_owned();
+    let token = server.token(&parameters).await.json()["access_token"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     server.token(&parameters).await;
-    server.authorize(&changed(&authorization_request(&client, "x"), "state", "canary-state")).await;
+    server
+        .authorize(&changed(
+            &authorization_request(&client, "x"),
+            "state",
+            "canary-state",
+        ))
+        .await;
 
     let (client, tokens) = server.refreshable().await;
     let refresh_token = tokens["refresh_token"].as_str().unwrap().to_owned();
-    let replaced = server.refresh(&client, &refresh_token).await.text("refresh_token");
+    let replaced = server
+        .refresh(&client, &refresh_token)
+        .await
+        .text("refresh_token");
     server.refresh(&client, &refresh_token).await;
 
     let log = String::from_utf8(captured.0.lock().clone()).unwrap();
@@ -115,7 +163,15 @@ async fn the_log_has_no_secrets() {
     assert!(log.contains("used a second time"));
     assert!(log.contains("a replaced refresh token was used again"));
 
-    for secret in [&*code, &token, &refresh_token, &replaced, verifier.secret(), verifier.challenge(), "canary-state"] {
+    for secret in [
+        &*code,
+        &token,
+        &refresh_token,
+        &replaced,
+        verifier.secret(),
+        verifier.challenge(),
+        "canary-state",
+    ] {
         assert!(!log.contains(secret), "{secret}");
     }
 }

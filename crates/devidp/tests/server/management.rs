@@ -23,13 +23,25 @@ async fn register(server: &Server) -> Value {
 /// The path of a client's registration.
 fn path(server: &Server, client: &Value) -> String {
     let uri = client["registration_client_uri"].as_str().unwrap();
-    uri.strip_prefix(&format!("http://{}", server.address)).unwrap().to_owned()
+    uri.strip_prefix(&format!("http://{}", server.address))
+        .unwrap()
+        .to_owned()
 }
 
-async fn manage(server: &Server, method: Method, path: &str, token: &Value, body: &Value) -> Response {
+async fn manage(
+    server: &Server,
+    method: Method,
+    path: &str,
+    token: &Value,
+    body: &Value,
+) -> Response {
     let bearer = format!("Bearer {}", token.as_str().unwrap());
     let headers = [JSON, ("authorization", &*bearer)];
-    let body = if method == Method::PUT { body.to_string() } else { String::new() };
+    let body = if method == Method::PUT {
+        body.to_string()
+    } else {
+        String::new()
+    };
     server.send(method, path, &headers, &body).await
 }
 
@@ -48,8 +60,21 @@ async fn a_registration_is_read() {
             .await
             .json();
         let path = path(&server, &registered);
-        assert_eq!(path, format!("{issuer_path}/register/{}", registered["client_id"].as_str().unwrap()));
-        let read = manage(&server, Method::GET, &path, &registered["registration_access_token"], &json!(null)).await;
+        assert_eq!(
+            path,
+            format!(
+                "{issuer_path}/register/{}",
+                registered["client_id"].as_str().unwrap()
+            )
+        );
+        let read = manage(
+            &server,
+            Method::GET,
+            &path,
+            &registered["registration_access_token"],
+            &json!(null),
+        )
+        .await;
         assert_eq!(read.status, StatusCode::OK);
         assert_eq!(read.header("cache-control"), Some("no-store"));
         assert_eq!(read.json(), registered);
@@ -67,22 +92,54 @@ async fn other_callers_are_rejected() {
         let none = server.send(method.clone(), &path, &[JSON], "{}").await;
         assert_eq!(none.status, StatusCode::UNAUTHORIZED, "{method}");
         assert_eq!(&*none.error(), "invalid_token", "{method}");
-        assert_eq!(none.header("www-authenticate"), Some("Bearer realm=\"portcullis-devidp\""), "{method}");
-        let wrong = manage(&server, method.clone(), &path, &other["registration_access_token"], &json!({})).await;
+        assert_eq!(
+            none.header("www-authenticate"),
+            Some("Bearer realm=\"portcullis-devidp\""),
+            "{method}"
+        );
+        let wrong = manage(
+            &server,
+            method.clone(),
+            &path,
+            &other["registration_access_token"],
+            &json!({}),
+        )
+        .await;
         assert_eq!(wrong.status, StatusCode::UNAUTHORIZED, "{method}");
         let challenge = "Bearer realm=\"portcullis-devidp\", error=\"invalid_token\"";
-        assert_eq!(wrong.header("www-authenticate"), Some(challenge), "{method}");
+        assert_eq!(
+            wrong.header("www-authenticate"),
+            Some(challenge),
+            "{method}"
+        );
         let token = &client["registration_access_token"];
-        let unknown = manage(&server, method, "/register/unknown-client", token, &json!({})).await;
+        let unknown = manage(
+            &server,
+            method,
+            "/register/unknown-client",
+            token,
+            &json!({}),
+        )
+        .await;
         assert_eq!(unknown.status, StatusCode::UNAUTHORIZED);
     }
-    assert_eq!(server.send(Method::POST, &path, &[JSON], "{}").await.status, StatusCode::METHOD_NOT_ALLOWED);
+    assert_eq!(
+        server.send(Method::POST, &path, &[JSON], "{}").await.status,
+        StatusCode::METHOD_NOT_ALLOWED
+    );
 
     let configured = Server::start(|settings| {
         settings.clients = vec![ClientSettings::public("desktop")];
     })
     .await;
-    let response = manage(&configured, Method::GET, "/register/desktop", &json!("a"), &json!(null)).await;
+    let response = manage(
+        &configured,
+        Method::GET,
+        "/register/desktop",
+        &json!("a"),
+        &json!(null),
+    )
+    .await;
     assert_eq!(response.status, StatusCode::UNAUTHORIZED);
 }
 
@@ -105,25 +162,60 @@ async fn a_registration_is_updated() {
 
     let updated = response.json();
     assert_eq!(updated["redirect_uris"], json!([redirect]));
-    assert!(updated.get("client_name").is_none(), "an omitted member is removed");
-    assert_eq!(updated["grant_types"], json!(["authorization_code"]), "or gets its default");
+    assert!(
+        updated.get("client_name").is_none(),
+        "an omitted member is removed"
+    );
+    assert_eq!(
+        updated["grant_types"],
+        json!(["authorization_code"]),
+        "or gets its default"
+    );
 
-    for same in ["client_id", "client_secret", "client_id_issued_at", "registration_client_uri"] {
+    for same in [
+        "client_id",
+        "client_secret",
+        "client_id_issued_at",
+        "registration_client_uri",
+    ] {
         assert_eq!(updated[same], client[same], "{same}");
     }
     assert_ne!(updated["registration_access_token"], *token);
 
     let stale = manage(&server, Method::GET, &path, token, &json!(null)).await;
-    assert_eq!(stale.status, StatusCode::UNAUTHORIZED, "the old token is replaced");
-    let read = manage(&server, Method::GET, &path, &updated["registration_access_token"], &json!(null)).await;
+    assert_eq!(
+        stale.status,
+        StatusCode::UNAUTHORIZED,
+        "the old token is replaced"
+    );
+    let read = manage(
+        &server,
+        Method::GET,
+        &path,
+        &updated["registration_access_token"],
+        &json!(null),
+    )
+    .await;
     assert_eq!(read.json(), updated);
 
     let id = client["client_id"].as_str().unwrap();
     let verifier = verifier();
-    let request = changed(&authorization_request(id, verifier.challenge()), "redirect_uri", redirect);
-    assert!(server.authorize(&request).await.redirect_parameter("code").is_some());
+    let request = changed(
+        &authorization_request(id, verifier.challenge()),
+        "redirect_uri",
+        redirect,
+    );
+    assert!(
+        server
+            .authorize(&request)
+            .await
+            .redirect_parameter("code")
+            .is_some()
+    );
 
-    let old = server.authorize(&authorization_request(id, verifier.challenge())).await;
+    let old = server
+        .authorize(&authorization_request(id, verifier.challenge()))
+        .await;
     assert_eq!(old.status, StatusCode::BAD_REQUEST);
 }
 
@@ -148,18 +240,33 @@ async fn invalid_updates_are_rejected() {
     ] {
         let mut body = json!({ "client_id": client["client_id"], "redirect_uris": [REDIRECT] });
         body[member] = value;
-        body.as_object_mut().unwrap().retain(|_, value| !value.is_null());
+        body.as_object_mut()
+            .unwrap()
+            .retain(|_, value| !value.is_null());
         let response = manage(&server, Method::PUT, &path, token, &body).await;
         assert_eq!(response.status, StatusCode::BAD_REQUEST, "{body}");
     }
-    assert_eq!(manage(&server, Method::GET, &path, token, &json!(null)).await.json(), client);
+    assert_eq!(
+        manage(&server, Method::GET, &path, token, &json!(null))
+            .await
+            .json(),
+        client
+    );
 }
 
 /// Whether the access token in a token response is active for a resource.
 async fn is_active(server: &Server, tokens: &Value) -> bool {
     let token = tokens["access_token"].as_str().unwrap();
-    let form = encoded(&[("token", token), ("client_id", "resource"), ("client_secret", "hush")]);
-    server.send(Method::POST, "/introspect", &[FORM], &form).await.json()["active"] == true
+    let form = encoded(&[
+        ("token", token),
+        ("client_id", "resource"),
+        ("client_secret", "hush"),
+    ]);
+    server
+        .send(Method::POST, "/introspect", &[FORM], &form)
+        .await
+        .json()["active"]
+        == true
 }
 
 /// Starts a server with automatic consent, admin endpoints, and a resource that introspects.
@@ -167,7 +274,10 @@ async fn start_with_resource() -> Server {
     Server::start(|settings| {
         (settings.auto_consent, settings.admin) = (true, true);
         let resource = ClientSettings::with_secret("resource", Secret::new("hush"));
-        settings.clients = vec![ClientSettings { may_introspect: true, ..resource }];
+        settings.clients = vec![ClientSettings {
+            may_introspect: true,
+            ..resource
+        }];
     })
     .await
 }
@@ -184,21 +294,60 @@ async fn a_registration_is_deleted() {
     let client = server.register_with(&body).await.json();
     let id = client["client_id"].as_str().unwrap();
     let verifier = verifier();
-    let request = changed(&authorization_request(id, verifier.challenge()), "scope", "mcp:tools offline_access");
-    let code = async || server.authorize(&request).await.redirect_parameter("code").unwrap();
-    let tokens = server.token(&token_request(id, &code().await, &verifier)).await.json();
+    let request = changed(
+        &authorization_request(id, verifier.challenge()),
+        "scope",
+        "mcp:tools offline_access",
+    );
+    let code = async || {
+        server
+            .authorize(&request)
+            .await
+            .redirect_parameter("code")
+            .unwrap()
+    };
+    let tokens = server
+        .token(&token_request(id, &code().await, &verifier))
+        .await
+        .json();
     assert!(is_active(&server, &tokens).await);
     let unused = code().await;
 
     let path = path(&server, &client);
-    let deleted = manage(&server, Method::DELETE, &path, &client["registration_access_token"], &json!(null)).await;
+    let deleted = manage(
+        &server,
+        Method::DELETE,
+        &path,
+        &client["registration_access_token"],
+        &json!(null),
+    )
+    .await;
     assert_eq!(deleted.status, StatusCode::NO_CONTENT);
     assert_eq!(&*deleted.body, "");
-    assert_eq!(server.token(&token_request(id, &unused, &verifier)).await.error(), "invalid_client");
-    assert_eq!(server.refresh(id, tokens["refresh_token"].as_str().unwrap()).await.error(), "invalid_client");
+    assert_eq!(
+        server
+            .token(&token_request(id, &unused, &verifier))
+            .await
+            .error(),
+        "invalid_client"
+    );
+    assert_eq!(
+        server
+            .refresh(id, tokens["refresh_token"].as_str().unwrap())
+            .await
+            .error(),
+        "invalid_client"
+    );
     assert!(!is_active(&server, &tokens).await);
 
-    let again = manage(&server, Method::DELETE, &path, &client["registration_access_token"], &json!(null)).await;
+    let again = manage(
+        &server,
+        Method::DELETE,
+        &path,
+        &client["registration_access_token"],
+        &json!(null),
+    )
+    .await;
     assert_eq!(again.status, StatusCode::UNAUTHORIZED);
 }
 
@@ -213,21 +362,49 @@ async fn a_forgotten_client_sees_an_error_page() {
     assert!(!server.control.forget_client(&id));
 
     let verifier = verifier();
-    let page = server.authorize(&authorization_request(&id, verifier.challenge())).await;
+    let page = server
+        .authorize(&authorization_request(&id, verifier.challenge()))
+        .await;
     assert_eq!(page.status, StatusCode::BAD_REQUEST);
-    assert_eq!(page.header("content-type"), Some("text/html; charset=utf-8"));
+    assert_eq!(
+        page.header("content-type"),
+        Some("text/html; charset=utf-8")
+    );
     assert!(page.location().is_none());
     assert!(page.body.contains("not registered here"));
 
     let refresh_token = tokens["refresh_token"].as_str().unwrap();
-    assert_eq!(server.refresh(&id, refresh_token).await.error(), "invalid_client");
+    assert_eq!(
+        server.refresh(&id, refresh_token).await.error(),
+        "invalid_client"
+    );
     assert!(!is_active(&server, &tokens).await);
     assert!(is_active(&server, &others).await);
 
-    let forget = async |body: &str| server.send(Method::POST, "/admin/forget", &[JSON], body).await.status;
-    assert_eq!(forget(&json!({ "client_id": id }).to_string()).await, StatusCode::NOT_FOUND);
+    let forget = async |body: &str| {
+        server
+            .send(Method::POST, "/admin/forget", &[JSON], body)
+            .await
+            .status
+    };
+    assert_eq!(
+        forget(&json!({ "client_id": id }).to_string()).await,
+        StatusCode::NOT_FOUND
+    );
     assert_eq!(forget("{\"client\":1}").await, StatusCode::BAD_REQUEST);
-    assert!(server.authorize(&authorization_request(&other, verifier.challenge())).await.location().is_some());
+    assert!(
+        server
+            .authorize(&authorization_request(&other, verifier.challenge()))
+            .await
+            .location()
+            .is_some()
+    );
     assert_eq!(forget("{}").await, StatusCode::NO_CONTENT);
-    assert!(server.authorize(&authorization_request(&other, verifier.challenge())).await.location().is_none());
+    assert!(
+        server
+            .authorize(&authorization_request(&other, verifier.challenge()))
+            .await
+            .location()
+            .is_none()
+    );
 }

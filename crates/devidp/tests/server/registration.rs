@@ -32,7 +32,11 @@ async fn a_client_registers() {
     assert!(client["client_id_issued_at"].is_u64());
     assert_eq!(client["client_name"], "Weather Notes");
     assert_eq!(client["redirect_uris"], body["redirect_uris"]);
-    assert_eq!(client["grant_types"], json!(["authorization_code"]), "the granted types, not the requested ones");
+    assert_eq!(
+        client["grant_types"],
+        json!(["authorization_code"]),
+        "the granted types, not the requested ones"
+    );
     assert_eq!(client["response_types"], json!(["code"]));
     assert_eq!(client["token_endpoint_auth_method"], "client_secret_basic");
     assert!(client.get("unknown").is_none());
@@ -52,7 +56,9 @@ async fn a_public_client_gets_no_secret() {
 #[tokio::test]
 async fn other_redirect_uris_are_rejected() {
     let server = Server::start(|_| {}).await;
-    let many: Vec<String> = (0..11).map(|number| format!("https://client.example/{number}")).collect();
+    let many: Vec<String> = (0..11)
+        .map(|number| format!("https://client.example/{number}"))
+        .collect();
     for redirect_uris in [
         json!(null),
         json!([]),
@@ -62,7 +68,9 @@ async fn other_redirect_uris_are_rejected() {
         json!(["com.example:/cb"]),
         json!(many),
     ] {
-        let response = server.register_with(&json!({ "redirect_uris": redirect_uris })).await;
+        let response = server
+            .register_with(&json!({ "redirect_uris": redirect_uris }))
+            .await;
         assert_eq!(response.status, StatusCode::BAD_REQUEST, "{redirect_uris}");
         assert_eq!(response.error(), "invalid_redirect_uri", "{redirect_uris}");
     }
@@ -86,7 +94,9 @@ async fn invalid_metadata_is_rejected() {
         with("redirect_uris", json!("https://client.example/")),
         "[]".to_owned(),
         "{".to_owned(),
-        format!("{{\"redirect_uris\":[\"{REDIRECT}\"],\"client_name\":\"a\",\"client_name\":\"b\"}}"),
+        format!(
+            "{{\"redirect_uris\":[\"{REDIRECT}\"],\"client_name\":\"a\",\"client_name\":\"b\"}}"
+        ),
         "[".repeat(10_000),
     ] {
         let response = server.send(Method::POST, "/register", &[JSON], &body).await;
@@ -103,22 +113,39 @@ async fn a_jwks_uri_is_rejected() {
     let keys = json!({ "keys": [key.public_jwk()] });
     let uri = json!("https://client.example/keys");
     for (jwks, jwks_uri, message) in [
-        (None, Some(&uri), "send the public keys as a JWK set in jwks"),
+        (
+            None,
+            Some(&uri),
+            "send the public keys as a JWK set in jwks",
+        ),
         (Some(&keys), Some(&uri), "jwks_uri is not supported"),
         (None, None, "requires the public keys as a JWK set in jwks"),
         (Some(&json!({ "keys": [] })), None, "no usable public key"),
     ] {
-        let mut body = json!({ "redirect_uris": [REDIRECT], "token_endpoint_auth_method": "private_key_jwt" });
+        let mut body =
+            json!({ "redirect_uris": [REDIRECT], "token_endpoint_auth_method": "private_key_jwt" });
         body["jwks"] = jwks.cloned().unwrap_or_default();
         body["jwks_uri"] = jwks_uri.cloned().unwrap_or_default();
-        body.as_object_mut().unwrap().retain(|_, value| !value.is_null());
+        body.as_object_mut()
+            .unwrap()
+            .retain(|_, value| !value.is_null());
         let response = server.register_with(&body).await;
         assert_eq!(response.status, StatusCode::BAD_REQUEST);
         assert_eq!(&*response.error(), "invalid_client_metadata");
-        assert!(response.json()["error_description"].as_str().unwrap().contains(message), "{}", response.body);
+        assert!(
+            response.json()["error_description"]
+                .as_str()
+                .unwrap()
+                .contains(message),
+            "{}",
+            response.body
+        );
     }
     let body = json!({ "redirect_uris": [REDIRECT], "token_endpoint_auth_method": "private_key_jwt", "jwks": keys });
-    assert_eq!(server.register_with(&body).await.status, StatusCode::CREATED);
+    assert_eq!(
+        server.register_with(&body).await.status,
+        StatusCode::CREATED
+    );
 }
 
 #[tokio::test]
@@ -128,7 +155,9 @@ async fn large_bodies_and_other_types_are_rejected() {
     let response = server.register_with(&large).await;
     assert_eq!(response.status, StatusCode::PAYLOAD_TOO_LARGE);
     assert_eq!(&*response.error(), "invalid_client_metadata");
-    let response = server.send(Method::POST, "/register", &[FORM], "redirect_uris=x").await;
+    let response = server
+        .send(Method::POST, "/register", &[FORM], "redirect_uris=x")
+        .await;
     assert_eq!(response.status, StatusCode::UNSUPPORTED_MEDIA_TYPE);
 }
 
@@ -146,17 +175,26 @@ async fn the_least_recently_used_client_is_evicted() {
     let used = server.register().await;
     let unused = server.register().await;
     server.clock.advance(Duration::from_secs(1));
-    assert_eq!(server.refresh(&used, "x").await.error(), "unauthorized_client");
+    assert_eq!(
+        server.refresh(&used, "x").await.error(),
+        "unauthorized_client"
+    );
     let last = server.register().await;
 
-    let status =
-        async |client: &str| server.authorize(&authorization_request(client, verifier.challenge())).await.status;
+    let status = async |client: &str| {
+        server
+            .authorize(&authorization_request(client, verifier.challenge()))
+            .await
+            .status
+    };
     assert_eq!(status(&unused).await, StatusCode::BAD_REQUEST);
     for client in [&approved, &used, &last] {
         assert_eq!(status(client).await, StatusCode::FOUND);
     }
 
-    let response = server.register_with(&json!({ "redirect_uris": [REDIRECT] })).await;
+    let response = server
+        .register_with(&json!({ "redirect_uris": [REDIRECT] }))
+        .await;
     assert_eq!(response.status, StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(response.error(), "temporarily_unavailable");
 }
@@ -175,13 +213,17 @@ async fn an_unused_client_expires() {
         server.authorize(&request).await.status
     };
     server.clock.advance(DAY - Duration::from_secs(1));
-    let refreshed = server.refresh(&refreshing, tokens["refresh_token"].as_str().unwrap()).await;
+    let refreshed = server
+        .refresh(&refreshing, tokens["refresh_token"].as_str().unwrap())
+        .await;
     assert_eq!(authorize(&authorizing).await, StatusCode::FOUND);
 
     server.clock.advance(Duration::from_secs(1));
     assert_eq!(authorize(&unused).await, StatusCode::BAD_REQUEST);
     assert_eq!(authorize(&authorizing).await, StatusCode::FOUND);
-    let refreshed = server.refresh(&refreshing, &refreshed.text("refresh_token")).await;
+    let refreshed = server
+        .refresh(&refreshing, &refreshed.text("refresh_token"))
+        .await;
     assert_eq!(refreshed.status, StatusCode::OK, "{}", refreshed.body);
 }
 
@@ -194,9 +236,13 @@ async fn an_initial_access_token_is_required() {
     .await;
     let body = json!({ "redirect_uris": [REDIRECT] }).to_string();
     let register = async |authorization: &[&str]| {
-        let headers: Vec<_> =
-            [JSON].into_iter().chain(authorization.iter().map(|value| ("authorization", *value))).collect();
-        server.send(Method::POST, "/register", &headers, &body).await
+        let headers: Vec<_> = [JSON]
+            .into_iter()
+            .chain(authorization.iter().map(|value| ("authorization", *value)))
+            .collect();
+        server
+            .send(Method::POST, "/register", &headers, &body)
+            .await
     };
     let missing = "Bearer realm=\"portcullis-devidp\"";
     let invalid = "Bearer realm=\"portcullis-devidp\", error=\"invalid_token\"";
@@ -210,7 +256,11 @@ async fn an_initial_access_token_is_required() {
         let response = register(wrong).await;
         assert_eq!(response.status, StatusCode::UNAUTHORIZED, "{wrong:?}");
         assert_eq!(&*response.error(), "invalid_token", "{wrong:?}");
-        assert_eq!(response.header("www-authenticate"), Some(challenge), "{wrong:?}");
+        assert_eq!(
+            response.header("www-authenticate"),
+            Some(challenge),
+            "{wrong:?}"
+        );
     }
     for right in ["Bearer initial", "bearer initial"] {
         assert_eq!(register(&[right]).await.status, StatusCode::CREATED);
@@ -221,9 +271,14 @@ async fn an_initial_access_token_is_required() {
 #[tokio::test]
 async fn registration_can_be_closed() {
     let server = Server::start(|settings| settings.registration = Registration::Closed).await;
-    let response = server.register_with(&json!({ "redirect_uris": [REDIRECT] })).await;
+    let response = server
+        .register_with(&json!({ "redirect_uris": [REDIRECT] }))
+        .await;
     assert_eq!(response.status, StatusCode::FORBIDDEN);
     assert_eq!(&*response.error(), "access_denied");
-    let metadata = server.get("/.well-known/oauth-authorization-server").await.json();
+    let metadata = server
+        .get("/.well-known/oauth-authorization-server")
+        .await
+        .json();
     assert!(metadata.get("registration_endpoint").is_none());
 }

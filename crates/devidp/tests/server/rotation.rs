@@ -10,23 +10,42 @@ use crate::support::*;
 
 async fn published(server: &Server) -> KeySet {
     let jwks = JwkSet::parse(server.get("/jwks").await.body.as_bytes()).unwrap();
-    KeySet::from_jwks(&jwks, AlgorithmSet::from_iter([Algorithm::Rs256, Algorithm::Es256])).unwrap().0
+    KeySet::from_jwks(
+        &jwks,
+        AlgorithmSet::from_iter([Algorithm::Rs256, Algorithm::Es256]),
+    )
+    .unwrap()
+    .0
 }
 
 async fn verifies(server: &Server, token: &str) -> bool {
-    published(server).await.verify(&CompactJws::parse(token, 16 * 1024).unwrap()).is_ok()
+    published(server)
+        .await
+        .verify(&CompactJws::parse(token, 16 * 1024).unwrap())
+        .is_ok()
 }
 
 async fn token(server: &Server) -> String {
     let client = server.register().await;
     let verifier = verifier();
     let code = server.code(&client, &verifier).await;
-    server.token(&token_request(&client, &code, &verifier)).await.text("access_token")
+    server
+        .token(&token_request(&client, &code, &verifier))
+        .await
+        .text("access_token")
 }
 
 async fn is_active(server: &Server, token: &str) -> bool {
-    let form = encoded(&[("token", token), ("client_id", "resource"), ("client_secret", "hush")]);
-    server.send(http::Method::POST, "/introspect", &[FORM], &form).await.json()["active"] == true
+    let form = encoded(&[
+        ("token", token),
+        ("client_id", "resource"),
+        ("client_secret", "hush"),
+    ]);
+    server
+        .send(http::Method::POST, "/introspect", &[FORM], &form)
+        .await
+        .json()["active"]
+        == true
 }
 
 /// K1: after a rotation new tokens use new keys, and the old keys stay published until their tokens expire.
@@ -40,7 +59,14 @@ async fn old_keys_stay_published_until_their_tokens_expire() {
     assert!(verifies(&server, &old).await);
     assert!(verifies(&server, &new).await);
 
-    let kid = |token: &str| CompactJws::parse(token, 16 * 1024).unwrap().header().kid().unwrap().to_owned();
+    let kid = |token: &str| {
+        CompactJws::parse(token, 16 * 1024)
+            .unwrap()
+            .header()
+            .kid()
+            .unwrap()
+            .to_owned()
+    };
     assert_ne!(kid(&old), kid(&new));
     server.clock.advance(Duration::from_secs(299));
     assert!(verifies(&server, &old).await);
@@ -54,7 +80,8 @@ async fn old_keys_stay_published_until_their_tokens_expire() {
 /// Old keys stay published for 5 min, the lifetime of identity assertions, even if access tokens expire earlier.
 #[tokio::test]
 async fn old_keys_stay_published_for_identity_assertions() {
-    let server = Server::start(|settings| settings.access_token_lifetime = Duration::from_secs(1)).await;
+    let server =
+        Server::start(|settings| settings.access_token_lifetime = Duration::from_secs(1)).await;
     server.control.rotate_keys(OldKeys::Keep).await.unwrap();
     server.clock.advance(Duration::from_secs(299));
     assert_eq!(published(&server).await.len(), 4);
@@ -68,7 +95,10 @@ async fn withdrawn_keys_are_removed_immediately() {
     let server = Server::start(|settings| {
         settings.auto_consent = true;
         let resource = ClientSettings::with_secret("resource", Secret::new("hush"));
-        settings.clients = vec![ClientSettings { may_introspect: true, ..resource }];
+        settings.clients = vec![ClientSettings {
+            may_introspect: true,
+            ..resource
+        }];
     })
     .await;
     let first = token(&server).await;

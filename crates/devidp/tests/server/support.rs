@@ -34,7 +34,10 @@ impl Server {
     /// Starts a server with changed settings. It stops on drop.
     pub(crate) async fn start(change: impl FnOnce(&mut DevIdpSettings)) -> Self {
         let clock = Arc::new(ManualClock::new());
-        let mut settings = DevIdpSettings { clock: clock.clone(), ..DevIdpSettings::default() };
+        let mut settings = DevIdpSettings {
+            clock: clock.clone(),
+            ..DevIdpSettings::default()
+        };
         change(&mut settings);
         let server = DevIdp::bind(settings).await.unwrap();
         let (stop, stopped) = oneshot::channel();
@@ -61,7 +64,13 @@ impl Server {
     }
 
     /// Sends a request over a new connection.
-    pub(crate) async fn send(&self, method: Method, path: &str, headers: &[(&str, &str)], body: &str) -> Response {
+    pub(crate) async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Response {
         let stream = TcpStream::connect(self.address).await.unwrap();
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
         tokio::spawn(connection);
@@ -72,10 +81,16 @@ impl Server {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let request = request.body(Full::new(Bytes::from(body.to_owned()))).unwrap();
+        let request = request
+            .body(Full::new(Bytes::from(body.to_owned())))
+            .unwrap();
         let (head, body) = sender.send_request(request).await.unwrap().into_parts();
         let body = body.collect().await.unwrap().to_bytes();
-        Response { status: head.status, headers: head.headers, body: String::from_utf8(body.to_vec()).unwrap() }
+        Response {
+            status: head.status,
+            headers: head.headers,
+            body: String::from_utf8(body.to_vec()).unwrap(),
+        }
     }
 
     pub(crate) async fn get(&self, path: &str) -> Response {
@@ -83,7 +98,8 @@ impl Server {
     }
 
     pub(crate) async fn register_with(&self, body: &Value) -> Response {
-        self.send(Method::POST, "/register", &[JSON], &body.to_string()).await
+        self.send(Method::POST, "/register", &[JSON], &body.to_string())
+            .await
     }
 
     /// Registers a public client with one loopback redirect URI and returns its identifier.
@@ -99,13 +115,18 @@ impl Server {
     }
 
     pub(crate) async fn authorize(&self, parameters: &[(&str, &str)]) -> Response {
-        self.get(&format!("/authorize?{}", encoded(parameters))).await
+        self.get(&format!("/authorize?{}", encoded(parameters)))
+            .await
     }
 
     /// Obtains a code from a server with automatic consent.
     pub(crate) async fn code(&self, client: &str, verifier: &Pkce) -> String {
-        let response = self.authorize(&authorization_request(client, verifier.challenge())).await;
-        response.redirect_parameter("code").unwrap_or_else(|| panic!("no code: {} {}", response.status, response.body))
+        let response = self
+            .authorize(&authorization_request(client, verifier.challenge()))
+            .await;
+        response
+            .redirect_parameter("code")
+            .unwrap_or_else(|| panic!("no code: {} {}", response.status, response.body))
     }
 
     /// Registers a public client for refresh tokens and obtains its first tokens.
@@ -115,27 +136,46 @@ impl Server {
             "token_endpoint_auth_method": "none",
             "grant_types": ["authorization_code", "refresh_token"],
         });
-        let client = self.register_with(&body).await.json()["client_id"].as_str().unwrap().to_owned();
+        let client = self.register_with(&body).await.json()["client_id"]
+            .as_str()
+            .unwrap()
+            .to_owned();
         let verifier = verifier();
-        let parameters =
-            changed(&authorization_request(&client, verifier.challenge()), "scope", "mcp:tools offline_access");
-        let code = self.authorize(&parameters).await.redirect_parameter("code").unwrap();
+        let parameters = changed(
+            &authorization_request(&client, verifier.challenge()),
+            "scope",
+            "mcp:tools offline_access",
+        );
+        let code = self
+            .authorize(&parameters)
+            .await
+            .redirect_parameter("code")
+            .unwrap();
         let response = self.token(&token_request(&client, &code, &verifier)).await;
         assert_eq!(response.status, StatusCode::OK, "{}", response.body);
         (client, response.json())
     }
 
     pub(crate) async fn refresh(&self, client: &str, token: &str) -> Response {
-        self.token(&[("grant_type", "refresh_token"), ("client_id", client), ("refresh_token", token)]).await
+        self.token(&[
+            ("grant_type", "refresh_token"),
+            ("client_id", client),
+            ("refresh_token", token),
+        ])
+        .await
     }
 
     pub(crate) async fn token(&self, parameters: &[(&str, &str)]) -> Response {
-        self.send(Method::POST, "/token", &[FORM], &encoded(parameters)).await
+        self.send(Method::POST, "/token", &[FORM], &encoded(parameters))
+            .await
     }
 }
 
 /// Returns the parameters of a valid authorization request.
-pub(crate) fn authorization_request<'a>(client: &'a str, challenge: &'a str) -> Vec<(&'a str, &'a str)> {
+pub(crate) fn authorization_request<'a>(
+    client: &'a str,
+    challenge: &'a str,
+) -> Vec<(&'a str, &'a str)> {
     vec![
         ("response_type", "code"),
         ("client_id", client),
@@ -149,7 +189,11 @@ pub(crate) fn authorization_request<'a>(client: &'a str, challenge: &'a str) -> 
 }
 
 /// Returns the parameters of a valid token request of a public client.
-pub(crate) fn token_request<'a>(client: &'a str, code: &'a str, verifier: &'a Pkce) -> Vec<(&'a str, &'a str)> {
+pub(crate) fn token_request<'a>(
+    client: &'a str,
+    code: &'a str,
+    verifier: &'a Pkce,
+) -> Vec<(&'a str, &'a str)> {
     vec![
         ("grant_type", "authorization_code"),
         ("client_id", client),
@@ -166,12 +210,19 @@ pub(crate) fn changed<'a>(
     name: &'a str,
     value: impl Into<Option<&'a str>>,
 ) -> Vec<(&'a str, &'a str)> {
-    let others = parameters.iter().copied().filter(|(other, _)| *other != name);
-    others.chain(value.into().map(|value| (name, value))).collect()
+    let others = parameters
+        .iter()
+        .copied()
+        .filter(|(other, _)| *other != name);
+    others
+        .chain(value.into().map(|value| (name, value)))
+        .collect()
 }
 
 pub(crate) fn encoded(parameters: &[(&str, &str)]) -> String {
-    form_urlencoded::Serializer::new(String::new()).extend_pairs(parameters).finish()
+    form_urlencoded::Serializer::new(String::new())
+        .extend_pairs(parameters)
+        .finish()
 }
 
 /// A PKCE verifier and its challenge.
@@ -182,7 +233,10 @@ pub(crate) struct Pkce {
 
 pub(crate) fn verifier() -> Pkce {
     let verifier = PkceVerifier::generate().unwrap();
-    Pkce { challenge: verifier.challenge(), verifier }
+    Pkce {
+        challenge: verifier.challenge(),
+        verifier,
+    }
 }
 
 impl Pkce {
@@ -208,13 +262,21 @@ impl Response {
     }
 
     pub(crate) fn json(&self) -> Value {
-        assert_eq!(self.header("content-type"), Some("application/json"), "{}", self.body);
+        assert_eq!(
+            self.header("content-type"),
+            Some("application/json"),
+            "{}",
+            self.body
+        );
         serde_json::from_str(&self.body).unwrap()
     }
 
     /// Returns a string member of a JSON response.
     pub(crate) fn text(&self, member: &str) -> String {
-        self.json()[member].as_str().unwrap_or_else(|| panic!("no {member}: {}", self.body)).to_owned()
+        self.json()[member]
+            .as_str()
+            .unwrap_or_else(|| panic!("no {member}: {}", self.body))
+            .to_owned()
     }
 
     /// Returns the `error` member of a JSON response.
@@ -223,13 +285,18 @@ impl Response {
     }
 
     pub(crate) fn location(&self) -> Option<Url> {
-        self.headers.get(LOCATION).map(|location| Url::parse(location.to_str().unwrap()).unwrap())
+        self.headers
+            .get(LOCATION)
+            .map(|location| Url::parse(location.to_str().unwrap()).unwrap())
     }
 
     /// Returns a parameter of the redirect to the client.
     pub(crate) fn redirect_parameter(&self, name: &str) -> Option<String> {
         let location = self.location()?;
-        location.query_pairs().find(|(other, _)| other == name).map(|(_, value)| value.into_owned())
+        location
+            .query_pairs()
+            .find(|(other, _)| other == name)
+            .map(|(_, value)| value.into_owned())
     }
 
     /// Returns the ticket in the consent page.
@@ -240,12 +307,19 @@ impl Response {
 
     /// Returns the name and value of the cookie in the response.
     pub(crate) fn cookie(&self) -> String {
-        self.header("set-cookie").unwrap().split(';').next().unwrap().to_owned()
+        self.header("set-cookie")
+            .unwrap()
+            .split(';')
+            .next()
+            .unwrap()
+            .to_owned()
     }
 }
 
 /// Returns the claims of a token without verification.
 pub(crate) fn claims(token: &str) -> Value {
-    let payload = URL_SAFE_NO_PAD.decode(token.split('.').nth(1).unwrap()).unwrap();
+    let payload = URL_SAFE_NO_PAD
+        .decode(token.split('.').nth(1).unwrap())
+        .unwrap();
     serde_json::from_slice(&payload).unwrap()
 }

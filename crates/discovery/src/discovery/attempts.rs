@@ -39,8 +39,17 @@ pub enum AttemptOutcome {
 
 impl Attempts {
     /// Adds a failed attempt.
-    pub(super) fn add(&mut self, place: String, outcome: AttemptOutcome, response: Option<ResponseExcerpt>) {
-        self.0.push(Attempt { place, outcome, response: response.map(Box::new) });
+    pub(super) fn add(
+        &mut self,
+        place: String,
+        outcome: AttemptOutcome,
+        response: Option<ResponseExcerpt>,
+    ) {
+        self.0.push(Attempt {
+            place,
+            outcome,
+            response: response.map(Box::new),
+        });
     }
 
     /// Returns whether no attempt has failed yet.
@@ -58,7 +67,15 @@ impl Attempts {
 impl fmt::Display for Attempts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = None;
-        for (index, Attempt { place, outcome, response }) in self.0.iter().enumerate() {
+        for (
+            index,
+            Attempt {
+                place,
+                outcome,
+                response,
+            },
+        ) in self.0.iter().enumerate()
+        {
             let separator = if index == 0 { "" } else { ", " };
             write!(f, "{separator}{place} ({outcome}")?;
             match response {
@@ -83,12 +100,26 @@ mod tests {
 
     #[test]
     fn a_repeated_response_is_shown_once() {
-        let page = |text: &str| Some(ResponseExcerpt::new(&HeaderMap::new(), text.as_bytes(), &SentSecrets::default()));
+        let page = |text: &str| {
+            Some(ResponseExcerpt::new(
+                &HeaderMap::new(),
+                text.as_bytes(),
+                &SentSecrets::default(),
+            ))
+        };
         let mut attempts = Attempts::default();
         assert!(attempts.is_empty());
         attempts.add("a".into(), AttemptOutcome::NotAUrl, None);
-        attempts.add("b".into(), AttemptOutcome::Status(StatusCode::NOT_FOUND), page("no"));
-        attempts.add("c".into(), AttemptOutcome::Status(StatusCode::GONE), page("no"));
+        attempts.add(
+            "b".into(),
+            AttemptOutcome::Status(StatusCode::NOT_FOUND),
+            page("no"),
+        );
+        attempts.add(
+            "c".into(),
+            AttemptOutcome::Status(StatusCode::GONE),
+            page("no"),
+        );
         attempts.add("d".into(), AttemptOutcome::NotJson, page("other"));
         assert_eq!(
             attempts.to_string(),

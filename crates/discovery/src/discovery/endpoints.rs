@@ -23,21 +23,34 @@ pub struct InsecureEndpoint {
 ///
 /// Only schemes are checked. A private address is rejected when it is used, because a server may publish endpoints for
 /// its own network. Pages for users, such as `op_tos_uri`, and values that are not absolute URLs are ignored.
-pub fn insecure_endpoints(metadata: &AuthorizationServerMetadata, policy: &ChainPolicy) -> Vec<InsecureEndpoint> {
+pub fn insecure_endpoints(
+    metadata: &AuthorizationServerMetadata,
+    policy: &ChainPolicy,
+) -> Vec<InsecureEndpoint> {
     let known = [
         ("authorization_endpoint", &metadata.authorization_endpoint),
         ("introspection_endpoint", &metadata.introspection_endpoint),
         ("jwks_uri", &metadata.jwks_uri),
-        ("pushed_authorization_request_endpoint", &metadata.pushed_authorization_request_endpoint),
+        (
+            "pushed_authorization_request_endpoint",
+            &metadata.pushed_authorization_request_endpoint,
+        ),
         ("registration_endpoint", &metadata.registration_endpoint),
         ("revocation_endpoint", &metadata.revocation_endpoint),
         ("token_endpoint", &metadata.token_endpoint),
     ];
-    let known = known.into_iter().filter_map(|(member, url)| Some((member.to_owned(), url.clone()?)));
-    let aliases = metadata.extra.get("mtls_endpoint_aliases").and_then(Value::as_object);
+    let known = known
+        .into_iter()
+        .filter_map(|(member, url)| Some((member.to_owned(), url.clone()?)));
+    let aliases = metadata
+        .extra
+        .get("mtls_endpoint_aliases")
+        .and_then(Value::as_object);
     let aliases = aliases.into_iter().flat_map(endpoints_of);
     let aliases = aliases.map(|(member, url)| (format!("mtls_endpoint_aliases.{member}"), url));
-    let others = endpoints_of(&metadata.extra).map(|(member, url)| (member.to_owned(), url)).chain(aliases);
+    let others = endpoints_of(&metadata.extra)
+        .map(|(member, url)| (member.to_owned(), url))
+        .chain(aliases);
     known
         .chain(others)
         .filter(|(_, url)| policy.of(url).check(url) == Err(UrlPolicyError::Scheme))
@@ -59,14 +72,26 @@ mod tests {
     use super::*;
     use crate::UrlPolicy;
 
-    const PUBLIC: UrlPolicy = UrlPolicy::Peer { loopback_http: false, private_addresses: false };
-    const LOOPBACK: UrlPolicy = UrlPolicy::Peer { loopback_http: true, private_addresses: false };
+    const PUBLIC: UrlPolicy = UrlPolicy::Peer {
+        loopback_http: false,
+        private_addresses: false,
+    };
+    const LOOPBACK: UrlPolicy = UrlPolicy::Peer {
+        loopback_http: true,
+        private_addresses: false,
+    };
 
     fn insecure(members: Value, policy: UrlPolicy) -> Vec<String> {
         let mut document = json!({ "issuer": "https://auth.example.com" });
-        document.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
+        document
+            .as_object_mut()
+            .unwrap()
+            .extend(members.as_object().unwrap().clone());
         let metadata = AuthorizationServerMetadata::parse(document.to_string().as_bytes()).unwrap();
-        insecure_endpoints(&metadata, &policy.into()).into_iter().map(|endpoint| endpoint.member).collect()
+        insecure_endpoints(&metadata, &policy.into())
+            .into_iter()
+            .map(|endpoint| endpoint.member)
+            .collect()
     }
 
     /// G9: every endpoint is checked, including those that this workspace does not use.
@@ -86,25 +111,54 @@ mod tests {
             "backchannel_authentication_endpoint",
         ] {
             for policy in [UrlPolicy::Operator, PUBLIC, LOOPBACK] {
-                for url in ["http://auth.example.com/a", "http://user@auth.example.com/a"] {
-                    assert_eq!(insecure(json!({ member: url }), policy), [member], "{policy:?} {url}");
+                for url in [
+                    "http://auth.example.com/a",
+                    "http://user@auth.example.com/a",
+                ] {
+                    assert_eq!(
+                        insecure(json!({ member: url }), policy),
+                        [member],
+                        "{policy:?} {url}"
+                    );
                 }
-                assert!(insecure(json!({ member: "https://auth.example.com/a" }), policy).is_empty(), "{member}");
+                assert!(
+                    insecure(json!({ member: "https://auth.example.com/a" }), policy).is_empty(),
+                    "{member}"
+                );
             }
         }
-        let aliases = json!({ "mtls_endpoint_aliases": { "token_endpoint": "http://mtls.example.com/" } });
-        assert_eq!(insecure(aliases, PUBLIC), ["mtls_endpoint_aliases.token_endpoint"]);
+        let aliases =
+            json!({ "mtls_endpoint_aliases": { "token_endpoint": "http://mtls.example.com/" } });
+        assert_eq!(
+            insecure(aliases, PUBLIC),
+            ["mtls_endpoint_aliases.token_endpoint"]
+        );
 
         let several = json!({ "token_endpoint": "http://a.example/", "userinfo_endpoint": "file:///etc/passwd" });
-        assert_eq!(insecure(several, PUBLIC), ["token_endpoint", "userinfo_endpoint"]);
+        assert_eq!(
+            insecure(several, PUBLIC),
+            ["token_endpoint", "userinfo_endpoint"]
+        );
     }
 
     /// G6, G9: http to loopback is accepted if the policy allows loopback.
     #[test]
     fn the_policy_decides_on_http_to_loopback() {
-        for url in ["http://127.0.0.1:9/token", "http://localhost/token", "http://[::1]/token"] {
-            for (policy, is_fine) in [(UrlPolicy::Operator, true), (LOOPBACK, true), (PUBLIC, false)] {
-                assert_eq!(insecure(json!({ "token_endpoint": url }), policy).is_empty(), is_fine, "{url} {policy:?}");
+        for url in [
+            "http://127.0.0.1:9/token",
+            "http://localhost/token",
+            "http://[::1]/token",
+        ] {
+            for (policy, is_fine) in [
+                (UrlPolicy::Operator, true),
+                (LOOPBACK, true),
+                (PUBLIC, false),
+            ] {
+                assert_eq!(
+                    insecure(json!({ "token_endpoint": url }), policy).is_empty(),
+                    is_fine,
+                    "{url} {policy:?}"
+                );
             }
         }
     }

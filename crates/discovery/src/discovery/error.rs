@@ -76,7 +76,11 @@ pub enum DiscoveryError {
 
 /// The attempts before the one that ended a search.
 fn before(earlier: &Attempts) -> String {
-    if earlier.is_empty() { String::new() } else { format!(" (before that: {earlier})") }
+    if earlier.is_empty() {
+        String::new()
+    } else {
+        format!(" (before that: {earlier})")
+    }
 }
 
 /// The maximum number of characters of a member's name in a message.

@@ -52,19 +52,32 @@ pub enum LookupContent<T> {
 impl<T> Lookup<T> {
     /// Returns whether the search ends here: there is a document, or an error that is not the absence of one.
     pub fn ends_search(&self) -> bool {
-        self.is_last || !self.result.as_ref().is_ok_and(|found| matches!(found.content, LookupContent::Absent))
+        self.is_last
+            || !self
+                .result
+                .as_ref()
+                .is_ok_and(|found| matches!(found.content, LookupContent::Absent))
     }
 
     /// Returns the document. Without one, adds an attempt if the search continues.
     ///
     /// # Errors
     /// Fails if there is no response, and with a 5xx status or another document.
-    pub(super) fn into_document(self, attempts: &mut Attempts) -> Result<Option<T>, DiscoveryError> {
+    pub(super) fn into_document(
+        self,
+        attempts: &mut Attempts,
+    ) -> Result<Option<T>, DiscoveryError> {
         let url = shown_url(&self.url);
         let mut earlier = || mem::take(attempts);
         let LookupResponse { content, response } = match self.result {
             Ok(found) => found,
-            Err(error) => return Err(DiscoveryError::Fetch { url, earlier: earlier(), error }),
+            Err(error) => {
+                return Err(DiscoveryError::Fetch {
+                    url,
+                    earlier: earlier(),
+                    error,
+                });
+            }
         };
         let status = response.status;
         let excerpt = || ResponseExcerpt::new(&response.headers, &response.body, &response.sent);
@@ -73,11 +86,20 @@ impl<T> Lookup<T> {
             LookupContent::Malformed(error) => Err(DiscoveryError::Document { url, error }),
             LookupContent::ServerError => {
                 let response = Box::new(excerpt());
-                Err(DiscoveryError::ServerError { url, earlier: earlier(), status, response })
+                Err(DiscoveryError::ServerError {
+                    url,
+                    earlier: earlier(),
+                    status,
+                    response,
+                })
             }
             LookupContent::Absent => {
                 let is_page = status == StatusCode::OK;
-                let outcome = if is_page { AttemptOutcome::NotJson } else { AttemptOutcome::Status(status) };
+                let outcome = if is_page {
+                    AttemptOutcome::NotJson
+                } else {
+                    AttemptOutcome::Status(status)
+                };
                 attempts.add(url, outcome, Some(excerpt()));
                 Ok(None)
             }
@@ -87,7 +109,10 @@ impl<T> Lookup<T> {
 
 impl<T> LookupResponse<T> {
     /// Reads a response.
-    pub(super) fn new(response: FetchResponse, parse: fn(&[u8]) -> Result<T, DocumentError>) -> Self {
+    pub(super) fn new(
+        response: FetchResponse,
+        parse: fn(&[u8]) -> Result<T, DocumentError>,
+    ) -> Self {
         let content = if response.status.is_server_error() {
             LookupContent::ServerError
         } else if response.status != StatusCode::OK {

@@ -32,7 +32,9 @@ impl ResourceMatch {
         {
             return None;
         }
-        let rest = requested.path().strip_prefix(without_slash(resource_url.path()))?;
+        let rest = requested
+            .path()
+            .strip_prefix(without_slash(resource_url.path()))?;
         match rest {
             "" | "/" if resource_url.query() == requested.query() => Some(Self::Same),
             "" | "/" => Some(Self::WithoutQuery),
@@ -50,41 +52,117 @@ mod tests {
     use super::{ResourceMatch::*, *};
 
     fn matches(resource: &str, requested: &str) -> Option<ResourceMatch> {
-        ResourceMatch::of(&ResourceUri::parse(resource).unwrap(), &Url::parse(requested).unwrap())
+        ResourceMatch::of(
+            &ResourceUri::parse(resource).unwrap(),
+            &Url::parse(requested).unwrap(),
+        )
     }
 
     /// G2: a resource matches if it is identical, or a prefix at a segment boundary of the same origin.
     #[test]
     fn a_resource_matches_the_paths_below_it() {
         for (resource, requested, expected) in [
-            ("https://mcp.example.com/mcp", "https://mcp.example.com/mcp", Same),
-            ("https://mcp.example.com/mcp", "https://mcp.example.com/mcp/", Same),
-            ("https://mcp.example.com/mcp/", "https://mcp.example.com/mcp", Same),
+            (
+                "https://mcp.example.com/mcp",
+                "https://mcp.example.com/mcp",
+                Same,
+            ),
+            (
+                "https://mcp.example.com/mcp",
+                "https://mcp.example.com/mcp/",
+                Same,
+            ),
+            (
+                "https://mcp.example.com/mcp/",
+                "https://mcp.example.com/mcp",
+                Same,
+            ),
             ("https://mcp.example.com", "https://mcp.example.com/", Same),
-            ("https://MCP.example.com:443/mcp", "https://mcp.example.com/mcp", Same),
-            ("https://mcp.example.com/mcp?a=b", "https://mcp.example.com/mcp?a=b", Same),
-            ("https://mcp.example.com/mcp?a=b", "https://mcp.example.com/mcp/?a=b", Same),
-            ("https://mcp.example.com/mcp", "https://mcp.example.com/mcp?a=b", WithoutQuery),
-            ("https://mcp.example.com/mcp", "https://mcp.example.com/mcp/v1?a=b", PathPrefix),
-            ("https://mcp.example.com/mcp", "https://mcp.example.com/mcp//", PathPrefix),
-            ("https://mcp.example.com", "https://mcp.example.com/mcp", PathPrefix),
-            ("https://MCP.example.com:443/", "https://mcp.example.com/mcp", PathPrefix),
-            ("https://mcp.example.com/?a=b", "https://mcp.example.com/mcp?a=b", PathPrefix),
+            (
+                "https://MCP.example.com:443/mcp",
+                "https://mcp.example.com/mcp",
+                Same,
+            ),
+            (
+                "https://mcp.example.com/mcp?a=b",
+                "https://mcp.example.com/mcp?a=b",
+                Same,
+            ),
+            (
+                "https://mcp.example.com/mcp?a=b",
+                "https://mcp.example.com/mcp/?a=b",
+                Same,
+            ),
+            (
+                "https://mcp.example.com/mcp",
+                "https://mcp.example.com/mcp?a=b",
+                WithoutQuery,
+            ),
+            (
+                "https://mcp.example.com/mcp",
+                "https://mcp.example.com/mcp/v1?a=b",
+                PathPrefix,
+            ),
+            (
+                "https://mcp.example.com/mcp",
+                "https://mcp.example.com/mcp//",
+                PathPrefix,
+            ),
+            (
+                "https://mcp.example.com",
+                "https://mcp.example.com/mcp",
+                PathPrefix,
+            ),
+            (
+                "https://MCP.example.com:443/",
+                "https://mcp.example.com/mcp",
+                PathPrefix,
+            ),
+            (
+                "https://mcp.example.com/?a=b",
+                "https://mcp.example.com/mcp?a=b",
+                PathPrefix,
+            ),
         ] {
-            assert_eq!(matches(resource, requested), Some(expected), "{resource} {requested}");
+            assert_eq!(
+                matches(resource, requested),
+                Some(expected),
+                "{resource} {requested}"
+            );
         }
         for (resource, requested) in [
-            ("https://mcp.example.com/mcp", "https://mcp.example.com/mcpx"),
+            (
+                "https://mcp.example.com/mcp",
+                "https://mcp.example.com/mcpx",
+            ),
             ("https://mcp.example.com/mcp", "https://mcp.example.com/MCP"),
             ("https://mcp.example.com/mcp", "https://mcp.example.com/"),
-            ("https://mcp.example.com/mcp", "https://mcp.example.com/mcp/../other"),
-            ("https://mcp.example.com/mcp", "https://mcp.example.com/mcp%2Fa"),
-            ("https://mcp.example.com/mcp", "https://mcp.example.com.evil.example/mcp"),
-            ("https://mcp.example.com/mcp", "https://mcp.example.com:444/mcp"),
+            (
+                "https://mcp.example.com/mcp",
+                "https://mcp.example.com/mcp/../other",
+            ),
+            (
+                "https://mcp.example.com/mcp",
+                "https://mcp.example.com/mcp%2Fa",
+            ),
+            (
+                "https://mcp.example.com/mcp",
+                "https://mcp.example.com.evil.example/mcp",
+            ),
+            (
+                "https://mcp.example.com/mcp",
+                "https://mcp.example.com:444/mcp",
+            ),
             ("http://mcp.example.com/mcp", "https://mcp.example.com/mcp"),
             ("https://evil.example/mcp", "https://mcp.example.com/mcp"),
-            ("https://mcp.example.com/mcp?a=c", "https://mcp.example.com/mcp?a=b"),
-            ("https://mcp.example.com/mcp?a=b", "https://mcp.example.com/mcp"),
+            (
+                "https://mcp.example.com/mcp?a=c",
+                "https://mcp.example.com/mcp?a=b",
+            ),
+            (
+                "https://mcp.example.com/mcp?a=b",
+                "https://mcp.example.com/mcp",
+            ),
         ] {
             assert_eq!(matches(resource, requested), None, "{resource} {requested}");
         }

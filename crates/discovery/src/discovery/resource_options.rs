@@ -19,7 +19,10 @@ impl<'a> ResourceOptions<'a> {
 
     /// Sets the metadata to use if the resource publishes none.
     #[must_use]
-    pub fn configured(mut self, metadata: impl Into<Option<&'a ProtectedResourceMetadata>>) -> Self {
+    pub fn configured(
+        mut self,
+        metadata: impl Into<Option<&'a ProtectedResourceMetadata>>,
+    ) -> Self {
         self.configured = metadata.into();
         self
     }

@@ -19,7 +19,10 @@ pub struct Search<'a> {
 
 impl<'a> Search<'a> {
     pub(super) fn new(discovery: &'a Discovery, urls: Vec<Url>) -> Self {
-        Self { discovery, urls: urls.into_iter() }
+        Self {
+            discovery,
+            urls: urls.into_iter(),
+        }
     }
 
     /// Requests the next URL. Returns `None` after the last URL, and after the one that ends the search
@@ -27,7 +30,10 @@ impl<'a> Search<'a> {
     pub async fn next(&mut self) -> Option<Lookup<AuthorizationServerMetadata>> {
         let url = self.urls.next()?;
         let is_last = self.urls.as_slice().is_empty();
-        let lookup = self.discovery.look_up(url, is_last, AuthorizationServerMetadata::parse).await;
+        let lookup = self
+            .discovery
+            .look_up(url, is_last, AuthorizationServerMetadata::parse)
+            .await;
         if lookup.ends_search() {
             self.urls = vec::IntoIter::default();
         }

@@ -27,7 +27,10 @@ fn check_file(file: &Path) -> Result<(), CertificateVariableError> {
     let mut pem = Vec::new();
     File::open(file)
         .and_then(|file| file.take(MAX_CA_FILE).read_to_end(&mut pem))
-        .map_err(|error| CertificateVariableError::Unreadable { path: path(), kind: error.kind() })?;
+        .map_err(|error| CertificateVariableError::Unreadable {
+            path: path(),
+            kind: error.kind(),
+        })?;
     if CertificateDer::pem_slice_iter(&pem).any(|certificate| certificate.is_ok()) {
         return Ok(());
     }
@@ -44,7 +47,10 @@ mod tests {
         assert!(check(None).is_ok());
         for (value, reason) in [
             ("", "SSL_CERT_FILE is empty"),
-            ("/no/such/file.pem", "/no/such/file.pem, which cannot be read"),
+            (
+                "/no/such/file.pem",
+                "/no/such/file.pem, which cannot be read",
+            ),
             ("/", "cannot be read"),
             ("/dev/null", "no PEM certificate"),
             ("/dev/zero", "no PEM certificate"),

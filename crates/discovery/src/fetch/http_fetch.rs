@@ -78,19 +78,35 @@ impl HttpFetch {
     /// be used is an error of each request to which it applies.
     pub fn new(settings: FetchSettings) -> Result<Self, FetchError> {
         let tls = Tls::new(settings.ca_file.as_deref())?;
-        if settings.proxy.as_ref().is_some_and(|proxy| !proxy::is_supported(proxy)) {
+        if settings
+            .proxy
+            .as_ref()
+            .is_some_and(|proxy| !proxy::is_supported(proxy))
+        {
             return Err(FetchSettingsError::Proxy.into());
         }
-        if settings.user_agent.as_deref().is_some_and(|agent| HeaderValue::from_str(agent).is_err()) {
+        if settings
+            .user_agent
+            .as_deref()
+            .is_some_and(|agent| HeaderValue::from_str(agent).is_err())
+        {
             return Err(FetchSettingsError::UserAgent.into());
         }
         let proxies = match &settings.proxy {
             Some(proxy) => Proxies::fixed(proxy.clone()),
             // A proxy that is not UTF-8 becomes an unusable one: without it, requests would be sent directly.
-            None => Proxies::from_variables(|name| Some(std::env::var_os(name)?.to_string_lossy().into_owned())),
+            None => Proxies::from_variables(|name| {
+                Some(std::env::var_os(name)?.to_string_lossy().into_owned())
+            }),
         };
         let clients = [const { OnceLock::new() }; PoolKey::COUNT];
-        Ok(Self { settings, tls, proxies, lookup: resolver::system, clients })
+        Ok(Self {
+            settings,
+            tls,
+            proxies,
+            lookup: resolver::system,
+            clients,
+        })
     }
 
     /// Returns the client of a pool.
@@ -105,7 +121,11 @@ impl HttpFetch {
 
     /// Creates the client of a pool: its policy filters the resolved addresses, and it follows no redirects.
     fn build(&self, key: PoolKey) -> Result<Client, FetchError> {
-        let agent = self.settings.user_agent.as_deref().unwrap_or(concat!("portcullis/", env!("CARGO_PKG_VERSION")));
+        let agent = self
+            .settings
+            .user_agent
+            .as_deref()
+            .unwrap_or(concat!("portcullis/", env!("CARGO_PKG_VERSION")));
         let mut builder = Client::builder()
             .tls_backend_preconfigured(self.tls.config(key)?)
             .dns_resolver(FilteringResolver::new(key.policy(), self.lookup))
@@ -120,18 +140,26 @@ impl HttpFetch {
             .no_deflate()
             .no_zstd();
         if let PoolKey::Proxied { .. } = key {
-            builder = builder.proxy(Proxy::all(self.proxies.url()?.clone()).map_err(|_| FetchSettingsError::Proxy)?);
+            builder = builder.proxy(
+                Proxy::all(self.proxies.url()?.clone()).map_err(|_| FetchSettingsError::Proxy)?,
+            );
         }
         builder.build().map_err(fetch_error)
     }
 
     /// Sends a request that its policy permits, and returns the response once its head is complete.
     async fn send(&self, request: FetchRequest) -> Result<Response, FetchError> {
-        request.policy.check(&request.url).map_err(FetchError::UrlPolicy)?;
+        request
+            .policy
+            .check(&request.url)
+            .map_err(FetchError::UrlPolicy)?;
         let key = PoolKey::of(request.policy, &request.url, &self.proxies);
         let is_proxied = matches!(key, PoolKey::Proxied { .. });
         if is_proxied {
-            request.policy.check_proxied(&request.url).map_err(FetchError::UrlPolicy)?;
+            request
+                .policy
+                .check_proxied(&request.url)
+                .map_err(FetchError::UrlPolicy)?;
         }
         let client = self.client(key)?;
         let mut outgoing = reqwest::Request::new(request.method, request.url);
@@ -139,10 +167,15 @@ impl HttpFetch {
         if !request.body.is_empty() {
             *outgoing.body_mut() = Some(request.body.into());
         }
-        client.execute(outgoing).await.map_err(|error| match fetch_error(error) {
-            FetchError::Network(error) if is_proxied => FetchError::Network(error.through_proxy()),
-            other => other,
-        })
+        client
+            .execute(outgoing)
+            .await
+            .map_err(|error| match fetch_error(error) {
+                FetchError::Network(error) if is_proxied => {
+                    FetchError::Network(error.through_proxy())
+                }
+                other => other,
+            })
     }
 
     /// Sends a request and reads the body, up to the maximum of the request.
@@ -172,7 +205,9 @@ impl HttpFetch {
 impl fmt::Debug for HttpFetch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // `Client` prints the credentials of its proxies.
-        f.debug_struct("HttpFetch").field("settings", &self.settings).finish_non_exhaustive()
+        f.debug_struct("HttpFetch")
+            .field("settings", &self.settings)
+            .finish_non_exhaustive()
     }
 }
 
@@ -181,7 +216,9 @@ impl Fetch for HttpFetch {
         let limit = request.timeout;
         Box::pin(async move {
             let trace = RequestTrace::begin(&request);
-            let result = timeout(limit, self.send_and_read(request)).await.unwrap_or(Err(FetchError::Timeout));
+            let result = timeout(limit, self.send_and_read(request))
+                .await
+                .unwrap_or(Err(FetchError::Timeout));
             if let Some(trace) = trace {
                 trace.end(result.as_ref().map(|response| response.status));
             }
@@ -193,7 +230,9 @@ impl Fetch for HttpFetch {
         let limit = request.timeout;
         Box::pin(async move {
             let trace = RequestTrace::begin(&request);
-            let result = timeout(limit, self.send(request)).await.unwrap_or(Err(FetchError::Timeout));
+            let result = timeout(limit, self.send(request))
+                .await
+                .unwrap_or(Err(FetchError::Timeout));
             if let Some(trace) = trace {
                 trace.end(result.as_ref().map(Response::status));
             }

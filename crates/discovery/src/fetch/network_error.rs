@@ -13,7 +13,11 @@ pub struct NetworkError {
 impl NetworkError {
     /// Creates an error without a cause.
     pub fn new(failure: NetworkFailure) -> Self {
-        Self { failure, certificate: None, cause: None }
+        Self {
+            failure,
+            certificate: None,
+            cause: None,
+        }
     }
 
     /// Creates an error with a cause.
@@ -21,20 +25,30 @@ impl NetworkError {
     /// The cause must not contain the URL, whose query can be secret: logs show causes. This is not checked, because the
     /// error does not know the URL.
     pub fn caused_by(failure: NetworkFailure, cause: impl Error + Send + Sync + 'static) -> Self {
-        Self { failure, certificate: None, cause: Some(Arc::new(cause)) }
+        Self {
+            failure,
+            certificate: None,
+            cause: Some(Arc::new(cause)),
+        }
     }
 
     /// Creates the error of a TLS handshake that failed because of the peer's certificate. As in
     /// [`caused_by`](Self::caused_by), the cause must not contain the URL.
     pub fn tls(problem: CertificateProblem, cause: impl Error + Send + Sync + 'static) -> Self {
-        Self { certificate: Some(problem), ..Self::caused_by(NetworkFailure::Tls, cause) }
+        Self {
+            certificate: Some(problem),
+            ..Self::caused_by(NetworkFailure::Tls, cause)
+        }
     }
 
     /// Returns the failure of the same request through a proxy: a failure before the TLS handshake is the proxy's. With an
     /// https proxy, a failure of TLS can be that of the proxy or of the host, which are not distinguished.
     #[cfg(feature = "reqwest")]
     pub(crate) fn through_proxy(mut self) -> Self {
-        if matches!(self.failure, NetworkFailure::Resolve | NetworkFailure::Connect) {
+        if matches!(
+            self.failure,
+            NetworkFailure::Resolve | NetworkFailure::Connect
+        ) {
             self.failure = NetworkFailure::Proxy;
         }
         self
@@ -69,7 +83,9 @@ impl fmt::Debug for NetworkError {
 
 impl Error for NetworkError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
-        self.cause.as_ref().map(|cause| &**cause as &(dyn Error + 'static))
+        self.cause
+            .as_ref()
+            .map(|cause| &**cause as &(dyn Error + 'static))
     }
 }
 
@@ -144,10 +160,20 @@ mod tests {
 
     #[test]
     fn codes_are_stable() {
-        let codes = ["resolve", "connect", "proxy", "tls", "not_tls", "interrupted"];
+        let codes = [
+            "resolve",
+            "connect",
+            "proxy",
+            "tls",
+            "not_tls",
+            "interrupted",
+        ];
         assert_eq!(
             FAILURES.map(NetworkFailure::code),
-            codes.map(|code| format!("fetch.{code}")).each_ref().map(|code| &**code)
+            codes
+                .map(|code| format!("fetch.{code}"))
+                .each_ref()
+                .map(|code| &**code)
         );
     }
 
@@ -167,8 +193,15 @@ mod tests {
             (error.failure(), error.certificate_problem()),
             (NetworkFailure::Tls, Some(CertificateProblem::Expired))
         );
-        assert_eq!(error.source().map(ToString::to_string), Some(cause().to_string()));
-        assert_eq!(error.to_string(), "the TLS handshake failed", "the cause is only in the source");
+        assert_eq!(
+            error.source().map(ToString::to_string),
+            Some(cause().to_string())
+        );
+        assert_eq!(
+            error.to_string(),
+            "the TLS handshake failed",
+            "the cause is only in the source"
+        );
         let shown = format!("{error:?}");
         assert_eq!(
             shown,

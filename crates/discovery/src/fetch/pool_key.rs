@@ -28,7 +28,9 @@ impl PoolKey {
     pub(crate) fn of(policy: UrlPolicy, url: &Url, proxies: &Proxies) -> Self {
         match url.scheme() {
             "http" => Self::Plain,
-            _ if proxies.applies_to(url) => Self::Proxied { trusts_ca_file: trusts_ca_file(policy) },
+            _ if proxies.applies_to(url) => Self::Proxied {
+                trusts_ca_file: trusts_ca_file(policy),
+            },
             _ => Self::Direct(policy),
         }
     }
@@ -39,9 +41,10 @@ impl PoolKey {
             Self::Plain => 0,
             Self::Direct(UrlPolicy::Operator) => 1,
             Self::Direct(UrlPolicy::StartOrigin) => 2,
-            Self::Direct(UrlPolicy::Peer { loopback_http, private_addresses }) => {
-                3 + usize::from(loopback_http) + 2 * usize::from(private_addresses)
-            }
+            Self::Direct(UrlPolicy::Peer {
+                loopback_http,
+                private_addresses,
+            }) => 3 + usize::from(loopback_http) + 2 * usize::from(private_addresses),
             Self::Proxied { trusts_ca_file } => 7 + usize::from(trusts_ca_file),
         }
     }
@@ -50,7 +53,10 @@ impl PoolKey {
     /// resolved.
     pub(crate) fn policy(self) -> UrlPolicy {
         match self {
-            Self::Plain => UrlPolicy::Peer { loopback_http: true, private_addresses: false },
+            Self::Plain => UrlPolicy::Peer {
+                loopback_http: true,
+                private_addresses: false,
+            },
             Self::Direct(policy) => policy,
             Self::Proxied { .. } => UrlPolicy::Operator,
         }
@@ -78,10 +84,22 @@ mod tests {
     const POLICIES: [UrlPolicy; 6] = [
         UrlPolicy::Operator,
         UrlPolicy::StartOrigin,
-        UrlPolicy::Peer { loopback_http: false, private_addresses: false },
-        UrlPolicy::Peer { loopback_http: true, private_addresses: false },
-        UrlPolicy::Peer { loopback_http: false, private_addresses: true },
-        UrlPolicy::Peer { loopback_http: true, private_addresses: true },
+        UrlPolicy::Peer {
+            loopback_http: false,
+            private_addresses: false,
+        },
+        UrlPolicy::Peer {
+            loopback_http: true,
+            private_addresses: false,
+        },
+        UrlPolicy::Peer {
+            loopback_http: false,
+            private_addresses: true,
+        },
+        UrlPolicy::Peer {
+            loopback_http: true,
+            private_addresses: true,
+        },
     ];
 
     fn pool(policy: UrlPolicy, url: &str, proxies: &Proxies) -> PoolKey {
@@ -95,7 +113,11 @@ mod tests {
         for policy in POLICIES {
             let trusts_ca_file = !matches!(policy, UrlPolicy::Peer { .. });
             for url in ["https://auth.example.com/", "https://10.0.0.1/"] {
-                assert_eq!(pool(policy, url, &proxies), PoolKey::Proxied { trusts_ca_file }, "{policy:?}");
+                assert_eq!(
+                    pool(policy, url, &proxies),
+                    PoolKey::Proxied { trusts_ca_file },
+                    "{policy:?}"
+                );
                 assert_eq!(pool(policy, url, &Proxies::none()), PoolKey::Direct(policy));
             }
             for url in ["https://localhost/", "https://127.0.0.1/", "https://[::1]/"] {
@@ -108,8 +130,12 @@ mod tests {
 
     #[test]
     fn every_pool_has_an_index_of_its_own() {
-        let mut indexes: Vec<_> = POLICIES.map(|policy| PoolKey::Direct(policy).index()).into();
-        indexes.extend([false, true].map(|trusts_ca_file| PoolKey::Proxied { trusts_ca_file }.index()));
+        let mut indexes: Vec<_> = POLICIES
+            .map(|policy| PoolKey::Direct(policy).index())
+            .into();
+        indexes.extend(
+            [false, true].map(|trusts_ca_file| PoolKey::Proxied { trusts_ca_file }.index()),
+        );
         indexes.push(PoolKey::Plain.index());
         indexes.sort_unstable();
         assert_eq!(indexes, (0..PoolKey::COUNT).collect::<Vec<_>>());

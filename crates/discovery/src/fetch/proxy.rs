@@ -37,23 +37,42 @@ impl Proxies {
     /// Returns no proxy.
     #[cfg(test)]
     pub(crate) fn none() -> Self {
-        Self { proxy: Proxy::None, exceptions: NoProxy::default() }
+        Self {
+            proxy: Proxy::None,
+            exceptions: NoProxy::default(),
+        }
     }
 
     /// Returns one proxy for all hosts except loopback. The environment is ignored.
     pub(crate) fn fixed(url: Url) -> Self {
-        Self { proxy: Proxy::Url(url), exceptions: NoProxy::default() }
+        Self {
+            proxy: Proxy::Url(url),
+            exceptions: NoProxy::default(),
+        }
     }
 
     /// Reads the proxy and its exceptions from environment variables.
     pub(crate) fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
-        let set = |name: &&str| variable(name).map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
-        let proxy = match PROXY_VARIABLES.iter().find_map(|name| Some((*name, set(name)?))) {
+        let set = |name: &&str| {
+            variable(name)
+                .map(|text| text.trim().to_owned())
+                .filter(|text| !text.is_empty())
+        };
+        let proxy = match PROXY_VARIABLES
+            .iter()
+            .find_map(|name| Some((*name, set(name)?)))
+        {
             None => Proxy::None,
             Some((name, text)) => parse(&text).map_or(Proxy::Invalid(name), Proxy::Url),
         };
-        let exceptions = NO_PROXY_VARIABLES.iter().find_map(set).map(|text| NoProxy::parse(&text));
-        Self { proxy, exceptions: exceptions.unwrap_or_default() }
+        let exceptions = NO_PROXY_VARIABLES
+            .iter()
+            .find_map(set)
+            .map(|text| NoProxy::parse(&text));
+        Self {
+            proxy,
+            exceptions: exceptions.unwrap_or_default(),
+        }
     }
 
     /// Returns whether a request uses the proxy.
@@ -76,7 +95,11 @@ impl Proxies {
 
 /// Parses a proxy URL. As in curl, the default scheme is `http`.
 fn parse(text: &str) -> Option<Url> {
-    let url = if text.contains("://") { Url::parse(text) } else { Url::parse(&format!("http://{text}")) };
+    let url = if text.contains("://") {
+        Url::parse(text)
+    } else {
+        Url::parse(&format!("http://{text}"))
+    };
     url.ok().filter(is_supported)
 }
 
@@ -91,7 +114,10 @@ mod tests {
 
     fn proxies(variables: &[(&str, &str)]) -> Proxies {
         Proxies::from_variables(|name| {
-            variables.iter().find(|(set, _)| *set == name).map(|(_, value)| (*value).to_owned())
+            variables
+                .iter()
+                .find(|(set, _)| *set == name)
+                .map(|(_, value)| (*value).to_owned())
         })
     }
 
@@ -110,23 +136,51 @@ mod tests {
         assert_eq!(proxy(&[]), None);
         assert_eq!(proxy(&[("https_proxy", ""), ("HTTPS_PROXY", " ")]), None);
         for name in PROXY_VARIABLES {
-            assert_eq!(proxy(&[(name, "proxy.example:3128")]).unwrap(), "http://proxy.example:3128/");
+            assert_eq!(
+                proxy(&[(name, "proxy.example:3128")]).unwrap(),
+                "http://proxy.example:3128/"
+            );
         }
-        let all = PROXY_VARIABLES.map(|name| (name, format!("https://{}", name.replace('_', "-").to_lowercase())));
-        let all: Vec<_> = all.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let all = PROXY_VARIABLES.map(|name| {
+            (
+                name,
+                format!("https://{}", name.replace('_', "-").to_lowercase()),
+            )
+        });
+        let all: Vec<_> = all
+            .iter()
+            .map(|(name, value)| (*name, value.as_str()))
+            .collect();
         for first in 0..all.len() {
             let expected = format!("{}/", all[first].1);
             assert_eq!(proxy(&all[first..]).unwrap(), expected);
         }
         // Headers of a request in a CGI program, and the variable for plain http.
-        assert_eq!(proxy(&[("HTTP_PROXY", "http://proxy"), ("http_proxy", "http://proxy")]), None);
+        assert_eq!(
+            proxy(&[
+                ("HTTP_PROXY", "http://proxy"),
+                ("http_proxy", "http://proxy")
+            ]),
+            None
+        );
     }
 
     /// G6: an unusable proxy is an error, and the request is not sent without it.
     #[test]
     fn an_unusable_proxy_is_an_error() {
-        for value in ["socks5://proxy:1080", "http://", "http://a b", "ftp://proxy", "http://prox\u{fffd}y"] {
-            assert!(proxy(&[("HTTPS_PROXY", value)]).unwrap().starts_with("HTTPS_PROXY is not"), "{value}");
+        for value in [
+            "socks5://proxy:1080",
+            "http://",
+            "http://a b",
+            "ftp://proxy",
+            "http://prox\u{fffd}y",
+        ] {
+            assert!(
+                proxy(&[("HTTPS_PROXY", value)])
+                    .unwrap()
+                    .starts_with("HTTPS_PROXY is not"),
+                "{value}"
+            );
         }
     }
 
@@ -134,7 +188,10 @@ mod tests {
     #[test]
     fn exceptions_are_requested_directly() {
         for name in NO_PROXY_VARIABLES {
-            let proxies = proxies(&[("HTTPS_PROXY", "http://proxy"), (name, "corp.example, 10.0.0.0/8")]);
+            let proxies = proxies(&[
+                ("HTTPS_PROXY", "http://proxy"),
+                (name, "corp.example, 10.0.0.0/8"),
+            ]);
             for (url, applies) in [
                 ("https://auth.example.com/", true),
                 ("https://a.corp.example/", false),
@@ -143,7 +200,11 @@ mod tests {
                 ("https://127.3.2.1/", false),
                 ("https://[::1]/", false),
             ] {
-                assert_eq!(proxies.applies_to(&Url::parse(url).unwrap()), applies, "{url}");
+                assert_eq!(
+                    proxies.applies_to(&Url::parse(url).unwrap()),
+                    applies,
+                    "{url}"
+                );
             }
         }
     }

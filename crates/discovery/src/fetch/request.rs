@@ -60,22 +60,31 @@ impl FetchRequest {
     ///
     /// The body may contain tokens and secrets, so its memory is wiped on drop. The buffers of the connection are not
     /// wiped.
-    pub fn post_form<'a>(url: Url, fields: impl IntoIterator<Item = (&'a str, &'a str)>, policy: UrlPolicy) -> Self {
+    pub fn post_form<'a>(
+        url: Url,
+        fields: impl IntoIterator<Item = (&'a str, &'a str)>,
+        policy: UrlPolicy,
+    ) -> Self {
         let fields: Vec<(&str, &str)> = fields.into_iter().collect();
         // A byte is encoded in at most three bytes. A buffer that does not grow leaves no copies in memory.
-        let max_len = fields.iter().map(|(name, value)| 3 * (name.len() + value.len()) + "=&".len()).sum();
+        let max_len = fields
+            .iter()
+            .map(|(name, value)| 3 * (name.len() + value.len()) + "=&".len())
+            .sum();
         let mut body = form_urlencoded::Serializer::new(String::with_capacity(max_len));
         body.extend_pairs(fields);
-        let mut request =
-            Self::new(Method::POST, url, policy).header(header::ACCEPT, JSON).header(header::CONTENT_TYPE, FORM);
+        let mut request = Self::new(Method::POST, url, policy)
+            .header(header::ACCEPT, JSON)
+            .header(header::CONTENT_TYPE, FORM);
         request.body = Bytes::from_owner(Zeroizing::new(body.finish().into_bytes()));
         request
     }
 
     /// Creates a POST request with a JSON body that accepts JSON. The body is not validated.
     pub fn post_json(url: Url, body: impl Into<Bytes>, policy: UrlPolicy) -> Self {
-        let mut request =
-            Self::new(Method::POST, url, policy).header(header::ACCEPT, JSON).header(header::CONTENT_TYPE, JSON);
+        let mut request = Self::new(Method::POST, url, policy)
+            .header(header::ACCEPT, JSON)
+            .header(header::CONTENT_TYPE, JSON);
         request.body = body.into();
         request
     }
@@ -108,26 +117,44 @@ mod tests {
 
     #[test]
     fn form_fields_are_encoded() {
-        let fields = [("grant_type", "refresh_token"), ("refresh_token", "a&b=c \u{e4}")];
+        let fields = [
+            ("grant_type", "refresh_token"),
+            ("refresh_token", "a&b=c \u{e4}"),
+        ];
         let request = FetchRequest::post_form(url(), fields, UrlPolicy::Operator);
         assert_eq!(request.method, Method::POST);
-        assert_eq!(request.headers[header::CONTENT_TYPE], "application/x-www-form-urlencoded");
+        assert_eq!(
+            request.headers[header::CONTENT_TYPE],
+            "application/x-www-form-urlencoded"
+        );
         assert_eq!(request.headers[header::ACCEPT], "application/json");
-        assert_eq!(&*request.body, b"grant_type=refresh_token&refresh_token=a%26b%3Dc+%C3%A4");
+        assert_eq!(
+            &*request.body,
+            b"grant_type=refresh_token&refresh_token=a%26b%3Dc+%C3%A4"
+        );
     }
 
     #[test]
     fn a_header_replaces_one_with_the_same_name() {
-        let request = FetchRequest::get(url(), UrlPolicy::Operator)
-            .header(header::ACCEPT, HeaderValue::from_static("application/jwk-set+json"));
+        let request = FetchRequest::get(url(), UrlPolicy::Operator).header(
+            header::ACCEPT,
+            HeaderValue::from_static("application/jwk-set+json"),
+        );
         assert_eq!(request.headers.len(), 1);
         assert_eq!(request.headers[header::ACCEPT], "application/jwk-set+json");
     }
 
     #[test]
     fn debug_prints_no_secrets() {
-        let request = FetchRequest::post_form(url(), [("client_secret", "secret-field")], UrlPolicy::Operator)
-            .header(header::AUTHORIZATION, HeaderValue::from_static("Bearer secret-header"));
+        let request = FetchRequest::post_form(
+            url(),
+            [("client_secret", "secret-field")],
+            UrlPolicy::Operator,
+        )
+        .header(
+            header::AUTHORIZATION,
+            HeaderValue::from_static("Bearer secret-header"),
+        );
         let debug = format!("{request:?}");
         assert!(debug.contains("https://issuer.example/token"), "{debug}");
         assert!(!debug.contains("secret"), "{debug}");

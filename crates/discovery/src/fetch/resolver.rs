@@ -34,7 +34,9 @@ impl Resolve for FilteringResolver {
     fn resolve(&self, name: Name) -> Resolving {
         let Self { policy, lookup } = *self;
         Box::pin(async move {
-            let found = lookup(name.as_str().to_owned()).await.map_err(Unresolved::Lookup)?;
+            let found = lookup(name.as_str().to_owned())
+                .await
+                .map_err(Unresolved::Lookup)?;
             let allowed = allowed(policy, name.as_str(), found.into_iter())?;
             Ok(Box::new(allowed.into_iter()) as Addrs)
         })
@@ -63,24 +65,39 @@ fn allowed(
 ) -> Result<Vec<SocketAddr>, Box<dyn std::error::Error + Send + Sync>> {
     let host = Url::parse(&format!("https://{name}/")).map_err(|_| Unresolved::NoAddress)?;
     let mut has_address = false;
-    let allowed: Vec<_> =
-        found.inspect(|_| has_address = true).filter(|address| policy.allows_address(&host, address.ip())).collect();
+    let allowed: Vec<_> = found
+        .inspect(|_| has_address = true)
+        .filter(|address| policy.allows_address(&host, address.ip()))
+        .collect();
     if !allowed.is_empty() {
         return Ok(allowed);
     }
-    Err(if has_address { UrlPolicyError::Address.into() } else { Unresolved::NoAddress.into() })
+    Err(if has_address {
+        UrlPolicyError::Address.into()
+    } else {
+        Unresolved::NoAddress.into()
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const PEER: UrlPolicy = UrlPolicy::Peer { loopback_http: true, private_addresses: false };
+    const PEER: UrlPolicy = UrlPolicy::Peer {
+        loopback_http: true,
+        private_addresses: false,
+    };
 
     fn filter(policy: UrlPolicy, name: &str, found: &[&str]) -> Result<Vec<String>, String> {
-        let found = found.iter().map(|address| SocketAddr::new(address.parse().unwrap(), 0));
+        let found = found
+            .iter()
+            .map(|address| SocketAddr::new(address.parse().unwrap(), 0));
         allowed(policy, name, found)
-            .map(|left| left.iter().map(|address| address.ip().to_string()).collect())
+            .map(|left| {
+                left.iter()
+                    .map(|address| address.ip().to_string())
+                    .collect()
+            })
             .map_err(|error| error.to_string())
     }
 
@@ -88,11 +105,33 @@ mod tests {
     #[test]
     fn resolved_addresses_are_checked() {
         let forbidden = Err(UrlPolicyError::Address.to_string());
-        assert_eq!(filter(PEER, "auth.example.com", &["10.0.0.7", "127.0.0.1", "fe80::1"]), forbidden);
-        assert_eq!(filter(PEER, "auth.example.com", &["10.0.0.7", "9.9.9.9"]), Ok(vec!["9.9.9.9".into()]));
-        assert_eq!(filter(PEER, "localhost", &["127.0.0.1", "::1"]), Ok(vec!["127.0.0.1".into(), "::1".into()]));
-        assert_eq!(filter(UrlPolicy::Operator, "auth.internal", &["10.0.0.7"]), Ok(vec!["10.0.0.7".into()]));
-        assert_eq!(filter(UrlPolicy::Operator, "localhost", &["9.9.9.9"]), forbidden);
-        assert_eq!(filter(PEER, "auth.example.com", &[]), Err(Unresolved::NoAddress.to_string()));
+        assert_eq!(
+            filter(
+                PEER,
+                "auth.example.com",
+                &["10.0.0.7", "127.0.0.1", "fe80::1"]
+            ),
+            forbidden
+        );
+        assert_eq!(
+            filter(PEER, "auth.example.com", &["10.0.0.7", "9.9.9.9"]),
+            Ok(vec!["9.9.9.9".into()])
+        );
+        assert_eq!(
+            filter(PEER, "localhost", &["127.0.0.1", "::1"]),
+            Ok(vec!["127.0.0.1".into(), "::1".into()])
+        );
+        assert_eq!(
+            filter(UrlPolicy::Operator, "auth.internal", &["10.0.0.7"]),
+            Ok(vec!["10.0.0.7".into()])
+        );
+        assert_eq!(
+            filter(UrlPolicy::Operator, "localhost", &["9.9.9.9"]),
+            forbidden
+        );
+        assert_eq!(
+            filter(PEER, "auth.example.com", &[]),
+            Err(Unresolved::NoAddress.to_string())
+        );
     }
 }

@@ -24,7 +24,10 @@ pub struct FetchResponse {
 
 impl fmt::Debug for FetchResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FetchResponse").field("status", &self.status).field("body", &self.body.len()).finish()
+        f.debug_struct("FetchResponse")
+            .field("status", &self.status)
+            .field("body", &self.body.len())
+            .finish()
     }
 }
 
@@ -49,7 +52,12 @@ impl OpenResponse {
     /// Reads the beginning of the body, for at most 1 s, and returns an excerpt for an error. The body of an event stream is
     /// not read, because it has no end.
     pub async fn excerpt(self) -> ResponseExcerpt {
-        let Self { headers, mut body, sent, .. } = self;
+        let Self {
+            headers,
+            mut body,
+            sent,
+            ..
+        } = self;
         if is_event_stream(&headers) {
             return ResponseExcerpt::without_body(&headers, &sent);
         }
@@ -69,7 +77,9 @@ impl OpenResponse {
 
 impl fmt::Debug for OpenResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OpenResponse").field("status", &self.status).finish_non_exhaustive()
+        f.debug_struct("OpenResponse")
+            .field("status", &self.status)
+            .finish_non_exhaustive()
     }
 }
 

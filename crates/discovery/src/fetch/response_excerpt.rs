@@ -58,14 +58,20 @@ impl ResponseExcerpt {
     pub fn new(headers: &HeaderMap, body: &[u8], sent: &SentSecrets) -> Self {
         // Before the text is shortened, because a part of a secret would not be recognized.
         let shown = sent.redact(&body_text(body)).into_owned();
-        Self { body: Some(shortened(&without_tokens(&collapsed(&shown)))), ..Self::without_body(headers, sent) }
+        Self {
+            body: Some(shortened(&without_tokens(&collapsed(&shown)))),
+            ..Self::without_body(headers, sent)
+        }
     }
 
     /// Creates an excerpt without the body, for a body that is not read or must not be shown.
     pub fn without_body(headers: &HeaderMap, sent: &SentSecrets) -> Self {
         let text = |name: HeaderName| {
             let value = headers.get(name)?;
-            Some(sent.redact(&String::from_utf8_lossy(value.as_bytes())).into_owned())
+            Some(
+                sent.redact(&String::from_utf8_lossy(value.as_bytes()))
+                    .into_owned(),
+            )
         };
         Self {
             content_type: text(header::CONTENT_TYPE).map(|value| shortened(&value)),
@@ -122,7 +128,11 @@ fn remove_members(json: &mut Value) -> bool {
     let mut removed = false;
     let members = match json {
         Value::Object(members) => members,
-        Value::Array(values) => return values.iter_mut().fold(false, |removed, value| remove_members(value) | removed),
+        Value::Array(values) => {
+            return values
+                .iter_mut()
+                .fold(false, |removed, value| remove_members(value) | removed);
+        }
         _ => return false,
     };
     for (name, value) in members {
@@ -142,12 +152,16 @@ fn collapsed(text: &str) -> String {
 
 /// Replaces runs of token characters (RFC 6750 section 2.1, without `/`) that are long and have a digit.
 fn without_tokens(text: &str) -> String {
-    let is_token = |character: char| character.is_ascii_alphanumeric() || "-._~+=".contains(character);
+    let is_token =
+        |character: char| character.is_ascii_alphanumeric() || "-._~+=".contains(character);
     let mut shown = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(start) = rest.find(is_token) {
         let (before, from) = rest.split_at(start);
-        let (run, after) = from.split_at(from.find(|character| !is_token(character)).unwrap_or(from.len()));
+        let (run, after) = from.split_at(
+            from.find(|character| !is_token(character))
+                .unwrap_or(from.len()),
+        );
         let is_secret = run.len() >= MIN_SECRET && run.bytes().any(|byte| byte.is_ascii_digit());
         shown.push_str(before);
         shown.push_str(if is_secret { REMOVED } else { run });
@@ -160,7 +174,11 @@ fn without_tokens(text: &str) -> String {
 fn without_parameters(location: &str) -> String {
     match Url::parse(location) {
         Ok(url) => shown_url(&url),
-        Err(_) => location.split(['?', '#']).next().unwrap_or_default().to_owned(),
+        Err(_) => location
+            .split(['?', '#'])
+            .next()
+            .unwrap_or_default()
+            .to_owned(),
     }
 }
 
@@ -179,7 +197,10 @@ mod tests {
     use super::*;
 
     fn body(text: &str) -> String {
-        ResponseExcerpt::new(&HeaderMap::new(), text.as_bytes(), &SentSecrets::default()).body().unwrap().to_owned()
+        ResponseExcerpt::new(&HeaderMap::new(), text.as_bytes(), &SentSecrets::default())
+            .body()
+            .unwrap()
+            .to_owned()
     }
 
     /// J8: nothing of a peer deceives the reader, and nothing is long.
@@ -187,7 +208,8 @@ mod tests {
     fn the_text_is_escaped_and_short() {
         assert_eq!(body("a\u{1b}[2J\r\n  b\u{202e}"), "a\\u{1b}[2J b\\u{202e}");
         assert_eq!(body(&"x".repeat(100_000)), format!("{}…", "x".repeat(200)));
-        let many = ResponseExcerpt::new(&HeaderMap::new(), &[0xff; 100_000], &SentSecrets::default());
+        let many =
+            ResponseExcerpt::new(&HeaderMap::new(), &[0xff; 100_000], &SentSecrets::default());
         assert_eq!(many.body().unwrap().chars().count(), 201);
         assert_eq!(
             ResponseExcerpt::new(&HeaderMap::new(), b"", &SentSecrets::default()).to_string(),
@@ -199,23 +221,42 @@ mod tests {
     #[test]
     fn a_redirect_shows_its_target() {
         for (location, expected) in [
-            ("https://u:p@sso.example/login?code=hush#t", "https://sso.example/login"),
+            (
+                "https://u:p@sso.example/login?code=hush#t",
+                "https://sso.example/login",
+            ),
             ("/login?code=hush", "/login"),
             ("//sso.example/x#token", "//sso.example/x"),
         ] {
-            let headers = HeaderMap::from_iter([(header::LOCATION, HeaderValue::from_static(location))]);
+            let headers =
+                HeaderMap::from_iter([(header::LOCATION, HeaderValue::from_static(location))]);
             let excerpt = ResponseExcerpt::new(&headers, b"", &SentSecrets::default());
-            assert_eq!(excerpt.to_string(), format!("no content type, Location {expected}, no body"));
+            assert_eq!(
+                excerpt.to_string(),
+                format!("no content type, Location {expected}, no body")
+            );
         }
     }
 
     /// J2: no token, code or secret, whether the server issues it or repeats it.
     #[test]
     fn secrets_are_removed() {
-        assert_eq!(body(r#"{"access_token":"hush","scope":"a"}"#), r#"{"access_token":"[removed]","scope":"a"}"#);
-        assert_eq!(body(r#"{"data":{"client_secret":"hush"}}"#), r#"{"data":{"client_secret":"[removed]"}}"#);
-        assert_eq!(body(r#"[{"a":1},[{"code":"hush"}]]"#), r#"[{"a":1},[{"code":"[removed]"}]]"#);
-        assert_eq!(body("<p>token eyJhbGciOiJFUzI1NiJ9.e30.c2ln</p>"), "<p>token [removed]</p>");
+        assert_eq!(
+            body(r#"{"access_token":"hush","scope":"a"}"#),
+            r#"{"access_token":"[removed]","scope":"a"}"#
+        );
+        assert_eq!(
+            body(r#"{"data":{"client_secret":"hush"}}"#),
+            r#"{"data":{"client_secret":"[removed]"}}"#
+        );
+        assert_eq!(
+            body(r#"[{"a":1},[{"code":"hush"}]]"#),
+            r#"[{"a":1},[{"code":"[removed]"}]]"#
+        );
+        assert_eq!(
+            body("<p>token eyJhbGciOiJFUzI1NiJ9.e30.c2ln</p>"),
+            "<p>token [removed]</p>"
+        );
         let kept = "org.example.SomeLongClassName failed: 404 at /realms/production/token";
         assert_eq!(body(kept), kept);
     }

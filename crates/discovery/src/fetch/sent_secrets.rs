@@ -89,7 +89,9 @@ impl SentSecrets {
     ///
     /// Does not recognize secrets with added or missing characters, and no other encodings.
     pub fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        let Some(values) = &self.0 else { return Cow::Borrowed(text) };
+        let Some(values) = &self.0 else {
+            return Cow::Borrowed(text);
+        };
         let values = values.lock();
         redaction::redacted(text, values.iter().map(|value| value.secret().as_bytes()))
     }
@@ -99,12 +101,17 @@ impl SentSecrets {
     fn add_header(&self, value: &HeaderValue) {
         let value = String::from_utf8_lossy(value.as_bytes());
         self.add(&value);
-        let Some((scheme, credentials)) = value.split_once(' ') else { return };
+        let Some((scheme, credentials)) = value.split_once(' ') else {
+            return;
+        };
         self.add(credentials.trim());
         if !scheme.eq_ignore_ascii_case("basic") {
             return;
         }
-        let decoded = STANDARD.decode(credentials.trim()).ok().and_then(|decoded| String::from_utf8(decoded).ok());
+        let decoded = STANDARD
+            .decode(credentials.trim())
+            .ok()
+            .and_then(|decoded| String::from_utf8(decoded).ok());
         if let Some((_, password)) = decoded.as_deref().and_then(|pair| pair.split_once(':')) {
             self.add(password);
             // Only the secret is form-encoded, so a literal `=` or `&` is not a separator.
@@ -116,7 +123,9 @@ impl SentSecrets {
     /// Adds a value, or marks it as sent last.
     fn add(&self, value: &str) {
         let Some(values) = &self.0 else { return };
-        let value = value.get(..value.floor_char_boundary(MAX_VALUE)).unwrap_or(value);
+        let value = value
+            .get(..value.floor_char_boundary(MAX_VALUE))
+            .unwrap_or(value);
         if value.len() < MIN_VALUE {
             return;
         }
@@ -135,7 +144,9 @@ impl SentSecrets {
 
 /// Whether the body is a form.
 fn is_form(headers: &HeaderMap) -> bool {
-    headers.get(header::CONTENT_TYPE).is_some_and(|value| value == "application/x-www-form-urlencoded")
+    headers
+        .get(header::CONTENT_TYPE)
+        .is_some_and(|value| value == "application/x-www-form-urlencoded")
 }
 
 impl fmt::Debug for SentSecrets {

@@ -15,7 +15,9 @@ use rustls::{
 };
 use rustls_platform_verifier::Verifier;
 
-use super::{certificate_variable::MAX_CA_FILE, pool_key::PoolKey, settings_error::FetchSettingsError};
+use super::{
+    certificate_variable::MAX_CA_FILE, pool_key::PoolKey, settings_error::FetchSettingsError,
+};
 
 /// The trusted certificates. The system's are read by the first `https` fetch.
 pub(crate) struct Tls {
@@ -51,12 +53,17 @@ impl Tls {
             .map_err(|_| FetchSettingsError::TrustStore)?;
         let verifier = match key {
             PoolKey::Plain => {
-                return Ok(builder.with_root_certificates(RootCertStore::empty()).with_no_client_auth());
+                return Ok(builder
+                    .with_root_certificates(RootCertStore::empty())
+                    .with_no_client_auth());
             }
             _ if key.trusts_ca_file() => self.verifier(&self.with_ca_file, &self.own)?,
             _ => self.verifier(&self.without_ca_file, &[])?,
         };
-        let mut config = builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth();
+        let mut config = builder
+            .dangerous()
+            .with_custom_certificate_verifier(verifier)
+            .with_no_client_auth();
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         Ok(config)
     }
@@ -84,16 +91,25 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, FetchSettin
     let mut pem = Vec::new();
     File::open(path)
         .and_then(|file| file.take(MAX_CA_FILE + 1).read_to_end(&mut pem))
-        .map_err(|error| FetchSettingsError::CaFileUnreadable { path: shown(), kind: error.kind() })?;
+        .map_err(|error| FetchSettingsError::CaFileUnreadable {
+            path: shown(),
+            kind: error.kind(),
+        })?;
     if pem.len() as u64 > MAX_CA_FILE {
         return Err(FetchSettingsError::CaFileTooLarge { path: shown() });
     }
     let invalid = || FetchSettingsError::CaFileInvalid { path: shown() };
-    let found: Vec<_> = CertificateDer::pem_slice_iter(&pem).collect::<Result<_, _>>().map_err(|_| invalid())?;
+    let found: Vec<_> = CertificateDer::pem_slice_iter(&pem)
+        .collect::<Result<_, _>>()
+        .map_err(|_| invalid())?;
     // Reports invalid certificates at startup instead of at the first fetch.
     let mut store = RootCertStore::empty();
     for certificate in &found {
         store.add(certificate.clone()).map_err(|_| invalid())?;
     }
-    if found.is_empty() { Err(invalid()) } else { Ok(found) }
+    if found.is_empty() {
+        Err(invalid())
+    } else {
+        Ok(found)
+    }
 }

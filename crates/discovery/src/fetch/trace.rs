@@ -29,8 +29,12 @@ impl RequestTrace {
         let Self { method, url, start } = self;
         let milliseconds = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
         match result {
-            Ok(status) => tracing::debug!(%method, url, status = status.as_u16(), milliseconds, "request"),
-            Err(error) => tracing::debug!(%method, url, error = error.code(), milliseconds, "request failed"),
+            Ok(status) => {
+                tracing::debug!(%method, url, status = status.as_u16(), milliseconds, "request")
+            }
+            Err(error) => {
+                tracing::debug!(%method, url, error = error.code(), milliseconds, "request failed")
+            }
         }
     }
 }

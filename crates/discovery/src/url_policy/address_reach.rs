@@ -73,7 +73,9 @@ fn reach_v6(address: Ipv6Addr) -> Reach {
         [0xfc00..=0xfdff, ..] => Reach::Private,
         [0xfe80..=0xfebf, ..] => Reach::LinkLocal,
         // Teredo and other IETF protocol assignments, and the two documentation ranges.
-        [0x2001, 0x0000..=0x01ff, ..] | [0x2001, 0x0db8, ..] | [0x3fff, 0x0000..=0x0fff, ..] => Reach::Special,
+        [0x2001, 0x0000..=0x01ff, ..] | [0x2001, 0x0db8, ..] | [0x3fff, 0x0000..=0x0fff, ..] => {
+            Reach::Special
+        }
         [0x2000..=0x3fff, ..] => Reach::Public,
         _ => Reach::Special,
     }
@@ -88,7 +90,9 @@ fn embedded_v4(address: Ipv6Addr) -> Option<Ipv4Addr> {
         [0x2002, ..] => (2, 6),
         _ => return None,
     };
-    <[u8; 4]>::try_from(&octets[start..end]).ok().map(Ipv4Addr::from)
+    <[u8; 4]>::try_from(&octets[start..end])
+        .ok()
+        .map(Ipv4Addr::from)
 }
 
 #[cfg(test)]
@@ -98,13 +102,72 @@ mod tests {
     #[test]
     fn every_range_has_its_reach() {
         for (expected, addresses) in [
-            (Reach::Public, &["8.8.8.8", "172.32.0.1", "100.128.0.1", "2606:4700::1", "64:ff9b::808:808"][..]),
-            (Reach::Loopback, &["127.0.0.1", "127.255.255.255", "::1", "::ffff:127.0.0.1", "2002:7f00:1::"]),
-            (Reach::Private, &["10.1.2.3", "172.16.0.1", "192.168.0.1", "100.64.0.1", "fd00::1", "::ffff:10.0.0.1"]),
-            (Reach::LinkLocal, &["169.254.169.254", "fe80::1", "64:ff9b::a9fe:a9fe"]),
-            (Reach::CloudMetadata, &["100.100.100.200", "168.63.129.16", "fd00:ec2::254", "::ffff:192.0.0.192"]),
-            (Reach::Special, &["0.0.0.0", "224.0.0.1", "255.255.255.255", "192.0.2.1", "::", "::7f00:1", "ff02::1"]),
-            (Reach::Special, &["2001:db8::1", "2001::1", "3fff::1", "64:ff9b:1::a00:1", "4000::1"]),
+            (
+                Reach::Public,
+                &[
+                    "8.8.8.8",
+                    "172.32.0.1",
+                    "100.128.0.1",
+                    "2606:4700::1",
+                    "64:ff9b::808:808",
+                ][..],
+            ),
+            (
+                Reach::Loopback,
+                &[
+                    "127.0.0.1",
+                    "127.255.255.255",
+                    "::1",
+                    "::ffff:127.0.0.1",
+                    "2002:7f00:1::",
+                ],
+            ),
+            (
+                Reach::Private,
+                &[
+                    "10.1.2.3",
+                    "172.16.0.1",
+                    "192.168.0.1",
+                    "100.64.0.1",
+                    "fd00::1",
+                    "::ffff:10.0.0.1",
+                ],
+            ),
+            (
+                Reach::LinkLocal,
+                &["169.254.169.254", "fe80::1", "64:ff9b::a9fe:a9fe"],
+            ),
+            (
+                Reach::CloudMetadata,
+                &[
+                    "100.100.100.200",
+                    "168.63.129.16",
+                    "fd00:ec2::254",
+                    "::ffff:192.0.0.192",
+                ],
+            ),
+            (
+                Reach::Special,
+                &[
+                    "0.0.0.0",
+                    "224.0.0.1",
+                    "255.255.255.255",
+                    "192.0.2.1",
+                    "::",
+                    "::7f00:1",
+                    "ff02::1",
+                ],
+            ),
+            (
+                Reach::Special,
+                &[
+                    "2001:db8::1",
+                    "2001::1",
+                    "3fff::1",
+                    "64:ff9b:1::a00:1",
+                    "4000::1",
+                ],
+            ),
         ] {
             for address in addresses {
                 assert_eq!(reach(address.parse().unwrap()), expected, "{address}");

@@ -20,8 +20,14 @@ impl ChainPolicy {
     /// trusted as the user's own. For others, loopback is allowed if `start` is loopback, and private addresses if
     /// `private_addresses` is set.
     pub fn started_at(start: &Url, private_addresses: bool) -> Self {
-        let others = UrlPolicy::Peer { loopback_http: is_loopback(start), private_addresses };
-        Self { start: Some(start.origin()), others }
+        let others = UrlPolicy::Peer {
+            loopback_http: is_loopback(start),
+            private_addresses,
+        };
+        Self {
+            start: Some(start.origin()),
+            others,
+        }
     }
 
     /// Returns the policy for a URL of the chain.
@@ -36,7 +42,10 @@ impl ChainPolicy {
 /// Uses the same policy for all URLs.
 impl From<UrlPolicy> for ChainPolicy {
     fn from(policy: UrlPolicy) -> Self {
-        Self { start: None, others: policy }
+        Self {
+            start: None,
+            others: policy,
+        }
     }
 }
 
@@ -49,10 +58,16 @@ mod tests {
     fn only_the_start_origin_is_trusted() {
         let url = |text: &str| Url::parse(text).unwrap();
         let policy = ChainPolicy::started_at(&url("https://mcp.corp.example/a/mcp"), false);
-        for own in ["https://mcp.corp.example/", "https://MCP.corp.example:443/.well-known/x?y"] {
+        for own in [
+            "https://mcp.corp.example/",
+            "https://MCP.corp.example:443/.well-known/x?y",
+        ] {
             assert_eq!(policy.of(&url(own)), UrlPolicy::StartOrigin, "{own}");
         }
-        let peer = UrlPolicy::Peer { loopback_http: false, private_addresses: false };
+        let peer = UrlPolicy::Peer {
+            loopback_http: false,
+            private_addresses: false,
+        };
         for other in [
             "https://mcp.corp.example:8443/",
             "http://mcp.corp.example/",
@@ -64,14 +79,23 @@ mod tests {
             assert_eq!(policy.of(&url(other)), peer, "{other}");
         }
         let allowed = ChainPolicy::started_at(&url("http://127.0.0.1:3000/mcp"), true);
-        let peer = UrlPolicy::Peer { loopback_http: true, private_addresses: true };
+        let peer = UrlPolicy::Peer {
+            loopback_http: true,
+            private_addresses: true,
+        };
         assert_eq!(allowed.of(&url("http://127.0.0.1:4000/")), peer);
 
         // An opaque origin equals no other.
         assert_eq!(
             policy.of(&url("data:text/plain,a")),
-            UrlPolicy::Peer { loopback_http: false, private_addresses: false }
+            UrlPolicy::Peer {
+                loopback_http: false,
+                private_addresses: false
+            }
         );
-        assert_eq!(ChainPolicy::from(UrlPolicy::Operator).of(&url("https://a.example/")), UrlPolicy::Operator);
+        assert_eq!(
+            ChainPolicy::from(UrlPolicy::Operator).of(&url("https://a.example/")),
+            UrlPolicy::Operator
+        );
     }
 }

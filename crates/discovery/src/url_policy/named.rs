@@ -21,7 +21,10 @@ impl UrlPolicy {
         if self != Self::Operator || source.host() == named.host() {
             return self;
         }
-        Self::Peer { loopback_http: is_loopback(source), private_addresses: has_private_host(source).await }
+        Self::Peer {
+            loopback_http: is_loopback(source),
+            private_addresses: has_private_host(source).await,
+        }
     }
 }
 
@@ -30,7 +33,9 @@ async fn has_private_host(url: &Url) -> bool {
     match url.host() {
         Some(Host::Ipv4(address)) => is_private(reach(address.into())),
         Some(Host::Ipv6(address)) => is_private(reach(address.into())),
-        Some(Host::Domain(name)) => private_name::is_private(name) || resolves_to_private(name).await,
+        Some(Host::Domain(name)) => {
+            private_name::is_private(name) || resolves_to_private(name).await
+        }
         None => false,
     }
 }
@@ -78,13 +83,26 @@ mod tests {
             ("https://10.0.0.1", "https://169.254.169.254/keys", false),
             ("https://auth.internal", "https://10.0.0.2/keys", true),
             ("http://localhost:8080", "http://127.0.0.1:9090/keys", true),
-            ("https://localhost.example.invalid", "https://10.0.0.2/keys", false),
+            (
+                "https://localhost.example.invalid",
+                "https://10.0.0.2/keys",
+                false,
+            ),
         ] {
             let named = url(named);
             let policy = UrlPolicy::Operator.of_named(&url(source), &named).await;
-            assert_eq!(policy.check(&named).is_ok(), is_permitted, "{source} {named}");
+            assert_eq!(
+                policy.check(&named).is_ok(),
+                is_permitted,
+                "{source} {named}"
+            );
         }
         let start = UrlPolicy::StartOrigin;
-        assert_eq!(start.of_named(&url("https://9.9.9.9"), &url("https://10.0.0.1")).await, start);
+        assert_eq!(
+            start
+                .of_named(&url("https://9.9.9.9"), &url("https://10.0.0.1"))
+                .await,
+            start
+        );
     }
 }

@@ -19,11 +19,24 @@ pub(super) async fn finding(
     places: &[(Url, FetchResponse)],
 ) -> Finding {
     let settings = issuer.settings;
-    let described = places.iter().map(|(url, response)| format!("{url} ({})", describe_response(response)));
-    let text = format!("there is no metadata of this issuer at {}", described.collect::<Vec<_>>().join(", "));
-    let fix = fix(issuer, similar_issuer(&settings.issuer, fetch).await, places);
-    let needs_it = settings.validation.introspection().is_some_and(|client| client.endpoint.is_none())
-        || (settings.validation.verifies_signature() && matches!(settings.keys, KeySource::Discovered));
+    let described = places
+        .iter()
+        .map(|(url, response)| format!("{url} ({})", describe_response(response)));
+    let text = format!(
+        "there is no metadata of this issuer at {}",
+        described.collect::<Vec<_>>().join(", ")
+    );
+    let fix = fix(
+        issuer,
+        similar_issuer(&settings.issuer, fetch).await,
+        places,
+    );
+    let needs_it = settings
+        .validation
+        .introspection()
+        .is_some_and(|client| client.endpoint.is_none())
+        || (settings.validation.verifies_signature()
+            && matches!(settings.keys, KeySource::Discovered));
     if needs_it {
         Finding::problem(FOUND, text, fix)
     } else {
@@ -32,20 +45,33 @@ pub(super) async fn finding(
 }
 
 /// `similar` is an issuer with a similar URL that has metadata.
-fn fix(issuer: &ConfiguredIssuer<'_>, similar: Option<Issuer>, places: &[(Url, FetchResponse)]) -> String {
+fn fix(
+    issuer: &ConfiguredIssuer<'_>,
+    similar: Option<Issuer>,
+    places: &[(Url, FetchResponse)],
+) -> String {
     // A response that is not 404 says more about the cause.
-    let telling = places.iter().find(|(_, response)| response.status != StatusCode::NOT_FOUND).or(places.last());
+    let telling = places
+        .iter()
+        .find(|(_, response)| response.status != StatusCode::NOT_FOUND)
+        .or(places.last());
     let status = telling.map_or(StatusCode::NOT_FOUND, |(_, response)| response.status);
     let key = format!("{}.issuer", issuer.key);
     match similar {
-        None if telling.is_some_and(|(_, response)| blocking_firewall(response).is_some()) => FIREWALL_FIX.to_owned(),
+        None if telling.is_some_and(|(_, response)| blocking_firewall(response).is_some()) => {
+            FIREWALL_FIX.to_owned()
+        }
         None if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => {
-            "let the issuer, or a proxy in front of it, answer there without authorization".to_owned()
+            "let the issuer, or a proxy in front of it, answer there without authorization"
+                .to_owned()
         }
         None if status.is_redirection() => format!(
             "write {key} as the `issuer` of the metadata to which the issuer redirects: redirects of metadata are not followed"
         ),
-        Some(found) => format!("write {key} = {:?}, whose metadata is there", found.as_str()),
+        Some(found) => format!(
+            "write {key} = {:?}, whose metadata is there",
+            found.as_str()
+        ),
         None => format!(
             "write {key} as `iss` in the tokens: with the path of the realm or tenant, and without /.well-known; or publish the \
              metadata there"
@@ -57,9 +83,19 @@ fn fix(issuer: &ConfiguredIssuer<'_>, similar: Option<Issuer>, places: &[(Url, F
 async fn similar_issuer(issuer: &Issuer, fetch: &Arc<dyn Fetch>) -> Option<Issuer> {
     let discovery = Discovery::new(fetch.clone(), UrlPolicy::Operator).timeout(TIMEOUT / 4);
     for candidate in similar_issuers(issuer) {
-        let Ok(candidate) = Issuer::parse(&candidate) else { continue };
-        for url in authorization_server_urls(&candidate).into_iter().rev().take(2) {
-            let found = discovery.look_up_authorization_server(url).await.result.map(|found| found.content);
+        let Ok(candidate) = Issuer::parse(&candidate) else {
+            continue;
+        };
+        for url in authorization_server_urls(&candidate)
+            .into_iter()
+            .rev()
+            .take(2)
+        {
+            let found = discovery
+                .look_up_authorization_server(url)
+                .await
+                .result
+                .map(|found| found.content);
             if let Ok(LookupContent::Document(metadata)) = found {
                 return Some(metadata.issuer);
             }
@@ -73,12 +109,22 @@ async fn similar_issuer(issuer: &Issuer, fetch: &Arc<dyn Fetch>) -> Option<Issue
 fn similar_issuers(issuer: &Issuer) -> Vec<String> {
     let text = issuer.as_str();
     let bare = text.trim_end_matches('/');
-    let well_known = ["/.well-known/openid-configuration", "/.well-known/oauth-authorization-server"];
+    let well_known = [
+        "/.well-known/openid-configuration",
+        "/.well-known/oauth-authorization-server",
+    ];
     let mut candidates = Vec::new();
-    if let Some(end) = well_known.iter().find_map(|suffix| bare.strip_suffix(suffix)) {
+    if let Some(end) = well_known
+        .iter()
+        .find_map(|suffix| bare.strip_suffix(suffix))
+    {
         candidates.push(end.to_owned());
     }
-    candidates.push(if bare == text { format!("{bare}/") } else { bare.to_owned() });
+    candidates.push(if bare == text {
+        format!("{bare}/")
+    } else {
+        bare.to_owned()
+    });
     if bare.contains("/auth/realms/") {
         candidates.push(bare.replacen("/auth/realms/", "/realms/", 1));
     } else if bare.contains("/realms/") {
@@ -86,7 +132,10 @@ fn similar_issuers(issuer: &Issuer) -> Vec<String> {
     }
     let url = issuer.url();
     if url.path().trim_matches('/').is_empty() {
-        candidates.extend(["/oauth2/default", "/v2.0", "/oidc", "/realms/master"].map(|path| format!("{bare}{path}")));
+        candidates.extend(
+            ["/oauth2/default", "/v2.0", "/oidc", "/realms/master"]
+                .map(|path| format!("{bare}{path}")),
+        );
     } else {
         candidates.push(url[..url::Position::BeforePath].to_owned());
     }
@@ -100,14 +149,25 @@ mod tests {
     #[test]
     fn issuers_have_similar_ones() {
         for (issuer, similar) in [
-            ("https://a.example/x/", &["https://a.example/x", "https://a.example"][..]),
+            (
+                "https://a.example/x/",
+                &["https://a.example/x", "https://a.example"][..],
+            ),
             (
                 "https://a.example/realms/r",
-                &["https://a.example/realms/r/", "https://a.example/auth/realms/r", "https://a.example"],
+                &[
+                    "https://a.example/realms/r/",
+                    "https://a.example/auth/realms/r",
+                    "https://a.example",
+                ],
             ),
             (
                 "https://a.example/.well-known/openid-configuration",
-                &["https://a.example", "https://a.example/.well-known/openid-configuration/", "https://a.example"],
+                &[
+                    "https://a.example",
+                    "https://a.example/.well-known/openid-configuration/",
+                    "https://a.example",
+                ],
             ),
             (
                 "https://a.example",
@@ -120,7 +180,11 @@ mod tests {
                 ],
             ),
         ] {
-            assert_eq!(similar_issuers(&Issuer::parse(issuer).unwrap()), similar, "{issuer}");
+            assert_eq!(
+                similar_issuers(&Issuer::parse(issuer).unwrap()),
+                similar,
+                "{issuer}"
+            );
         }
     }
 }

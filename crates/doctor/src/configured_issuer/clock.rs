@@ -7,7 +7,10 @@ use portcullis_metadata::UnixTime;
 
 use crate::{Finding, Rule, time};
 
-const CLOCK: Rule = Rule::new("clock.difference", "RFC 9110 section 6.6.1, RFC 7519 section 4.1.6");
+const CLOCK: Rule = Rule::new(
+    "clock.difference",
+    "RFC 9110 section 6.6.1, RFC 7519 section 4.1.6",
+);
 
 /// `Date` has whole seconds, and a request takes time.
 const TOLERANCE: Duration = Duration::from_secs(3);
@@ -58,7 +61,8 @@ mod tests {
         const THEN: u64 = 784_111_777;
         let headers = HeaderMap::from_iter([(DATE, HeaderValue::from_static(DATE_TEXT))]);
         let leeway = Duration::from_secs(10);
-        let verdict = |now| check(&headers, UnixTime::from_secs(now), leeway).map(|finding| finding.verdict);
+        let verdict =
+            |now| check(&headers, UnixTime::from_secs(now), leeway).map(|finding| finding.verdict);
         for (now, expected) in [
             (THEN, Verdict::Met),
             (THEN - 13, Verdict::Met),

@@ -13,7 +13,15 @@ const SCOPES: Rule = Rule::new("issuer.scopes", "RFC 8414 section 2");
 const RESOURCE: Rule = Rule::new("issuer.resource", "RFC 9728 section 4, RFC 8707");
 
 /// Scopes that every OpenID provider lists. A list of nothing else does not have the scopes of APIs.
-const OPENID_SCOPES: [&str; 7] = ["openid", "profile", "email", "address", "phone", "offline_access", "groups"];
+const OPENID_SCOPES: [&str; 7] = [
+    "openid",
+    "profile",
+    "email",
+    "address",
+    "phone",
+    "offline_access",
+    "groups",
+];
 /// The most characters of a peer's text that are shown.
 const MAX_SHOWN: usize = 200;
 
@@ -26,7 +34,10 @@ pub(super) fn other_issuer(issuer: &ConfiguredIssuer<'_>, found: &Issuer) -> Fin
     let has = configured.url();
     let is = found.url();
     let fix = if shown.contains("{tenantid}") {
-        format!("write the ID of your tenant into {}.issuer: this metadata is a template for all tenants", issuer.key)
+        format!(
+            "write the ID of your tenant into {}.issuer: this metadata is a template for all tenants",
+            issuer.key
+        )
     } else if has.host_str() == is.host_str() && has.scheme() == is.scheme() {
         format!("{write}, exactly as there")
     } else if has.scheme() != is.scheme() && has.host_str() == is.host_str() {
@@ -67,18 +78,32 @@ pub(super) fn check(
 }
 
 /// Compares the scopes that a resource requires or lists with those that the issuer lists.
-fn check_scopes(resource: &ConfiguredResource<'_>, metadata: &AuthorizationServerMetadata) -> Option<Finding> {
+fn check_scopes(
+    resource: &ConfiguredResource<'_>,
+    metadata: &AuthorizationServerMetadata,
+) -> Option<Finding> {
     let listed = metadata.scopes_supported.as_ref()?;
     let mut needed = resource.scopes.clone();
     needed.sort_unstable();
     needed.dedup();
-    let missing: Vec<&str> = needed.into_iter().filter(|scope| !listed.iter().any(|name| name == scope)).collect();
+    let missing: Vec<&str> = needed
+        .into_iter()
+        .filter(|scope| !listed.iter().any(|name| name == scope))
+        .collect();
     let endpoint = resource.endpoint;
     if missing.is_empty() {
-        return Some(Finding::met(SCOPES, format!("the issuer lists the scopes of {endpoint}")));
+        return Some(Finding::met(
+            SCOPES,
+            format!("the issuer lists the scopes of {endpoint}"),
+        ));
     }
-    let text = format!("the issuer does not list scopes of {endpoint}: {}", missing.join(", "));
-    let lists_apis = listed.iter().any(|scope| !OPENID_SCOPES.contains(&scope.as_str()));
+    let text = format!(
+        "the issuer does not list scopes of {endpoint}: {}",
+        missing.join(", ")
+    );
+    let lists_apis = listed
+        .iter()
+        .any(|scope| !OPENID_SCOPES.contains(&scope.as_str()));
     Some(if lists_apis {
         Finding::warning(
             SCOPES,
@@ -86,15 +111,26 @@ fn check_scopes(resource: &ConfiguredResource<'_>, metadata: &AuthorizationServe
             "define these scopes at the issuer and allow clients to request them, or correct their names here",
         )
     } else {
-        Finding::note(SCOPES, format!("{text}; it lists only those of OpenID Connect"))
+        Finding::note(
+            SCOPES,
+            format!("{text}; it lists only those of OpenID Connect"),
+        )
     })
 }
 
 /// Returns whether the issuer lists the resource, or how a known provider gets it into tokens.
-fn check_resource(resource: &ConfiguredResource<'_>, metadata: &AuthorizationServerMetadata) -> Option<Finding> {
+fn check_resource(
+    resource: &ConfiguredResource<'_>,
+    metadata: &AuthorizationServerMetadata,
+) -> Option<Finding> {
     let uri = resource.resource;
-    let listed = metadata.extra.get("protected_resources").and_then(serde_json::Value::as_array);
-    let Some(listed) = listed else { return providers::audience_note(&metadata.issuer, metadata, uri) };
+    let listed = metadata
+        .extra
+        .get("protected_resources")
+        .and_then(serde_json::Value::as_array);
+    let Some(listed) = listed else {
+        return providers::audience_note(&metadata.issuer, metadata, uri);
+    };
     let is_same = |listed: &serde_json::Value| {
         let listed = listed.as_str().unwrap_or_default().trim_end_matches('/');
         listed.eq_ignore_ascii_case(uri.as_str().trim_end_matches('/'))

@@ -3,9 +3,12 @@
 use http::StatusCode;
 use portcullis_discovery::{Fetch, FetchRequest, FetchResponse};
 use portcullis_metadata::{
-    AccessToken, AuthorizationServerMetadata, EscapedText, IntrospectionResponse, authorization::OAuthError,
+    AccessToken, AuthorizationServerMetadata, EscapedText, IntrospectionResponse,
+    authorization::OAuthError,
 };
-use portcullis_verifier::{IntrospectionAuthentication, IntrospectionSettings, introspection_request, rejects_client};
+use portcullis_verifier::{
+    IntrospectionAuthentication, IntrospectionSettings, introspection_request, rejects_client,
+};
 
 use super::{ConfiguredIssuer, Examination, FIREWALL_FIX, request};
 use crate::{Finding, Rule, Step, describe_response, page::blocking_firewall};
@@ -22,29 +25,48 @@ const MAX_SHOWN: usize = 100;
 impl Examination<'_> {
     /// Sends a made-up token to the endpoint.
     pub(super) async fn introspection(&mut self, metadata: Option<&AuthorizationServerMetadata>) {
-        let ConfiguredIssuer { key, settings: issuer, .. } = self.issuer;
-        let Some(settings) = issuer.validation.introspection() else { return };
+        let ConfiguredIssuer {
+            key,
+            settings: issuer,
+            ..
+        } = self.issuer;
+        let Some(settings) = issuer.validation.introspection() else {
+            return;
+        };
         if settings.endpoint.is_none() && metadata.is_none() {
             return;
         }
         let mut step = Step::new(format!("the introspection endpoint of {key}"));
         let discovered = metadata.and_then(|metadata| metadata.introspection_endpoint.as_ref());
         let Some(endpoint) = settings.endpoint.as_ref().or(discovered) else {
-            let fix = format!("set introspection_endpoint of {key}, or validate = \"jwt\" if the issuer has none");
-            step.findings.push(Finding::problem(FOUND, "the metadata has no introspection_endpoint", fix));
+            let fix = format!(
+                "set introspection_endpoint of {key}, or validate = \"jwt\" if the issuer has none"
+            );
+            step.findings.push(Finding::problem(
+                FOUND,
+                "the metadata has no introspection_endpoint",
+                fix,
+            ));
             return self.finish_step(step);
         };
         let method = settings.method(metadata);
         // As the server does.
         let policy = match &settings.endpoint {
             Some(_) => issuer.url_policy,
-            None => issuer.url_policy.of_named(issuer.issuer.url(), endpoint).await,
+            None => {
+                issuer
+                    .url_policy
+                    .of_named(issuer.issuer.url(), endpoint)
+                    .await
+            }
         };
         let token = AccessToken::new(TOKEN);
-        let request = |method| introspection_request(endpoint.clone(), method, settings, &token, policy);
+        let request =
+            |method| introspection_request(endpoint.clone(), method, settings, &token, policy);
         let fetch = &**self.fetch;
         if let Some(response) = request::send(fetch, request(method), key, &mut step).await {
-            let finding = match rejects_client(&response) && blocking_firewall(&response).is_none() {
+            let finding = match rejects_client(&response) && blocking_firewall(&response).is_none()
+            {
                 true => rejected(key, fetch, settings, request, method, &response).await,
                 false => check(key, &response),
             };
@@ -63,10 +85,16 @@ async fn rejected(
     method: IntrospectionAuthentication,
     response: &FetchResponse,
 ) -> Finding {
-    let reason = OAuthError::parse(&response.body).map(|error| EscapedText::first(&error.error, MAX_SHOWN).to_string());
-    let reason = reason.map(|reason| format!(", {reason}")).unwrap_or_default();
+    let reason = OAuthError::parse(&response.body)
+        .map(|error| EscapedText::first(&error.error, MAX_SHOWN).to_string());
+    let reason = reason
+        .map(|reason| format!(", {reason}"))
+        .unwrap_or_default();
     let client = EscapedText::first(&settings.client_id, MAX_SHOWN);
-    let text = format!("the endpoint rejects the client {client} ({}{reason})", response.status);
+    let text = format!(
+        "the endpoint rejects the client {client} ({}{reason})",
+        response.status
+    );
     if settings.client_secret.is_none() {
         return Finding::problem(
             CLIENT,
@@ -113,7 +141,10 @@ fn check(key: &str, response: &FetchResponse) -> Finding {
         Ok(_) => Finding::met(CLIENT, "the endpoint accepts this server's client"),
         Err(error) => Finding::problem(
             RESPONSE,
-            format!("{}, which is not an introspection response: {error}", describe_response(response)),
+            format!(
+                "{}, which is not an introspection response: {error}",
+                describe_response(response)
+            ),
             format!("correct introspection_endpoint of {key}"),
         ),
     }

@@ -37,50 +37,92 @@ impl Examination<'_> {
             return;
         }
         let mut step = Step::new(format!("the keys of {key}"));
-        let Some(url) = configured.or(metadata.and_then(|metadata| metadata.jwks_uri.as_ref())).cloned() else {
-            let fix = format!("publish jwks_uri, set jwks_uri of {key}, or set validate = \"introspection\" in {key}");
-            step.findings.push(Finding::problem(FOUND, "the metadata has no jwks_uri", fix));
+        let Some(url) = configured
+            .or(metadata.and_then(|metadata| metadata.jwks_uri.as_ref()))
+            .cloned()
+        else {
+            let fix = format!(
+                "publish jwks_uri, set jwks_uri of {key}, or set validate = \"introspection\" in {key}"
+            );
+            step.findings
+                .push(Finding::problem(FOUND, "the metadata has no jwks_uri", fix));
             return self.finish_step(step);
         };
         // As the server does.
         let policy = match configured {
             Some(_) => UrlPolicy::Operator,
-            None => UrlPolicy::Operator.of_named(settings.issuer.url(), &url).await,
+            None => {
+                UrlPolicy::Operator
+                    .of_named(settings.issuer.url(), &url)
+                    .await
+            }
         };
-        if let Some(response) = request::send(&**self.fetch, FetchRequest::get(url, policy), key, &mut step).await {
-            step.findings.push(check_response(self.issuer, configured, &response));
+        if let Some(response) = request::send(
+            &**self.fetch,
+            FetchRequest::get(url, policy),
+            key,
+            &mut step,
+        )
+        .await
+        {
+            step.findings
+                .push(check_response(self.issuer, configured, &response));
         }
         self.finish_step(step);
     }
 }
 
 /// `configured` is the URL of the settings, if it is not that of the metadata.
-fn check_response(issuer: &ConfiguredIssuer<'_>, configured: Option<&Url>, response: &FetchResponse) -> Finding {
+fn check_response(
+    issuer: &ConfiguredIssuer<'_>,
+    configured: Option<&Url>,
+    response: &FetchResponse,
+) -> Finding {
     let key = issuer.key;
     if response.status != StatusCode::OK {
         let (place, fix) = match configured {
             _ if blocking_firewall(response).is_some() => ("jwks_uri", FIREWALL_FIX.to_owned()),
             Some(_) => ("jwks_uri", format!("correct or remove jwks_uri of {key}")),
-            None => ("the issuer's jwks_uri", format!("correct it at the issuer, or set jwks_uri of {key}")),
+            None => (
+                "the issuer's jwks_uri",
+                format!("correct it at the issuer, or set jwks_uri of {key}"),
+            ),
         };
-        return Finding::problem(FOUND, format!("{place} answers {}", describe_response(response)), fix);
+        return Finding::problem(
+            FOUND,
+            format!("{place} answers {}", describe_response(response)),
+            fix,
+        );
     }
     match JwkSet::parse(&response.body) {
         Ok(keys) => check(issuer, &keys),
         Err(error) => {
-            let fix = format!("let jwks_uri name a JSON object with the array `keys`, or set jwks_uri of {key}");
-            Finding::problem(DOCUMENT, format!("{} ({error})", describe_response(response)), fix)
+            let fix = format!(
+                "let jwks_uri name a JSON object with the array `keys`, or set jwks_uri of {key}"
+            );
+            Finding::problem(
+                DOCUMENT,
+                format!("{} ({error})", describe_response(response)),
+                fix,
+            )
         }
     }
 }
 
 fn check(issuer: &ConfiguredIssuer<'_>, keys: &JwkSet) -> Finding {
     let allowed = issuer.settings.algorithms;
-    let names =
-        |algorithms: &[Algorithm]| algorithms.iter().map(|algorithm| algorithm.as_str()).collect::<Vec<_>>().join(", ");
+    let names = |algorithms: &[Algorithm]| {
+        algorithms
+            .iter()
+            .map(|algorithm| algorithm.as_str())
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
     if is_usable(keys, allowed) {
-        let fitting: Vec<Algorithm> =
-            allowed.iter().filter(|algorithm| is_usable(keys, [*algorithm].into_iter().collect())).collect();
+        let fitting: Vec<Algorithm> = allowed
+            .iter()
+            .filter(|algorithm| is_usable(keys, [*algorithm].into_iter().collect()))
+            .collect();
         return Finding::met(USABLE, format!("there are keys for {}", names(&fitting)));
     }
     let key = issuer.key;
@@ -91,15 +133,23 @@ fn check(issuer: &ConfiguredIssuer<'_>, keys: &JwkSet) -> Finding {
         } else {
             "no published key can verify a signature"
         };
-        let fix = format!("let the issuer sign with RS256 or ES256, or set validate = \"introspection\" in {key}");
+        let fix = format!(
+            "let the issuer sign with RS256 or ES256, or set validate = \"introspection\" in {key}"
+        );
         return Finding::problem(USABLE, text, fix);
     }
     let likely = likely_algorithm(keys, &others);
-    let suggestion = likely.map_or_else(String::new, |algorithm| format!("\"{}\"", algorithm.as_str()));
+    let suggestion = likely.map_or_else(String::new, |algorithm| {
+        format!("\"{}\"", algorithm.as_str())
+    });
     let configured: Vec<Algorithm> = allowed.iter().collect();
     Finding::problem(
         USABLE,
-        format!("no key is for {}: the keys are for {}", names(&configured), names(&others)),
+        format!(
+            "no key is for {}: the keys are for {}",
+            names(&configured),
+            names(&others)
+        ),
         format!("write algorithms = [{suggestion}] in {key}"),
     )
 }
@@ -108,7 +158,11 @@ fn check(issuer: &ConfiguredIssuer<'_>, keys: &JwkSet) -> Finding {
 /// the default, RS256, fits, and if no key is usable.
 pub fn algorithms_to_configure(keys: &JwkSet) -> Vec<Algorithm> {
     let usable = usable_algorithms(keys);
-    let names = |algorithm: &Algorithm| keys.keys.iter().any(|key| key.alg.as_deref() == Some(algorithm.as_str()));
+    let names = |algorithm: &Algorithm| {
+        keys.keys
+            .iter()
+            .any(|key| key.alg.as_deref() == Some(algorithm.as_str()))
+    };
     let named: Vec<Algorithm> = usable.iter().copied().filter(names).collect();
     match named.as_slice() {
         [Algorithm::Rs256] => Vec::new(),
@@ -121,12 +175,23 @@ pub fn algorithms_to_configure(keys: &JwkSet) -> Vec<Algorithm> {
 /// The one of these algorithms with which the issuer probably signs.
 fn likely_algorithm(keys: &JwkSet, usable: &[Algorithm]) -> Option<Algorithm> {
     // Of the algorithms for one type of key, providers use the first.
-    let listed: Vec<&str> = keys.keys.iter().filter_map(|key| key.alg.as_deref()).collect();
-    usable.iter().find(|algorithm| listed.contains(&algorithm.as_str())).or(usable.first()).copied()
+    let listed: Vec<&str> = keys
+        .keys
+        .iter()
+        .filter_map(|key| key.alg.as_deref())
+        .collect();
+    usable
+        .iter()
+        .find(|algorithm| listed.contains(&algorithm.as_str()))
+        .or(usable.first())
+        .copied()
 }
 
 fn usable_algorithms(keys: &JwkSet) -> Vec<Algorithm> {
-    Algorithm::ALL.into_iter().filter(|algorithm| is_usable(keys, [*algorithm].into_iter().collect())).collect()
+    Algorithm::ALL
+        .into_iter()
+        .filter(|algorithm| is_usable(keys, [*algorithm].into_iter().collect()))
+        .collect()
 }
 
 fn is_usable(keys: &JwkSet, algorithms: AlgorithmSet) -> bool {
@@ -143,10 +208,18 @@ mod tests {
 
     /// The algorithms to configure for keys of these algorithms.
     fn configured(algorithms: &[Algorithm], are_named: bool) -> Vec<Algorithm> {
-        let keys: Vec<SigningKey> =
-            algorithms.iter().map(|algorithm| SigningKey::generate(*algorithm, algorithm.as_str()).unwrap()).collect();
-        let mut set: Value = serde_json::from_str(&TestIssuer::jwks_of(&keys.iter().collect::<Vec<_>>())).unwrap();
-        for key in set["keys"].as_array_mut().unwrap().iter_mut().filter(|_| !are_named) {
+        let keys: Vec<SigningKey> = algorithms
+            .iter()
+            .map(|algorithm| SigningKey::generate(*algorithm, algorithm.as_str()).unwrap())
+            .collect();
+        let mut set: Value =
+            serde_json::from_str(&TestIssuer::jwks_of(&keys.iter().collect::<Vec<_>>())).unwrap();
+        for key in set["keys"]
+            .as_array_mut()
+            .unwrap()
+            .iter_mut()
+            .filter(|_| !are_named)
+        {
             key.as_object_mut().unwrap().remove("alg");
         }
         algorithms_to_configure(&JwkSet::parse(set.to_string().as_bytes()).unwrap())

@@ -24,22 +24,36 @@ impl Examination<'_> {
             let mut usable = None;
             match found {
                 None => {}
-                Some(LookupResponse { content: LookupContent::Document(metadata), response, .. }) => {
+                Some(LookupResponse {
+                    content: LookupContent::Document(metadata),
+                    response,
+                    ..
+                }) => {
                     usable = self.check_found(metadata, &response.headers, &mut step);
                 }
-                Some(LookupResponse { content: LookupContent::Malformed(error), .. }) => {
+                Some(LookupResponse {
+                    content: LookupContent::Malformed(error),
+                    ..
+                }) => {
                     let fix = "correct that member at the issuer";
-                    step.findings.push(Finding::problem(DOCUMENT, error.to_string(), fix));
+                    step.findings
+                        .push(Finding::problem(DOCUMENT, error.to_string(), fix));
                 }
-                Some(LookupResponse { content: LookupContent::Absent, response, .. }) => {
+                Some(LookupResponse {
+                    content: LookupContent::Absent,
+                    response,
+                    ..
+                }) => {
                     absent.push((url, response));
                     if is_last {
-                        step.findings.push(absent_metadata::finding(issuer, self.fetch, &absent).await);
+                        step.findings
+                            .push(absent_metadata::finding(issuer, self.fetch, &absent).await);
                     }
                 }
                 Some(LookupResponse { response, .. }) => {
                     let text = format!("the issuer answers {}", describe_response(&response));
-                    step.findings.push(Finding::problem(FOUND, text, "see the issuer's log"));
+                    step.findings
+                        .push(Finding::problem(FOUND, text, "see the issuer's log"));
                 }
             }
             self.finish_step(step);
@@ -59,12 +73,15 @@ impl Examination<'_> {
     ) -> Option<Box<AuthorizationServerMetadata>> {
         let settings = &self.issuer.settings;
         if metadata.issuer != settings.issuer {
-            step.findings.push(document::other_issuer(self.issuer, &metadata.issuer));
+            step.findings
+                .push(document::other_issuer(self.issuer, &metadata.issuer));
             return None;
         }
-        step.findings.push(Finding::met(IDENTITY, "the metadata is of this issuer"));
+        step.findings
+            .push(Finding::met(IDENTITY, "the metadata is of this issuer"));
         document::check(self.issuer, &metadata, &mut step.findings);
-        step.findings.extend(clock::check(headers, self.clock.now(), settings.leeway));
+        step.findings
+            .extend(clock::check(headers, self.clock.now(), settings.leeway));
         Some(metadata)
     }
 }

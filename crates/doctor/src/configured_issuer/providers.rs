@@ -15,7 +15,9 @@ pub(super) fn audience_note(
 ) -> Option<Finding> {
     let host = issuer.url().host_str().unwrap_or_default();
     let text = if is_keycloak(issuer, metadata) {
-        format!("Keycloak ignores `resource`: add an audience mapper with {resource} to a default client scope")
+        format!(
+            "Keycloak ignores `resource`: add an audience mapper with {resource} to a default client scope"
+        )
     } else if host.ends_with(".auth0.com") {
         format!(
             "Auth0: create an API with the identifier {resource}, and enable the Resource Parameter Compatibility Profile or \
@@ -28,7 +30,9 @@ pub(super) fn audience_note(
     } else if host.ends_with(".okta.com") || host.ends_with(".oktapreview.com") {
         format!("Okta: set the audience of this authorization server to {resource}")
     } else if issuer.url().path().starts_with("/application/o/") {
-        format!("Authentik ignores `resource`: add a scope mapping that returns {{\"aud\": [\"{resource}\"]}}")
+        format!(
+            "Authentik ignores `resource`: add a scope mapping that returns {{\"aud\": [\"{resource}\"]}}"
+        )
     } else {
         return None;
     };
@@ -49,7 +53,12 @@ pub(super) fn opaque_tokens(issuer: &Issuer, key: &str) -> Option<Finding> {
 
 /// Whether the metadata is that of a Keycloak realm.
 fn is_keycloak(issuer: &Issuer, metadata: &AuthorizationServerMetadata) -> bool {
-    let has_path = |part: &str| metadata.token_endpoint.as_ref().is_some_and(|endpoint| endpoint.path().contains(part));
+    let has_path = |part: &str| {
+        metadata
+            .token_endpoint
+            .as_ref()
+            .is_some_and(|endpoint| endpoint.path().contains(part))
+    };
     issuer.url().path().contains("/realms/") && has_path("/protocol/openid-connect/token")
 }
 
@@ -62,16 +71,35 @@ mod tests {
     fn providers_that_ignore_resource_have_a_note() {
         let resource = ResourceUri::parse("https://mcp.example.com/mcp").unwrap();
         for (issuer, expected) in [
-            ("https://auth.example.com/application/o/mcp/", "returns {\"aud\": [\"https://mcp.example.com/mcp\"]}"),
-            ("https://example.eu.auth0.com/", "an API with the identifier https://mcp.example.com/mcp"),
-            ("https://example.okta.com/oauth2/default", "authorization server to https://mcp.example.com/mcp"),
+            (
+                "https://auth.example.com/application/o/mcp/",
+                "returns {\"aud\": [\"https://mcp.example.com/mcp\"]}",
+            ),
+            (
+                "https://example.eu.auth0.com/",
+                "an API with the identifier https://mcp.example.com/mcp",
+            ),
+            (
+                "https://example.okta.com/oauth2/default",
+                "authorization server to https://mcp.example.com/mcp",
+            ),
         ] {
             let issuer = Issuer::parse(issuer).unwrap();
             let metadata = AuthorizationServerMetadata::new(issuer.clone());
-            let note = format!("{:?}", audience_note(&issuer, &metadata, &resource).unwrap());
+            let note = format!(
+                "{:?}",
+                audience_note(&issuer, &metadata, &resource).unwrap()
+            );
             assert!(note.replace('\\', "").contains(expected), "{note}");
         }
         let other = Issuer::parse("https://auth.example.com").unwrap();
-        assert!(audience_note(&other, &AuthorizationServerMetadata::new(other.clone()), &resource).is_none());
+        assert!(
+            audience_note(
+                &other,
+                &AuthorizationServerMetadata::new(other.clone()),
+                &resource
+            )
+            .is_none()
+        );
     }
 }

@@ -1,7 +1,8 @@
 //! Requests to services, and what to change if there is no response.
 
 use portcullis_discovery::{
-    CertificateProblem, Fetch, FetchError, FetchRequest, FetchResponse, Lookup, LookupResponse, NetworkFailure,
+    CertificateProblem, Fetch, FetchError, FetchRequest, FetchResponse, Lookup, LookupResponse,
+    NetworkFailure,
 };
 
 use super::TIMEOUT;
@@ -10,7 +11,10 @@ use crate::{
     probe::{self, REACHABLE, describe_failure},
 };
 
-const TLS: Rule = Rule { id: "connection.tls", source: "RFC 9110 section 4.3.4" };
+const TLS: Rule = Rule {
+    id: "connection.tls",
+    source: "RFC 9110 section 4.3.4",
+};
 
 /// Sends a request. Without a response, the step has a problem. `key` is the table whose settings apply.
 pub(super) async fn send(
@@ -25,7 +29,11 @@ pub(super) async fn send(
 }
 
 /// Records a request of a search, as [`send`] does.
-pub(super) fn record_lookup<T>(lookup: Lookup<T>, key: &str, step: &mut Step) -> Option<LookupResponse<T>> {
+pub(super) fn record_lookup<T>(
+    lookup: Lookup<T>,
+    key: &str,
+    step: &mut Step,
+) -> Option<LookupResponse<T>> {
     let host = lookup.url.host_str().unwrap_or_default().to_owned();
     probe::record_lookup(lookup, step, |error| explain(error, key, &host))
 }
@@ -39,10 +47,23 @@ fn fix(error: &FetchError, key: &str, host: &str) -> (Rule, String) {
     let network = match error {
         FetchError::Network(network) => network,
         FetchError::Timeout => {
-            return (REACHABLE, format!("see why {host} does not answer from this machine, such as a firewall"));
+            return (
+                REACHABLE,
+                format!("see why {host} does not answer from this machine, such as a firewall"),
+            );
         }
-        FetchError::TooLarge { .. } => return (REACHABLE, "correct the URL: the document is far too long".to_owned()),
-        _ => return (REACHABLE, format!("correct the URL, or ca_file and proxy of {key}")),
+        FetchError::TooLarge { .. } => {
+            return (
+                REACHABLE,
+                "correct the URL: the document is far too long".to_owned(),
+            );
+        }
+        _ => {
+            return (
+                REACHABLE,
+                format!("correct the URL, or ca_file and proxy of {key}"),
+            );
+        }
     };
     match network.failure() {
         NetworkFailure::Resolve => (
@@ -59,15 +80,25 @@ fn fix(error: &FetchError, key: &str, host: &str) -> (Rule, String) {
         ),
         NetworkFailure::Proxy => (
             REACHABLE,
-            format!("correct proxy of {key} or HTTPS_PROXY, or list {host} in NO_PROXY if it needs no proxy"),
+            format!(
+                "correct proxy of {key} or HTTPS_PROXY, or list {host} in NO_PROXY if it needs no proxy"
+            ),
         ),
         NetworkFailure::NotTls => (TLS, format!("serve https at {host}, or correct the port")),
         NetworkFailure::Interrupted => (
             REACHABLE,
-            format!("see in the log of {host} why the connection was closed; the port may speak TLS, or not HTTP"),
+            format!(
+                "see in the log of {host} why the connection was closed; the port may speak TLS, or not HTTP"
+            ),
         ),
-        NetworkFailure::Tls => (TLS, certificate_fix(network.certificate_problem(), key, host)),
-        _ => (REACHABLE, format!("see why {host} cannot be reached from this machine")),
+        NetworkFailure::Tls => (
+            TLS,
+            certificate_fix(network.certificate_problem(), key, host),
+        ),
+        _ => (
+            REACHABLE,
+            format!("see why {host} cannot be reached from this machine"),
+        ),
     }
 }
 
@@ -80,7 +111,11 @@ fn certificate_fix(problem: Option<CertificateProblem>, key: &str, host: &str) -
             format!("renew the certificate of {host}, or correct the clock of this machine")
         }
         Some(CertificateProblem::NotYetValid) => "correct the clock of this machine".to_owned(),
-        Some(CertificateProblem::WrongName) => format!("use a host name of the certificate, or issue one for {host}"),
-        _ => format!("let {host} send a certificate that is valid for this name, with its whole chain"),
+        Some(CertificateProblem::WrongName) => {
+            format!("use a host name of the certificate, or issue one for {host}")
+        }
+        _ => format!(
+            "let {host} send a certificate that is valid for this name, with its whole chain"
+        ),
     }
 }

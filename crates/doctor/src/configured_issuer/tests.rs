@@ -13,8 +13,16 @@ const ISSUER: &str = "https://auth.example.com";
 /// Examines the issuer as the server with these settings does.
 async fn examine(fetch: &ScriptedFetch, settings: &IssuerSettings) -> Vec<Step> {
     let resource = ResourceUri::parse("https://mcp.example.com/mcp").unwrap();
-    let resources = vec![ConfiguredResource { endpoint: "/mcp", resource: &resource, scopes: vec!["mcp:tools"] }];
-    let issuer = ConfiguredIssuer { key: "issuer[0]", settings, resources };
+    let resources = vec![ConfiguredResource {
+        endpoint: "/mcp",
+        resource: &resource,
+        scopes: vec!["mcp:tools"],
+    }];
+    let issuer = ConfiguredIssuer {
+        key: "issuer[0]",
+        settings,
+        resources,
+    };
     let mut reported = 0;
     let doctor = Doctor::new(Arc::new(fetch.clone())).clock(Arc::new(ManualClock::new()));
     let steps = doctor.examine_issuer(&issuer, &mut |_| reported += 1).await;
@@ -30,7 +38,9 @@ fn settings(issuer: &str) -> IssuerSettings {
 fn problems(steps: &[Step]) -> Vec<(&'static str, &str)> {
     let findings = steps.iter().flat_map(|step| &step.findings);
     let problems = findings.filter(|finding| finding.verdict == Verdict::Problem);
-    problems.map(|Finding { rule, fix, .. }| (rule.id, fix.as_deref().unwrap_or_default())).collect()
+    problems
+        .map(|Finding { rule, fix, .. }| (rule.id, fix.as_deref().unwrap_or_default()))
+        .collect()
 }
 
 #[tokio::test]
@@ -40,8 +50,16 @@ async fn a_usable_issuer_has_no_problem() {
     let steps = examine(&fetch, &settings(ISSUER)).await;
     assert_eq!(problems(&steps), []);
     let titles: Vec<_> = steps.iter().map(|step| step.title.as_str()).collect();
-    assert_eq!(titles, ["the metadata of issuer[0]", "the keys of issuer[0]"]);
-    assert!(steps.iter().all(|step| step.request.is_some() && step.response.is_some()), "{steps:#?}");
+    assert_eq!(
+        titles,
+        ["the metadata of issuer[0]", "the keys of issuer[0]"]
+    );
+    assert!(
+        steps
+            .iter()
+            .all(|step| step.request.is_some() && step.response.is_some()),
+        "{steps:#?}"
+    );
 }
 
 /// The fix names the issuer whose metadata is there: here without the slash at the end.
@@ -50,10 +68,15 @@ async fn a_similar_issuer_is_proposed() {
     let fetch = ScriptedFetch::new();
     fetch.publish(&TestIssuer::new("https://auth.example.com/a"));
     let steps = examine(&fetch, &settings("https://auth.example.com/a/")).await;
-    let fixes: Vec<_> =
-        steps.iter().flat_map(|step| &step.findings).filter_map(|finding| finding.fix.as_deref()).collect();
+    let fixes: Vec<_> = steps
+        .iter()
+        .flat_map(|step| &step.findings)
+        .filter_map(|finding| finding.fix.as_deref())
+        .collect();
     assert!(
-        fixes.iter().any(|fix| fix.contains("write issuer[0].issuer = \"https://auth.example.com/a\"")),
+        fixes
+            .iter()
+            .any(|fix| fix.contains("write issuer[0].issuer = \"https://auth.example.com/a\"")),
         "{fixes:?}"
     );
 }

@@ -9,7 +9,9 @@ use http::{
     Request, Response,
     header::{AUTHORIZATION, HOST, WWW_AUTHENTICATE},
 };
-use portcullis_guard::{Authentication, Decision, DecisionSink, GuardLayer, GuardSettings, ProtectedResource};
+use portcullis_guard::{
+    Authentication, Decision, DecisionSink, GuardLayer, GuardSettings, ProtectedResource,
+};
 use portcullis_metadata::AccessToken;
 use portcullis_verifier::Verifier;
 use tower::{Layer as _, ServiceExt as _, service_fn};
@@ -34,17 +36,30 @@ pub(super) async fn ask_guard(
     };
     let Some(request) = request(chain.metadata.resource.url(), token) else {
         let text = "it cannot be sent: it has characters that a header cannot contain";
-        return step.findings.push(Finding::problem(ANSWER, text, COPY_AGAIN));
+        return step
+            .findings
+            .push(Finding::problem(ANSWER, text, COPY_AGAIN));
     };
-    let admitted = service_fn(async |_: Request<String>| Ok::<_, Infallible>(Response::new(String::new())));
-    let Ok(response) = GuardLayer::new(guard).layer(admitted).oneshot(request).await;
+    let admitted =
+        service_fn(async |_: Request<String>| Ok::<_, Infallible>(Response::new(String::new())));
+    let Ok(response) = GuardLayer::new(guard)
+        .layer(admitted)
+        .oneshot(request)
+        .await;
 
-    step.response = Some(ResponseSummary { status: response.status(), content_type: None, location: None });
+    step.response = Some(ResponseSummary {
+        status: response.status(),
+        content_type: None,
+        location: None,
+    });
     if response.status().is_success() {
         return step.findings.push(Finding::met(ANSWER, "it accepts the request if it can reach the issuer and no claim rule of its configuration rejects the token"));
     }
     let code = reason.0.get().copied().unwrap_or("unknown");
-    let text = format!("it responds with {}, and its log has the reason code {code}", response.status());
+    let text = format!(
+        "it responds with {}, and its log has the reason code {code}",
+        response.status()
+    );
     step.findings.push(if is_explained {
         Finding::note(ANSWER, text)
     } else {
@@ -52,7 +67,10 @@ pub(super) async fn ask_guard(
     });
     if let Some(challenge) = response.headers().get(WWW_AUTHENTICATE) {
         let challenge = text::line(&String::from_utf8_lossy(challenge.as_bytes()));
-        step.findings.push(Finding::note(ANSWER, format!("WWW-Authenticate: {challenge}")));
+        step.findings.push(Finding::note(
+            ANSWER,
+            format!("WWW-Authenticate: {challenge}"),
+        ));
     }
 }
 
@@ -60,7 +78,11 @@ pub(super) async fn ask_guard(
 ///
 /// # Errors
 /// A finding with the reason for which the metadata cannot configure a guard.
-fn guard(chain: &Chain, verifier: Arc<Verifier>, reason: Arc<ReasonCode>) -> Result<Arc<ProtectedResource>, Finding> {
+fn guard(
+    chain: &Chain,
+    verifier: Arc<Verifier>,
+    reason: Arc<ReasonCode>,
+) -> Result<Arc<ProtectedResource>, Finding> {
     let unusable = |error: &dyn std::fmt::Display| Finding::note(ANSWER, error.to_string());
     let settings = GuardSettings::new(chain.metadata.clone(), Authentication::Required(verifier));
     let mut settings = settings.map_err(|error| unusable(&error))?;
@@ -72,7 +94,10 @@ fn guard(chain: &Chain, verifier: Arc<Verifier>, reason: Arc<ReasonCode>) -> Res
 /// Creates a request to the resource with the token. `None` if a header cannot contain the token.
 fn request(resource: &Url, token: &AccessToken) -> Option<Request<String>> {
     let request = Request::post(resource.path()).header(HOST, resource.authority());
-    request.header(AUTHORIZATION, format!("Bearer {}", token.secret())).body(String::new()).ok()
+    request
+        .header(AUTHORIZATION, format!("Bearer {}", token.secret()))
+        .body(String::new())
+        .ok()
 }
 
 /// Keeps the reason code of the guard's decision.

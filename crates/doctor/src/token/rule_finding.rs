@@ -7,7 +7,10 @@ use crate::{Finding, Rule};
 
 /// Returns the finding for the verifier's result of checking a rule.
 pub(super) fn rule_finding(rule: TokenRule, result: Result<(), VerifyError>) -> Finding {
-    let shown = Rule { id: rule.id(), source: rule.source() };
+    let shown = Rule {
+        id: rule.id(),
+        source: rule.source(),
+    };
     match result {
         Ok(()) => Finding::met(shown, met_text(rule)),
         Err(error) => Finding::problem(shown, error.to_string(), fix(rule, &error)),
@@ -35,8 +38,12 @@ fn met_text(rule: TokenRule) -> &'static str {
 fn fix(rule: TokenRule, error: &VerifyError) -> &'static str {
     match rule {
         TokenRule::Form => fix_of_form(error),
-        TokenRule::Issuer => "get a token from an issuer that the resource's metadata names, written the same way",
-        TokenRule::Signature => "publish the signing key at the issuer's jwks_uri, with the token's kid and alg",
+        TokenRule::Issuer => {
+            "get a token from an issuer that the resource's metadata names, written the same way"
+        }
+        TokenRule::Signature => {
+            "publish the signing key at the issuer's jwks_uri, with the token's kid and alg"
+        }
         TokenRule::AccessTokenClaims if matches!(error, VerifyError::SenderConstrained) => {
             "configure the authorization server to issue bearer tokens, which are not bound to a key or a certificate"
         }
@@ -64,7 +71,9 @@ fn fix_of_form(error: &VerifyError) -> &'static str {
         VerifyError::Jws(JoseError::TooLarge { .. }) => {
             "configure the authorization server to issue shorter tokens, with fewer claims"
         }
-        VerifyError::Jws(JoseError::Encrypted) => "configure the authorization server not to encrypt its tokens",
+        VerifyError::Jws(JoseError::Encrypted) => {
+            "configure the authorization server not to encrypt its tokens"
+        }
         VerifyError::Jws(JoseError::UnsupportedAlgorithm) => {
             "configure the authorization server to sign its tokens with an asymmetric algorithm, such as RS256"
         }

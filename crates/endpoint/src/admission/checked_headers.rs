@@ -56,7 +56,10 @@ mod tests {
             headers.insert("mcp-param-region", HeaderValue::from_static("us-west1"));
             checked.remove_unchecked(&mut headers);
             let count = |name: &str| headers.get_all(name).iter().count();
-            assert_eq!(["mcp-method", "mcp-name", "mcp-param-region"].map(count), expected);
+            assert_eq!(
+                ["mcp-method", "mcp-name", "mcp-param-region"].map(count),
+                expected
+            );
         }
     }
 }

@@ -85,20 +85,31 @@ pub(crate) struct Accepted<B> {
 impl Opening {
     /// Returns the requested revision, if it is served. It applies if the response names none.
     fn requested_revision(&self, served: Revisions) -> Option<Revision> {
-        self.requested_version.as_deref().and_then(Revision::parse).filter(|revision| has_sessions(*revision, served))
+        self.requested_version
+            .as_deref()
+            .and_then(Revision::parse)
+            .filter(|revision| has_sessions(*revision, served))
     }
 
     /// Returns the revision of the version that the response names, or the requested one.
     ///
     /// # Errors
     /// Fails if the response names a version that is not served or has no sessions.
-    fn negotiated_revision(&self, named: Option<String>, served: Revisions) -> Result<Option<Revision>, Reason> {
-        let Some(named) = named else { return Ok(self.requested_revision(served)) };
+    fn negotiated_revision(
+        &self,
+        named: Option<String>,
+        served: Revisions,
+    ) -> Result<Option<Revision>, Reason> {
+        let Some(named) = named else {
+            return Ok(self.requested_revision(served));
+        };
         match Revision::parse(&named).filter(|revision| has_sessions(*revision, served)) {
             Some(revision) => Ok(Some(revision)),
             None => {
                 let requested = self.requested_version.as_deref().unwrap_or_default();
-                Err(Reason::Era(EraError::unsupported_negotiated(&named, requested, served)))
+                Err(Reason::Era(EraError::unsupported_negotiated(
+                    &named, requested, served,
+                )))
             }
         }
     }
@@ -122,14 +133,32 @@ impl<B: Body<Data = Bytes>> Negotiation<B> {
                 let reader = reader.with_uncounted(UNCOUNTED);
                 let body = Box::pin(body);
                 let deadline = Box::pin(sleep_until(opening.deadline));
-                let held = Box::new(HeldResponse { opening, head, body, backend_guard, reader, deadline });
-                Ok(Self { held: Some(held), served })
+                let held = Box::new(HeldResponse {
+                    opening,
+                    head,
+                    body,
+                    backend_guard,
+                    reader,
+                    deadline,
+                });
+                Ok(Self {
+                    held: Some(held),
+                    served,
+                })
             }
             None => {
                 let revision = opening.requested_revision(served);
-                let Opening { reservation, id, .. } = opening;
+                let Opening {
+                    reservation, id, ..
+                } = opening;
                 let response = Response::from_parts(head, EndpointBody::inner(body, None, None));
-                Err(Box::new(Accepted { reservation, revision, id, backend_guard, response }))
+                Err(Box::new(Accepted {
+                    reservation,
+                    revision,
+                    id,
+                    backend_guard,
+                    response,
+                }))
             }
         }
     }
@@ -140,9 +169,13 @@ impl<B: Body<Data = Bytes>> Future for Negotiation<B> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
-        let Some(held) = &mut this.held else { return Poll::Pending };
+        let Some(held) = &mut this.held else {
+            return Poll::Pending;
+        };
         let named = ready!(held.poll_version(cx));
-        let Some(held) = this.held.take() else { return Poll::Pending };
+        let Some(held) = this.held.take() else {
+            return Poll::Pending;
+        };
         Poll::Ready(held.finish(named, this.served))
     }
 }
@@ -152,11 +185,18 @@ impl<B: Body<Data = Bytes>> HeldResponse<B> {
     fn poll_version(&mut self, cx: &mut Context<'_>) -> Poll<Result<NamedVersion, Reason>> {
         loop {
             let Poll::Ready(frame) = self.body.as_mut().poll_frame(cx) else {
-                return self.deadline.as_mut().poll(cx).map(|()| Err(Reason::LateResponse));
+                return self
+                    .deadline
+                    .as_mut()
+                    .poll(cx)
+                    .map(|()| Err(Reason::LateResponse));
             };
             let (piece, has_ended) = match frame {
                 // Trailers are discarded.
-                Some(Ok(frame)) => (frame.into_data().unwrap_or_default(), self.body.is_end_stream()),
+                Some(Ok(frame)) => (
+                    frame.into_data().unwrap_or_default(),
+                    self.body.is_end_stream(),
+                ),
                 Some(Err(_)) => return Poll::Ready(Err(Reason::IncompleteResponse)),
                 None => (Bytes::new(), true),
             };
@@ -165,24 +205,54 @@ impl<B: Body<Data = Bytes>> HeldResponse<B> {
                 Progress::Found(version) => Some(version),
                 Progress::NotFound => None,
                 // Not passed on unread: its revision may be one that is not served.
-                Progress::NoBudget => return Poll::Ready(Err(Reason::Body(BodyError::BudgetExhausted))),
+                Progress::NoBudget => {
+                    return Poll::Ready(Err(Reason::Body(BodyError::BudgetExhausted)));
+                }
             };
             return Poll::Ready(Ok(NamedVersion { version, has_ended }));
         }
     }
 
-    fn finish(self: Box<Self>, named: Result<NamedVersion, Reason>, served: Revisions) -> Negotiated<B> {
-        let Self { opening, head, body, backend_guard, reader, .. } = *self;
-        let negotiated =
-            named.and_then(|named| Ok((opening.negotiated_revision(named.version, served)?, named.has_ended)));
+    fn finish(
+        self: Box<Self>,
+        named: Result<NamedVersion, Reason>,
+        served: Revisions,
+    ) -> Negotiated<B> {
+        let Self {
+            opening,
+            head,
+            body,
+            backend_guard,
+            reader,
+            ..
+        } = *self;
+        let negotiated = named.and_then(|named| {
+            Ok((
+                opening.negotiated_revision(named.version, served)?,
+                named.has_ended,
+            ))
+        });
         let (revision, has_ended) = match negotiated {
             Ok(negotiated) => negotiated,
-            Err(reason) => return Negotiated::Rejected(Rejection { reason, id: opening.id }),
+            Err(reason) => {
+                return Negotiated::Rejected(Rejection {
+                    reason,
+                    id: opening.id,
+                });
+            }
         };
-        let Opening { reservation, id, .. } = opening;
+        let Opening {
+            reservation, id, ..
+        } = opening;
         let body = EndpointBody::initialize(reader.into_kept().into(), body, has_ended);
         let response = Response::from_parts(head, body);
-        Negotiated::Accepted(Box::new(Accepted { reservation, revision, id, backend_guard, response }))
+        Negotiated::Accepted(Box::new(Accepted {
+            reservation,
+            revision,
+            id,
+            backend_guard,
+            response,
+        }))
     }
 }
 

@@ -19,7 +19,10 @@ use crate::{
 /// How an admitted request uses a session. This determines the session headers of both directions.
 pub(crate) enum SessionUse {
     /// A modern request has no session. Session headers are removed.
-    None { is_discover: bool, purpose: StreamPurpose },
+    None {
+        is_discover: bool,
+        purpose: StreamPurpose,
+    },
     /// A legacy request of a resource without sessions. Session headers are removed.
     Stateless,
     /// `initialize` holds a reservation, if the resource has sessions. It becomes a session when the inner service
@@ -54,11 +57,16 @@ impl SessionUse {
     /// Replaces the client's identifier by the backend's.
     pub(crate) fn prepare_headers(&mut self, sessions: &Sessions, headers: &mut HeaderMap) {
         match self {
-            Self::None { .. } | Self::Stateless | Self::Open(_) => drop(sessions.take_header(headers)),
-            Self::Existing(existing) => {
-                existing.client_identifier = sessions.set_backend_identifier(&existing.session, headers);
+            Self::None { .. } | Self::Stateless | Self::Open(_) => {
+                drop(sessions.take_header(headers))
             }
-            Self::Delete(deletion) => drop(sessions.set_backend_identifier(&deletion.session, headers)),
+            Self::Existing(existing) => {
+                existing.client_identifier =
+                    sessions.set_backend_identifier(&existing.session, headers);
+            }
+            Self::Delete(deletion) => {
+                drop(sessions.set_backend_identifier(&deletion.session, headers))
+            }
         }
     }
 
@@ -71,17 +79,25 @@ impl SessionUse {
 
     /// Processes the response of the inner service: ends the session if necessary, and replaces the backend's identifier
     /// by the client's. [`record_session`] processes a successful response to `initialize` instead.
-    pub(crate) fn finish<B>(self, endpoint: &EndpointState, caller: &Caller, mut response: Response<B>) -> Finished<B> {
+    pub(crate) fn finish<B>(
+        self,
+        endpoint: &EndpointState,
+        caller: &Caller,
+        mut response: Response<B>,
+    ) -> Finished<B> {
         if !matches!(self, Self::Existing(_)) {
             endpoint.sessions.take_header(response.headers_mut());
         }
         match self {
-            Self::None { is_discover, purpose } => {
-                finish_modern(endpoint, caller, is_discover, purpose, response).into()
-            }
+            Self::None {
+                is_discover,
+                purpose,
+            } => finish_modern(endpoint, caller, is_discover, purpose, response).into(),
             Self::Stateless => finish_without_session(endpoint, caller, response).into(),
             // The inner service has rejected the `initialize`.
-            Self::Open(_) => response.map(|body| EndpointBody::inner(body, None, None)).into(),
+            Self::Open(_) => response
+                .map(|body| EndpointBody::inner(body, None, None))
+                .into(),
             Self::Existing(existing) => existing.finish(endpoint, caller, response).into(),
             Self::Delete(deletion) => deletion.finish(endpoint, caller, response),
         }
@@ -91,7 +107,11 @@ impl SessionUse {
 impl ExistingSession {
     /// `purpose` is that of the response if it is an event stream.
     pub(crate) fn new(session: InUse, purpose: StreamPurpose) -> Self {
-        Self { session, client_identifier: None, purpose }
+        Self {
+            session,
+            client_identifier: None,
+            purpose,
+        }
     }
 
     /// Ends the session if the inner service does not know it. Otherwise replaces the backend's identifier by the client's.
@@ -101,7 +121,11 @@ impl ExistingSession {
         caller: &Caller,
         mut response: Response<B>,
     ) -> Response<EndpointBody<B>> {
-        let Self { session, client_identifier, purpose } = self;
+        let Self {
+            session,
+            client_identifier,
+            purpose,
+        } = self;
         let sessions = &endpoint.sessions;
         let has_backend_session = !session.backend_id().is_empty();
         let is_named = sessions.is_backend_identifier(&session, response.headers());
@@ -116,7 +140,13 @@ impl ExistingSession {
         } else {
             sessions.take_header(response.headers_mut());
         }
-        let stream = open_stream(endpoint, caller, Some(session.session()), purpose, &response);
+        let stream = open_stream(
+            endpoint,
+            caller,
+            Some(session.session()),
+            purpose,
+            &response,
+        );
         response.map(|body| EndpointBody::inner(body, Some(session), stream))
     }
 }
@@ -124,24 +154,45 @@ impl ExistingSession {
 impl Deletion {
     /// Returns the deletion of a session in use.
     pub(crate) fn new(store: &SessionStore, session: InUse) -> Self {
-        Self { store: store.clone(), session }
+        Self {
+            store: store.clone(),
+            session,
+        }
     }
 
     /// Ends the session. The client learns only whether the session has ended, not whether the inner service confirms it.
-    fn finish<B>(self, endpoint: &EndpointState, caller: &Caller, response: Response<B>) -> Finished<B> {
+    fn finish<B>(
+        self,
+        endpoint: &EndpointState,
+        caller: &Caller,
+        response: Response<B>,
+    ) -> Finished<B> {
         let status = response.status();
         let is_confirmed = status.is_success()
-            || matches!(status, StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED)
+            || matches!(
+                status,
+                StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED
+            )
             || self.session.backend_id().is_empty();
-        let reason = if is_confirmed { EndReason::Deleted } else { EndReason::DeleteFailed };
+        let reason = if is_confirmed {
+            EndReason::Deleted
+        } else {
+            EndReason::DeleteFailed
+        };
         let end = {
             let _span = request_span(caller.request_id());
             // The session may have ended in the meantime, by another DELETE or for another reason, without a record.
             self.store.end_and_record(&self.session, reason)
         };
-        let response =
-            if status.is_success() { finish_without_session(endpoint, caller, response) } else { session_ended() };
-        Finished { response, end: Some(end) }
+        let response = if status.is_success() {
+            finish_without_session(endpoint, caller, response)
+        } else {
+            session_ended()
+        };
+        Finished {
+            response,
+            end: Some(end),
+        }
     }
 }
 
@@ -153,7 +204,10 @@ impl Drop for Deletion {
 
 impl<B> From<Response<EndpointBody<B>>> for Finished<B> {
     fn from(response: Response<EndpointBody<B>>) -> Self {
-        Self { response, end: None }
+        Self {
+            response,
+            end: None,
+        }
     }
 }
 
@@ -167,7 +221,13 @@ fn finish_modern<B>(
 ) -> Response<EndpointBody<B>> {
     let share = || BudgetShare::empty(&endpoint.budget);
     let revisions = &endpoint.upstream_revisions;
-    let reader = RevisionsReader::new(is_discover, response.status(), response.headers(), revisions, share);
+    let reader = RevisionsReader::new(
+        is_discover,
+        response.status(),
+        response.headers(),
+        revisions,
+        share,
+    );
     let stream = open_stream(endpoint, caller, None, purpose, &response);
     response.map(|body| EndpointBody::with_reader(body, reader, stream))
 }
@@ -189,7 +249,13 @@ pub(crate) fn record_session<B>(
     endpoint: &EndpointState,
     caller: &Caller,
 ) -> Response<EndpointBody<B>> {
-    let Accepted { reservation, revision, id, backend_guard, mut response } = accepted;
+    let Accepted {
+        reservation,
+        revision,
+        id,
+        backend_guard,
+        mut response,
+    } = accepted;
     let sessions = &endpoint.sessions;
     let backend_identifier = sessions.take_header(response.headers_mut());
     let Some(reservation) = reservation else {
@@ -198,12 +264,19 @@ pub(crate) fn record_session<B>(
         response.body_mut().attach(None, stream);
         return response;
     };
-    let backend_id = backend_identifier.map(|value| value.as_bytes().into()).unwrap_or_default();
+    let backend_id = backend_identifier
+        .map(|value| value.as_bytes().into())
+        .unwrap_or_default();
     let _span = request_span(caller.request_id());
     let session = match reservation.open(backend_id, revision.map(Revision::as_str)) {
         Ok(session) => session,
         // The dropped guard ends the inner service's session.
-        Err(error) => return endpoint.reject(&Rejection { reason: Reason::SessionLimit(error), id }),
+        Err(error) => {
+            return endpoint.reject(&Rejection {
+                reason: Reason::SessionLimit(error),
+                id,
+            });
+        }
     };
     // From now on the store reports the end of the session.
     if let Some(guard) = backend_guard {
@@ -213,7 +286,13 @@ pub(crate) fn record_session<B>(
     SessionStreams::of(session.session());
     tracing::debug!(session = %session.log_hash(), "session opened");
     sessions.set_client_identifier(&session.identifier(), response.headers_mut());
-    let stream = open_stream(endpoint, caller, Some(session.session()), StreamPurpose::Answer, &response);
+    let stream = open_stream(
+        endpoint,
+        caller,
+        Some(session.session()),
+        StreamPurpose::Answer,
+        &response,
+    );
     response.body_mut().attach(Some(session), stream);
     response
 }
@@ -226,8 +305,15 @@ fn open_stream<B>(
     purpose: StreamPurpose,
     response: &Response<B>,
 ) -> Option<StreamGuard> {
-    let origin = StreamOrigin { caller, resource: &endpoint.resource, session, purpose };
-    endpoint.streams.open(origin, response.headers(), response.extensions())
+    let origin = StreamOrigin {
+        caller,
+        resource: &endpoint.resource,
+        session,
+        purpose,
+    };
+    endpoint
+        .streams
+        .open(origin, response.headers(), response.extensions())
 }
 
 /// Adds the request's id to the log lines about the end or the opening of a session.

@@ -24,9 +24,16 @@ impl Body for AdmittedBody {
     type Data = Bytes;
     type Error = Infallible;
 
-    fn poll_frame(mut self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let data = std::mem::take(&mut self.0);
-        Poll::Ready(if data.is_empty() { None } else { Some(Ok(Frame::data(data))) })
+        Poll::Ready(if data.is_empty() {
+            None
+        } else {
+            Some(Ok(Frame::data(data)))
+        })
     }
 
     fn is_end_stream(&self) -> bool {

@@ -37,7 +37,11 @@ impl BodyBudget {
     /// Returns a budget of this many bytes.
     pub fn new(bytes: usize) -> Arc<Self> {
         let per_principal = bytes / PART_OF_A_PRINCIPAL;
-        Arc::new(Self { available: AtomicUsize::new(bytes), per_principal, principals: Mutex::default() })
+        Arc::new(Self {
+            available: AtomicUsize::new(bytes),
+            per_principal,
+            principals: Mutex::default(),
+        })
     }
 
     /// Returns the number of bytes that are available now.
@@ -46,7 +50,11 @@ impl BodyBudget {
     }
 
     fn take(&self, bytes: usize) -> bool {
-        self.available.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes)).is_ok()
+        self.available
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
+                left.checked_sub(bytes)
+            })
+            .is_ok()
     }
 }
 
@@ -61,7 +69,11 @@ pub(crate) struct PrincipalShare {
 impl PrincipalShare {
     /// Returns a share of nothing, which can [grow](Self::grow).
     pub(crate) fn empty(budget: &Arc<BodyBudget>, principal: u64) -> Self {
-        Self { budget: Arc::clone(budget), principal, bytes: 0 }
+        Self {
+            budget: Arc::clone(budget),
+            principal,
+            bytes: 0,
+        }
     }
 
     /// Returns whether nothing was taken yet.
@@ -86,7 +98,9 @@ impl PrincipalShare {
 impl Drop for PrincipalShare {
     fn drop(&mut self) {
         let mut principals = self.budget.principals.lock();
-        let Entry::Occupied(mut entry) = principals.entry(self.principal) else { return };
+        let Entry::Occupied(mut entry) = principals.entry(self.principal) else {
+            return;
+        };
         *entry.get_mut() = entry.get().saturating_sub(self.bytes);
         if *entry.get() == 0 {
             entry.remove();
@@ -107,7 +121,10 @@ pub(crate) struct BudgetShare {
 impl BudgetShare {
     /// Returns a share of nothing, which can [grow](Self::grow).
     pub(crate) fn empty(budget: &Arc<BodyBudget>) -> Self {
-        Self { budget: Arc::clone(budget), bytes: 0 }
+        Self {
+            budget: Arc::clone(budget),
+            bytes: 0,
+        }
     }
 
     /// Takes more of the budget. Returns false if not enough is available.
@@ -122,7 +139,9 @@ impl BudgetShare {
 
 impl Drop for BudgetShare {
     fn drop(&mut self) {
-        self.budget.available.fetch_add(self.bytes, Ordering::Relaxed);
+        self.budget
+            .available
+            .fetch_add(self.bytes, Ordering::Relaxed);
     }
 }
 

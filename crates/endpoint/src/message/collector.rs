@@ -92,7 +92,8 @@ impl Collector {
             return Ok(());
         }
         if self.more.is_empty() {
-            self.more.extend_from_slice(&std::mem::take(&mut self.first));
+            self.more
+                .extend_from_slice(&std::mem::take(&mut self.first));
         }
         self.more.extend_from_slice(&piece);
         Ok(())
@@ -103,9 +104,17 @@ impl Collector {
         let held = self.len();
         let large = self.large.get_or_insert_with(|| {
             let share = PrincipalShare::empty(&self.budget, self.principal);
-            Box::new(LargeBody { share, period: Instant::now(), arrived: 0 })
+            Box::new(LargeBody {
+                share,
+                period: Instant::now(),
+                arrived: 0,
+            })
         });
-        let counted = if large.share.is_empty() { held + bytes } else { bytes };
+        let counted = if large.share.is_empty() {
+            held + bytes
+        } else {
+            bytes
+        };
         if !large.share.grow(counted) {
             return Err(BodyError::PrincipalBudget);
         }
@@ -122,10 +131,28 @@ impl Collector {
 
     /// Returns the whole body. The body and its clones hold their share of the budget.
     pub(crate) fn finish(self) -> Bytes {
-        let Self { share, large, first, more, .. } = self;
+        let Self {
+            share,
+            large,
+            first,
+            more,
+            ..
+        } = self;
         let large = large.map(|large| large.share);
-        let bytes = if more.is_empty() { first } else { Bytes::from(more) };
-        if bytes.is_empty() { bytes } else { Bytes::from_owner(BudgetedBytes { bytes, _share: share, _large: large }) }
+        let bytes = if more.is_empty() {
+            first
+        } else {
+            Bytes::from(more)
+        };
+        if bytes.is_empty() {
+            bytes
+        } else {
+            Bytes::from_owner(BudgetedBytes {
+                bytes,
+                _share: share,
+                _large: large,
+            })
+        }
     }
 
     fn len(&self) -> usize {
@@ -149,10 +176,16 @@ impl AsRef<[u8]> for BudgetedBytes {
 mod tests {
     use super::*;
 
-    fn collect(max: usize, budget: &Arc<BodyBudget>, pieces: &[&'static str]) -> Result<Bytes, &'static str> {
+    fn collect(
+        max: usize,
+        budget: &Arc<BodyBudget>,
+        pieces: &[&'static str],
+    ) -> Result<Bytes, &'static str> {
         let mut collector = Collector::new(max, budget, 1);
         for piece in pieces {
-            collector.push(Bytes::from_static(piece.as_bytes())).map_err(|error| error.code())?;
+            collector
+                .push(Bytes::from_static(piece.as_bytes()))
+                .map_err(|error| error.code())?;
         }
         Ok(collector.finish())
     }
@@ -160,9 +193,12 @@ mod tests {
     #[test]
     fn pieces_become_one_body() {
         let budget = BodyBudget::new(100);
-        for (pieces, whole) in
-            [(&[][..], ""), (&["", ""], ""), (&["abc"], "abc"), (&["", "ab", "", "c", "def"], "abcdef")]
-        {
+        for (pieces, whole) in [
+            (&[][..], ""),
+            (&["", ""], ""),
+            (&["abc"], "abc"),
+            (&["", "ab", "", "c", "def"], "abcdef"),
+        ] {
             assert_eq!(collect(6, &budget, pieces).unwrap(), whole);
         }
         assert_eq!(collect(5, &budget, &["abc", "def"]), Err("body.too_large"));
@@ -195,7 +231,14 @@ mod tests {
             }
             tokio::time::advance(RATE_PERIOD).await;
             let next = collector.push(Bytes::from_static(if is_large { b"x" } else { b"" }));
-            assert_eq!(next.map_err(|error| error.code()), if is_large { Err("body.too_slow") } else { Ok(()) });
+            assert_eq!(
+                next.map_err(|error| error.code()),
+                if is_large {
+                    Err("body.too_slow")
+                } else {
+                    Ok(())
+                }
+            );
         }
         let budget = BodyBudget::new(10 << 20);
         let mut collector = Collector::new(4 << 20, &budget, 1);

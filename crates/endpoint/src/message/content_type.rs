@@ -13,26 +13,44 @@ pub(crate) struct UnsupportedContentType;
 /// Checks that the body is declared as JSON in UTF-8 without a content coding. An inner service that honors another
 /// charset or coding would read a text other than the checked one.
 pub(crate) fn check_content_type(headers: &HeaderMap) -> Result<(), UnsupportedContentType> {
-    let single = |name| header::single(headers, name).map_err(|header::RepeatedHeader| UnsupportedContentType);
-    let is_json =
-        single(&CONTENT_TYPE)?.is_some_and(|value| value == "application/json" || value.to_str().is_ok_and(is_json));
-    let is_identity = single(&CONTENT_ENCODING)?
-        .is_none_or(|coding| coding.as_bytes().trim_ascii().eq_ignore_ascii_case(b"identity"));
-    if is_json && is_identity { Ok(()) } else { Err(UnsupportedContentType) }
+    let single = |name| {
+        header::single(headers, name).map_err(|header::RepeatedHeader| UnsupportedContentType)
+    };
+    let is_json = single(&CONTENT_TYPE)?
+        .is_some_and(|value| value == "application/json" || value.to_str().is_ok_and(is_json));
+    let is_identity = single(&CONTENT_ENCODING)?.is_none_or(|coding| {
+        coding
+            .as_bytes()
+            .trim_ascii()
+            .eq_ignore_ascii_case(b"identity")
+    });
+    if is_json && is_identity {
+        Ok(())
+    } else {
+        Err(UnsupportedContentType)
+    }
 }
 
 /// Returns whether the media type is `application/json`, with at most one parameter: `charset` of UTF-8 in the syntax of
 /// RFC 9110 section 8.3.1. Some readers take the charset from other parameters, such as `charset*0` of RFC 2231.
 fn is_json(content_type: &str) -> bool {
-    let mut parts = content_type.split(';').map(|part| part.trim_matches([' ', '\t']));
-    let essence = parts.next().is_some_and(|essence| essence.eq_ignore_ascii_case("application/json"));
+    let mut parts = content_type
+        .split(';')
+        .map(|part| part.trim_matches([' ', '\t']));
+    let essence = parts
+        .next()
+        .is_some_and(|essence| essence.eq_ignore_ascii_case("application/json"));
     let mut parameters = parts.filter(|parameter| !parameter.is_empty());
     essence && parameters.next().is_none_or(is_utf8) && parameters.next().is_none()
 }
 
 fn is_utf8(parameter: &str) -> bool {
-    let Some((name, value)) = parameter.split_once('=') else { return false };
-    let quoted = value.strip_prefix('"').and_then(|value| value.strip_suffix('"'));
+    let Some((name, value)) = parameter.split_once('=') else {
+        return false;
+    };
+    let quoted = value
+        .strip_prefix('"')
+        .and_then(|value| value.strip_suffix('"'));
     name.eq_ignore_ascii_case("charset") && quoted.unwrap_or(value).eq_ignore_ascii_case("utf-8")
 }
 

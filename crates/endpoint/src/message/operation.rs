@@ -24,10 +24,14 @@ fn target<'e>(name: &'e Name<'_>) -> Cow<'e, str> {
 /// URL that parses.
 fn without_secrets(uri: &str) -> Cow<'_, str> {
     let uri = uri.split(['?', '#']).next().unwrap_or_default();
-    let Some((scheme, rest)) = uri.split_once("://") else { return Cow::Borrowed(uri) };
+    let Some((scheme, rest)) = uri.split_once("://") else {
+        return Cow::Borrowed(uri);
+    };
     let authority = rest.split(['/', '\\']).next().unwrap_or_default();
     match authority.rsplit_once('@') {
-        Some((information, _)) => Cow::Owned(format!("{scheme}://{}", &rest[information.len() + 1..])),
+        Some((information, _)) => {
+            Cow::Owned(format!("{scheme}://{}", &rest[information.len() + 1..]))
+        }
         None => Cow::Borrowed(uri),
     }
 }
@@ -40,23 +44,38 @@ mod tests {
     use super::*;
 
     fn reported(method: &str, params: serde_json::Value) -> (String, Option<String>) {
-        let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
+        let message =
+            json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
         let envelope = Envelope::parse(message.as_bytes(), EnvelopeLimits::default()).unwrap();
         let operation = operation(&envelope).unwrap();
-        (operation.name().to_owned(), operation.target().map(str::to_owned))
+        (
+            operation.name().to_owned(),
+            operation.target().map(str::to_owned),
+        )
     }
 
     /// J4: method and tool are reported.
     #[test]
     fn messages_are_reported_by_method_and_name() {
         for (method, params, target) in [
-            ("tools/call", json!({"name": "a?b#c://d@e"}), Some("a?b#c://d@e")),
+            (
+                "tools/call",
+                json!({"name": "a?b#c://d@e"}),
+                Some("a?b#c://d@e"),
+            ),
             ("prompts/get", json!({"name": "greet"}), Some("greet")),
             ("tools/list", json!({"name": "x"}), None),
         ] {
-            assert_eq!(reported(method, params), (method.to_owned(), target.map(str::to_owned)));
+            assert_eq!(
+                reported(method, params),
+                (method.to_owned(), target.map(str::to_owned))
+            );
         }
-        let response = Envelope::parse(br#"{"jsonrpc":"2.0","id":1,"result":{}}"#, EnvelopeLimits::default()).unwrap();
+        let response = Envelope::parse(
+            br#"{"jsonrpc":"2.0","id":1,"result":{}}"#,
+            EnvelopeLimits::default(),
+        )
+        .unwrap();
         assert_eq!(operation(&response), None);
     }
 
@@ -72,7 +91,10 @@ mod tests {
         let operation = operation(&envelope).unwrap();
         assert_eq!(operation.target(), Some("file:///a"));
         assert_eq!(operation.target_count(), 3);
-        assert_eq!(operation.additional_targets().collect::<Vec<_>>(), ["https://b/", "note:c"]);
+        assert_eq!(
+            operation.additional_targets().collect::<Vec<_>>(),
+            ["https://b/", "note:c"]
+        );
     }
 
     /// J2: the parts of a resource URI that can contain secrets are not reported, in any letter case of the method.
@@ -86,7 +108,11 @@ mod tests {
             ("https://me:sec@ret@a.example", "https://a.example"),
             ("note:1?secret", "note:1"),
         ] {
-            assert_eq!(reported("Resources/Read", json!({"uri": uri})).1.as_deref(), Some(target), "{uri}");
+            assert_eq!(
+                reported("Resources/Read", json!({"uri": uri})).1.as_deref(),
+                Some(target),
+                "{uri}"
+            );
         }
     }
 }

@@ -52,11 +52,15 @@ pub enum EndpointBodyError<E> {
     IncompleteEvent,
 }
 
-impl<E: Into<Box<dyn Error + Send + Sync>>> From<EndpointBodyError<E>> for Box<dyn Error + Send + Sync> {
+impl<E: Into<Box<dyn Error + Send + Sync>>> From<EndpointBodyError<E>>
+    for Box<dyn Error + Send + Sync>
+{
     fn from(error: EndpointBodyError<E>) -> Self {
         match error {
             EndpointBodyError::Inner(error) => error.into(),
-            EndpointBodyError::IncompleteEvent => "the authorization of an event stream ended within an event".into(),
+            EndpointBodyError::IncompleteEvent => {
+                "the authorization of an event stream ended within an event".into()
+            }
         }
     }
 }
@@ -64,22 +68,49 @@ impl<E: Into<Box<dyn Error + Send + Sync>>> From<EndpointBodyError<E>> for Box<d
 impl<B> EndpointBody<B> {
     /// Returns a body of the endpoint's own.
     pub(crate) fn own(data: Bytes) -> Self {
-        Self { source: Source::Own { data } }
+        Self {
+            source: Source::Own { data },
+        }
     }
 
     /// Returns the body of the inner service's response. It keeps a session in use, and a stream registered, until it is dropped.
     pub(crate) fn inner(body: B, in_use: Option<InUse>, stream: Option<StreamGuard>) -> Self {
-        Self { source: Source::Inner { body, in_use, revisions: None, stream } }
+        Self {
+            source: Source::Inner {
+                body,
+                in_use,
+                revisions: None,
+                stream,
+            },
+        }
     }
 
     /// Returns a body from which a reader takes the supported revisions.
-    pub(crate) fn with_reader(body: B, revisions: Option<Box<RevisionsReader>>, stream: Option<StreamGuard>) -> Self {
-        Self { source: Source::Inner { body, in_use: None, revisions, stream } }
+    pub(crate) fn with_reader(
+        body: B,
+        revisions: Option<Box<RevisionsReader>>,
+        stream: Option<StreamGuard>,
+    ) -> Self {
+        Self {
+            source: Source::Inner {
+                body,
+                in_use: None,
+                revisions,
+                stream,
+            },
+        }
     }
 
     /// Returns a body that consists of the held bytes and, unless it has ended, the rest.
     pub(crate) fn initialize(held: Bytes, rest: Pin<Box<B>>, has_ended: bool) -> Self {
-        Self { source: Source::Initialize { held, rest: (!has_ended).then_some(rest), in_use: None, stream: None } }
+        Self {
+            source: Source::Initialize {
+                held,
+                rest: (!has_ended).then_some(rest),
+                in_use: None,
+                stream: None,
+            },
+        }
     }
 
     /// Adds the session and the stream of the response.
@@ -97,12 +128,22 @@ impl<B: Body<Data = Bytes>> Body for EndpointBody<B> {
     type Data = Bytes;
     type Error = EndpointBodyError<B::Error>;
 
-    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         let mut source = self.project().source;
         let polled = match source.as_mut().project() {
             SourceProj::Own { data } if data.is_empty() => return Poll::Ready(None),
-            SourceProj::Own { data } => return Poll::Ready(Some(Ok(Frame::data(std::mem::take(data))))),
-            SourceProj::Inner { mut body, revisions, stream, .. } => {
+            SourceProj::Own { data } => {
+                return Poll::Ready(Some(Ok(Frame::data(std::mem::take(data)))));
+            }
+            SourceProj::Inner {
+                mut body,
+                revisions,
+                stream,
+                ..
+            } => {
                 let polled = poll_stream(stream, cx, |cx| body.as_mut().poll_frame(cx));
                 if let (Polled::Frame(frame), Some(reader)) = (&polled, revisions.as_mut()) {
                     let piece = frame.iter().flatten().find_map(Frame::data_ref);
@@ -113,14 +154,18 @@ impl<B: Body<Data = Bytes>> Body for EndpointBody<B> {
                 }
                 polled
             }
-            SourceProj::Initialize { held, rest, stream, .. } => poll_stream(stream, cx, |cx| match rest {
+            SourceProj::Initialize {
+                held, rest, stream, ..
+            } => poll_stream(stream, cx, |cx| match rest {
                 _ if !held.is_empty() => Poll::Ready(Some(Ok(Frame::data(std::mem::take(held))))),
                 Some(rest) => rest.as_mut().poll_frame(cx),
                 None => Poll::Ready(None),
             }),
         };
         let stop = match polled {
-            Polled::Frame(frame) => return Poll::Ready(frame.map(|frame| frame.map_err(EndpointBodyError::Inner))),
+            Polled::Frame(frame) => {
+                return Poll::Ready(frame.map(|frame| frame.map_err(EndpointBodyError::Inner)));
+            }
             Polled::Pending => return Poll::Pending,
             Polled::Stop(stop) => stop,
         };
@@ -150,7 +195,9 @@ impl<B: Body<Data = Bytes>> Body for EndpointBody<B> {
             Source::Inner { body, .. } => body.size_hint(),
             Source::Initialize { held, rest, .. } => {
                 let held = held.len() as u64;
-                let rest = rest.as_ref().map_or_else(|| SizeHint::with_exact(0), |rest| rest.size_hint());
+                let rest = rest
+                    .as_ref()
+                    .map_or_else(|| SizeHint::with_exact(0), |rest| rest.size_hint());
                 let mut hint = SizeHint::new();
                 hint.set_lower(rest.lower().saturating_add(held));
                 if let Some(upper) = rest.upper() {
@@ -166,9 +213,14 @@ impl<B> SourceProj<'_, B> {
     /// Stops the stream. Returns its last event.
     fn finish_stream(self, stop: StreamStop) -> Bytes {
         match self {
-            Self::Inner { stream: Some(stream), .. } | Self::Initialize { stream: Some(stream), .. } => {
-                stream.finish(stop)
+            Self::Inner {
+                stream: Some(stream),
+                ..
             }
+            | Self::Initialize {
+                stream: Some(stream),
+                ..
+            } => stream.finish(stop),
             _ => Bytes::new(),
         }
     }
@@ -192,12 +244,16 @@ fn poll_stream<E>(
         return Polled::Stop(stop);
     }
     let Poll::Ready(frame) = poll(cx) else {
-        let Some(waiting) = stream else { return Polled::Pending };
+        let Some(waiting) = stream else {
+            return Polled::Pending;
+        };
         waiting.set_waker(cx.waker());
         if let Some(stop) = waiting.stop() {
             return Polled::Stop(stop);
         }
-        let comment = waiting.due_comment().map(|comment| Some(Ok(Frame::data(comment))));
+        let comment = waiting
+            .due_comment()
+            .map(|comment| Some(Ok(Frame::data(comment))));
         return comment.map_or(Polled::Pending, Polled::Frame);
     };
     match stream {
@@ -215,10 +271,16 @@ mod tests {
     /// A body ends when it was read: servers send nothing of an ended body and frame others by their size.
     #[tokio::test]
     async fn a_body_ends_when_it_was_read() {
-        for mut body in [EndpointBody::own("text".into()), EndpointBody::inner(Full::from("text"), None, None)] {
+        for mut body in [
+            EndpointBody::own("text".into()),
+            EndpointBody::inner(Full::from("text"), None, None),
+        ] {
             assert!(!body.is_end_stream());
             assert_eq!(body.size_hint().exact(), Some(4));
-            assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), "text");
+            assert_eq!(
+                body.frame().await.unwrap().unwrap().into_data().unwrap(),
+                "text"
+            );
             assert!(body.is_end_stream());
             assert!(body.frame().await.is_none());
         }
@@ -228,12 +290,19 @@ mod tests {
     #[tokio::test]
     async fn held_bytes_come_first() {
         for (ended, whole) in [(false, "held rest"), (true, "held ")] {
-            let mut body = EndpointBody::initialize("held ".into(), Box::pin(Full::from("rest")), ended);
+            let mut body =
+                EndpointBody::initialize("held ".into(), Box::pin(Full::from("rest")), ended);
             assert!(!body.is_end_stream());
             assert_eq!(body.size_hint().exact(), Some(whole.len() as u64));
-            assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), "held ");
+            assert_eq!(
+                body.frame().await.unwrap().unwrap().into_data().unwrap(),
+                "held "
+            );
             assert_eq!(body.is_end_stream(), ended);
-            assert_eq!(body.collect().await.unwrap().to_bytes(), whole.strip_prefix("held ").unwrap());
+            assert_eq!(
+                body.collect().await.unwrap().to_bytes(),
+                whole.strip_prefix("held ").unwrap()
+            );
         }
     }
 }

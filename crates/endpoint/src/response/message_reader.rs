@@ -49,7 +49,12 @@ impl MessageReader {
         } else {
             return None;
         };
-        Some(Self { format, kept: Vec::new(), share, uncounted: 0 })
+        Some(Self {
+            format,
+            kept: Vec::new(),
+            share,
+            uncounted: 0,
+        })
     }
 
     /// Does not count the first bytes against the budget, so that a short response is read even if it is exhausted.
@@ -59,7 +64,12 @@ impl MessageReader {
     }
 
     /// Reads the next piece. `is_last` means that no piece follows. `find` returns the wanted value of a message.
-    pub(crate) fn read<T>(&mut self, piece: &[u8], is_last: bool, find: impl Fn(&[u8]) -> Option<T>) -> Progress<T> {
+    pub(crate) fn read<T>(
+        &mut self,
+        piece: &[u8],
+        is_last: bool,
+        find: impl Fn(&[u8]) -> Option<T>,
+    ) -> Progress<T> {
         let is_too_long = self.kept.len() + piece.len() > MAX_READ;
         let uncounted = piece.len().min(self.uncounted);
         self.uncounted -= uncounted;
@@ -76,9 +86,10 @@ impl MessageReader {
             Format::Json if is_last => find(&self.kept),
             Format::Json => None,
             Format::EventStream(decoder) => match decoder.push(piece) {
-                Ok(events) => {
-                    events.iter().filter(|event| event.is_message()).find_map(|event| find(event.data.as_bytes()))
-                }
+                Ok(events) => events
+                    .iter()
+                    .filter(|event| event.is_message())
+                    .find_map(|event| find(event.data.as_bytes())),
                 Err(_) => return Progress::NotFound,
             },
         };

@@ -37,7 +37,9 @@ impl Rejection {
     pub(crate) fn response<B>(&self, challenges: &Challenges) -> Response<EndpointBody<B>> {
         let mut response = self.client_response(challenges).map(EndpointBody::own);
         response.headers_mut().insert(CACHE_CONTROL, NO_STORE);
-        response.extensions_mut().insert(RejectionCode(self.reason.code()));
+        response
+            .extensions_mut()
+            .insert(RejectionCode(self.reason.code()));
         response
     }
 
@@ -47,40 +49,74 @@ impl Rejection {
         match &self.reason {
             Reason::NoGuard => text(StatusCode::INTERNAL_SERVER_ERROR, "Internal error"),
             Reason::Method { has_sessions } => {
-                let allow = if *has_sessions { ALL_METHODS } else { POST_ONLY };
-                with_header(text(StatusCode::METHOD_NOT_ALLOWED, "Method not allowed"), ALLOW, allow)
+                let allow = if *has_sessions {
+                    ALL_METHODS
+                } else {
+                    POST_ONLY
+                };
+                with_header(
+                    text(StatusCode::METHOD_NOT_ALLOWED, "Method not allowed"),
+                    ALLOW,
+                    allow,
+                )
             }
             Reason::Body(error) => body_error(*error),
             Reason::Session(error) => session_error(*error, id),
             Reason::StreamSession(error) => stream_session_error(*error, id),
-            Reason::StreamVersion(_) => text(StatusCode::BAD_REQUEST, "Invalid or unsupported protocol version"),
+            Reason::StreamVersion(_) => text(
+                StatusCode::BAD_REQUEST,
+                "Invalid or unsupported protocol version",
+            ),
             Reason::ContentType => {
                 let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
-                rpc(status, ErrorCode::InvalidRequest, "Content-Type must be application/json", id)
+                rpc(
+                    status,
+                    ErrorCode::InvalidRequest,
+                    "Content-Type must be application/json",
+                    id,
+                )
             }
             Reason::Message(error) | Reason::Era(EraError::Message(error)) => {
                 let code = error.rpc_code();
                 rpc(StatusCode::BAD_REQUEST, code, standard_message(code), id)
             }
-            Reason::Uri(_) => {
-                rpc(StatusCode::BAD_REQUEST, ErrorCode::InvalidParams, standard_message(ErrorCode::InvalidParams), id)
-            }
-            Reason::Era(error) => {
-                rpc_with_data(error.status(), error.rpc_code(), &error.to_string(), id, error.data().as_ref())
-            }
+            Reason::Uri(_) => rpc(
+                StatusCode::BAD_REQUEST,
+                ErrorCode::InvalidParams,
+                standard_message(ErrorCode::InvalidParams),
+                id,
+            ),
+            Reason::Era(error) => rpc_with_data(
+                error.status(),
+                error.rpc_code(),
+                &error.to_string(),
+                id,
+                error.data().as_ref(),
+            ),
             Reason::Rule(violation) => rule_violation(violation, challenges, id),
-            Reason::NoOwner => {
-                rpc(StatusCode::FORBIDDEN, ErrorCode::InvalidRequest, "This token cannot open a session", id)
-            }
+            Reason::NoOwner => rpc(
+                StatusCode::FORBIDDEN,
+                ErrorCode::InvalidRequest,
+                "This token cannot open a session",
+                id,
+            ),
             Reason::SessionLimit(_) => retry_later(SESSION_RETRY, id),
             Reason::IncompleteResponse => {
                 let message = "The server's answer broke off; try again";
-                let response = rpc(StatusCode::BAD_GATEWAY, ErrorCode::InternalError, message, id);
+                let response = rpc(
+                    StatusCode::BAD_GATEWAY,
+                    ErrorCode::InternalError,
+                    message,
+                    id,
+                );
                 with_header(response, RETRY_AFTER, UPSTREAM_RETRY)
             }
-            Reason::LateResponse => {
-                rpc(StatusCode::GATEWAY_TIMEOUT, ErrorCode::InternalError, "The server did not answer in time", id)
-            }
+            Reason::LateResponse => rpc(
+                StatusCode::GATEWAY_TIMEOUT,
+                ErrorCode::InternalError,
+                "The server did not answer in time",
+                id,
+            ),
             Reason::EndNotRecorded(_) => retry_later(SOON_RETRY, None),
         }
     }
@@ -88,19 +124,35 @@ impl Rejection {
 
 fn body_error(error: BodyError) -> Response<Bytes> {
     match error {
-        BodyError::Incomplete => rpc(StatusCode::BAD_REQUEST, ErrorCode::InvalidRequest, "Incomplete body", None),
-        BodyError::TooLarge => {
-            rpc(StatusCode::PAYLOAD_TOO_LARGE, ErrorCode::InvalidRequest, "The message is too large", None)
-        }
+        BodyError::Incomplete => rpc(
+            StatusCode::BAD_REQUEST,
+            ErrorCode::InvalidRequest,
+            "Incomplete body",
+            None,
+        ),
+        BodyError::TooLarge => rpc(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            ErrorCode::InvalidRequest,
+            "The message is too large",
+            None,
+        ),
         BodyError::BudgetExhausted => retry_later(SOON_RETRY, None),
         BodyError::PrincipalBudget => {
             let message = "Too many large messages at once; try again";
-            let response = rpc(StatusCode::TOO_MANY_REQUESTS, ErrorCode::InternalError, message, None);
+            let response = rpc(
+                StatusCode::TOO_MANY_REQUESTS,
+                ErrorCode::InternalError,
+                message,
+                None,
+            );
             with_header(response, RETRY_AFTER, SOON_RETRY)
         }
-        BodyError::TooSlow => {
-            rpc(StatusCode::REQUEST_TIMEOUT, ErrorCode::InvalidRequest, "The message arrived too slowly", None)
-        }
+        BodyError::TooSlow => rpc(
+            StatusCode::REQUEST_TIMEOUT,
+            ErrorCode::InvalidRequest,
+            "The message arrived too slowly",
+            None,
+        ),
     }
 }
 
@@ -110,41 +162,77 @@ fn session_error(error: SessionError, id: Option<&RawValue>) -> Response<Bytes> 
     match error {
         SessionError::NotResolved(ResolveError::NotReady) => retry_later(SOON_RETRY, id),
         SessionError::NotResolved(ResolveError::Capacity(_)) => retry_later(SESSION_RETRY, id),
-        SessionError::Ended => rpc(StatusCode::NOT_FOUND, ErrorCode::ServerError, "Session not found", None),
-        SessionError::Missing | SessionError::Repeated | SessionError::NoOwner | SessionError::NotResolved(_) => {
-            rpc(StatusCode::BAD_REQUEST, ErrorCode::ServerError, "Bad Request: No valid session ID provided", None)
-        }
+        SessionError::Ended => rpc(
+            StatusCode::NOT_FOUND,
+            ErrorCode::ServerError,
+            "Session not found",
+            None,
+        ),
+        SessionError::Missing
+        | SessionError::Repeated
+        | SessionError::NoOwner
+        | SessionError::NotResolved(_) => rpc(
+            StatusCode::BAD_REQUEST,
+            ErrorCode::ServerError,
+            "Bad Request: No valid session ID provided",
+            None,
+        ),
     }
 }
 
 /// Returns the response to a GET or DELETE without a usable session.
 fn stream_session_error(error: SessionError, id: Option<&RawValue>) -> Response<Bytes> {
     match error {
-        SessionError::NotResolved(ResolveError::NotReady | ResolveError::Capacity(_)) => session_error(error, id),
+        SessionError::NotResolved(ResolveError::NotReady | ResolveError::Capacity(_)) => {
+            session_error(error, id)
+        }
         SessionError::Ended => text(StatusCode::NOT_FOUND, "Session not found"),
-        SessionError::Missing | SessionError::Repeated | SessionError::NoOwner | SessionError::NotResolved(_) => {
+        SessionError::Missing
+        | SessionError::Repeated
+        | SessionError::NoOwner
+        | SessionError::NotResolved(_) => {
             text(StatusCode::BAD_REQUEST, "Invalid or missing session ID")
         }
     }
 }
 
 /// Returns the response to a request that a rule denies. Only missing scopes get a challenge: other scopes would not help otherwise.
-fn rule_violation(violation: &RuleViolation, challenges: &Challenges, id: Option<&RawValue>) -> Response<Bytes> {
+fn rule_violation(
+    violation: &RuleViolation,
+    challenges: &Challenges,
+    id: Option<&RawValue>,
+) -> Response<Bytes> {
     match violation {
         RuleViolation::Claims(_) => {
-            const BODY: &str =
-                r#"{"error":"access_denied","error_description":"The access token does not allow this request"}"#;
-            new_response(StatusCode::FORBIDDEN, JSON, Bytes::from_static(BODY.as_bytes()))
+            const BODY: &str = r#"{"error":"access_denied","error_description":"The access token does not allow this request"}"#;
+            new_response(
+                StatusCode::FORBIDDEN,
+                JSON,
+                Bytes::from_static(BODY.as_bytes()),
+            )
         }
         RuleViolation::Scopes(MissingScopes { needed, granted }) => {
             const BODY: &str = r#"{"error":"insufficient_scope","error_description":"The access token lacks scopes that this request needs"}"#;
-            let response = new_response(StatusCode::FORBIDDEN, JSON, Bytes::from_static(BODY.as_bytes()));
-            with_header(response, WWW_AUTHENTICATE, challenges.insufficient_scope(needed, granted))
+            let response = new_response(
+                StatusCode::FORBIDDEN,
+                JSON,
+                Bytes::from_static(BODY.as_bytes()),
+            );
+            with_header(
+                response,
+                WWW_AUTHENTICATE,
+                challenges.insufficient_scope(needed, granted),
+            )
         }
         RuleViolation::RateLimit(exceeded) => {
             let seconds = exceeded.retry_after_secs();
             let message = format!("Too many requests; try again in {seconds} s");
-            let response = rpc(StatusCode::TOO_MANY_REQUESTS, ErrorCode::InternalError, &message, id);
+            let response = rpc(
+                StatusCode::TOO_MANY_REQUESTS,
+                ErrorCode::InternalError,
+                &message,
+                id,
+            );
             with_header(response, RETRY_AFTER, HeaderValue::from(seconds))
         }
     }
@@ -168,12 +256,22 @@ fn standard_message(code: ErrorCode) -> &'static str {
 
 /// Returns 503 with the time after which the client may try again.
 fn retry_later(after: HeaderValue, id: Option<&RawValue>) -> Response<Bytes> {
-    let response = rpc(StatusCode::SERVICE_UNAVAILABLE, ErrorCode::InternalError, "Try again later", id);
+    let response = rpc(
+        StatusCode::SERVICE_UNAVAILABLE,
+        ErrorCode::InternalError,
+        "Try again later",
+        id,
+    );
     with_header(response, RETRY_AFTER, after)
 }
 
 /// Returns a JSON-RPC error. Without an id, the id is `null`.
-fn rpc(status: StatusCode, code: ErrorCode, message: &str, id: Option<&RawValue>) -> Response<Bytes> {
+fn rpc(
+    status: StatusCode,
+    code: ErrorCode,
+    message: &str,
+    id: Option<&RawValue>,
+) -> Response<Bytes> {
     rpc_with_data(status, code, message, id, None)
 }
 
@@ -197,7 +295,11 @@ fn new_response(status: StatusCode, content_type: HeaderValue, body: Bytes) -> R
     response
 }
 
-fn with_header(mut response: Response<Bytes>, name: HeaderName, value: HeaderValue) -> Response<Bytes> {
+fn with_header(
+    mut response: Response<Bytes>,
+    name: HeaderName,
+    value: HeaderValue,
+) -> Response<Bytes> {
     response.headers_mut().insert(name, value);
     response
 }
@@ -230,17 +332,29 @@ mod tests {
             (SessionError::NoOwner, 400, None),
             (SessionError::NotResolved(ResolveError::Unknown), 400, None),
             (SessionError::NotResolved(ResolveError::Ended), 400, None),
-            (SessionError::NotResolved(ResolveError::NotReady), 503, Some("1")),
-            (SessionError::NotResolved(ResolveError::Capacity(ReservationError::TotalLimit)), 503, Some("30")),
+            (
+                SessionError::NotResolved(ResolveError::NotReady),
+                503,
+                Some("1"),
+            ),
+            (
+                SessionError::NotResolved(ResolveError::Capacity(ReservationError::TotalLimit)),
+                503,
+                Some("30"),
+            ),
             (SessionError::Ended, 404, None),
         ] {
             let stream_type = if retry_after.is_some() { JSON } else { TEXT };
-            for (response, content_type) in
-                [(session_error(error, None), JSON), (stream_session_error(error, None), stream_type)]
-            {
+            for (response, content_type) in [
+                (session_error(error, None), JSON),
+                (stream_session_error(error, None), stream_type),
+            ] {
                 assert_eq!(response.status(), status, "{error:?}");
                 assert_eq!(response.headers()[CONTENT_TYPE], content_type, "{error:?}");
-                let value = response.headers().get(RETRY_AFTER).map(|value| value.to_str().unwrap());
+                let value = response
+                    .headers()
+                    .get(RETRY_AFTER)
+                    .map(|value| value.to_str().unwrap());
                 assert_eq!(value, retry_after, "{error:?}");
             }
         }
@@ -257,7 +371,11 @@ mod tests {
         ] {
             let response = body_error(error);
             assert_eq!(response.status(), status, "{error:?}");
-            assert_eq!(response.headers().get(RETRY_AFTER), retry_after.as_ref(), "{error:?}");
+            assert_eq!(
+                response.headers().get(RETRY_AFTER),
+                retry_after.as_ref(),
+                "{error:?}"
+            );
         }
     }
 }

@@ -12,7 +12,11 @@ use super::message_reader::{MessageReader, Progress};
 use crate::message::BudgetShare;
 
 /// The errors of legacy servers for an unknown method or a missing session.
-const LEGACY_ERRORS: [ErrorCode; 3] = [ErrorCode::MethodNotFound, ErrorCode::InvalidRequest, ErrorCode::ServerError];
+const LEGACY_ERRORS: [ErrorCode; 3] = [
+    ErrorCode::MethodNotFound,
+    ErrorCode::InvalidRequest,
+    ErrorCode::ServerError,
+];
 
 /// The revisions that the inner service listed last, in a result of `server/discover` or an error -32022.
 ///
@@ -24,7 +28,12 @@ impl UpstreamRevisions {
     /// Returns those of the `served` revisions that the inner service supports; all of them until it lists some.
     pub(crate) fn supported(&self, served: Revisions) -> Revisions {
         let listed = *self.0.lock();
-        listed.map_or(served, |listed| served.iter().filter(|revision| listed.contains(*revision)).collect())
+        listed.map_or(served, |listed| {
+            served
+                .iter()
+                .filter(|revision| listed.contains(*revision))
+                .collect()
+        })
     }
 
     fn set(&self, listed: Revisions) {
@@ -54,12 +63,18 @@ impl RevisionsReader {
             return None;
         }
         let reader = MessageReader::new(headers, share())?;
-        Some(Box::new(Self { reader, is_discover, revisions: Arc::clone(revisions) }))
+        Some(Box::new(Self {
+            reader,
+            is_discover,
+            revisions: Arc::clone(revisions),
+        }))
     }
 
     /// Reads the next piece. `is_last` means that no piece follows. Returns whether the reader is finished.
     pub(crate) fn read(&mut self, piece: &[u8], is_last: bool) -> bool {
-        match self.reader.read(piece, is_last, |message| listed_revisions(message, self.is_discover)) {
+        match self.reader.read(piece, is_last, |message| {
+            listed_revisions(message, self.is_discover)
+        }) {
             Progress::Unfinished => false,
             Progress::NotFound | Progress::NoBudget => true,
             Progress::Found(listed) => {
@@ -102,7 +117,9 @@ struct UnsupportedVersionData {
 }
 
 /// Deserializes the `data` of an error; `None` if it has another form, as it has in other errors.
-fn unsupported_version_data<'de, D: Deserializer<'de>>(data: D) -> Result<Option<UnsupportedVersionData>, D::Error> {
+fn unsupported_version_data<'de, D: Deserializer<'de>>(
+    data: D,
+) -> Result<Option<UnsupportedVersionData>, D::Error> {
     let data = Value::deserialize(data)?;
     Ok(serde_json::from_value(data).ok())
 }
@@ -112,11 +129,25 @@ fn listed_revisions(message: &[u8], is_discover: bool) -> Option<Revisions> {
     let response: RpcResponse = serde_json::from_slice(message).ok()?;
     let dates = match (response.result, response.error) {
         (Some(result), None) => result.supported_versions,
-        (None, Some(error)) if error.code == ErrorCode::UnsupportedProtocolVersion.value() => error.data?.supported,
-        (None, Some(error)) if is_discover && LEGACY_ERRORS.iter().any(|code| code.value() == error.code) => {
-            return Some(Revisions::ALL.iter().filter(|revision| !revision.is_modern()).collect());
+        (None, Some(error)) if error.code == ErrorCode::UnsupportedProtocolVersion.value() => {
+            error.data?.supported
+        }
+        (None, Some(error))
+            if is_discover && LEGACY_ERRORS.iter().any(|code| code.value() == error.code) =>
+        {
+            return Some(
+                Revisions::ALL
+                    .iter()
+                    .filter(|revision| !revision.is_modern())
+                    .collect(),
+            );
         }
         _ => return None,
     };
-    Some(dates.iter().filter_map(|date| Revision::parse(date)).collect())
+    Some(
+        dates
+            .iter()
+            .filter_map(|date| Revision::parse(date))
+            .collect(),
+    )
 }

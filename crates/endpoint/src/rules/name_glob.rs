@@ -23,7 +23,10 @@ pub enum NameGlobError {
     #[error("a pattern for methods or names must not be empty; omit it to match all")]
     Empty,
     /// The string is longer than [`Envelope::MAX_NAME_BYTES`], the maximum of methods and names.
-    #[error("a pattern for methods or names must not be longer than {} bytes", Envelope::MAX_NAME_BYTES)]
+    #[error(
+        "a pattern for methods or names must not be longer than {} bytes",
+        Envelope::MAX_NAME_BYTES
+    )]
     TooLong,
 }
 
@@ -45,7 +48,10 @@ impl NameGlob {
     pub fn parse(pattern: &str) -> Result<Self, NameGlobError> {
         match pattern.len() {
             0 => Err(NameGlobError::Empty),
-            1..=Envelope::MAX_NAME_BYTES => Ok(Self { pattern: pattern.into(), wildcard: Wildcard::new(pattern) }),
+            1..=Envelope::MAX_NAME_BYTES => Ok(Self {
+                pattern: pattern.into(),
+                wildcard: Wildcard::new(pattern),
+            }),
             _ => Err(NameGlobError::TooLong),
         }
     }
@@ -76,7 +82,10 @@ mod tests {
     #[test]
     fn a_pattern_is_kept_as_written_and_has_a_length() {
         assert_eq!(NameGlob::parse("tools/*").unwrap().as_str(), "tools/*");
-        assert_eq!(NameGlob::parse("").unwrap_err().code(), "settings.empty_pattern");
+        assert_eq!(
+            NameGlob::parse("").unwrap_err().code(),
+            "settings.empty_pattern"
+        );
         assert!(NameGlob::parse(&"a".repeat(Envelope::MAX_NAME_BYTES)).is_ok());
         let long = NameGlob::parse(&"a".repeat(Envelope::MAX_NAME_BYTES + 1)).unwrap_err();
         assert_eq!(long.code(), "settings.long_pattern");
@@ -87,9 +96,21 @@ mod tests {
     fn patterns_match_whole_names() {
         for (pattern, matching, other) in [
             ("*", &["", "x", "tools/call"][..], &[][..]),
-            ("tools/*", &["tools/call", "tools/a/b", "TOOLS/"], &["tools", "xtools/call"]),
-            ("admin_*", &["admin_", "admin_drop", "Admin_x"], &["admin", "xadmin_y"]),
-            ("file:///*/secret*", &["file:///a/secret", "file:///a/b/secrets"], &["file:///secret"]),
+            (
+                "tools/*",
+                &["tools/call", "tools/a/b", "TOOLS/"],
+                &["tools", "xtools/call"],
+            ),
+            (
+                "admin_*",
+                &["admin_", "admin_drop", "Admin_x"],
+                &["admin", "xadmin_y"],
+            ),
+            (
+                "file:///*/secret*",
+                &["file:///a/secret", "file:///a/b/secrets"],
+                &["file:///secret"],
+            ),
         ] {
             let glob = NameGlob::parse(pattern).unwrap();
             assert!(matching.iter().all(|name| glob.matches(name)), "{pattern}");

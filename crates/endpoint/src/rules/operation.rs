@@ -21,24 +21,34 @@ impl Rules {
 
 /// Returns whether a rule applies to an operation, as far as its names are known.
 fn may_match(rule: &MessageRule, operation: Option<&Operation>) -> bool {
-    let matches_method = |glob: &NameGlob| operation.is_some_and(|operation| glob.matches(operation.name()));
-    let may_match_name = |glob: &NameGlob| operation.is_some_and(|operation| may_match_target(glob, operation));
+    let matches_method =
+        |glob: &NameGlob| operation.is_some_and(|operation| glob.matches(operation.name()));
+    let may_match_name =
+        |glob: &NameGlob| operation.is_some_and(|operation| may_match_target(glob, operation));
     rule.method.as_ref().is_none_or(matches_method) && rule.name.as_ref().is_none_or(may_match_name)
 }
 
 fn may_match_target(glob: &NameGlob, operation: &Operation) -> bool {
-    let mut targets = operation.target().into_iter().chain(operation.additional_targets());
+    let mut targets = operation
+        .target()
+        .into_iter()
+        .chain(operation.additional_targets());
     let known = 1 + operation.additional_targets().count();
     // A target that was truncated lacks at most one character of the maximum.
     let is_complete = |target: &str| target.len() <= Operation::MAX_BYTES - char::MAX_LEN_UTF8;
     let is_exact = |target: &str| is_without_resources(operation.name()) && is_complete(target);
-    operation.target_count() > known || targets.any(|target| glob.matches(target) || !is_exact(target))
+    operation.target_count() > known
+        || targets.any(|target| glob.matches(target) || !is_exact(target))
 }
 
 /// Returns whether a method names tools, prompts or tasks only. Their names are reported unchanged; the URI of a resource has
 /// several spellings, and is reported without its query.
 fn is_without_resources(method: &str) -> bool {
-    let is_prefix = |prefix: &str| method.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix));
+    let is_prefix = |prefix: &str| {
+        method
+            .get(..prefix.len())
+            .is_some_and(|start| start.eq_ignore_ascii_case(prefix))
+    };
     ["tools/", "prompts/", "tasks/"].into_iter().any(is_prefix)
 }
 
@@ -62,7 +72,8 @@ mod tests {
         let namespaced = Operation::new("Tools/Call", Some("ns:user/reset"));
         let read = Operation::new("resources/read", Some("file:///a"));
         let without_query = Operation::new("resources/read", Some("report"));
-        let many = Operation::new("tools/call", Some("a")).with_additional_targets((0..99).map(|_| "b"));
+        let many =
+            Operation::new("tools/call", Some("a")).with_additional_targets((0..99).map(|_| "b"));
         for (rule, operation, expected) in [
             (MessageRule::default(), None, true),
             (MessageRule::default(), Some(&call), true),
@@ -73,14 +84,30 @@ mod tests {
             (rule("tools/*", Some("user_*")), Some(&call), false),
             (rule("prompts/*", Some("admin_*")), Some(&call), false),
             (rule("tools/*", Some("user_*")), Some(&long), true),
-            (rule("tools/*", Some("user_*")), Some(&long_characters), true),
+            (
+                rule("tools/*", Some("user_*")),
+                Some(&long_characters),
+                true,
+            ),
             (rule("tools/*", Some("user_*")), Some(&many), true),
             (rule("tools/*", Some("user_*")), Some(&namespaced), false),
             (rule("resources/*", Some("note:*")), Some(&read), true),
-            (rule("resources/*", Some("report?secret*")), Some(&without_query), true),
-            (rule("tools/*", Some("a")), Some(&Operation::new("tools/list", None)), false),
+            (
+                rule("resources/*", Some("report?secret*")),
+                Some(&without_query),
+                true,
+            ),
+            (
+                rule("tools/*", Some("a")),
+                Some(&Operation::new("tools/list", None)),
+                false,
+            ),
         ] {
-            assert_eq!(may_match(&rule, operation), expected, "{rule:?} {operation:?}");
+            assert_eq!(
+                may_match(&rule, operation),
+                expected,
+                "{rule:?} {operation:?}"
+            );
         }
     }
 }

@@ -53,7 +53,11 @@ pub(crate) enum UriError {
 /// Checks that a URI has no characters that URL parsers remove or replace.
 pub(crate) fn check_characters(uri: &str) -> Result<(), UriError> {
     let is_padded = uri.starts_with(is_blank) || uri.ends_with(is_blank);
-    if is_padded || uri.contains(|c: char| c.is_control() || c == '\\') { Err(UriError::Characters) } else { Ok(()) }
+    if is_padded || uri.contains(|c: char| c.is_control() || c == '\\') {
+        Err(UriError::Characters)
+    } else {
+        Ok(())
+    }
 }
 
 /// Returns whether a parser can remove a character at the start or the end. JavaScript also trims the byte order mark.
@@ -114,7 +118,10 @@ impl Spellings {
     /// Adds a spelling of the URI whose spellings begin at `start`, unless it is already there.
     fn push(&mut self, start: usize, spelling: String) -> Result<(), UriError> {
         let of_this_uri = self.all.get(start..).unwrap_or_default();
-        if of_this_uri.iter().any(|known| known.eq_ignore_ascii_case(&spelling)) {
+        if of_this_uri
+            .iter()
+            .any(|known| known.eq_ignore_ascii_case(&spelling))
+        {
             return Ok(());
         }
         // Servers that pass a decoded path to C functions read it up to the NUL only.
@@ -134,7 +141,9 @@ impl Spellings {
 fn split_scheme(uri: &str) -> Option<(&str, &str)> {
     let (scheme, rest) = uri.split_once(':')?;
     let is_scheme = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
-        && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte));
+        && scheme
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte));
     is_scheme.then_some((scheme, rest))
 }
 
@@ -145,7 +154,10 @@ fn single_slashes(uri: &str) -> impl Iterator<Item = String> {
     let path_start = uri.find("://").map(|colon| colon + "://".len());
     let has_scheme = split_scheme(uri).is_some_and(|(_, rest)| rest.starts_with("//"));
     let starts = [path_start, (!has_scheme).then_some(0)];
-    starts.into_iter().flatten().map(|start| single_slashes_from(uri, start))
+    starts
+        .into_iter()
+        .flatten()
+        .map(|start| single_slashes_from(uri, start))
 }
 
 /// Replaces every run of slashes after the first `start` bytes by one slash.
@@ -166,13 +178,15 @@ fn single_slashes_from(uri: &str, start: usize) -> String {
 /// Removes the slashes at the end, which file systems ignore. `None` if there are none, or no path before them.
 fn without_trailing_slashes(uri: &str) -> Option<String> {
     let trimmed = uri.trim_end_matches('/');
-    (trimmed.len() < uri.len() && !trimmed.is_empty() && !trimmed.ends_with(':')).then(|| trimmed.to_owned())
+    (trimmed.len() < uri.len() && !trimmed.is_empty() && !trimmed.ends_with(':'))
+        .then(|| trimmed.to_owned())
 }
 
 /// Returns the path of a `file` URI that is not a WHATWG URL, for example because its authority has a port. Some servers
 /// use only the path.
 fn file_path(uri: &str) -> Option<String> {
-    let (scheme, rest) = split_scheme(uri).filter(|(scheme, _)| scheme.eq_ignore_ascii_case("file"))?;
+    let (scheme, rest) =
+        split_scheme(uri).filter(|(scheme, _)| scheme.eq_ignore_ascii_case("file"))?;
     let authority_and_path = rest.strip_prefix("//")?;
     let path = &authority_and_path[authority_and_path.find('/')?..];
     Some(format!("{}://{path}", scheme.to_ascii_lowercase()))
@@ -186,6 +200,10 @@ fn scheme_host_path(url: &Url) -> String {
     if url.cannot_be_a_base() {
         return format!("{scheme}:{path}");
     }
-    let host = if scheme == "file" { "" } else { &url[Position::BeforeHost..Position::AfterPort] };
+    let host = if scheme == "file" {
+        ""
+    } else {
+        &url[Position::BeforeHost..Position::AfterPort]
+    };
     format!("{scheme}://{host}{path}")
 }

@@ -24,7 +24,10 @@ struct Inner {
 impl BackendSessionGuard {
     /// Returns a guard that calls `end` once. `end` must not block.
     pub fn new(end: impl Fn() + Send + Sync + 'static) -> Self {
-        Self(Arc::new(Inner { is_armed: AtomicBool::new(true), end: Box::new(end) }))
+        Self(Arc::new(Inner {
+            is_armed: AtomicBool::new(true),
+            end: Box::new(end),
+        }))
     }
 
     /// Disarms all clones: the session is recorded, and the store reports its end.
@@ -43,7 +46,8 @@ impl Drop for Inner {
 
 impl fmt::Debug for BackendSessionGuard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BackendSessionGuard").finish_non_exhaustive()
+        f.debug_struct("BackendSessionGuard")
+            .finish_non_exhaustive()
     }
 }
 

@@ -8,13 +8,19 @@ use portcullis_verifier::Principal;
 ///
 /// Returns `None` for a token without a subject, unless its issuer's settings let clients own sessions.
 pub(crate) fn owner(principal: Option<&Principal>) -> Option<Owner<'_>> {
-    let Some(principal) = principal else { return Some(Owner::Anonymous) };
+    let Some(principal) = principal else {
+        return Some(Owner::Anonymous);
+    };
     let issuer = principal.issuer().as_str();
     match principal.subject() {
-        Some(subject) => Some(Owner::Subject { issuer, subject, client: principal.client() }),
-        None if principal.may_own_sessions_as_client() => {
-            principal.client().map(|client| Owner::Client { issuer, client })
-        }
+        Some(subject) => Some(Owner::Subject {
+            issuer,
+            subject,
+            client: principal.client(),
+        }),
+        None if principal.may_own_sessions_as_client() => principal
+            .client()
+            .map(|client| Owner::Client { issuer, client }),
         None => None,
     }
 }

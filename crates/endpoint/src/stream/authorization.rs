@@ -30,8 +30,13 @@ impl StreamAuthorization {
     pub(super) fn new(caller: &Caller) -> Self {
         let opened_by = caller.verified();
         let watched = caller.held_token().and_then(HeldToken::watch);
-        let valid_until = opened_by.map_or(NO_EXPIRY, |verified| validity(verified, watched.is_some()));
-        Self { opened_by: opened_by.cloned(), valid_until: AtomicU64::new(valid_until), watched: Mutex::new(watched) }
+        let valid_until =
+            opened_by.map_or(NO_EXPIRY, |verified| validity(verified, watched.is_some()));
+        Self {
+            opened_by: opened_by.cloned(),
+            valid_until: AtomicU64::new(valid_until),
+            watched: Mutex::new(watched),
+        }
     }
 
     /// Returns the principal of the token that opened the stream.
@@ -51,7 +56,8 @@ impl StreamAuthorization {
 
     /// Returns whether these scopes include those of the token that opened the stream.
     pub(super) fn is_covered_by(&self, scopes: &Scopes) -> bool {
-        self.principal().is_none_or(|principal| scopes.covers(principal.scopes()))
+        self.principal()
+            .is_none_or(|principal| scopes.covers(principal.scopes()))
     }
 
     /// Replaces the current token.
@@ -72,7 +78,9 @@ impl StreamAuthorization {
     pub(super) fn apply_last_introspection(&self) -> Result<bool, StreamEndReason> {
         // The lock is held until the validity is stored, so that `replace` does not come in between.
         let watched = self.watched.lock();
-        let Some(watched_token) = &*watched else { return Ok(false) };
+        let Some(watched_token) = &*watched else {
+            return Ok(false);
+        };
         let latest = watched_token.latest()?;
         if !self.is_covered_by(latest.principal().scopes()) {
             return Err(StreamEndReason::ScopesReduced);

@@ -13,7 +13,11 @@ pub(crate) struct Boundary {
 impl Boundary {
     /// Returns the state before the first byte.
     pub(crate) fn at_start() -> Self {
-        Self { is_line_empty: true, is_after_event: true, is_after_carriage_return: false }
+        Self {
+            is_line_empty: true,
+            is_after_event: true,
+            is_after_carriage_return: false,
+        }
     }
 
     /// Returns whether the last event is complete.
@@ -66,7 +70,9 @@ mod tests {
 
     /// The same for a whole text.
     fn is_boundary(text: &[u8]) -> bool {
-        let text = String::from_utf8_lossy(text).replace("\r\n", "\n").replace('\r', "\n");
+        let text = String::from_utf8_lossy(text)
+            .replace("\r\n", "\n")
+            .replace('\r', "\n");
         text.ends_with("\n\n") || text.bytes().all(|byte| byte == b'\n')
     }
 

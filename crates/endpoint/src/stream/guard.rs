@@ -60,15 +60,29 @@ impl StreamRegistry {
         headers: &HeaderMap,
         extensions: &Extensions,
     ) -> Option<StreamGuard> {
-        let StreamOrigin { caller, resource, session, purpose } = origin;
+        let StreamOrigin {
+            caller,
+            resource,
+            session,
+            purpose,
+        } = origin;
         if !is_event_stream(headers) {
             return None;
         }
         let session = session.and_then(|session| {
-            Some(StreamSession { session: Arc::clone(session), streams: SessionStreams::of(session)? })
+            Some(StreamSession {
+                session: Arc::clone(session),
+                streams: SessionStreams::of(session)?,
+            })
         });
         let now = self.now();
-        let stream = OpenStream::new(caller, Arc::clone(resource), session, purpose, now.monotonic);
+        let stream = OpenStream::new(
+            caller,
+            Arc::clone(resource),
+            session,
+            purpose,
+            now.monotonic,
+        );
         let stream = Arc::new(stream);
         if let Some(StreamSession { streams, .. }) = &stream.session {
             streams.add(&stream.authorization);
@@ -84,7 +98,14 @@ impl StreamRegistry {
         // A body with a `Content-Length` has no space for more events.
         let is_extensible = boundary.is_some() && !headers.contains_key(CONTENT_LENGTH);
         let stopped = extensions.get().cloned();
-        Some(StreamGuard { registry: self.clone(), slot, stream, boundary, is_extensible, stopped })
+        Some(StreamGuard {
+            registry: self.clone(),
+            slot,
+            stream,
+            boundary,
+            is_extensible,
+            stopped,
+        })
     }
 }
 
@@ -109,7 +130,10 @@ impl StreamGuard {
 
     /// Returns the comment that is due because nothing was sent for 15 s, between two events.
     pub(crate) fn due_comment(&mut self) -> Option<Bytes> {
-        let boundary = self.boundary.as_mut().filter(|boundary| self.is_extensible && boundary.is_reached())?;
+        let boundary = self
+            .boundary
+            .as_mut()
+            .filter(|boundary| self.is_extensible && boundary.is_reached())?;
         self.stream.silence.take_due().then(|| {
             boundary.pass(COMMENT);
             Bytes::from_static(COMMENT)
@@ -124,7 +148,9 @@ impl StreamGuard {
             stopped.set();
         }
         match &self.stream.purpose {
-            StreamPurpose::Listen { id: Some(id) } if self.is_extensible && stop == StreamStop::AfterEvent => {
+            StreamPurpose::Listen { id: Some(id) }
+                if self.is_extensible && stop == StreamStop::AfterEvent =>
+            {
                 listen_result(id).into()
             }
             _ => Bytes::new(),
@@ -134,7 +160,9 @@ impl StreamGuard {
     /// Returns the part of a frame that may be sent: the whole frame, or the rest of the last event.
     pub(crate) fn pass(&mut self, frame: Frame<Bytes>) -> Frame<Bytes> {
         self.stream.silence.interrupt();
-        let (Some(boundary), Some(data)) = (&mut self.boundary, frame.data_ref()) else { return frame };
+        let (Some(boundary), Some(data)) = (&mut self.boundary, frame.data_ref()) else {
+            return frame;
+        };
         if self.stream.state() == State::Open {
             boundary.pass(data);
             return frame;
@@ -163,6 +191,8 @@ impl Drop for StreamGuard {
 
 impl fmt::Debug for StreamGuard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StreamGuard").field("request_id", &self.stream.request_id).finish_non_exhaustive()
+        f.debug_struct("StreamGuard")
+            .field("request_id", &self.stream.request_id)
+            .finish_non_exhaustive()
     }
 }

@@ -150,19 +150,29 @@ impl OpenStream {
         if self.state() != State::Open {
             return false;
         }
-        self.finishing_since.store(millis(now.monotonic), Ordering::Relaxed);
+        self.finishing_since
+            .store(millis(now.monotonic), Ordering::Relaxed);
         let open = State::Open as u8;
         let finishing = State::Finishing as u8;
-        self.state.compare_exchange(open, finishing, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+        self.state
+            .compare_exchange(open, finishing, Ordering::AcqRel, Ordering::Relaxed)
+            .is_ok()
     }
 
     /// Returns why the stream must end, if it must.
     fn end_reason(&self, now: Now) -> Option<StreamEndReason> {
-        if self.session.as_ref().is_some_and(|of| of.session.has_ended()) {
+        if self
+            .session
+            .as_ref()
+            .is_some_and(|of| of.session.has_ended())
+        {
             return Some(StreamEndReason::SessionEnded);
         }
         match self.authorization.apply_last_introspection() {
-            Ok(true) => self.session.iter().for_each(|of| of.streams.update_earliest()),
+            Ok(true) => self
+                .session
+                .iter()
+                .for_each(|of| of.streams.update_earliest()),
             Ok(false) => {}
             Err(reason) => return Some(reason),
         }

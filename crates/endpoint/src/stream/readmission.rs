@@ -25,11 +25,17 @@ impl StreamRegistry {
     ///
     /// Each stream ends as after [`sweep`](Self::sweep), which must still be called. `is_admitted` is called without a lock.
     pub fn end_unless(&self, is_admitted: impl Fn(&StreamRequest<'_>) -> bool) -> usize {
-        self.end(StreamEndReason::ConfigurationChanged, |request| !is_admitted(request))
+        self.end(StreamEndReason::ConfigurationChanged, |request| {
+            !is_admitted(request)
+        })
     }
 
     /// Ends the streams that `is_ended` selects, with a reason, in the same way. Returns their number.
-    pub fn end(&self, reason: StreamEndReason, is_ended: impl Fn(&StreamRequest<'_>) -> bool) -> usize {
+    pub fn end(
+        &self,
+        reason: StreamEndReason,
+        is_ended: impl Fn(&StreamRequest<'_>) -> bool,
+    ) -> usize {
         let now = self.now();
         let mut ended = Vec::new();
         for stream in self.all() {

@@ -58,7 +58,12 @@ impl StreamRegistry {
     /// Returns an empty registry. `clock` determines when tokens expire.
     pub fn new(clock: Arc<dyn Clock>, observer: Arc<dyn StreamObserver>) -> Self {
         let is_draining = AtomicBool::new(false);
-        Self(Arc::new(Inner { shards: Default::default(), clock, observer, is_draining }))
+        Self(Arc::new(Inner {
+            shards: Default::default(),
+            clock,
+            observer,
+            is_draining,
+        }))
     }
 
     /// Ends the streams whose authorization or session has ended. Returns their number. Streams that were silent for
@@ -84,7 +89,11 @@ impl StreamRegistry {
         for (stream, reason) in &ended {
             self.report(&stream.ended(now.unix, *reason));
         }
-        ended.iter().map(|(stream, _)| stream).chain(&woken).for_each(|stream| stream.wake());
+        ended
+            .iter()
+            .map(|(stream, _)| stream)
+            .chain(&woken)
+            .for_each(|stream| stream.wake());
         ended.len()
     }
 
@@ -99,7 +108,11 @@ impl StreamRegistry {
 
     /// Returns the number of open streams.
     pub fn len(&self) -> usize {
-        self.0.shards.iter().map(|shard| shard.lock().slots.iter().flatten().count()).sum()
+        self.0
+            .shards
+            .iter()
+            .map(|shard| shard.lock().slots.iter().flatten().count())
+            .sum()
     }
 
     /// Returns the number of open streams of a session, in any registry.
@@ -115,7 +128,11 @@ impl StreamRegistry {
     /// Returns the time by both clocks, and whether the registry is draining.
     pub(super) fn now(&self) -> Now {
         let is_draining = self.0.is_draining.load(Ordering::Relaxed);
-        Now { unix: self.0.clock.now(), monotonic: self.0.clock.monotonic(), is_draining }
+        Now {
+            unix: self.0.clock.now(),
+            monotonic: self.0.clock.monotonic(),
+            is_draining,
+        }
     }
 
     /// Logs the end of a stream, and calls the observer. Call this without a lock.
@@ -129,7 +146,15 @@ impl StreamRegistry {
         self.0
             .shards
             .iter()
-            .flat_map(|shard| shard.lock().slots.iter().flatten().cloned().collect::<Vec<_>>())
+            .flat_map(|shard| {
+                shard
+                    .lock()
+                    .slots
+                    .iter()
+                    .flatten()
+                    .cloned()
+                    .collect::<Vec<_>>()
+            })
             .collect()
     }
 
@@ -181,6 +206,8 @@ fn log(ended: &EndedStream<'_>) {
 
 impl fmt::Debug for StreamRegistry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StreamRegistry").field("len", &self.len()).finish_non_exhaustive()
+        f.debug_struct("StreamRegistry")
+            .field("len", &self.len())
+            .finish_non_exhaustive()
     }
 }

@@ -26,12 +26,21 @@ pub(crate) struct SessionStreams {
 impl SessionStreams {
     /// Returns the streams of this session, attached to it if they are not yet. `None` if another value is attached.
     pub(crate) fn of(session: &Session) -> Option<Arc<Self>> {
-        session.attach(|| Arc::new(Self { earliest: AtomicU64::new(NONE_OPEN), open: Mutex::default() })).cloned()
+        session
+            .attach(|| {
+                Arc::new(Self {
+                    earliest: AtomicU64::new(NONE_OPEN),
+                    open: Mutex::default(),
+                })
+            })
+            .cloned()
     }
 
     /// Returns the number of open streams of a session.
     pub(super) fn count(session: &Session) -> usize {
-        session.attachment::<Arc<Self>>().map_or(0, |streams| streams.open.lock().len())
+        session
+            .attachment::<Arc<Self>>()
+            .map_or(0, |streams| streams.open.lock().len())
     }
 
     /// Replaces the token of each open stream by that of an admitted request in the session, if the new token is valid for
@@ -46,13 +55,16 @@ impl SessionStreams {
 
     /// See [`token_used`](Self::token_used).
     fn extend(&self, caller: &Caller) {
-        let Some(verified) = caller.verified() else { return };
+        let Some(verified) = caller.verified() else {
+            return;
+        };
         let valid_until = validity(verified, caller.held_token().is_some());
         if valid_until <= self.earliest.load(Ordering::Relaxed) {
             return;
         }
         let is_extended = |stream: &&Arc<StreamAuthorization>| {
-            valid_until > stream.valid_until() && stream.is_covered_by(verified.principal().scopes())
+            valid_until > stream.valid_until()
+                && stream.is_covered_by(verified.principal().scopes())
         };
         let open = self.open.lock();
         let mut extended = open.iter().filter(is_extended).peekable();
@@ -79,7 +91,10 @@ impl SessionStreams {
     /// Removes a stream that ends.
     pub(super) fn remove(&self, stream: &Arc<StreamAuthorization>) {
         let mut open = self.open.lock();
-        let removed = open.iter().position(|other| Arc::ptr_eq(other, stream)).map(|place| open.swap_remove(place));
+        let removed = open
+            .iter()
+            .position(|other| Arc::ptr_eq(other, stream))
+            .map(|place| open.swap_remove(place));
         if open.is_empty() {
             // The memory of many streams is not kept.
             *open = Vec::new();
@@ -96,6 +111,7 @@ impl SessionStreams {
 
     fn store_earliest(&self, open: &[Arc<StreamAuthorization>]) {
         let earliest = open.iter().map(|stream| stream.valid_until()).min();
-        self.earliest.store(earliest.unwrap_or(NONE_OPEN), Ordering::Relaxed);
+        self.earliest
+            .store(earliest.unwrap_or(NONE_OPEN), Ordering::Relaxed);
     }
 }

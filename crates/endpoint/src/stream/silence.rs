@@ -45,7 +45,8 @@ impl Silence {
             self.since.store(now, Ordering::Relaxed);
             return false;
         }
-        let is_due = now.saturating_sub(self.since.load(Ordering::Relaxed)) >= millis(COMMENT_AFTER);
+        let is_due =
+            now.saturating_sub(self.since.load(Ordering::Relaxed)) >= millis(COMMENT_AFTER);
         if is_due {
             self.since.store(now, Ordering::Relaxed);
             self.is_comment_due.store(true, Ordering::Release);

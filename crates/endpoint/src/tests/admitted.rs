@@ -35,14 +35,23 @@ async fn the_inner_service_receives_the_request_unchanged() {
             ready(Ok::<_, Infallible>(Response::new(Full::<Bytes>::default())))
         }
     });
-    let endpoint = EndpointLayer::new(fixture.settings.clone()).unwrap().layer(inner);
+    let endpoint = EndpointLayer::new(fixture.settings.clone())
+        .unwrap()
+        .layer(inner);
     let message = Bytes::from(initialize().to_string());
-    let mut request = fixture.request("POST", &[("content-type", "application/json")], Full::new(message.clone()));
+    let mut request = fixture.request(
+        "POST",
+        &[("content-type", "application/json")],
+        Full::new(message.clone()),
+    );
     *request.uri_mut() = "/mcp?page=2".parse().unwrap();
     *request.version_mut() = Version::HTTP_10;
     request.extensions_mut().insert(Mark(7));
-    let response =
-        GuardLayer::new(Arc::clone(&fixture.settings.resource)).layer(endpoint).oneshot(request).await.unwrap();
+    let response = GuardLayer::new(Arc::clone(&fixture.settings.resource))
+        .layer(endpoint)
+        .oneshot(request)
+        .await
+        .unwrap();
     assert_eq!(response.status(), 200);
 
     let admitted = seen.lock().take().unwrap();
@@ -54,7 +63,10 @@ async fn the_inner_service_receives_the_request_unchanged() {
     let mut body = admitted.into_request().into_body();
     assert!(!body.is_end_stream());
     assert_eq!(body.size_hint().exact(), Some(message.len() as u64));
-    assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), message);
+    assert_eq!(
+        body.frame().await.unwrap().unwrap().into_data().unwrap(),
+        message
+    );
     assert!(body.is_end_stream());
     assert!(body.frame().await.is_none());
 
@@ -82,7 +94,10 @@ async fn readiness_is_that_of_the_service() {
         }
     }
     fn is_busy(mut service: impl Service<Request<Full<Bytes>>, Error = Busy>) -> bool {
-        matches!(service.poll_ready(&mut Context::from_waker(Waker::noop())), Poll::Ready(Err(Busy)))
+        matches!(
+            service.poll_ready(&mut Context::from_waker(Waker::noop())),
+            Poll::Ready(Err(Busy))
+        )
     }
     let layer = EndpointLayer::new(Fixture::open().settings).unwrap();
     assert!(is_busy(layer.layer(Busy)));

@@ -40,7 +40,9 @@ impl Service<Admitted> for Silent {
 
 /// Returns the number of allocations of an admitted request, from the guard to the head of the response.
 fn count_allocations(fixture: &Fixture, headers: &[(&str, &str)], body: String) -> u64 {
-    let endpoint = EndpointLayer::new(fixture.settings.clone()).unwrap().layer(Silent);
+    let endpoint = EndpointLayer::new(fixture.settings.clone())
+        .unwrap()
+        .layer(Silent);
     let mut guarded = GuardLayer::new(Arc::clone(&fixture.settings.resource)).layer(endpoint);
     let headers = [headers, &[("content-type", "application/json")]].concat();
     let request = fixture.request("POST", &headers, Full::new(Bytes::from(body)));
@@ -61,9 +63,16 @@ async fn admitting_a_message_allocates_little() {
     let fixture = Fixture::guarded("mcp:tools");
     let identifier = fixture.initialize().await;
     let call = json!({"name": "add", "arguments": {"a": 1}});
-    let legacy =
-        count_allocations(&fixture, &[(SESSION, &identifier)], request("tools/call", call.clone()).to_string());
-    let headers = [(VERSION, "2026-07-28"), ("mcp-method", "tools/call"), ("mcp-name", "add")];
+    let legacy = count_allocations(
+        &fixture,
+        &[(SESSION, &identifier)],
+        request("tools/call", call.clone()).to_string(),
+    );
+    let headers = [
+        (VERSION, "2026-07-28"),
+        ("mcp-method", "tools/call"),
+        ("mcp-name", "add"),
+    ];
     let modern = count_allocations(&fixture, &headers, modern("tools/call", call).to_string());
     // The guard: the request's id, the path, the shared caller, three for the extension, two for the response's headers.
     // The endpoint: the operation, the reservation of the body, and the backend's identifier. The test: its copy of the
@@ -80,8 +89,12 @@ async fn an_open_stream_costs_other_requests_no_allocation() {
     let headers = [(SESSION, identifier.as_str())];
     let call = || request("tools/call", json!({"name": "add", "arguments": {"a": 1}})).to_string();
     let before = count_allocations(&fixture, &headers, call());
-    fixture.inner.add_response(200, &[("content-type", "text/event-stream")], "");
-    let stream = fixture.start("GET", &headers, Full::<Bytes>::default()).await;
+    fixture
+        .inner
+        .add_response(200, &[("content-type", "text/event-stream")], "");
+    let stream = fixture
+        .start("GET", &headers, Full::<Bytes>::default())
+        .await;
     assert_eq!(fixture.settings.streams.len(), 1);
     assert_eq!(count_allocations(&fixture, &headers, call()), before);
     drop(stream);

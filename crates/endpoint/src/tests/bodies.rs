@@ -14,7 +14,11 @@ use super::fixture::*;
 use crate::BodyBudget;
 
 fn pieces<const N: usize>(pieces: [Result<&'static str, &'static str>; N]) -> Pieces {
-    Pieces(pieces.map(|piece| piece.map(|text| Bytes::from_static(text.as_bytes()))).into())
+    Pieces(
+        pieces
+            .map(|piece| piece.map(|text| Bytes::from_static(text.as_bytes())))
+            .into(),
+    )
 }
 
 /// F4: a body over the limit is rejected by its declared length or by its actual length.
@@ -24,17 +28,31 @@ async fn a_body_over_the_limit_is_rejected() {
     let identifier = fixture.initialize().await;
     let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
     fixture.settings.max_body = ping.len();
-    let headers = [("content-type", "application/json"), (SESSION, identifier.as_str())];
+    let headers = [
+        ("content-type", "application/json"),
+        (SESSION, identifier.as_str()),
+    ];
     assert_eq!(fixture.send("POST", &headers, ping).await.status, 200);
 
     let response = fixture.send("POST", &headers, format!("{ping} ")).await;
     assert_eq!(response.error(), (413, -32600));
     assert_eq!(response.json()["id"].clone(), json!(null));
-    let cut = pieces([Ok("{\"jsonrpc\":\"2.0\",\"id\":1,"), Ok("\"method\":\"ping\"}"), Ok(" ")]);
-    assert_eq!(fixture.send_body("POST", &headers, cut).await.error(), (413, -32600));
+    let cut = pieces([
+        Ok("{\"jsonrpc\":\"2.0\",\"id\":1,"),
+        Ok("\"method\":\"ping\"}"),
+        Ok(" "),
+    ]);
+    assert_eq!(
+        fixture.send_body("POST", &headers, cut).await.error(),
+        (413, -32600)
+    );
     assert_eq!(fixture.decided(), (413, Some("body.too_large")));
 
-    let fits = pieces([Ok("{\"jsonrpc\":\"2.0\",\"id\":1,"), Ok(""), Ok("\"method\":\"ping\"}")]);
+    let fits = pieces([
+        Ok("{\"jsonrpc\":\"2.0\",\"id\":1,"),
+        Ok(""),
+        Ok("\"method\":\"ping\"}"),
+    ]);
     assert_eq!(fixture.send_body("POST", &headers, fits).await.status, 200);
     assert_eq!(fixture.inner.last().body, ping);
 }
@@ -46,7 +64,10 @@ impl Body for Announced {
     type Data = Bytes;
     type Error = &'static str;
 
-    fn poll_frame(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, &'static str>>> {
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, &'static str>>> {
         panic!("the body was read")
     }
 
@@ -59,7 +80,13 @@ impl Body for Announced {
 #[tokio::test]
 async fn a_declared_length_is_checked_before_the_body_is_read() {
     let fixture = Fixture::open();
-    assert_eq!(fixture.send_body("POST", &[], Announced(4 * 1024 * 1024 + 1)).await.status, 413);
+    assert_eq!(
+        fixture
+            .send_body("POST", &[], Announced(4 * 1024 * 1024 + 1))
+            .await
+            .status,
+        413
+    );
 }
 
 /// E5, F4: the size is checked before the session.
@@ -68,7 +95,10 @@ async fn the_size_is_checked_first() {
     let mut fixture = Fixture::open();
     fixture.settings.max_body = 3;
     assert_eq!(fixture.send("POST", &[], "1234").await.status, 413);
-    assert_eq!(fixture.send("POST", &[], "123").await.error(), (400, -32000));
+    assert_eq!(
+        fixture.send("POST", &[], "123").await.error(),
+        (400, -32000)
+    );
 }
 
 /// F4: all bodies share a budget, and return their part when they are dropped.
@@ -102,15 +132,38 @@ async fn unreadable_messages_in_a_session_get_specific_errors() {
         "[".repeat(63),
         "]".repeat(63)
     );
-    let headers = [("content-type", "application/json"), (SESSION, identifier.as_str())];
+    let headers = [
+        ("content-type", "application/json"),
+        (SESSION, identifier.as_str()),
+    ];
     for (body, code, reason, id) in [
         (b"{".as_slice(), -32700, "message.not_json", json!(null)),
         (b"", -32700, "message.not_json", json!(null)),
-        (b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xC0\x80\"}", -32700, "message.not_utf8", json!(null)),
-        (b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"} x", -32700, "message.not_json", json!(null)),
-        (b"[{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}]", -32600, "message.batch", json!(null)),
+        (
+            b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xC0\x80\"}",
+            -32700,
+            "message.not_utf8",
+            json!(null),
+        ),
+        (
+            b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"} x",
+            -32700,
+            "message.not_json",
+            json!(null),
+        ),
+        (
+            b"[{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}]",
+            -32600,
+            "message.batch",
+            json!(null),
+        ),
         (b"{}", -32600, "message.not_json_rpc", json!(null)),
-        (b"{\"id\":\"a\",\"method\":\"ping\"}", -32600, "message.not_json_rpc", json!("a")),
+        (
+            b"{\"id\":\"a\",\"method\":\"ping\"}",
+            -32600,
+            "message.not_json_rpc",
+            json!("a"),
+        ),
         (
             b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\",\"method\":\"ping\"}",
             -32600,
@@ -138,8 +191,14 @@ async fn unreadable_messages_in_a_session_get_specific_errors() {
     }
     assert_eq!(fixture.inner.seen().len(), 1);
 
-    let wrong_type = [("content-type", "text/plain"), (SESSION, identifier.as_str())];
-    assert_eq!(fixture.send("POST", &wrong_type, "{").await.error(), (415, -32600));
+    let wrong_type = [
+        ("content-type", "text/plain"),
+        (SESSION, identifier.as_str()),
+    ];
+    assert_eq!(
+        fixture.send("POST", &wrong_type, "{").await.error(),
+        (415, -32600)
+    );
 }
 
 /// F4: the bytes that were checked are forwarded unchanged, including white space.
@@ -147,7 +206,8 @@ async fn unreadable_messages_in_a_session_get_specific_errors() {
 async fn the_checked_bytes_are_the_forwarded_bytes() {
     let fixture = Fixture::open();
     let identifier = fixture.initialize().await;
-    let odd = " {\"id\" : 1,\r\n\"jsonrpc\":\"2.0\", \"m\\u0065thod\":\"ping\", \"x\":1e999, \"x\":2}\n ";
+    let odd =
+        " {\"id\" : 1,\r\n\"jsonrpc\":\"2.0\", \"m\\u0065thod\":\"ping\", \"x\":1e999, \"x\":2}\n ";
     let headers = [
         ("content-type", "application/json"),
         (SESSION, identifier.as_str()),
@@ -170,7 +230,9 @@ async fn the_checked_bytes_are_the_forwarded_bytes() {
 #[tokio::test]
 async fn an_incomplete_body_is_rejected() {
     let fixture = Fixture::open();
-    let response = fixture.send_body("POST", &[], pieces([Ok("{"), Err("reset")])).await;
+    let response = fixture
+        .send_body("POST", &[], pieces([Ok("{"), Err("reset")]))
+        .await;
     assert_eq!(response.error(), (400, -32600));
     assert_eq!(fixture.decided(), (400, Some("body.broken")));
 }
@@ -182,7 +244,11 @@ async fn other_methods_are_rejected_after_the_bearer_check() {
     for method in ["PUT", "PATCH", "HEAD", "OPTIONS", "TRACE", "post", "BREW"] {
         let response = fixture.send(method, &[], "").await;
         assert_eq!(response.status, 405, "{method}");
-        assert_eq!(response.header("allow"), Some("GET, POST, DELETE"), "{method}");
+        assert_eq!(
+            response.header("allow"),
+            Some("GET, POST, DELETE"),
+            "{method}"
+        );
     }
     assert_eq!(fixture.decided(), (405, Some("endpoint.method")));
     fixture.use_no_token();

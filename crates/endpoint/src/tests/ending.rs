@@ -24,14 +24,22 @@ async fn delete_ends_the_session() {
     ] {
         let fixture = Fixture::open();
         let identifier = fixture.initialize().await;
-        fixture.inner.add_response(backend, &[(SESSION, BACKEND)], "");
+        fixture
+            .inner
+            .add_response(backend, &[(SESSION, BACKEND)], "");
         let response = fixture.send("DELETE", &[(SESSION, &identifier)], "").await;
         assert_eq!(response.status, client);
         assert_eq!(response.header(SESSION), None);
         assert_eq!(fixture.inner.last().method.as_str(), "DELETE");
         assert_eq!(fixture.inner.last().header(SESSION), Some(BACKEND));
         assert_eq!(fixture.ended(), [reason]);
-        assert_eq!(fixture.send("DELETE", &[(SESSION, &identifier)], "").await.status, 400);
+        assert_eq!(
+            fixture
+                .send("DELETE", &[(SESSION, &identifier)], "")
+                .await
+                .status,
+            400
+        );
     }
 }
 
@@ -61,12 +69,16 @@ async fn a_backend_that_forgot_the_session_ends_it() {
     assert!(fixture.ended().is_empty());
 
     fixture.inner.add_response(404, &[(SESSION, BACKEND)], "");
-    let response = fixture.post(&[(SESSION, &identifier)], request("ping", json!({}))).await;
+    let response = fixture
+        .post(&[(SESSION, &identifier)], request("ping", json!({})))
+        .await;
     assert_eq!(response.status, 404);
     assert_eq!(response.header(SESSION), None);
     assert_eq!(fixture.ended(), [EndReason::TransportClosed]);
 
-    let response = fixture.post(&[(SESSION, &identifier)], request("ping", json!({}))).await;
+    let response = fixture
+        .post(&[(SESSION, &identifier)], request("ping", json!({})))
+        .await;
     assert_eq!(response.json(), no_session());
 }
 
@@ -76,7 +88,10 @@ async fn a_session_with_an_open_stream_does_not_go_idle() {
     let fixture = Fixture::open();
     let identifier = fixture.initialize().await;
     let headers = [(SESSION, &*identifier)];
-    let stream = fixture.start("GET", &headers, Full::from("")).await.unwrap();
+    let stream = fixture
+        .start("GET", &headers, Full::from(""))
+        .await
+        .unwrap();
     fixture.clock.advance(120 * MINUTE);
     assert_eq!(fixture.sessions.sweep(), 0);
 

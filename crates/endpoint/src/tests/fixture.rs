@@ -16,12 +16,14 @@ use http_body::{Body, Frame, SizeHint};
 use http_body_util::{BodyExt, Full};
 use parking_lot::Mutex;
 use portcullis_guard::{
-    Authentication, Decision, DecisionSink, GuardLayer, GuardSettings, Operation, ProtectedResource,
-    authorize::ScopeEnforcer,
+    Authentication, Decision, DecisionSink, GuardLayer, GuardSettings, Operation,
+    ProtectedResource, authorize::ScopeEnforcer,
 };
 use portcullis_jose::{Algorithm, AlgorithmSet};
 use portcullis_metadata::{JwkSet, ProtectedResourceMetadata, ResourceUri, Scopes};
-use portcullis_session::{EndReason, Session, SessionKey, SessionObserver, SessionSettings, SessionStore};
+use portcullis_session::{
+    EndReason, Session, SessionKey, SessionObserver, SessionSettings, SessionStore,
+};
 use portcullis_testkit::{ManualClock, ScriptedFetch, TestIssuer, TokenBuilder};
 use portcullis_verifier::{IssuerSettings, KeySource, TrustedIssuer, Verifier, VerifierSettings};
 use serde_json::{Value, json};
@@ -74,10 +76,16 @@ struct Sink(Arc<Log>);
 
 impl DecisionSink for Sink {
     fn decided(&self, decision: &Decision<'_>) {
-        self.0.decided.lock().push((decision.status.as_u16(), decision.code));
+        self.0
+            .decided
+            .lock()
+            .push((decision.status.as_u16(), decision.code));
         let operation = decision.operation.cloned();
         let report_only_denial = decision.report_only_denial;
-        self.0.reported.lock().push(Reported { operation, report_only_denial });
+        self.0.reported.lock().push(Reported {
+            operation,
+            report_only_denial,
+        });
     }
 }
 
@@ -88,7 +96,10 @@ impl Fixture {
     }
 
     /// The same, with other settings of the guard.
-    pub(super) fn guarded_with(required_scopes: &str, change: impl FnOnce(&mut GuardSettings)) -> Self {
+    pub(super) fn guarded_with(
+        required_scopes: &str,
+        change: impl FnOnce(&mut GuardSettings),
+    ) -> Self {
         Self::new(Some(required_scopes), |_| {}, change)
     }
 
@@ -109,13 +120,16 @@ impl Fixture {
         change_guard: impl FnOnce(&mut GuardSettings),
     ) -> Self {
         let clock = ManualClock::new();
-        let test_issuer =
-            TestIssuer::new("https://issuer.example").with_algorithm(Algorithm::Es256).with_clock(clock.clone());
+        let test_issuer = TestIssuer::new("https://issuer.example")
+            .with_algorithm(Algorithm::Es256)
+            .with_clock(clock.clone());
         let resource = ResourceUri::parse(TestIssuer::RESOURCE).unwrap();
         let log = Arc::new(Log::default());
         let fetch = ScriptedFetch::new();
         let authentication = match required_scopes {
-            Some(_) => Authentication::Required(verifier(&test_issuer, &fetch, &resource, &clock, change)),
+            Some(_) => {
+                Authentication::Required(verifier(&test_issuer, &fetch, &resource, &clock, change))
+            }
             None => Authentication::Off,
         };
         let required = Scopes::parse(required_scopes.unwrap_or_default()).unwrap();
@@ -133,10 +147,20 @@ impl Fixture {
             .clock(Arc::new(clock.clone()))
             .observer(Arc::clone(&log) as Arc<dyn SessionObserver>)
             .build();
-        let mut settings = EndpointSettings::new(ProtectedResource::new(guard).unwrap(), sessions.clone());
+        let mut settings =
+            EndpointSettings::new(ProtectedResource::new(guard).unwrap(), sessions.clone());
         settings.required_scopes = required;
         let token = required_scopes.map(|scopes| test_issuer.token().scope(scopes).sign());
-        Self { test_issuer, fetch, clock, sessions, settings, inner: Inner::default(), log, token }
+        Self {
+            test_issuer,
+            fetch,
+            clock,
+            sessions,
+            settings,
+            inner: Inner::default(),
+            log,
+            token,
+        }
     }
 
     /// Sends this token with all later requests.
@@ -150,8 +174,14 @@ impl Fixture {
     }
 
     /// Sends a request with a body in one piece.
-    pub(super) async fn send(&self, method: &str, headers: &[(&str, &str)], body: impl Into<Bytes>) -> Received {
-        self.send_body(method, headers, Full::new(body.into())).await
+    pub(super) async fn send(
+        &self,
+        method: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Bytes>,
+    ) -> Received {
+        self.send_body(method, headers, Full::new(body.into()))
+            .await
     }
 
     /// POSTs a message as JSON.
@@ -161,14 +191,23 @@ impl Fixture {
     }
 
     /// Sends a request with any body, and reads the response.
-    pub(super) async fn send_body<B>(&self, method: &str, headers: &[(&str, &str)], body: B) -> Received
+    pub(super) async fn send_body<B>(
+        &self,
+        method: &str,
+        headers: &[(&str, &str)],
+        body: B,
+    ) -> Received
     where
         B: Body<Data = Bytes> + Unpin,
     {
         let response = self.start(method, headers, body).await.unwrap();
         let (parts, body) = response.into_parts();
         let body = body.collect().await.unwrap().to_bytes();
-        Received { status: parts.status.as_u16(), headers: parts.headers, body }
+        Received {
+            status: parts.status.as_u16(),
+            headers: parts.headers,
+            body,
+        }
     }
 
     /// POSTs a message as JSON to an endpoint that is kept.
@@ -179,8 +218,13 @@ impl Fixture {
         message: impl ToString,
     ) -> Received {
         let headers = [headers, &[("content-type", "application/json")]].concat();
-        let guarded = GuardLayer::new(Arc::clone(&self.settings.resource)).layer(layer.layer(self.inner.clone()));
-        let request = self.request("POST", &headers, Full::new(Bytes::from(message.to_string())));
+        let guarded = GuardLayer::new(Arc::clone(&self.settings.resource))
+            .layer(layer.layer(self.inner.clone()));
+        let request = self.request(
+            "POST",
+            &headers,
+            Full::new(Bytes::from(message.to_string())),
+        );
         let (parts, body) = guarded.oneshot(request).await.unwrap().into_parts();
         Received {
             status: parts.status.as_u16(),
@@ -191,7 +235,10 @@ impl Fixture {
 
     /// Builds a request with the current token.
     pub(super) fn request<B>(&self, method: &str, headers: &[(&str, &str)], body: B) -> Request<B> {
-        let mut request = Request::builder().method(method).uri("/mcp").header("host", "mcp.example.com");
+        let mut request = Request::builder()
+            .method(method)
+            .uri("/mcp")
+            .header("host", "mcp.example.com");
         if let Some(token) = &self.token {
             request = request.header("authorization", format!("Bearer {token}"));
         }
@@ -207,11 +254,18 @@ impl Fixture {
         method: &str,
         headers: &[(&str, &str)],
         body: B,
-    ) -> impl Future<Output = Result<Response<impl Body<Data = Bytes, Error = EndpointBodyError<Infallible>>>, Infallible>>
+    ) -> impl Future<
+        Output = Result<
+            Response<impl Body<Data = Bytes, Error = EndpointBodyError<Infallible>>>,
+            Infallible,
+        >,
+    >
     where
         B: Body<Data = Bytes> + Unpin,
     {
-        let endpoint = EndpointLayer::new(self.settings.clone()).unwrap().layer(self.inner.clone());
+        let endpoint = EndpointLayer::new(self.settings.clone())
+            .unwrap()
+            .layer(self.inner.clone());
         let guarded = GuardLayer::new(Arc::clone(&self.settings.resource)).layer(endpoint);
         guarded.oneshot(self.request(method, headers, body))
     }
@@ -252,8 +306,19 @@ fn verifier(
     issuer.keys = KeySource::Fixed(JwkSet::parse(test_issuer.jwks_json().as_bytes()).unwrap());
     change(&mut issuer);
     let control = tokio::runtime::Handle::current();
-    let issuer = TrustedIssuer::new(issuer, Arc::new(fetch.clone()), Arc::new(clock.clone()), control).unwrap();
-    Verifier::new(VerifierSettings::new(resource.clone()), vec![issuer], Arc::new(clock.clone())).unwrap()
+    let issuer = TrustedIssuer::new(
+        issuer,
+        Arc::new(fetch.clone()),
+        Arc::new(clock.clone()),
+        control,
+    )
+    .unwrap();
+    Verifier::new(
+        VerifierSettings::new(resource.clone()),
+        vec![issuer],
+        Arc::new(clock.clone()),
+    )
+    .unwrap()
 }
 
 /// A response with its complete body.
@@ -286,7 +351,10 @@ impl Body for Pieces {
     type Data = Bytes;
     type Error = &'static str;
 
-    fn poll_frame(mut self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, &'static str>>> {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, &'static str>>> {
         Poll::Ready(self.0.pop_front().map(|piece| piece.map(Frame::data)))
     }
 
@@ -302,7 +370,10 @@ impl Body for Stalled {
     type Data = Bytes;
     type Error = Infallible;
 
-    fn poll_frame(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         Poll::Pending
     }
 }
@@ -317,7 +388,9 @@ pub(super) fn no_session() -> Value {
 }
 
 pub(super) fn poll_once<F: Future>(future: &mut Pin<Box<F>>) -> Poll<F::Output> {
-    future.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+    future
+        .as_mut()
+        .poll(&mut Context::from_waker(Waker::noop()))
 }
 
 pub(super) const SECOND: Duration = Duration::from_secs(1);

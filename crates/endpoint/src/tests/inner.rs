@@ -52,12 +52,21 @@ impl Inner {
         for (name, value) in headers {
             response = response.header(*name, *value);
         }
-        self.0.lock().responses.push_back(response.body(Full::new(body.into())).unwrap());
+        self.0
+            .lock()
+            .responses
+            .push_back(response.body(Full::new(body.into())).unwrap());
     }
 
     /// Adds an extension to the last response in the script.
     pub(super) fn with_extension<T: Clone + Send + Sync + 'static>(&self, extension: T) {
-        self.0.lock().responses.back_mut().unwrap().extensions_mut().insert(extension);
+        self.0
+            .lock()
+            .responses
+            .back_mut()
+            .unwrap()
+            .extensions_mut()
+            .insert(extension);
     }
 
     /// Delays all responses while `silent` is true.
@@ -90,7 +99,11 @@ impl Service<Admitted> for Inner {
             headers: admitted.headers().clone(),
             body: admitted.body().clone(),
             era: admitted.era(),
-            subject: admitted.caller().principal().and_then(|who| who.subject()).map(str::to_owned),
+            subject: admitted
+                .caller()
+                .principal()
+                .and_then(|who| who.subject())
+                .map(str::to_owned),
         });
         drop(script);
         let script = Arc::clone(&self.0);
@@ -99,7 +112,10 @@ impl Service<Admitted> for Inner {
             if script.silent {
                 return Poll::Pending;
             }
-            Poll::Ready(Ok(script.responses.pop_front().unwrap_or_else(|| Response::new(Full::new("{}".into())))))
+            Poll::Ready(Ok(script
+                .responses
+                .pop_front()
+                .unwrap_or_else(|| Response::new(Full::new("{}".into())))))
         }))
     }
 }

@@ -13,11 +13,23 @@ async fn the_least_recently_used_session_ends() {
     let fixture = Fixture::guarded("");
     let sessions = [fixture.initialize().await, fixture.initialize().await];
     fixture.clock.advance(MINUTE);
-    assert_eq!(fixture.send("GET", &[(SESSION, &sessions[0])], "").await.status, 200);
+    assert_eq!(
+        fixture
+            .send("GET", &[(SESSION, &sessions[0])], "")
+            .await
+            .status,
+        200
+    );
     let third = fixture.initialize().await;
     assert_eq!(fixture.ended(), [EndReason::Evicted]);
     for (identifier, status) in [(&sessions[0], 200), (&sessions[1], 400), (&third, 200)] {
-        assert_eq!(fixture.send("GET", &[(SESSION, identifier)], "").await.status, status);
+        assert_eq!(
+            fixture
+                .send("GET", &[(SESSION, identifier)], "")
+                .await
+                .status,
+            status
+        );
     }
 }
 
@@ -26,8 +38,13 @@ async fn the_least_recently_used_session_ends() {
 async fn sessions_in_use_are_not_evicted() {
     let fixture = Fixture::guarded("");
     let sessions = [fixture.initialize().await, fixture.initialize().await];
-    let headers = sessions.each_ref().map(|identifier| [(SESSION, identifier.as_str())]);
-    let stream = fixture.start("GET", &headers[0], Full::from("")).await.unwrap();
+    let headers = sessions
+        .each_ref()
+        .map(|identifier| [(SESSION, identifier.as_str())]);
+    let stream = fixture
+        .start("GET", &headers[0], Full::from(""))
+        .await
+        .unwrap();
     fixture.inner.set_silent(true);
     let mut delete = Box::pin(fixture.start("DELETE", &headers[1], Full::from("")));
     assert!(poll_once(&mut delete).is_pending());
@@ -53,7 +70,10 @@ async fn an_opening_session_is_in_use() {
     let fixture = Fixture::guarded("");
     let start = async || {
         fixture.inner.add_response(200, &[(SESSION, BACKEND)], "{}");
-        fixture.start("POST", &JSON, Full::from(initialize().to_string())).await.unwrap()
+        fixture
+            .start("POST", &JSON, Full::from(initialize().to_string()))
+            .await
+            .unwrap()
     };
     let first = start().await;
     let _second = start().await;
@@ -73,10 +93,18 @@ async fn a_session_over_the_limit_is_rejected_after_initialize() {
     assert!(poll_once(&mut opening).is_pending());
 
     fixture.inner.set_silent(false);
-    let headers = sessions.each_ref().map(|identifier| [(SESSION, identifier.as_str())]);
+    let headers = sessions
+        .each_ref()
+        .map(|identifier| [(SESSION, identifier.as_str())]);
     let _streams = [
-        fixture.start("GET", &headers[0], Full::from("")).await.unwrap(),
-        fixture.start("GET", &headers[1], Full::from("")).await.unwrap(),
+        fixture
+            .start("GET", &headers[0], Full::from(""))
+            .await
+            .unwrap(),
+        fixture
+            .start("GET", &headers[1], Full::from(""))
+            .await
+            .unwrap(),
     ];
     fixture.inner.add_response(200, &[(SESSION, BACKEND)], "{}");
     let rejected = opening.await.unwrap();
@@ -85,7 +113,10 @@ async fn a_session_over_the_limit_is_rejected_after_initialize() {
     assert_eq!(rejected.headers()["retry-after"], "30");
 
     let body = rejected.into_body().collect().await.unwrap().to_bytes();
-    assert_eq!(serde_json::from_slice::<serde_json::Value>(&body).unwrap()["id"], 1);
+    assert_eq!(
+        serde_json::from_slice::<serde_json::Value>(&body).unwrap()["id"],
+        1
+    );
     assert_eq!(fixture.decided(), (503, Some("session.owner_full")));
     assert!(fixture.ended().is_empty());
     assert_eq!(fixture.sessions.len(), 2);
@@ -98,7 +129,9 @@ async fn a_failed_initialize_ends_nothing() {
     fixture.initialize().await;
     fixture.initialize().await;
     for status in [400, 404, 500] {
-        fixture.inner.add_response(status, &[(SESSION, BACKEND)], "{}");
+        fixture
+            .inner
+            .add_response(status, &[(SESSION, BACKEND)], "{}");
         assert_eq!(fixture.post(&[], initialize()).await.status, status);
     }
     fixture.inner.set_silent(true);

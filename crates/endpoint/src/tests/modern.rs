@@ -14,9 +14,18 @@ async fn modern_requests_have_no_session() {
     let fixture = Fixture::guarded("");
     let identifier = fixture.initialize().await;
     for stray in [&*identifier, "made-up", BACKEND] {
-        fixture.inner.add_response(200, &[(SESSION, "minted-by-the-backend")], "{}");
-        let headers = [MODERN, ("mcp-method", "tools/list"), (SESSION, stray), ("mcp-param-region", "us-west1")];
-        let response = fixture.post(&headers, modern("tools/list", json!({}))).await;
+        fixture
+            .inner
+            .add_response(200, &[(SESSION, "minted-by-the-backend")], "{}");
+        let headers = [
+            MODERN,
+            ("mcp-method", "tools/list"),
+            (SESSION, stray),
+            ("mcp-param-region", "us-west1"),
+        ];
+        let response = fixture
+            .post(&headers, modern("tools/list", json!({})))
+            .await;
         assert_eq!(response.status, 200);
         assert_eq!(response.header(SESSION), None);
         let seen = fixture.inner.last();
@@ -33,7 +42,12 @@ async fn modern_requests_have_no_session() {
 async fn modern_requests_need_no_owner() {
     let mut fixture = Fixture::guarded("");
     fixture.use_token(&fixture.test_issuer.token().without("sub"));
-    let response = fixture.post(&[MODERN, ("mcp-method", "tools/list")], modern("tools/list", json!({}))).await;
+    let response = fixture
+        .post(
+            &[MODERN, ("mcp-method", "tools/list")],
+            modern("tools/list", json!({})),
+        )
+        .await;
     assert_eq!(response.status, 200);
 }
 
@@ -66,7 +80,13 @@ async fn modern_requests_must_match_their_headers() {
         assert_eq!(response.json()["id"].clone(), json!(null));
     }
     assert!(fixture.inner.seen().is_empty());
-    assert_eq!(fixture.post(&[MODERN, method, ("mcp-name", "=?base64?YWRk?=")], &call).await.status, 200);
+    assert_eq!(
+        fixture
+            .post(&[MODERN, method, ("mcp-name", "=?base64?YWRk?=")], &call)
+            .await
+            .status,
+        200
+    );
 }
 
 /// F5: the error for an unsupported version lists the served versions.
@@ -75,7 +95,12 @@ async fn the_error_for_an_unsupported_version_lists_the_served_ones() {
     let fixture = Fixture::guarded("");
     let mut message = modern("tools/list", json!({}));
     message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2099-01-01");
-    let response = fixture.post(&[(VERSION, "2099-01-01"), ("mcp-method", "tools/list")], message).await;
+    let response = fixture
+        .post(
+            &[(VERSION, "2099-01-01"), ("mcp-method", "tools/list")],
+            message,
+        )
+        .await;
     assert_eq!(response.status, 400);
     assert_eq!(
         response.json(),
@@ -94,13 +119,13 @@ async fn the_error_for_an_unsupported_version_lists_the_served_ones() {
 #[tokio::test]
 async fn supported_has_no_revision_that_the_upstream_lacks() {
     let json = [("content-type", "application/json")];
-    const DISCOVERED: &str = r#"{"jsonrpc":"2.0","id":7,"result":{"supportedVersions":["2026-07-28","2027-01-01"]}}"#;
-    const REFUSED: &str =
-        r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32022,"message":"no","data":{"supported":["2025-11-25"]}}}"#;
-    const OTHER: &str =
-        r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32602,"message":"no","data":{"supported":["2025-11-25"]}}}"#;
+    const DISCOVERED: &str =
+        r#"{"jsonrpc":"2.0","id":7,"result":{"supportedVersions":["2026-07-28","2027-01-01"]}}"#;
+    const REFUSED: &str = r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32022,"message":"no","data":{"supported":["2025-11-25"]}}}"#;
+    const OTHER: &str = r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32602,"message":"no","data":{"supported":["2025-11-25"]}}}"#;
     const UNKNOWN: &str = r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32601,"message":"no"}}"#;
-    const NO_SESSION: &str = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"no","data":"text"}}"#;
+    const NO_SESSION: &str =
+        r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"no","data":"text"}}"#;
     let all = json!(["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26"]);
     let legacy = json!(["2025-11-25", "2025-06-18", "2025-03-26"]);
     for (method, status, body, supported) in [
@@ -117,7 +142,13 @@ async fn supported_has_no_revision_that_the_upstream_lacks() {
         let fixture = Fixture::guarded("");
         let layer = EndpointLayer::new(fixture.settings.clone()).unwrap();
         fixture.inner.add_response(status, &json, body);
-        let response = fixture.post_through(&layer, &[MODERN, ("mcp-method", method)], modern(method, json!({}))).await;
+        let response = fixture
+            .post_through(
+                &layer,
+                &[MODERN, ("mcp-method", method)],
+                modern(method, json!({})),
+            )
+            .await;
         assert_eq!(response.status, status);
         assert_eq!(&*response.body, body.as_bytes());
         let mut message = modern("tools/list", json!({}));
@@ -125,7 +156,11 @@ async fn supported_has_no_revision_that_the_upstream_lacks() {
         let headers = [(VERSION, "2099-01-01"), ("mcp-method", "tools/list")];
         let response = fixture.post_through(&layer, &headers, message).await;
         assert_eq!(response.error(), (400, -32022));
-        assert_eq!(response.json()["error"]["data"]["supported"], supported, "{method} {body}");
+        assert_eq!(
+            response.json()["error"]["data"]["supported"],
+            supported,
+            "{method} {body}"
+        );
     }
 }
 
@@ -133,14 +168,24 @@ async fn supported_has_no_revision_that_the_upstream_lacks() {
 #[tokio::test]
 async fn methods_of_older_revisions_are_answered_by_the_upstream() {
     let fixture = Fixture::guarded("");
-    const UNKNOWN: &str = r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32601,"message":"Method not found"}}"#;
+    const UNKNOWN: &str =
+        r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32601,"message":"Method not found"}}"#;
     for method in ["resources/subscribe", "resources/unsubscribe"] {
-        fixture.inner.add_response(404, &[("content-type", "application/json")], UNKNOWN);
-        let response = fixture.post(&[MODERN, ("mcp-method", method)], modern(method, json!({}))).await;
+        fixture
+            .inner
+            .add_response(404, &[("content-type", "application/json")], UNKNOWN);
+        let response = fixture
+            .post(&[MODERN, ("mcp-method", method)], modern(method, json!({})))
+            .await;
         assert_eq!(response.status, 404, "{method}");
         assert_eq!(&*response.body, UNKNOWN.as_bytes(), "{method}");
     }
-    let read = fixture.post(&[MODERN, ("mcp-method", "resources/read")], modern("resources/read", json!({}))).await;
+    let read = fixture
+        .post(
+            &[MODERN, ("mcp-method", "resources/read")],
+            modern("resources/read", json!({})),
+        )
+        .await;
     assert_eq!(read.error(), (400, -32602));
     assert_eq!(read.json()["id"].clone(), json!(7));
 }
@@ -157,22 +202,37 @@ async fn a_modern_only_endpoint_serves_post_alone() {
     }
     let response = fixture.post(&[], initialize()).await;
     assert_eq!(response.error(), (400, -32022));
-    assert_eq!(response.json()["error"]["data"], json!({"supported": ["2026-07-28"], "requested": "2025-11-25"}));
+    assert_eq!(
+        response.json()["error"]["data"],
+        json!({"supported": ["2026-07-28"], "requested": "2025-11-25"})
+    );
 
     for body in ["{", "[]", &request("ping", json!({})).to_string()] {
         let (status, code) = fixture.post(&[], body).await.error();
         assert_eq!(status, 400, "{body}");
         assert!(!(-32019..=-32000).contains(&code), "{body}");
     }
-    assert_eq!(fixture.post(&[MODERN, ("mcp-method", "ping")], modern("ping", json!({}))).await.status, 200);
+    assert_eq!(
+        fixture
+            .post(&[MODERN, ("mcp-method", "ping")], modern("ping", json!({})))
+            .await
+            .status,
+        200
+    );
 }
 
 /// F4: a modern request with another content type than JSON is rejected.
 #[tokio::test]
 async fn a_modern_request_must_be_json() {
     let fixture = Fixture::guarded("");
-    let headers = [MODERN, ("mcp-method", "ping"), ("content-type", "text/plain")];
-    let response = fixture.send("POST", &headers, modern("ping", json!({})).to_string()).await;
+    let headers = [
+        MODERN,
+        ("mcp-method", "ping"),
+        ("content-type", "text/plain"),
+    ];
+    let response = fixture
+        .send("POST", &headers, modern("ping", json!({})).to_string())
+        .await;
     assert_eq!(response.error(), (415, -32600));
 }
 
@@ -182,7 +242,9 @@ async fn an_unknown_modern_method_keeps_its_404() {
     let fixture = Fixture::guarded("");
     let identifier = fixture.initialize().await;
     let body = r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32601,"message":"Method not found"}}"#;
-    fixture.inner.add_response(404, &[("content-type", "application/json")], body);
+    fixture
+        .inner
+        .add_response(404, &[("content-type", "application/json")], body);
     let headers = [MODERN, ("mcp-method", "acme/x"), (SESSION, &identifier)];
     let response = fixture.post(&headers, modern("acme/x", json!({}))).await;
     assert_eq!(response.status, 404);
@@ -195,9 +257,16 @@ async fn an_unknown_modern_method_keeps_its_404() {
 #[tokio::test]
 async fn a_modern_header_does_not_smuggle_an_initialize() {
     let fixture = Fixture::guarded("");
-    let response = fixture.post(&[MODERN, ("mcp-method", "initialize")], initialize()).await;
+    let response = fixture
+        .post(&[MODERN, ("mcp-method", "initialize")], initialize())
+        .await;
     assert_eq!(response.error(), (400, -32020));
-    let response = fixture.post(&[MODERN, ("mcp-method", "initialize")], modern("initialize", json!({}))).await;
+    let response = fixture
+        .post(
+            &[MODERN, ("mcp-method", "initialize")],
+            modern("initialize", json!({})),
+        )
+        .await;
     assert_eq!(response.error(), (404, -32601));
     assert_eq!(response.header(SESSION), None);
     assert!(fixture.sessions.is_empty());

@@ -6,7 +6,9 @@ use super::fixture::*;
 use crate::EndedSessionStatus;
 
 async fn ping(fixture: &Fixture, identifier: &str) -> Received {
-    fixture.post(&[(SESSION, identifier)], request("ping", json!({}))).await
+    fixture
+        .post(&[(SESSION, identifier)], request("ping", json!({})))
+        .await
 }
 
 fn token(fixture: &Fixture, scope: &str) -> portcullis_testkit::TokenBuilder {
@@ -28,18 +30,31 @@ async fn other_scopes_renew_the_identifier() {
     fixture.use_token(&token(&fixture, "mcp:tools mcp:admin"));
     fixture.inner.add_response(500, &[], "no");
     let response = ping(&fixture, &first).await;
-    let second = response.header(SESSION).expect("a new identifier").to_owned();
+    let second = response
+        .header(SESSION)
+        .expect("a new identifier")
+        .to_owned();
     assert_eq!(response.status, 500, "for every response");
     assert_ne!(second, first);
 
     for _ in 0..2 {
-        assert_eq!(fixture.send("GET", &[(SESSION, &first)], "").await.header(SESSION), Some(&*second));
+        assert_eq!(
+            fixture
+                .send("GET", &[(SESSION, &first)], "")
+                .await
+                .header(SESSION),
+            Some(&*second)
+        );
     }
     for identifier in [&first, &second] {
         ping(&fixture, identifier).await;
         assert_eq!(fixture.inner.last().header(SESSION), Some(BACKEND));
     }
-    assert_eq!(ping(&fixture, &second).await.header(SESSION), None, "the client knows it");
+    assert_eq!(
+        ping(&fixture, &second).await.header(SESSION),
+        None,
+        "the client knows it"
+    );
     assert_eq!(fixture.sessions.len(), 1);
 }
 
@@ -47,9 +62,17 @@ async fn other_scopes_renew_the_identifier() {
 #[tokio::test]
 async fn a_refreshed_token_keeps_the_identifier() {
     let (mut fixture, identifier) = opened("mcp:tools mcp:admin").await;
-    for refreshed in ["mcp:tools mcp:admin", "mcp:admin mcp:tools", "mcp:admin mcp:admin mcp:tools"] {
+    for refreshed in [
+        "mcp:tools mcp:admin",
+        "mcp:admin mcp:tools",
+        "mcp:admin mcp:admin mcp:tools",
+    ] {
         fixture.use_token(&token(&fixture, refreshed).claim("jti", refreshed));
-        assert_eq!(ping(&fixture, &identifier).await.header(SESSION), None, "{refreshed}");
+        assert_eq!(
+            ping(&fixture, &identifier).await.header(SESSION),
+            None,
+            "{refreshed}"
+        );
     }
 }
 
@@ -58,12 +81,24 @@ async fn a_refreshed_token_keeps_the_identifier() {
 async fn the_old_identifier_ends_after_its_grace() {
     let (mut fixture, first) = opened("a").await;
     fixture.use_token(&token(&fixture, "b"));
-    let second = ping(&fixture, &first).await.header(SESSION).unwrap().to_owned();
+    let second = ping(&fixture, &first)
+        .await
+        .header(SESSION)
+        .unwrap()
+        .to_owned();
     fixture.clock.advance(20 * MINUTE);
-    assert_eq!(ping(&fixture, &first).await.status, 200, "the new one is unused");
+    assert_eq!(
+        ping(&fixture, &first).await.status,
+        200,
+        "the new one is unused"
+    );
     assert_eq!(ping(&fixture, &second).await.status, 200);
     fixture.clock.advance(5 * MINUTE - SECOND);
-    assert_eq!(ping(&fixture, &first).await.status, 200, "the grace has not ended");
+    assert_eq!(
+        ping(&fixture, &first).await.status,
+        200,
+        "the grace has not ended"
+    );
     fixture.clock.advance(SECOND);
     assert_eq!(ping(&fixture, &first).await.status, 400);
     assert_eq!(fixture.decided(), (400, Some("session.ended")));
@@ -77,7 +112,11 @@ async fn a_new_identifier_works_only_for_its_owner() {
     let (mut fixture, first) = opened("a").await;
     let owner = token(&fixture, "b");
     fixture.use_token(&owner);
-    let second = ping(&fixture, &first).await.header(SESSION).unwrap().to_owned();
+    let second = ping(&fixture, &first)
+        .await
+        .header(SESSION)
+        .unwrap()
+        .to_owned();
     fixture.use_token(&token(&fixture, "b").subject("mallory"));
     for identifier in [&first, &second] {
         let response = ping(&fixture, identifier).await;
@@ -96,9 +135,16 @@ async fn either_identifier_ends_the_session() {
     for by_the_new_one in [false, true] {
         let (mut fixture, first) = opened("a").await;
         fixture.use_token(&token(&fixture, "b"));
-        let second = ping(&fixture, &first).await.header(SESSION).unwrap().to_owned();
+        let second = ping(&fixture, &first)
+            .await
+            .header(SESSION)
+            .unwrap()
+            .to_owned();
         let named = if by_the_new_one { &second } else { &first };
-        assert_eq!(fixture.send("DELETE", &[(SESSION, named)], "").await.status, 200);
+        assert_eq!(
+            fixture.send("DELETE", &[(SESSION, named)], "").await.status,
+            200
+        );
         for identifier in [&first, &second] {
             assert_eq!(ping(&fixture, identifier).await.status, 400);
         }
@@ -123,8 +169,18 @@ async fn an_ended_session_is_not_renewed() {
 async fn the_owner_can_get_404_for_an_ended_session() {
     let (mut fixture, identifier) = opened("a").await;
     fixture.settings.ended_status = EndedSessionStatus::NotFound;
-    assert_eq!(fixture.send("DELETE", &[(SESSION, &identifier)], "").await.status, 200);
-    for body in ["", "no json", "{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"ping\"}"] {
+    assert_eq!(
+        fixture
+            .send("DELETE", &[(SESSION, &identifier)], "")
+            .await
+            .status,
+        200
+    );
+    for body in [
+        "",
+        "no json",
+        "{\"jsonrpc\":\"2.0\",\"id\":3,\"method\":\"ping\"}",
+    ] {
         let response = fixture.post(&[(SESSION, &identifier)], body).await;
         assert_eq!(response.error(), (404, -32000), "{body}");
         assert!(response.json()["id"].is_null());
@@ -140,7 +196,13 @@ async fn the_owner_can_get_404_for_an_ended_session() {
 
     fixture.use_token(&token(&fixture, "a").subject("mallory"));
     assert_eq!(ping(&fixture, &identifier).await.error(), (400, -32000));
-    assert_eq!(fixture.send("DELETE", &[(SESSION, &identifier)], "").await.status, 400);
+    assert_eq!(
+        fixture
+            .send("DELETE", &[(SESSION, &identifier)], "")
+            .await
+            .status,
+        400
+    );
 }
 
 /// E10: by default, an ended session and an unknown one get the same response.

@@ -15,8 +15,8 @@ use http_body_util::Full;
 use parking_lot::Mutex;
 use portcullis_guard::GuardLayer;
 use portcullis_session::{
-    EndConfirmation, EndReason, EndTicket, LastUse, SessionEnd, SessionJournal, SessionKey, SessionObserver,
-    SessionSettings, SessionStore,
+    EndConfirmation, EndReason, EndTicket, LastUse, SessionEnd, SessionJournal, SessionKey,
+    SessionObserver, SessionSettings, SessionStore,
 };
 use serde_json::json;
 use tower::{Layer, ServiceExt, service_fn};
@@ -81,13 +81,19 @@ async fn a_delete_is_confirmed_when_it_is_recorded() {
         }
         let response = delete.await.unwrap();
         assert_eq!(response.status(), status);
-        assert_eq!(response.headers().get("retry-after").is_some(), !is_recorded);
+        assert_eq!(
+            response.headers().get("retry-after").is_some(),
+            !is_recorded
+        );
         if !is_recorded {
             assert_eq!(fixture.decided(), (503, Some("session.end_not_recorded")));
         }
         let mut repeated = Box::pin(fixture.start("DELETE", &headers, Full::from("")));
         if !is_recorded {
-            assert!(poll_once(&mut repeated).is_pending(), "the end is recorded again");
+            assert!(
+                poll_once(&mut repeated).is_pending(),
+                "the end is recorded again"
+            );
             journal.waiting.lock().pop().unwrap().confirm();
         }
         assert_eq!(repeated.await.unwrap().status(), 400);
@@ -103,7 +109,9 @@ async fn sessions_of_other_processes_continue() {
     let headers = [(SESSION, &*identifier)];
     journal.is_incomplete.store(true, Ordering::Relaxed);
     for (retry_after, reason) in [("1", "session.not_ready"), ("30", "session.store_full")] {
-        let response = second.post(&headers, request("tools/list", json!({}))).await;
+        let response = second
+            .post(&headers, request("tools/list", json!({})))
+            .await;
         assert_eq!(response.error(), (503, -32603));
         assert_eq!(response.header("retry-after"), Some(retry_after));
         assert_eq!(second.decided(), (503, Some(reason)));
@@ -116,7 +124,13 @@ async fn sessions_of_other_processes_continue() {
     for session in second.sessions.all() {
         second.sessions.end(&session, EndReason::Idle);
     }
-    assert_eq!(second.post(&headers, request("tools/list", json!({}))).await.status, 200);
+    assert_eq!(
+        second
+            .post(&headers, request("tools/list", json!({})))
+            .await
+            .status,
+        200
+    );
     assert_eq!(second.inner.last().header(SESSION), Some(BACKEND));
 }
 
@@ -126,9 +140,16 @@ async fn a_held_head_has_a_time_limit() {
     let mut fixture = Fixture::open();
     fixture.settings.head_timeout = Duration::from_secs(60);
     let inner = service_fn(async |_: Admitted| {
-        Ok::<_, Infallible>(Response::builder().header("content-type", "application/json").body(Stalled).unwrap())
+        Ok::<_, Infallible>(
+            Response::builder()
+                .header("content-type", "application/json")
+                .body(Stalled)
+                .unwrap(),
+        )
     });
-    let endpoint = EndpointLayer::new(fixture.settings.clone()).unwrap().layer(inner);
+    let endpoint = EndpointLayer::new(fixture.settings.clone())
+        .unwrap()
+        .layer(inner);
     let guarded = GuardLayer::new(Arc::clone(&fixture.settings.resource)).layer(endpoint);
     let body = Full::new(Bytes::from(initialize().to_string()));
     let request = fixture.request("POST", &[("content-type", "application/json")], body);

@@ -16,7 +16,10 @@ use tower::{ServiceExt, service_fn};
 use tower_layer::Layer;
 
 use super::fixture::*;
-use crate::{AdmittedBody, EndpointLayer, EndpointSettings, EndpointSettingsError, MessageRule, NameGlob, Plain};
+use crate::{
+    AdmittedBody, EndpointLayer, EndpointSettings, EndpointSettingsError, MessageRule, NameGlob,
+    Plain,
+};
 
 /// A rule for these methods and names that requires these scopes.
 fn rule(method: Option<&str>, name: Option<&str>, scopes: &str) -> MessageRule {
@@ -40,7 +43,11 @@ fn rules() -> Vec<MessageRule> {
 
 impl Received {
     fn challenge(&self) -> BearerChallenge {
-        let values = self.headers.get_all("www-authenticate").iter().map(|value| value.as_bytes());
+        let values = self
+            .headers
+            .get_all("www-authenticate")
+            .iter()
+            .map(|value| value.as_bytes());
         BearerChallenge::from_challenges(&parse_challenges(values).unwrap()).unwrap()
     }
 
@@ -55,16 +62,35 @@ async fn decisions_have_the_operation_of_the_message() {
     let mut fixture = Fixture::guarded("");
     fixture.settings.rules = rules();
     let identifier = fixture.initialize().await;
-    assert_eq!(fixture.reported().operation, Some(Operation::new("initialize", None)));
+    assert_eq!(
+        fixture.reported().operation,
+        Some(Operation::new("initialize", None))
+    );
 
     let call = |name: &str| request("tools/call", json!({"name": name}));
-    for (message, status) in [(call("add"), 403), (call("admin_drop"), 403), (request("ping", json!({})), 200)] {
-        assert_eq!(fixture.post(&[(SESSION, &identifier)], &message).await.status, status);
+    for (message, status) in [
+        (call("add"), 403),
+        (call("admin_drop"), 403),
+        (request("ping", json!({})), 200),
+    ] {
+        assert_eq!(
+            fixture
+                .post(&[(SESSION, &identifier)], &message)
+                .await
+                .status,
+            status
+        );
         let name = message["params"]["name"].as_str();
-        assert_eq!(fixture.reported().operation, Some(Operation::new(message["method"].as_str().unwrap(), name)));
+        assert_eq!(
+            fixture.reported().operation,
+            Some(Operation::new(message["method"].as_str().unwrap(), name))
+        );
     }
     fixture.post(&[], &call("add")).await;
-    assert_eq!(fixture.reported().operation, Some(Operation::new("tools/call", Some("add"))));
+    assert_eq!(
+        fixture.reported().operation,
+        Some(Operation::new("tools/call", Some("add")))
+    );
 
     fixture.post(&[(SESSION, &identifier)], &json!([])).await;
     assert_eq!(fixture.reported().operation, None);
@@ -81,7 +107,11 @@ async fn one_challenge_has_all_scopes() {
     let some = token("logs unrelated");
     let most = token("base tools");
     let drop_all = request("tools/call", json!({"name": "admin_drop"}));
-    for (token, scope) in [(none, "admin base tools"), (some, "admin base logs tools"), (most, "admin base tools")] {
+    for (token, scope) in [
+        (none, "admin base tools"),
+        (some, "admin base logs tools"),
+        (most, "admin base tools"),
+    ] {
         fixture.use_token(&token);
         let response = fixture.post(&[(SESSION, &identifier)], &drop_all).await;
         assert_eq!(response.status, 403);
@@ -98,7 +128,13 @@ async fn one_challenge_has_all_scopes() {
     assert_eq!(fixture.inner.seen().len(), 1);
 
     fixture.use_token(&fixture.test_issuer.token().scope("base tools admin"));
-    assert_eq!(fixture.post(&[(SESSION, &identifier)], &drop_all).await.status, 200);
+    assert_eq!(
+        fixture
+            .post(&[(SESSION, &identifier)], &drop_all)
+            .await
+            .status,
+        200
+    );
 }
 
 /// B9: a message needs exactly the scopes of the rules for its method and name.
@@ -111,19 +147,48 @@ async fn rules_apply_by_method_and_name() {
         (request("ping", json!({})), ""),
         (request("tools/list", json!({})), "tools"),
         (request("tools/call", json!({"name": "add"})), "tools"),
-        (request("tools/call", json!({"name": "administer"})), "tools"),
+        (
+            request("tools/call", json!({"name": "administer"})),
+            "tools",
+        ),
         (request("prompts/get", json!({"name": "admin_help"})), ""),
-        (request("resources/read", json!({"uri": "file:///secret/plan"})), "secrets"),
-        (request("resources/subscribe", json!({"uri": "file:///secret/plan"})), "secrets"),
-        (request("resources/read", json!({"uri": "file:///public"})), ""),
-        (json!({"jsonrpc": "2.0", "method": "logging/setLevel"}), "logs"),
+        (
+            request("resources/read", json!({"uri": "file:///secret/plan"})),
+            "secrets",
+        ),
+        (
+            request("resources/subscribe", json!({"uri": "file:///secret/plan"})),
+            "secrets",
+        ),
+        (
+            request("resources/read", json!({"uri": "file:///public"})),
+            "",
+        ),
+        (
+            json!({"jsonrpc": "2.0", "method": "logging/setLevel"}),
+            "logs",
+        ),
         (json!({"jsonrpc": "2.0", "id": 1, "result": {}}), ""),
     ] {
         fixture.use_token(&fixture.test_issuer.token().scope(needed));
-        assert_eq!(fixture.post(&[(SESSION, &identifier)], &message).await.status, 200, "{message}");
+        assert_eq!(
+            fixture
+                .post(&[(SESSION, &identifier)], &message)
+                .await
+                .status,
+            200,
+            "{message}"
+        );
         fixture.use_token(&fixture.test_issuer.token().scope("other"));
         let expected = if needed.is_empty() { 200 } else { 403 };
-        assert_eq!(fixture.post(&[(SESSION, &identifier)], &message).await.status, expected, "{message}");
+        assert_eq!(
+            fixture
+                .post(&[(SESSION, &identifier)], &message)
+                .await
+                .status,
+            expected,
+            "{message}"
+        );
     }
 }
 
@@ -134,21 +199,65 @@ async fn a_rule_applies_to_every_spelling() {
     fixture.settings.rules = vec![rule(Some("tools/call"), Some("admin"), "admin")];
     let identifier = fixture.initialize().await;
     for (body, status) in [
-        (r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"\u0061dmin"}}"#, 403),
-        (r#"{"jsonrpc":"2.0","id":1,"m\u0065thod":"tools\/call","params":{"n\u0061me":"admin"}}"#, 403),
-        (r#"{"jsonrpc":"2.0","method":"tools/call","params":{"name":"admin"}}"#, 403),
-        (r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ADMIN"}}"#, 403),
-        (r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","name":"admin"}}"#, 400),
-        (r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","Name":"admin"}}"#, 400),
-        (r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":["admin"]}}"#, 400),
-        (r#"{"jsonrpc":"2.0","id":1,"method":"ping","Method":"tools/call","params":{"name":"admin"}}"#, 400),
-        (r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","result":{},"params":{"name":"admin"}}"#, 400),
-        (r#"[{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"admin"}}]"#, 400),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"\u0061dmin"}}"#,
+            403,
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"m\u0065thod":"tools\/call","params":{"n\u0061me":"admin"}}"#,
+            403,
+        ),
+        (
+            r#"{"jsonrpc":"2.0","method":"tools/call","params":{"name":"admin"}}"#,
+            403,
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ADMIN"}}"#,
+            403,
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","name":"admin"}}"#,
+            400,
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","Name":"admin"}}"#,
+            400,
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":["admin"]}}"#,
+            400,
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"ping","Method":"tools/call","params":{"name":"admin"}}"#,
+            400,
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","result":{},"params":{"name":"admin"}}"#,
+            400,
+        ),
+        (
+            r#"[{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"admin"}}]"#,
+            400,
+        ),
     ] {
-        assert_eq!(fixture.post(&[(SESSION, &identifier)], body).await.status, status, "{body}");
+        assert_eq!(
+            fixture.post(&[(SESSION, &identifier)], body).await.status,
+            status,
+            "{body}"
+        );
     }
-    let headers = [(VERSION, "2026-07-28"), ("mcp-method", "tools/call"), ("mcp-name", "admin")];
-    assert_eq!(fixture.post(&headers, modern("tools/call", json!({"name": "admin"}))).await.status, 403);
+    let headers = [
+        (VERSION, "2026-07-28"),
+        ("mcp-method", "tools/call"),
+        ("mcp-name", "admin"),
+    ];
+    assert_eq!(
+        fixture
+            .post(&headers, modern("tools/call", json!({"name": "admin"})))
+            .await
+            .status,
+        403
+    );
     assert_eq!(fixture.inner.seen().len(), 1);
 }
 
@@ -209,8 +318,11 @@ async fn offline_access_is_rejected_at_start() {
         Some(EndpointSettingsError::NoRevision)
     );
 
-    let codes =
-        [EndpointSettingsError::OfflineAccess, EndpointSettingsError::NoRevision].map(EndpointSettingsError::code);
+    let codes = [
+        EndpointSettingsError::OfflineAccess,
+        EndpointSettingsError::NoRevision,
+    ]
+    .map(EndpointSettingsError::code);
     assert_eq!(codes, ["settings.offline_access", "settings.no_revision"]);
 }
 
@@ -218,7 +330,9 @@ async fn offline_access_is_rejected_at_start() {
 #[tokio::test]
 async fn clients_do_not_get_reasons() {
     let fixture = Fixture::guarded("");
-    let response = fixture.post(&[(SESSION, "made-up")], request("ping", json!({}))).await;
+    let response = fixture
+        .post(&[(SESSION, "made-up")], request("ping", json!({})))
+        .await;
     assert_eq!(fixture.decided(), (400, Some("session.unknown")));
     assert!(!String::from_utf8_lossy(&response.body).contains("unknown"));
     assert_eq!(response.header("cache-control"), Some("no-store"));
@@ -230,20 +344,32 @@ async fn a_plain_service_finds_the_principal() {
     let fixture = Fixture::guarded("");
     let whoami = service_fn(|request: Request<AdmittedBody>| async move {
         let caller = request.extensions().get::<Caller>().unwrap();
-        let subject = caller.principal().and_then(|principal| principal.subject()).unwrap().to_owned();
+        let subject = caller
+            .principal()
+            .and_then(|principal| principal.subject())
+            .unwrap()
+            .to_owned();
         assert!(!request.headers().contains_key("authorization"));
         Ok::<_, Infallible>(Response::new(Full::<Bytes>::from(subject)))
     });
-    let endpoint = EndpointLayer::new(fixture.settings.clone()).unwrap().layer(Plain::new(whoami));
+    let endpoint = EndpointLayer::new(fixture.settings.clone())
+        .unwrap()
+        .layer(Plain::new(whoami));
     let guarded = GuardLayer::new(Arc::clone(&fixture.settings.resource)).layer(endpoint);
     let request = Request::post("/mcp")
         .header("host", "mcp.example.com")
-        .header("authorization", format!("Bearer {}", fixture.test_issuer.token().sign()))
+        .header(
+            "authorization",
+            format!("Bearer {}", fixture.test_issuer.token().sign()),
+        )
         .header("content-type", "application/json")
         .body(Full::<Bytes>::from(initialize().to_string()))
         .unwrap();
     let response = guarded.oneshot(request).await.unwrap();
-    let body = http_body_util::BodyExt::collect(response.into_body()).await.unwrap().to_bytes();
+    let body = http_body_util::BodyExt::collect(response.into_body())
+        .await
+        .unwrap()
+        .to_bytes();
     assert_eq!(body, "alice");
 }
 
@@ -258,7 +384,12 @@ async fn broader_scopes_are_enough() {
     fixture.use_token(&fixture.test_issuer.token().scope("operator"));
     let identifier = fixture.initialize().await;
     for (name, status) in [("add", 200), ("admin_drop", 403)] {
-        let response = fixture.post(&[(SESSION, &identifier)], &request("tools/call", json!({"name": name}))).await;
+        let response = fixture
+            .post(
+                &[(SESSION, &identifier)],
+                &request("tools/call", json!({"name": name})),
+            )
+            .await;
         assert_eq!(response.status, status, "{name}");
         if status == 403 {
             assert_eq!(response.scope(), "admin base operator tools");
@@ -271,13 +402,31 @@ async fn broader_scopes_are_enough() {
 async fn rules_can_require_claims() {
     let mut fixture = Fixture::guarded("base");
     let team = ClaimRule::new("team", ClaimTest::OneOf(vec!["blue".to_owned()])).unwrap();
-    let org = ClaimRule::new("org", ClaimTest::Present).unwrap().report_only();
+    let org = ClaimRule::new("org", ClaimTest::Present)
+        .unwrap()
+        .report_only();
     fixture.settings.rules = vec![
-        MessageRule { claims: vec![team], ..rule(Some("tools/call"), Some("admin_*"), "admin") },
-        MessageRule { claims: vec![org], ..rule(Some("tools/*"), None, "") },
+        MessageRule {
+            claims: vec![team],
+            ..rule(Some("tools/call"), Some("admin_*"), "admin")
+        },
+        MessageRule {
+            claims: vec![org],
+            ..rule(Some("tools/*"), None, "")
+        },
     ];
-    let token = |scopes: &str, team: &str| fixture.test_issuer.token().scope(scopes).claim("team", team);
-    let (blue, red, poor) = (token("base admin", "blue"), token("base admin", "red"), token("base", "red"));
+    let token = |scopes: &str, team: &str| {
+        fixture
+            .test_issuer
+            .token()
+            .scope(scopes)
+            .claim("team", team)
+    };
+    let (blue, red, poor) = (
+        token("base admin", "blue"),
+        token("base admin", "red"),
+        token("base", "red"),
+    );
     let identifier = fixture.initialize().await;
     for (token, name, decided, report_only_denial) in [
         (&blue, "admin_drop", (200, None), Some("claim.missing")),
@@ -287,15 +436,26 @@ async fn rules_can_require_claims() {
         (&poor, "add", (200, None), Some("claim.missing")),
     ] {
         fixture.use_token(token);
-        let response = fixture.post(&[(SESSION, &identifier)], &request("tools/call", json!({"name": name}))).await;
+        let response = fixture
+            .post(
+                &[(SESSION, &identifier)],
+                &request("tools/call", json!({"name": name})),
+            )
+            .await;
         assert_eq!(fixture.decided(), decided, "{name}");
-        assert_eq!(fixture.reported().report_only_denial, report_only_denial, "{name}");
+        assert_eq!(
+            fixture.reported().report_only_denial,
+            report_only_denial,
+            "{name}"
+        );
         if response.status == 403 {
             assert!(!response.headers.contains_key("www-authenticate"));
             assert_eq!(response.json()["error"], "access_denied");
         }
     }
-    let response = fixture.post(&[(SESSION, &identifier)], &request("ping", json!({}))).await;
+    let response = fixture
+        .post(&[(SESSION, &identifier)], &request("ping", json!({})))
+        .await;
     assert_eq!(response.status, 200);
     assert_eq!(fixture.reported().report_only_denial, None);
 }
@@ -307,7 +467,10 @@ async fn tools_are_limited() {
     let mut fixture = Fixture::guarded("base");
     let rate = Rate::new(2, Duration::from_secs(60)).unwrap();
     let limit = Some(RateLimiter::new(rate, 100, Arc::new(fixture.clock.clone())));
-    fixture.settings.rules = vec![MessageRule { limit, ..rule(Some("tools/call"), Some("slow_*"), "") }];
+    fixture.settings.rules = vec![MessageRule {
+        limit,
+        ..rule(Some("tools/call"), Some("slow_*"), "")
+    }];
     let identifier = fixture.initialize().await;
     let call = |name: &str| request("tools/call", json!({"name": name}));
     for (name, expected) in [
@@ -329,12 +492,30 @@ async fn tools_are_limited() {
     let (good, poor) = (bob("base"), bob(""));
     fixture.use_token(&good);
     let identifier = fixture.initialize().await;
-    for (token, status) in [(&poor, 403), (&poor, 403), (&good, 200), (&good, 200), (&good, 429)] {
+    for (token, status) in [
+        (&poor, 403),
+        (&poor, 403),
+        (&good, 200),
+        (&good, 200),
+        (&good, 429),
+    ] {
         fixture.use_token(token);
-        assert_eq!(fixture.post(&[(SESSION, &identifier)], &call("slow_one")).await.status, status);
+        assert_eq!(
+            fixture
+                .post(&[(SESSION, &identifier)], &call("slow_one"))
+                .await
+                .status,
+            status
+        );
     }
     fixture.clock.advance(Duration::from_secs(30));
-    assert_eq!(fixture.post(&[(SESSION, &identifier)], &call("slow_one")).await.status, 200);
+    assert_eq!(
+        fixture
+            .post(&[(SESSION, &identifier)], &call("slow_one"))
+            .await
+            .status,
+        200
+    );
 }
 
 /// J5: without authentication, all callers share one limit.
@@ -343,9 +524,18 @@ async fn tools_are_limited_without_principals() {
     let mut fixture = Fixture::open();
     let rate = Rate::new(1, Duration::from_secs(60)).unwrap();
     let limit = Some(RateLimiter::new(rate, 100, Arc::new(fixture.clock.clone())));
-    fixture.settings.rules = vec![MessageRule { limit, ..rule(Some("ping"), None, "unheard") }];
+    fixture.settings.rules = vec![MessageRule {
+        limit,
+        ..rule(Some("ping"), None, "unheard")
+    }];
     let sessions = [fixture.initialize().await, fixture.initialize().await];
     for (identifier, status) in sessions.iter().zip([200, 429]) {
-        assert_eq!(fixture.post(&[(SESSION, identifier)], &request("ping", json!({}))).await.status, status);
+        assert_eq!(
+            fixture
+                .post(&[(SESSION, identifier)], &request("ping", json!({})))
+                .await
+                .status,
+            status
+        );
     }
 }

@@ -27,12 +27,18 @@ use crate::{Admitted, EndpointLayer};
 async fn a_request_without_a_guard_is_rejected() {
     let fixture = Fixture::open();
     for method in ["POST", "GET", "DELETE", "PUT"] {
-        let endpoint = EndpointLayer::new(fixture.settings.clone()).unwrap().layer(fixture.inner.clone());
+        let endpoint = EndpointLayer::new(fixture.settings.clone())
+            .unwrap()
+            .layer(fixture.inner.clone());
         let message = Full::new(Bytes::from(initialize().to_string()));
         let request = fixture.request(method, &[("content-type", "application/json")], message);
         let response = endpoint.oneshot(request).await.unwrap();
         assert_eq!(response.status(), 500, "{method}");
-        assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), "Internal error", "{method}");
+        assert_eq!(
+            response.into_body().collect().await.unwrap().to_bytes(),
+            "Internal error",
+            "{method}"
+        );
     }
     assert!(fixture.inner.seen().is_empty());
 }
@@ -44,8 +50,16 @@ async fn connection_options_are_removed_before_the_checks() {
     let fixture = Fixture::guarded("");
     let session = fixture.initialize().await;
     for (connection, status) in [("close", 200), (SESSION, 400)] {
-        let headers = [(SESSION, &*session), (VERSION, "2025-11-25"), ("connection", connection)];
-        assert_eq!(fixture.send("GET", &headers, "").await.status, status, "{connection}");
+        let headers = [
+            (SESSION, &*session),
+            (VERSION, "2025-11-25"),
+            ("connection", connection),
+        ];
+        assert_eq!(
+            fixture.send("GET", &headers, "").await.status,
+            status,
+            "{connection}"
+        );
     }
 }
 
@@ -58,7 +72,10 @@ struct Inner {
 
 impl Clone for Inner {
     fn clone(&self) -> Self {
-        Self { is_ready: false, calls: Arc::clone(&self.calls) }
+        Self {
+            is_ready: false,
+            calls: Arc::clone(&self.calls),
+        }
     }
 }
 
@@ -85,8 +102,13 @@ async fn the_ready_service_is_called() {
     let session = fixture.initialize().await;
     let inner = Inner::default();
     let layer = EndpointLayer::new(fixture.settings.clone()).unwrap();
-    let mut service = GuardLayer::new(Arc::clone(&fixture.settings.resource)).layer(layer.layer(inner.clone()));
-    let headers = [(SESSION, &*session), (VERSION, "2025-11-25"), ("content-type", "application/json")];
+    let mut service =
+        GuardLayer::new(Arc::clone(&fixture.settings.resource)).layer(layer.layer(inner.clone()));
+    let headers = [
+        (SESSION, &*session),
+        (VERSION, "2025-11-25"),
+        ("content-type", "application/json"),
+    ];
     let message = request("tools/list", json!({})).to_string();
     for (method, body, status) in [
         ("POST", &*message, 200),
@@ -97,7 +119,9 @@ async fn the_ready_service_is_called() {
         ("DELETE", "", 200),
     ] {
         let request = fixture.request(method, &headers, Full::new(Bytes::from(body.to_owned())));
-        let ready = ServiceExt::<Request<Full<Bytes>>>::ready(&mut service).await.unwrap();
+        let ready = ServiceExt::<Request<Full<Bytes>>>::ready(&mut service)
+            .await
+            .unwrap();
         let response = ready.call(request).await.unwrap();
         assert_eq!(response.status(), status, "{method} {body}");
     }

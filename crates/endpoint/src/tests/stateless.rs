@@ -17,7 +17,8 @@ async fn no_session_is_needed_or_opened() {
     const STRAY: (&str, &str) = (SESSION, "made-up");
     let fixture = stateless();
     let legacy_headers: [&[(&str, &str)]; 3] = [&[], &[STRAY], &[STRAY, (VERSION, "2025-11-25")]];
-    let modern_headers: [&[(&str, &str)]; 1] = [&[STRAY, (VERSION, "2026-07-28"), ("mcp-method", "tools/list")]];
+    let modern_headers: [&[(&str, &str)]; 1] =
+        [&[STRAY, (VERSION, "2026-07-28"), ("mcp-method", "tools/list")]];
     for (message, variants) in [
         (initialize(), &legacy_headers[..]),
         (request("tools/list", json!({})), &legacy_headers),
@@ -28,7 +29,11 @@ async fn no_session_is_needed_or_opened() {
             let response = fixture.post(headers, &message).await;
             assert_eq!(response.status, 200, "{message} {headers:?}");
             assert_eq!(response.header(SESSION), None, "{message} {headers:?}");
-            assert_eq!(fixture.inner.last().header(SESSION), None, "{message} {headers:?}");
+            assert_eq!(
+                fixture.inner.last().header(SESSION),
+                None,
+                "{message} {headers:?}"
+            );
         }
     }
     assert!(fixture.sessions.is_empty());
@@ -52,7 +57,9 @@ async fn get_and_delete_are_not_served() {
 async fn the_negotiated_revision_is_checked() {
     let fixture = stateless();
     let body = r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2024-11-05"}}"#;
-    fixture.inner.add_response(200, &[("content-type", "application/json")], body);
+    fixture
+        .inner
+        .add_response(200, &[("content-type", "application/json")], body);
     assert_eq!(fixture.post(&[], initialize()).await.error(), (400, -32022));
 }
 
@@ -63,5 +70,11 @@ async fn scopes_are_needed() {
     let token = fixture.test_issuer.token().scope("other");
     fixture.use_token(&token);
     assert_eq!(fixture.post(&[], initialize()).await.status, 403);
-    assert_eq!(fixture.post(&[], request("tools/list", json!({}))).await.status, 403);
+    assert_eq!(
+        fixture
+            .post(&[], request("tools/list", json!({})))
+            .await
+            .status,
+        403
+    );
 }

@@ -35,7 +35,11 @@ async fn a_stream_ends_with_its_token() {
     assert_eq!(streams.open_streams(), 0);
     assert_eq!(streams.advance_and_sweep(1), 0);
 
-    let expected = Ended { code: "stream.token_expired", in_session: true, subject: Some("alice".to_owned()) };
+    let expected = Ended {
+        code: "stream.token_expired",
+        in_session: true,
+        subject: Some("alice".to_owned()),
+    };
     assert_eq!(streams.ended_streams(), [expected]);
 }
 
@@ -180,14 +184,25 @@ async fn an_introspected_token_that_extends_a_stream_is_checked_again() {
     changed.fetch.serve(&introspection, 200, active.to_string());
     let newer = streams.token("mcp:tools", 600);
     changed.use_token(&newer);
-    assert_eq!(changed.post(&[(SESSION, &streams.session)], request("echo", json!({}))).await.status, 200);
+    assert_eq!(
+        changed
+            .post(&[(SESSION, &streams.session)], request("echo", json!({})))
+            .await
+            .status,
+        200
+    );
     assert_eq!(streams.advance_and_sweep(TOKEN_END), 0);
     assert_eq!(open.read_events(), Read::Pending);
 
-    changed.fetch.serve(&introspection, 200, r#"{"active":false}"#);
+    changed
+        .fetch
+        .serve(&introspection, 200, r#"{"active":false}"#);
     changed.clock.advance(MINUTE);
     let verifier = changed.settings.resource.verifier().unwrap();
-    verifier.issuers().iter().for_each(|issuer| issuer.start_due_rechecks());
+    verifier
+        .issuers()
+        .iter()
+        .for_each(|issuer| issuer.start_due_rechecks());
     for _ in 0..100 {
         tokio::task::yield_now().await;
     }
@@ -203,15 +218,29 @@ async fn responses_to_posts_end() {
     let mut streams = Streams::new().await;
     let json = ("content-type", "application/json");
     let mut legacy = streams.call_stream().await;
-    let headers = [(VERSION, "2026-07-28"), ("mcp-method", "tools/call"), ("mcp-name", "slow"), json];
+    let headers = [
+        (VERSION, "2026-07-28"),
+        ("mcp-method", "tools/call"),
+        ("mcp-name", "slow"),
+        json,
+    ];
     let message = modern("tools/call", json!({"name": "slow"})).to_string();
     let mut modern = streams.open("POST", &headers, message, EVENT_STREAM).await;
 
     // The response to `initialize` is held back until it names the revision.
-    let negotiated = "data: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"protocolVersion\":\"2025-11-25\"}}\n\n";
+    let negotiated =
+        "data: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"protocolVersion\":\"2025-11-25\"}}\n\n";
     let events = Events::default();
     events.send(negotiated);
-    let mut opening = streams.open_with("POST", &[json], initialize().to_string(), EVENT_STREAM, events).await;
+    let mut opening = streams
+        .open_with(
+            "POST",
+            &[json],
+            initialize().to_string(),
+            EVENT_STREAM,
+            events,
+        )
+        .await;
     assert_eq!(opening.read_events(), data(negotiated));
 
     streams.use_token(streams.token("mcp:tools", 300));
@@ -222,7 +251,11 @@ async fn responses_to_posts_end() {
     assert_eq!(opening.read_events(), Read::End);
     assert_eq!(streams.ended_codes(), ["stream.token_expired"; 2]);
 
-    let in_session = streams.ended_streams().iter().filter(|ended| ended.in_session).count();
+    let in_session = streams
+        .ended_streams()
+        .iter()
+        .filter(|ended| ended.in_session)
+        .count();
     assert_eq!(in_session, 1);
 }
 
@@ -231,7 +264,14 @@ async fn responses_to_posts_end() {
 async fn other_responses_do_not_end() {
     let streams = Streams::new().await;
     let get = [(SESSION, streams.session.as_str())];
-    let mut plain = streams.open("GET", &get, String::new(), &[("content-type", "application/json")]).await;
+    let mut plain = streams
+        .open(
+            "GET",
+            &get,
+            String::new(),
+            &[("content-type", "application/json")],
+        )
+        .await;
     let mut unnamed = streams.open("GET", &get, String::new(), &[]).await;
     assert_eq!(streams.open_streams(), 0);
     assert_eq!(streams.advance_and_sweep(600), 0);
@@ -250,7 +290,14 @@ async fn other_responses_do_not_end() {
 #[tokio::test]
 async fn an_encoded_stream_ends_at_once() {
     let streams = Streams::new().await;
-    let mut open = streams.open("GET", &[(SESSION, &streams.session)], String::new(), ENCODED_EVENT_STREAM).await;
+    let mut open = streams
+        .open(
+            "GET",
+            &[(SESSION, &streams.session)],
+            String::new(),
+            ENCODED_EVENT_STREAM,
+        )
+        .await;
     open.events.send("some bytes");
     assert_eq!(open.read_events(), data("some bytes"));
     assert_eq!(streams.advance_and_sweep(TOKEN_END), 1);

@@ -16,7 +16,9 @@ pub(super) fn without_those_of<'a>(query: &'a str, other: &str) -> Cow<'a, str> 
     let fixed: Vec<_> = other.split(QUERY_SEPARATORS).map(fixed).collect();
     without(query, |parameter| {
         let names = ParameterNames::derive(&query_parameter_name(parameter));
-        fixed.iter().any(|fixed| names.root == fixed.root || names.php == fixed.php)
+        fixed
+            .iter()
+            .any(|fixed| names.root == fixed.root || names.php == fixed.php)
     })
 }
 
@@ -32,17 +34,39 @@ impl ParameterNames {
     /// Derives the names from a decoded name.
     fn derive(name: &[u8]) -> Self {
         // Servers in C end a name at its first NUL.
-        let name = name.split(|&b| b == 0).next().unwrap_or_default().trim_ascii().to_ascii_lowercase();
+        let name = name
+            .split(|&b| b == 0)
+            .next()
+            .unwrap_or_default()
+            .trim_ascii()
+            .to_ascii_lowercase();
         let is_bracket = |b: &u8| matches!(b, b'[' | b']');
-        let bare = &name[name.iter().position(|b| !is_bracket(b)).unwrap_or(name.len())..];
-        let root = bare.split(|b| is_bracket(b) || *b == b'.').next().unwrap_or_default().trim_ascii_end().to_vec();
+        let bare = &name[name
+            .iter()
+            .position(|b| !is_bracket(b))
+            .unwrap_or(name.len())..];
+        let root = bare
+            .split(|b| is_bracket(b) || *b == b'.')
+            .next()
+            .unwrap_or_default()
+            .trim_ascii_end()
+            .to_vec();
 
         let opened = name.iter().position(|&b| b == b'[');
         let variable = match opened {
             Some(opened) if name[opened..].contains(&b']') => &name[..opened],
             _ => &name,
         };
-        let php = variable.iter().map(|&b| if matches!(b, b' ' | b'.' | b'[') { b'_' } else { b }).collect();
+        let php = variable
+            .iter()
+            .map(|&b| {
+                if matches!(b, b' ' | b'.' | b'[') {
+                    b'_'
+                } else {
+                    b
+                }
+            })
+            .collect();
         Self { root, php }
     }
 }
@@ -120,11 +144,27 @@ mod tests {
             "filter=evil",
         ] {
             let query = format!("a=1&{parameter}");
-            assert_eq!(without_those_of(&query, "key=v&api_key=w&filter[name]=x"), "a=1", "{parameter}");
+            assert_eq!(
+                without_those_of(&query, "key=v&api_key=w&filter[name]=x"),
+                "a=1",
+                "{parameter}"
+            );
         }
-        for parameter in ["keys[]=1", "a[key]=1", "a.key=1", "apikey=1", "filters=1", "=1", "[]=1"] {
+        for parameter in [
+            "keys[]=1",
+            "a[key]=1",
+            "a.key=1",
+            "apikey=1",
+            "filters=1",
+            "=1",
+            "[]=1",
+        ] {
             let query = format!("a=1&{parameter}");
-            assert_eq!(without_those_of(&query, "key=v&api_key=w&filter[name]=x"), query, "{parameter}");
+            assert_eq!(
+                without_those_of(&query, "key=v&api_key=w&filter[name]=x"),
+                query,
+                "{parameter}"
+            );
         }
     }
 
@@ -139,7 +179,11 @@ mod tests {
             ("key&tenant=x", ""),
             ("keys=1", "keys=1"),
         ] {
-            assert_eq!(without_those_of(query, "key=v&tenant=t"), expected, "{query}");
+            assert_eq!(
+                without_those_of(query, "key=v&tenant=t"),
+                expected,
+                "{query}"
+            );
         }
     }
 }

@@ -25,7 +25,11 @@ impl UpstreamTrust {
     /// # Errors
     /// Fails if there are none, or they cannot be read.
     pub fn platform() -> Result<Self, UpstreamSettingsError> {
-        Self::new(|builder| builder.with_platform_verifier().map_err(|_| UpstreamSettingsError::TrustPlatform))
+        Self::new(|builder| {
+            builder
+                .with_platform_verifier()
+                .map_err(|_| UpstreamSettingsError::TrustPlatform)
+        })
     }
 
     /// Returns the certificate authorities in a PEM file, and no others.
@@ -35,7 +39,9 @@ impl UpstreamTrust {
     pub fn from_pem(pem: &[u8]) -> Result<Self, UpstreamSettingsError> {
         let mut roots = RootCertStore::empty();
         for certificate in CertificateDer::pem_slice_iter(pem) {
-            let added = certificate.ok().and_then(|certificate| roots.add(certificate).ok());
+            let added = certificate
+                .ok()
+                .and_then(|certificate| roots.add(certificate).ok());
             added.ok_or(UpstreamSettingsError::TrustInvalid)?;
         }
         if roots.is_empty() {
@@ -54,7 +60,10 @@ impl UpstreamTrust {
     fn new(
         with_verifier: impl FnOnce(
             ConfigBuilder<ClientConfig, rustls::WantsVerifier>,
-        ) -> Result<ConfigBuilder<ClientConfig, WantsClientCert>, UpstreamSettingsError>,
+        ) -> Result<
+            ConfigBuilder<ClientConfig, WantsClientCert>,
+            UpstreamSettingsError,
+        >,
     ) -> Result<Self, UpstreamSettingsError> {
         let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
@@ -78,11 +87,23 @@ mod tests {
     /// L1: a CA file without a usable certificate is rejected.
     #[test]
     fn a_file_without_certificates_is_rejected() {
-        let certificate = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap().cert.pem();
+        let certificate = rcgen::generate_simple_self_signed(["localhost".to_owned()])
+            .unwrap()
+            .cert
+            .pem();
         assert!(UpstreamTrust::from_pem(certificate.as_bytes()).is_ok());
-        assert_eq!(UpstreamTrust::from_pem(b"").err(), Some(UpstreamSettingsError::TrustEmpty));
-        assert_eq!(UpstreamTrust::from_pem(b"no PEM").err(), Some(UpstreamSettingsError::TrustEmpty));
+        assert_eq!(
+            UpstreamTrust::from_pem(b"").err(),
+            Some(UpstreamSettingsError::TrustEmpty)
+        );
+        assert_eq!(
+            UpstreamTrust::from_pem(b"no PEM").err(),
+            Some(UpstreamSettingsError::TrustEmpty)
+        );
         let broken = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
-        assert_eq!(UpstreamTrust::from_pem(broken.as_bytes()).err(), Some(UpstreamSettingsError::TrustInvalid));
+        assert_eq!(
+            UpstreamTrust::from_pem(broken.as_bytes()).err(),
+            Some(UpstreamSettingsError::TrustInvalid)
+        );
     }
 }

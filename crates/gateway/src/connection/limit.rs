@@ -52,7 +52,11 @@ impl ConnectionLimit {
     /// Returns a limit of `max` open connections.
     pub fn new(max: usize) -> Self {
         let max = AtomicUsize::new(max);
-        Self(Arc::new(OpenConnections { max, count: AtomicUsize::new(0), pools: Mutex::default() }))
+        Self(Arc::new(OpenConnections {
+            max,
+            count: AtomicUsize::new(0),
+            pools: Mutex::default(),
+        }))
     }
 
     /// Returns the maximum number of open connections.
@@ -85,8 +89,13 @@ impl ConnectionLimit {
     /// Issues a new permit, unless the limit is reached.
     fn acquire_new(&self) -> Option<ConnectionPermit> {
         let increment = |count: usize| (count < self.max()).then_some(count + 1);
-        let incremented = self.0.count.fetch_update(Ordering::AcqRel, Ordering::Relaxed, increment);
-        incremented.ok().map(|_| ConnectionPermit(Arc::clone(&self.0)))
+        let incremented = self
+            .0
+            .count
+            .fetch_update(Ordering::AcqRel, Ordering::Relaxed, increment);
+        incremented
+            .ok()
+            .map(|_| ConnectionPermit(Arc::clone(&self.0)))
     }
 
     /// Closes an idle connection and takes over its permit. Because the permit is handed over and not returned, the count does
@@ -94,7 +103,12 @@ impl ConnectionLimit {
     /// maximum, which was lowered, the permit is returned, and the next idle connection is closed.
     fn acquire_idle(&self) -> Option<ConnectionPermit> {
         let pools = self.0.pools.lock();
-        let close = || pools.iter().filter_map(Weak::upgrade).find_map(|pool| pool.close_oldest());
+        let close = || {
+            pools
+                .iter()
+                .filter_map(Weak::upgrade)
+                .find_map(|pool| pool.close_oldest())
+        };
         std::iter::from_fn(close).find(|_| self.open() <= self.max())
     }
 }
@@ -107,7 +121,9 @@ impl Drop for ConnectionPermit {
 
 impl fmt::Debug for ConnectionLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ConnectionLimit").field("max", &self.max()).finish_non_exhaustive()
+        f.debug_struct("ConnectionLimit")
+            .field("max", &self.max())
+            .finish_non_exhaustive()
     }
 }
 
@@ -147,9 +163,16 @@ mod tests {
         let idle: Arc<dyn IdleConnections> = Arc::new(Idle(Mutex::new(idle)));
         limit.register(Arc::downgrade(&idle));
         limit.clone().set_max(2);
-        assert_eq!((limit.max(), limit.open()), (2, 4), "open connections are not closed");
+        assert_eq!(
+            (limit.max(), limit.open()),
+            (2, 4),
+            "open connections are not closed"
+        );
         let next = limit.acquire();
-        assert!(next.is_some() && limit.open() == 2, "two idle connections are closed, and one is handed over");
+        assert!(
+            next.is_some() && limit.open() == 2,
+            "two idle connections are closed, and one is handed over"
+        );
         assert!(limit.acquire().is_none());
         limit.set_max(3);
         assert!(limit.acquire().is_some());
@@ -167,7 +190,10 @@ mod tests {
                 scope.spawn(|| {
                     for _ in 0..2000 {
                         if let Some(permit) = limit.acquire() {
-                            most.fetch_max(held.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                            most.fetch_max(
+                                held.fetch_add(1, Ordering::SeqCst) + 1,
+                                Ordering::SeqCst,
+                            );
                             held.fetch_sub(1, Ordering::SeqCst);
                             drop(permit);
                         }

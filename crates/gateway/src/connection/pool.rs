@@ -43,7 +43,12 @@ impl Pool {
         clock: Arc<dyn Clock>,
         limit: &ConnectionLimit,
     ) -> Arc<Self> {
-        let pool = Arc::new(Self { idle: Mutex::default(), max_idle, idle_timeout, clock });
+        let pool = Arc::new(Self {
+            idle: Mutex::default(),
+            max_idle,
+            idle_timeout,
+            clock,
+        });
         let weak: Weak<Self> = Arc::downgrade(&pool);
         limit.register(weak);
         pool
@@ -69,10 +74,16 @@ impl Pool {
         connection.shrink();
         let now = self.clock.monotonic();
         let mut idle = self.idle.lock();
-        while idle.front().is_some_and(|oldest| idle.len() >= self.max_idle || self.is_expired(oldest, now)) {
+        while idle
+            .front()
+            .is_some_and(|oldest| idle.len() >= self.max_idle || self.is_expired(oldest, now))
+        {
             idle.pop_front();
         }
-        idle.push_back(IdleConnection { connection, since: now });
+        idle.push_back(IdleConnection {
+            connection,
+            since: now,
+        });
     }
 
     /// Returns whether a connection has been idle for the timeout.
@@ -84,6 +95,7 @@ impl Pool {
 impl IdleConnections for Pool {
     fn close_oldest(&self) -> Option<ConnectionPermit> {
         let mut idle = self.idle.lock();
-        idle.pop_front().map(|oldest| oldest.connection.into_stream().into_permit())
+        idle.pop_front()
+            .map(|oldest| oldest.connection.into_stream().into_permit())
     }
 }

@@ -46,20 +46,35 @@ impl Stream {
     ///
     /// # Errors
     /// Fails if the name cannot be resolved, all its addresses reject the connection, or the TLS handshake fails.
-    pub(crate) async fn connect(endpoint: &Endpoint, permit: ConnectionPermit) -> Result<Self, ConnectError> {
+    pub(crate) async fn connect(
+        endpoint: &Endpoint,
+        permit: ConnectionPermit,
+    ) -> Result<Self, ConnectError> {
         let transport = match endpoint {
             Endpoint::Tcp(host, port) => Transport::Tcp(connect_tcp(host, *port).await?),
-            Endpoint::Tls { host, port, name, connector } => {
+            Endpoint::Tls {
+                host,
+                port,
+                name,
+                connector,
+            } => {
                 let stream = connect_tcp(host, *port).await?;
-                let stream = connector.connect(name.clone(), stream).await.map_err(ConnectError::Tls)?;
+                let stream = connector
+                    .connect(name.clone(), stream)
+                    .await
+                    .map_err(ConnectError::Tls)?;
                 Transport::Tls(Box::new(stream))
             }
             #[cfg(unix)]
-            Endpoint::Unix(path) => {
-                Transport::Unix(UnixStream::connect(path).await.map_err(ConnectError::Unreachable)?)
-            }
+            Endpoint::Unix(path) => Transport::Unix(
+                UnixStream::connect(path)
+                    .await
+                    .map_err(ConnectError::Unreachable)?,
+            ),
             #[cfg(not(unix))]
-            Endpoint::Unix(_) => return Err(ConnectError::Unreachable(io::ErrorKind::Unsupported.into())),
+            Endpoint::Unix(_) => {
+                return Err(ConnectError::Unreachable(io::ErrorKind::Unsupported.into()));
+            }
         };
         Ok(Self { transport, permit })
     }
@@ -78,7 +93,9 @@ async fn connect_tcp(host: &Host<String>, port: u16) -> Result<TcpStream, Connec
         Host::Ipv6(address) => TcpStream::connect((*address, port)).await,
     };
     let stream = stream.map_err(ConnectError::Unreachable)?;
-    stream.set_nodelay(true).map_err(ConnectError::Unreachable)?;
+    stream
+        .set_nodelay(true)
+        .map_err(ConnectError::Unreachable)?;
     Ok(stream)
 }
 
@@ -95,13 +112,21 @@ macro_rules! delegate {
 }
 
 impl AsyncRead for Stream {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         delegate!(self, stream => Pin::new(stream).poll_read(cx, buffer))
     }
 }
 
 impl AsyncWrite for Stream {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         delegate!(self, stream => Pin::new(stream).poll_write(cx, bytes))
     }
 

@@ -16,9 +16,15 @@ const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host")
 /// Returns whether the header describes the path of a request through proxies. Does not include `X-Forwarded-User` and
 /// similar, which identify the user.
 pub(super) fn is_forwarded(name: &str) -> bool {
-    const USER: [&str; 4] =
-        ["x-forwarded-user", "x-forwarded-email", "x-forwarded-groups", "x-forwarded-preferred-username"];
-    name == "forwarded" || name == "x-real-ip" || (name.starts_with("x-forwarded-") && !USER.contains(&name))
+    const USER: [&str; 4] = [
+        "x-forwarded-user",
+        "x-forwarded-email",
+        "x-forwarded-groups",
+        "x-forwarded-preferred-username",
+    ];
+    name == "forwarded"
+        || name == "x-real-ip"
+        || (name.starts_with("x-forwarded-") && !USER.contains(&name))
 }
 
 /// The public address of this service, as `Forwarded` (RFC 7239) and `X-Forwarded-*` report it.
@@ -89,7 +95,9 @@ impl PublicAddress {
             Some(IpAddr::V6(address)) => format!("\"[{address}]\""),
             None => "unknown".into(),
         };
-        let forwarded = format!("for={node}{}", self.forwarded_suffix).try_into().ok();
+        let forwarded = format!("for={node}{}", self.forwarded_suffix)
+            .try_into()
+            .ok();
         let forwarded_for = address.and_then(|address| address.to_string().try_into().ok());
         [
             forwarded.map(|value| (FORWARDED, value)),
@@ -120,21 +128,37 @@ mod tests {
         let mut request = RequestBuilder::new(&Method::GET, &PathAndQuery::from_static("/"));
         public.add_headers(&mut request, peer.map(|peer| peer.parse().unwrap()));
         let headers = Parsed::from(&request.body(Bytes::new())).headers;
-        [FORWARDED, X_FORWARDED_FOR, X_FORWARDED_PROTO, X_FORWARDED_HOST]
-            .map(|name| headers.get(name).map(|value| value.to_str().unwrap().to_owned()))
+        [
+            FORWARDED,
+            X_FORWARDED_FOR,
+            X_FORWARDED_PROTO,
+            X_FORWARDED_HOST,
+        ]
+        .map(|name| {
+            headers
+                .get(name)
+                .map(|value| value.to_str().unwrap().to_owned())
+        })
     }
 
     /// L2: the headers contain the client's address and this service's scheme and host.
     #[test]
     fn values() {
-        let [forwarded, address, proto, host] = forward("https://mcp.example.com:8443/mcp", Some("192.0.2.7"));
-        assert_eq!(forwarded.unwrap(), r#"for=192.0.2.7;host="mcp.example.com:8443";proto=https"#);
+        let [forwarded, address, proto, host] =
+            forward("https://mcp.example.com:8443/mcp", Some("192.0.2.7"));
+        assert_eq!(
+            forwarded.unwrap(),
+            r#"for=192.0.2.7;host="mcp.example.com:8443";proto=https"#
+        );
         assert_eq!(address.unwrap(), "192.0.2.7");
         assert_eq!(proto.unwrap(), "https");
         assert_eq!(host.unwrap(), "mcp.example.com:8443");
 
         let [forwarded, address, ..] = forward("http://localhost", Some("2001:db8::1"));
-        assert_eq!(forwarded.unwrap(), r#"for="[2001:db8::1]";host="localhost";proto=http"#);
+        assert_eq!(
+            forwarded.unwrap(),
+            r#"for="[2001:db8::1]";host="localhost";proto=http"#
+        );
         assert_eq!(address.unwrap(), "2001:db8::1");
 
         let [forwarded, ..] = forward("http://localhost", Some("::ffff:192.0.2.7"));
@@ -150,9 +174,18 @@ mod tests {
     fn cached_values_belong_to_the_client() {
         let public = PublicAddress::new(&Url::parse("http://localhost").unwrap()).unwrap();
         for _ in 0..2 {
-            for peer in ["192.0.2.7", "192.0.2.23", "2001:db8::7", "::ffff:192.0.2.7", "192.0.2.7"] {
+            for peer in [
+                "192.0.2.7",
+                "192.0.2.23",
+                "2001:db8::7",
+                "::ffff:192.0.2.7",
+                "192.0.2.7",
+            ] {
                 let expected = peer.trim_start_matches("::ffff:");
-                assert_eq!(forwarded_by(&public, Some(peer))[1].as_deref(), Some(expected));
+                assert_eq!(
+                    forwarded_by(&public, Some(peer))[1].as_deref(),
+                    Some(expected)
+                );
             }
         }
     }

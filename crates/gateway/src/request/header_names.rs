@@ -67,7 +67,13 @@ mod tests {
     /// L2: names that servers read in different ways are ambiguous, except for those of tool parameters.
     #[test]
     fn ambiguous_names() {
-        for name in ["x_portcullis_subject", "x.portcullis.subject", "x-portcullis_subject", "a~b", "mcp_param-x"] {
+        for name in [
+            "x_portcullis_subject",
+            "x.portcullis.subject",
+            "x-portcullis_subject",
+            "a~b",
+            "mcp_param-x",
+        ] {
             assert!(is_ambiguous(name), "{name}");
         }
         for name in ["x-request-id", "mcp-param-user_id", "a1"] {
@@ -78,7 +84,12 @@ mod tests {
     /// L2: a header that has another meaning cannot carry the identity.
     #[test]
     fn identity_names() {
-        for name in ["x-portcullis-subject", "x-user-email", "remote-user", "x-forwarded-user"] {
+        for name in [
+            "x-portcullis-subject",
+            "x-user-email",
+            "remote-user",
+            "x-forwarded-user",
+        ] {
             assert!(may_carry_identity(name), "{name}");
         }
         for name in [

@@ -115,8 +115,15 @@ impl<'a> From<&'a Principal> for Identity<'a> {
 
 /// Adds the configured identity headers that have a value to a request. They are encoded with the first request of a principal;
 /// another configuration, as after a reload, encodes its own each time.
-pub(super) fn add_headers(request: &mut RequestBuilder, identity: Identity<'_>, configured: &[IdentityHeader]) {
-    let keep = || KeptHeaders { configured: configured.into(), encoded: encoded(identity, configured) };
+pub(super) fn add_headers(
+    request: &mut RequestBuilder,
+    identity: Identity<'_>,
+    configured: &[IdentityHeader],
+) {
+    let keep = || KeptHeaders {
+        configured: configured.into(),
+        encoded: encoded(identity, configured),
+    };
     match identity.claims.kept_headers(&keep) {
         Some(kept) if *kept.configured == *configured => request.headers(&kept.encoded),
         _ => request.headers(&encoded(identity, configured)),
@@ -126,7 +133,10 @@ pub(super) fn add_headers(request: &mut RequestBuilder, identity: Identity<'_>, 
 fn encoded(identity: Identity<'_>, configured: &[IdentityHeader]) -> EncodedHeaders {
     let header = |IdentityHeader { name, source }: &IdentityHeader| {
         // An encoded value is visible ASCII, which every header can carry.
-        Some((name.clone(), HeaderValue::try_from(&*value(identity, source)?).ok()?))
+        Some((
+            name.clone(),
+            HeaderValue::try_from(&*value(identity, source)?).ok()?,
+        ))
     };
     configured.iter().filter_map(header).collect()
 }
@@ -139,7 +149,9 @@ fn value<'a>(identity: Identity<'a>, source: &IdentitySource) -> Option<Cow<'a, 
         IdentitySource::Client => identity.client.map(encode),
         IdentitySource::Scope if identity.scopes.is_empty() => None,
         // Of the characters in scope names, only `%` is encoded.
-        IdentitySource::Scope if !identity.scopes.as_str().contains('%') => Some(identity.scopes.as_str().into()),
+        IdentitySource::Scope if !identity.scopes.as_str().contains('%') => {
+            Some(identity.scopes.as_str().into())
+        }
         IdentitySource::Scope => Some(join(identity.scopes.iter().map(encode)).into()),
         IdentitySource::Claim(path) => identity.claims.claim(path).and_then(claim_value),
     }
@@ -151,7 +163,9 @@ const ENCODED: &AsciiSet = &CONTROLS.add(b' ').add(b'%');
 /// Percent-encodes `%` and everything but visible ASCII.
 fn encode(text: &str) -> Cow<'_, str> {
     // Most values need no encoding, which is checked many bytes at once because no byte ends the loop early.
-    if text.bytes().fold(true, |all, byte| all & byte.is_ascii_graphic() & (byte != b'%')) {
+    if text.bytes().fold(true, |all, byte| {
+        all & byte.is_ascii_graphic() & (byte != b'%')
+    }) {
         return Cow::Borrowed(text);
     }
     utf8_percent_encode(text, ENCODED).into()
@@ -200,7 +214,11 @@ mod tests {
 
     impl Claims for Value {
         fn claim(&self, path: &str) -> Option<&Value> {
-            if path.starts_with('/') { self.pointer(path) } else { self.get(path) }
+            if path.starts_with('/') {
+                self.pointer(path)
+            } else {
+                self.get(path)
+            }
         }
 
         fn kept_headers(&self, _: &dyn Fn() -> KeptHeaders) -> Option<&KeptHeaders> {
@@ -219,17 +237,30 @@ mod tests {
         };
         let mut request = RequestBuilder::new(&Method::GET, &PathAndQuery::from_static("/"));
         let name = HeaderName::from_static("x-test");
-        add_headers(&mut request, identity, &[IdentityHeader::new(name.clone(), source)]);
-        Parsed::from(&request.body(Bytes::new())).headers.get(&name).map(|value| value.to_str().unwrap().to_owned())
+        add_headers(
+            &mut request,
+            identity,
+            &[IdentityHeader::new(name.clone(), source)],
+        );
+        Parsed::from(&request.body(Bytes::new()))
+            .headers
+            .get(&name)
+            .map(|value| value.to_str().unwrap().to_owned())
     }
 
     /// L2: each default header has its encoded value, or is not sent.
     #[test]
     fn default_headers() {
-        let values: Vec<_> =
-            IdentityHeader::defaults().into_iter().map(|header| header_value(header.source, &json!({}))).collect();
-        let expected =
-            [Some("https://auth.example.com"), Some("Zo%C3%AB%0D%0AX-Admin:%201"), None, Some("a%25b mcp:tools")];
+        let values: Vec<_> = IdentityHeader::defaults()
+            .into_iter()
+            .map(|header| header_value(header.source, &json!({})))
+            .collect();
+        let expected = [
+            Some("https://auth.example.com"),
+            Some("Zo%C3%AB%0D%0AX-Admin:%201"),
+            None,
+            Some("a%25b mcp:tools"),
+        ];
         assert_eq!(values, expected.map(|text| text.map(str::to_owned)));
     }
 
@@ -257,7 +288,11 @@ mod tests {
             ("/a~1b~0c", Some(r#"{"d":"deep"}"#)),
         ];
         for (path, expected) in cases {
-            assert_eq!(header_value(IdentitySource::Claim(path.into()), &claims).as_deref(), expected, "{path}");
+            assert_eq!(
+                header_value(IdentitySource::Claim(path.into()), &claims).as_deref(),
+                expected,
+                "{path}"
+            );
         }
     }
 

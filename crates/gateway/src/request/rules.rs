@@ -76,28 +76,53 @@ impl ForwardingRules {
     /// Fails if a header cannot carry the identity or be forwarded, two identity headers have the same name, or the public URL
     /// is not an http or https URL with a host.
     pub(crate) fn new(settings: ForwardingSettings<'_>) -> Result<Self, UpstreamSettingsError> {
-        let ForwardingSettings { identity_headers, forward_headers, public_url, forward_cookies } = settings;
+        let ForwardingSettings {
+            identity_headers,
+            forward_headers,
+            public_url,
+            forward_cookies,
+        } = settings;
         for (position, IdentityHeader { name, .. }) in identity_headers.iter().enumerate() {
             if !may_carry_identity(name.as_str()) {
                 return Err(UpstreamSettingsError::IdentityHeader(name.clone()));
             }
-            if identity_headers[..position].iter().any(|earlier| earlier.name == *name) {
+            if identity_headers[..position]
+                .iter()
+                .any(|earlier| earlier.name == *name)
+            {
                 return Err(UpstreamSettingsError::IdentityHeaderDuplicate(name.clone()));
             }
         }
         forward_headers::check(&forward_headers, &identity_headers)?;
         let public_address = public_url.map(PublicAddress::new).transpose()?;
         let names = identity_headers.iter().map(|header| &header.name);
-        let unprefixed_identity_names =
-            names.filter(|name| !name.as_str().starts_with(GATEWAY_PREFIX)).cloned().collect();
-        Ok(Self { identity_headers, unprefixed_identity_names, forward_headers, public_address, forward_cookies })
+        let unprefixed_identity_names = names
+            .filter(|name| !name.as_str().starts_with(GATEWAY_PREFIX))
+            .cloned()
+            .collect();
+        Ok(Self {
+            identity_headers,
+            unprefixed_identity_names,
+            forward_headers,
+            public_address,
+            forward_cookies,
+        })
     }
 
     /// Returns the request to the upstream. Nothing of the client's request is forwarded but the method, the query without
     /// tokens, the headers that pass the rules, and the body.
     pub(crate) fn upstream_request(&self, inbound: InboundRequest<'_>, target: &Target) -> Request {
-        let InboundRequest { method, version, query, mut headers, body, identity, request_id, client_address, trace } =
-            inbound;
+        let InboundRequest {
+            method,
+            version,
+            query,
+            mut headers,
+            body,
+            identity,
+            request_id,
+            client_address,
+            trace,
+        } = inbound;
         header::remove_connection_options(&mut headers);
         let path_and_query = target.path_and_query(query.map(without_token).as_deref());
         let mut request = RequestBuilder::new(&method, &path_and_query);
@@ -109,7 +134,9 @@ impl ForwardingRules {
         if let Some(parent) = trace.and_then(|trace| trace.upstream_traceparent()) {
             request.header(&TraceParent::HEADER, &parent);
         }
-        request.header(&X_REQUEST_ID, &request_id).header(&VIA, &via(version));
+        request
+            .header(&X_REQUEST_ID, &request_id)
+            .header(&VIA, &via(version));
         if let Some(identity) = identity {
             identity::add_headers(&mut request, identity, &self.identity_headers);
         }
@@ -120,12 +147,19 @@ impl ForwardingRules {
     }
 
     /// Copies the headers that are forwarded.
-    fn forward(&self, headers: &HeaderMap, trace: Option<&TraceContext>, request: &mut RequestBuilder) {
+    fn forward(
+        &self,
+        headers: &HeaderMap,
+        trace: Option<&TraceContext>,
+        request: &mut RequestBuilder,
+    ) {
         for (name, value) in headers {
             let is_forwarded = match name.as_str() {
                 text @ ("traceparent" | "tracestate") => {
                     let continues_client = trace.map(|trace| trace.parent_id().is_some());
-                    forwards_trace_header(text, continues_client, || TraceParent::of(headers).is_some())
+                    forwards_trace_header(text, continues_client, || {
+                        TraceParent::of(headers).is_some()
+                    })
                 }
                 text => !self.is_removed(text),
             };
@@ -143,7 +177,9 @@ impl ForwardingRules {
     fn is_removed(&self, name: &str) -> bool {
         match name {
             "authorization" | "content-length" | "content-type" | "host" | "x-request-id" => true,
-            "accept" | "mcp-method" | "mcp-name" | "mcp-protocol-version" | "mcp-session-id" => false,
+            "accept" | "mcp-method" | "mcp-name" | "mcp-protocol-version" | "mcp-session-id" => {
+                false
+            }
             "accept-encoding" | "accept-language" | "user-agent" => self.is_identity(name),
             _ => self.is_removed_by_rule(name),
         }
@@ -175,7 +211,9 @@ impl ForwardingRules {
     /// Returns whether this is the name of an identity header that does not begin with [`GATEWAY_PREFIX`]. Names that do are
     /// always removed.
     fn is_identity(&self, name: &str) -> bool {
-        self.unprefixed_identity_names.iter().any(|identity| identity == name)
+        self.unprefixed_identity_names
+            .iter()
+            .any(|identity| identity == name)
     }
 }
 
@@ -184,7 +222,11 @@ impl ForwardingRules {
 /// Both are if the gateway has no trace of its own and `traceparent` is valid. With a trace of its own, the gateway writes
 /// `traceparent`, and forwards `tracestate` only if its trace continues that of the client. `continues_client` is whether it
 /// does, and `None` without such a trace.
-fn forwards_trace_header(name: &str, continues_client: Option<bool>, has_valid_parent: impl FnOnce() -> bool) -> bool {
+fn forwards_trace_header(
+    name: &str,
+    continues_client: Option<bool>,
+    has_valid_parent: impl FnOnce() -> bool,
+) -> bool {
     match continues_client {
         None => has_valid_parent(),
         Some(continues_client) => name == "tracestate" && continues_client,

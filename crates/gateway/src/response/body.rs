@@ -48,7 +48,9 @@ impl UpstreamBody {
 
     /// Returns the connection to the pool, or closes it if it is not reusable.
     fn release_connection(&mut self) {
-        if let Source::Streamed(connection, pool) = std::mem::replace(&mut self.0, Source::Complete(Bytes::new())) {
+        if let Source::Streamed(connection, pool) =
+            std::mem::replace(&mut self.0, Source::Complete(Bytes::new()))
+        {
             pool.put(connection);
         }
     }
@@ -58,18 +60,26 @@ impl Body for UpstreamBody {
     type Data = Bytes;
     type Error = UpstreamBodyError;
 
-    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, UpstreamBodyError>>> {
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, UpstreamBodyError>>> {
         let this = self.get_mut();
         let connection = match &mut this.0 {
             Source::Complete(bytes) if bytes.is_empty() => return Poll::Ready(None),
-            Source::Complete(bytes) => return Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
+            Source::Complete(bytes) => {
+                return Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes)))));
+            }
             Source::Streamed(connection, _) => connection,
         };
         let data = ready!(connection.poll_data(cx));
         if connection.remaining_body() == Some(0) || !matches!(data, Some(Ok(_))) {
             this.release_connection();
         }
-        Poll::Ready(data.map(|data| data.map(Frame::data).map_err(|error| UpstreamBodyError::Broken(error.into()))))
+        Poll::Ready(data.map(|data| {
+            data.map(Frame::data)
+                .map_err(|error| UpstreamBodyError::Broken(error.into()))
+        }))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -82,15 +92,18 @@ impl Body for UpstreamBody {
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
             Source::Complete(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            Source::Streamed(connection, _) => {
-                connection.remaining_body().map(SizeHint::with_exact).unwrap_or_default()
-            }
+            Source::Streamed(connection, _) => connection
+                .remaining_body()
+                .map(SizeHint::with_exact)
+                .unwrap_or_default(),
         }
     }
 }
 
 impl fmt::Debug for UpstreamBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("UpstreamBody").field("size_hint", &self.size_hint()).finish_non_exhaustive()
+        f.debug_struct("UpstreamBody")
+            .field("size_hint", &self.size_hint())
+            .finish_non_exhaustive()
     }
 }

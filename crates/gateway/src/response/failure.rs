@@ -107,7 +107,11 @@ impl UpstreamFailure {
 
     /// Returns the response to the client: a generic text, as a JSON-RPC error with the message's id if the request is
     /// a POST. It does not contain the reason.
-    pub(crate) fn response(&self, is_post: bool, message_id: Option<&MessageId>) -> Response<UpstreamBody> {
+    pub(crate) fn response(
+        &self,
+        is_post: bool,
+        message_id: Option<&MessageId>,
+    ) -> Response<UpstreamBody> {
         let (text, retry_after) = match self.status() {
             StatusCode::GATEWAY_TIMEOUT => (TIMEOUT_TEXT, None),
             StatusCode::SERVICE_UNAVAILABLE => (BUSY_TEXT, Some(BUSY_RETRY_AFTER)),
@@ -115,14 +119,21 @@ impl UpstreamFailure {
         };
         let (content_type, body) = if is_post {
             let id = message_id.and_then(MessageId::to_json);
-            ("application/json", Bytes::from(error_body(ErrorCode::InternalError, text, id, None)))
+            (
+                "application/json",
+                Bytes::from(error_body(ErrorCode::InternalError, text, id, None)),
+            )
         } else {
             ("text/plain", Bytes::from_static(text.as_bytes()))
         };
         let mut response = Response::new(UpstreamBody::complete(body));
         *response.status_mut() = self.status();
-        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
-        response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        response
+            .headers_mut()
+            .insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+        response
+            .headers_mut()
+            .insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
         if let Some(retry_after) = retry_after {
             response.headers_mut().insert(RETRY_AFTER, retry_after);
         }

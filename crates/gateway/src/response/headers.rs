@@ -18,17 +18,25 @@ const NO: HeaderValue = HeaderValue::from_static("no");
 ///
 /// # Errors
 /// Fails for a 401, a 407, a 101 and a redirect, which would refer the client to something other than this gateway.
-pub(crate) fn check_status(status: StatusCode, headers: &HeaderMap, target: &Target) -> Result<(), UpstreamFailure> {
+pub(crate) fn check_status(
+    status: StatusCode,
+    headers: &HeaderMap,
+    target: &Target,
+) -> Result<(), UpstreamFailure> {
     match status {
         // The client would relate these to its own token.
-        StatusCode::UNAUTHORIZED | StatusCode::PROXY_AUTHENTICATION_REQUIRED => Err(UpstreamFailure::Unauthorized),
+        StatusCode::UNAUTHORIZED | StatusCode::PROXY_AUTHENTICATION_REQUIRED => {
+            Err(UpstreamFailure::Unauthorized)
+        }
         // `Upgrade` is not forwarded, so no client requested it.
         StatusCode::SWITCHING_PROTOCOLS => Err(UpstreamFailure::SwitchingProtocols),
         StatusCode::NOT_MODIFIED => Ok(()),
         // `Location` is an address of the internal network, where a client would bypass the gateway.
-        _ if status.is_redirection() => {
-            Err(UpstreamFailure::Redirect(headers.get(LOCATION).and_then(|location| target.redirected(location))))
-        }
+        _ if status.is_redirection() => Err(UpstreamFailure::Redirect(
+            headers
+                .get(LOCATION)
+                .and_then(|location| target.redirected(location)),
+        )),
         _ => Ok(()),
     }
 }
@@ -52,26 +60,43 @@ pub(crate) fn remove_headers(headers: &mut HeaderMap, forward_cookies: bool) {
 
 /// Returns whether the header belongs to the authentication between gateway and upstream.
 fn is_challenge(name: &str) -> bool {
-    matches!(name, "www-authenticate" | "proxy-authenticate" | "authentication-info" | "proxy-authentication-info")
+    matches!(
+        name,
+        "www-authenticate"
+            | "proxy-authenticate"
+            | "authentication-info"
+            | "proxy-authentication-info"
+    )
 }
 
 /// Returns whether the header contains an address, which may be an internal one.
 fn is_address(name: &str) -> bool {
-    matches!(name, "location" | "content-location" | "refresh" | "alt-svc")
+    matches!(
+        name,
+        "location" | "content-location" | "refresh" | "alt-svc"
+    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn after_removal(pairs: &[(&'static str, &'static str)], cookies: bool) -> Vec<(String, String)> {
+    fn after_removal(
+        pairs: &[(&'static str, &'static str)],
+        cookies: bool,
+    ) -> Vec<(String, String)> {
         let mut headers = HeaderMap::new();
         for (name, value) in pairs {
-            headers.append(HeaderName::from_static(name), HeaderValue::from_static(value));
+            headers.append(
+                HeaderName::from_static(name),
+                HeaderValue::from_static(value),
+            );
         }
         remove_headers(&mut headers, cookies);
-        let mut left: Vec<_> =
-            headers.iter().map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned())).collect();
+        let mut left: Vec<_> = headers
+            .iter()
+            .map(|(name, value)| (name.to_string(), value.to_str().unwrap().to_owned()))
+            .collect();
         left.sort();
         left
     }
@@ -93,8 +118,14 @@ mod tests {
             ("content-type", "application/json"),
             ("mcp-session-id", "s"),
         ];
-        let left = [("content-type", "application/json"), ("mcp-session-id", "s")];
-        assert_eq!(after_removal(&headers, false), left.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        let left = [
+            ("content-type", "application/json"),
+            ("mcp-session-id", "s"),
+        ];
+        assert_eq!(
+            after_removal(&headers, false),
+            left.map(|(name, value)| (name.to_owned(), value.to_owned()))
+        );
     }
 
     /// L1: no challenge of the upstream reaches the client.
@@ -126,7 +157,10 @@ mod tests {
     #[test]
     fn cookies_only_if_enabled() {
         assert_eq!(after_removal(&[("set-cookie", "a=1")], false), []);
-        assert_eq!(after_removal(&[("set-cookie", "a=1"), ("set-cookie", "b=2")], true).len(), 2);
+        assert_eq!(
+            after_removal(&[("set-cookie", "a=1"), ("set-cookie", "b=2")], true).len(),
+            2
+        );
     }
 
     /// Only event streams disable buffering.
@@ -139,7 +173,11 @@ mod tests {
             ("application/json", false),
         ] {
             let left = after_removal(&[("content-type", value)], false);
-            assert_eq!(left.contains(&("x-accel-buffering".to_owned(), "no".to_owned())), expected, "{value}");
+            assert_eq!(
+                left.contains(&("x-accel-buffering".to_owned(), "no".to_owned())),
+                expected,
+                "{value}"
+            );
         }
     }
 
@@ -147,14 +185,22 @@ mod tests {
         let url = url::Url::parse("http://10.0.0.1:8000/mcp?key=secret").unwrap();
         let target = Target::new(crate::UpstreamAddress::Tcp(url), None).unwrap();
         let headers = location.map(|location| (LOCATION, HeaderValue::from_static(location)));
-        check_status(StatusCode::from_u16(status).unwrap(), &headers.into_iter().collect(), &target)
+        check_status(
+            StatusCode::from_u16(status).unwrap(),
+            &headers.into_iter().collect(),
+            &target,
+        )
     }
 
     /// L1: an upstream's 401 is not forwarded; its 403 is.
     #[test]
     fn statuses_that_are_not_forwarded() {
         for status in [401, 407, 101] {
-            assert_eq!(checked(status, None).unwrap_err().status(), StatusCode::BAD_GATEWAY, "{status}");
+            assert_eq!(
+                checked(status, None).unwrap_err().status(),
+                StatusCode::BAD_GATEWAY,
+                "{status}"
+            );
         }
         for status in [200, 201, 304, 403, 404, 502] {
             assert!(checked(status, Some("/elsewhere")).is_ok(), "{status}");
@@ -167,8 +213,14 @@ mod tests {
         for (location, expected) in [
             (Some("/mcp/"), "http://10.0.0.1:8000/mcp/"),
             (Some("v2?key=secret#x"), "http://10.0.0.1:8000/v2"),
-            (Some("https://user:secret@other.example/mcp?key=secret"), "https://other.example/mcp"),
-            (Some("//other.example:9000/a b"), "http://other.example:9000/a%20b"),
+            (
+                Some("https://user:secret@other.example/mcp?key=secret"),
+                "https://other.example/mcp",
+            ),
+            (
+                Some("//other.example:9000/a b"),
+                "http://other.example:9000/a%20b",
+            ),
             (Some("http://[::1"), "an invalid address"),
             (Some("mailto:secret@example.com"), "an invalid address"),
             (None, "an invalid address"),
@@ -178,7 +230,10 @@ mod tests {
                 assert_eq!(failure.status(), StatusCode::BAD_GATEWAY);
                 assert_eq!(failure.code(), "upstream.redirect");
                 let text = failure.to_string();
-                assert!(text.contains(&format!("redirects to {expected};")), "{location:?}: {text}");
+                assert!(
+                    text.contains(&format!("redirects to {expected};")),
+                    "{location:?}: {text}"
+                );
                 assert!(!text.contains("secret"), "{text}");
                 assert!(text.contains("`upstream`"), "{text}");
             }

@@ -64,7 +64,11 @@ impl Deadlines {
     }
 
     /// Completes when the request is overdue. The first call adds the request to the list and sets `number`.
-    pub(crate) fn poll_overdue(&self, number: &mut Option<RequestNumber>, cx: &Context<'_>) -> Poll<()> {
+    pub(crate) fn poll_overdue(
+        &self,
+        number: &mut Option<RequestNumber>,
+        cx: &Context<'_>,
+    ) -> Poll<()> {
         let mut list = self.0.lock();
         let Some(RequestNumber(number)) = *number else {
             *number = Some(list.add(cx.waker()));
@@ -94,7 +98,10 @@ impl List {
     /// Adds a request whose time begins now.
     fn add(&mut self, waker: &Waker) -> RequestNumber {
         let period = self.now.saturating_add(self.limit);
-        RequestNumber(self.requests.insert(Deadline::In { period, waker: waker.clone() }))
+        RequestNumber(self.requests.insert(Deadline::In {
+            period,
+            waker: waker.clone(),
+        }))
     }
 
     /// Begins the next period. Returns the wakers of the requests that are overdue in it, and whether others wait.
@@ -105,7 +112,9 @@ impl List {
         for (_, deadline) in &mut self.requests {
             match deadline {
                 Deadline::In { period, .. } if *period <= self.now => {
-                    if let Deadline::In { waker, .. } = std::mem::replace(deadline, Deadline::Passed) {
+                    if let Deadline::In { waker, .. } =
+                        std::mem::replace(deadline, Deadline::Passed)
+                    {
                         overdue.push(waker);
                     }
                 }
@@ -120,7 +129,9 @@ impl List {
 /// Starts the task that counts the periods of a list while requests wait. The result is alive as long as the task;
 /// without a runtime, there is none.
 fn spawn_timer(list: &Arc<Mutex<List>>, period: Duration) -> Weak<()> {
-    let Ok(runtime) = Handle::try_current() else { return Weak::new() };
+    let Ok(runtime) = Handle::try_current() else {
+        return Weak::new();
+    };
     let list = Arc::downgrade(list);
     let timer = Arc::new(());
     let is_running = Arc::downgrade(&timer);

@@ -21,7 +21,9 @@ impl HttpUpstream {
     /// of the response: 502, 503 or 504 if there is none within 10 s, and 400 without a request if `backend` is not a valid
     /// header value.
     pub async fn end_session(&self, header: HeaderName, backend: &[u8]) -> StatusCode {
-        let Ok(backend) = HeaderValue::from_bytes(backend) else { return StatusCode::BAD_REQUEST };
+        let Ok(backend) = HeaderValue::from_bytes(backend) else {
+            return StatusCode::BAD_REQUEST;
+        };
         let inbound = InboundRequest {
             method: Method::DELETE,
             version: Version::HTTP_11,

@@ -64,18 +64,36 @@ impl UpstreamFuture {
             Some(connection) => Attempt::Idle(connection.send(request)),
             None => Attempt::Other(Box::pin(Arc::clone(&state).send(request))),
         };
-        Self { state, attempt, deadline: None, is_post, message_id, request_id, caller }
+        Self {
+            state,
+            attempt,
+            deadline: None,
+            is_post,
+            message_id,
+            request_id,
+            caller,
+        }
     }
 
     /// Polls the current attempt. A request that an idle connection did not take is sent over another one.
-    fn poll_attempt(&mut self, cx: &mut Context<'_>) -> Poll<Result<Response<UpstreamBody>, UpstreamFailure>> {
+    fn poll_attempt(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Response<UpstreamBody>, UpstreamFailure>> {
         if let Attempt::Idle(sending) = &mut self.attempt {
             match ready!(Pin::new(sending).poll(cx)) {
-                Ok((head, connection)) => return Poll::Ready(self.state.client_response(head, connection)),
-                Err(SendError { unsent: Some(request), .. }) => {
+                Ok((head, connection)) => {
+                    return Poll::Ready(self.state.client_response(head, connection));
+                }
+                Err(SendError {
+                    unsent: Some(request),
+                    ..
+                }) => {
                     self.attempt = Attempt::Other(Box::pin(Arc::clone(&self.state).send(request)));
                 }
-                Err(SendError { error, .. }) => return Poll::Ready(Err(UpstreamFailure::NoResponse(error))),
+                Err(SendError { error, .. }) => {
+                    return Poll::Ready(Err(UpstreamFailure::NoResponse(error)));
+                }
             }
         }
         match &mut self.attempt {
@@ -111,7 +129,11 @@ impl Future for UpstreamFuture {
         let response = match this.poll_attempt(cx) {
             Poll::Ready(response) => response,
             Poll::Pending => {
-                ready!(this.state.head_deadlines.poll_overdue(&mut this.deadline, cx));
+                ready!(
+                    this.state
+                        .head_deadlines
+                        .poll_overdue(&mut this.deadline, cx)
+                );
                 Err(UpstreamFailure::HeadTimeout)
             }
         };
@@ -120,7 +142,9 @@ impl Future for UpstreamFuture {
         if let Some(caller) = &this.caller {
             caller.record().upstream_ends(this.state.clock.monotonic());
         }
-        Poll::Ready(Ok(response.unwrap_or_else(|failure| this.failure_response(&failure))))
+        Poll::Ready(Ok(
+            response.unwrap_or_else(|failure| this.failure_response(&failure))
+        ))
     }
 }
 
@@ -132,6 +156,8 @@ impl Drop for UpstreamFuture {
 
 impl fmt::Debug for UpstreamFuture {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("UpstreamFuture").field("request_id", &self.request_id).finish_non_exhaustive()
+        f.debug_struct("UpstreamFuture")
+            .field("request_id", &self.request_id)
+            .finish_non_exhaustive()
     }
 }

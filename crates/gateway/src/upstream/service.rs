@@ -62,7 +62,10 @@ impl HttpUpstream {
     /// # Errors
     /// Fails if the address or the public URL is not usable, an `https` address has no trusted certificates, or a header name
     /// is not allowed or listed twice.
-    pub fn new(settings: HttpUpstreamSettings, clock: Arc<dyn Clock>) -> Result<Self, UpstreamSettingsError> {
+    pub fn new(
+        settings: HttpUpstreamSettings,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, UpstreamSettingsError> {
         Ok(Self(Arc::new(UpstreamState::new(settings, clock)?)))
     }
 
@@ -108,6 +111,8 @@ impl Service<Admitted> for HttpUpstream {
 
 impl fmt::Debug for HttpUpstream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HttpUpstream").field("host", &self.0.target.host).finish_non_exhaustive()
+        f.debug_struct("HttpUpstream")
+            .field("host", &self.0.target.host)
+            .finish_non_exhaustive()
     }
 }

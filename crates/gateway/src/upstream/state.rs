@@ -35,7 +35,10 @@ impl UpstreamState {
     ///
     /// # Errors
     /// As [`HttpUpstream::new`](crate::HttpUpstream::new).
-    pub(super) fn new(settings: HttpUpstreamSettings, clock: Arc<dyn Clock>) -> Result<Self, UpstreamSettingsError> {
+    pub(super) fn new(
+        settings: HttpUpstreamSettings,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, UpstreamSettingsError> {
         let HttpUpstreamSettings {
             address,
             resource,
@@ -62,7 +65,12 @@ impl UpstreamState {
             forward_cookies,
             connect_timeout,
             head_deadlines: Deadlines::new(head_timeout),
-            pool: Pool::new(max_idle_connections, idle_timeout, Arc::clone(&clock), &connection_limit),
+            pool: Pool::new(
+                max_idle_connections,
+                idle_timeout,
+                Arc::clone(&clock),
+                &connection_limit,
+            ),
             clock,
             connection_limit,
         })
@@ -70,11 +78,17 @@ impl UpstreamState {
 
     /// Sends a request over an idle connection that is still open, or over a new one. A request of which a byte was written
     /// is not sent again, because the upstream may have executed it.
-    pub(super) async fn send(self: Arc<Self>, mut request: Request) -> Result<Response<UpstreamBody>, UpstreamFailure> {
+    pub(super) async fn send(
+        self: Arc<Self>,
+        mut request: Request,
+    ) -> Result<Response<UpstreamBody>, UpstreamFailure> {
         while let Some(idle) = self.pool.take(self.clock.monotonic()) {
             match idle.send(request).await {
                 Ok((head, connection)) => return self.client_response(head, connection),
-                Err(SendError { unsent: Some(unsent), .. }) => request = unsent,
+                Err(SendError {
+                    unsent: Some(unsent),
+                    ..
+                }) => request = unsent,
                 Err(SendError { error, .. }) => return Err(UpstreamFailure::NoResponse(error)),
             }
         }
@@ -98,9 +112,17 @@ impl UpstreamState {
 
     /// Opens a connection within the connect timeout, if the connection limit permits one.
     pub(super) async fn connect(&self) -> Result<Connection, UpstreamFailure> {
-        let permit = self.connection_limit.acquire().ok_or(UpstreamFailure::TooManyConnections)?;
-        let connecting = timeout(self.connect_timeout, Stream::connect(&self.target.endpoint, permit));
-        let stream = connecting.await.map_err(|_| UpstreamFailure::ConnectTimeout)??;
+        let permit = self
+            .connection_limit
+            .acquire()
+            .ok_or(UpstreamFailure::TooManyConnections)?;
+        let connecting = timeout(
+            self.connect_timeout,
+            Stream::connect(&self.target.endpoint, permit),
+        );
+        let stream = connecting
+            .await
+            .map_err(|_| UpstreamFailure::ConnectTimeout)??;
         Ok(Connection::new(stream))
     }
 }

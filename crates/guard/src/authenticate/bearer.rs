@@ -38,13 +38,20 @@ impl<'a> BearerCredentials<'a> {
     /// Reads the value of the only header.
     pub(crate) fn of_value(value: &'a HeaderValue) -> Result<Self, NoBearerToken> {
         let value = value.as_bytes();
-        let end = value.iter().position(|byte| !is_scheme_byte(*byte)).unwrap_or(value.len());
+        let end = value
+            .iter()
+            .position(|byte| !is_scheme_byte(*byte))
+            .unwrap_or(value.len());
         let (scheme, rest) = value.split_at(end);
         if !scheme.eq_ignore_ascii_case(b"bearer") {
             return Err(NoBearerToken::OtherScheme);
         }
         let spaces = rest.iter().take_while(|byte| **byte == b' ').count();
-        if spaces == 0 { Err(NoBearerToken::Malformed) } else { Ok(Self(&rest[spaces..])) }
+        if spaces == 0 {
+            Err(NoBearerToken::Malformed)
+        } else {
+            Ok(Self(&rest[spaces..]))
+        }
     }
 
     /// Returns the bytes after the scheme, which need not be a token.
@@ -64,7 +71,10 @@ impl<'a> BearerCredentials<'a> {
 /// Returns whether a byte can be part of a scheme, which is a token (RFC 9110 section 5.6.2).
 fn is_scheme_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric()
-        || matches!(byte, b'!' | b'#'..=b'\'' | b'*' | b'+' | b'-' | b'.' | b'^' | b'_' | b'`' | b'|' | b'~')
+        || matches!(
+            byte,
+            b'!' | b'#'..=b'\'' | b'*' | b'+' | b'-' | b'.' | b'^' | b'_' | b'`' | b'|' | b'~'
+        )
 }
 
 /// `1*( ALPHA / DIGIT / "-" / "." / "_" / "~" / "+" / "/" ) *"="`
@@ -72,7 +82,10 @@ fn is_b64token(token: &[u8]) -> bool {
     let padding = token.iter().rev().take_while(|byte| **byte == b'=').count();
     let text = &token[..token.len() - padding];
     // Without an early exit the compiler vectorizes the loop.
-    !text.is_empty() && text.iter().fold(true, |good, byte| good & is_token_byte(*byte))
+    !text.is_empty()
+        && text
+            .iter()
+            .fold(true, |good, byte| good & is_token_byte(*byte))
 }
 
 /// Returns whether a byte can be part of a bearer token, apart from the padding.
@@ -90,20 +103,38 @@ mod tests {
     fn one(value: &[u8]) -> Result<String, NoBearerToken> {
         let mut headers = HeaderMap::new();
         headers.insert(AUTHORIZATION, HeaderValue::from_bytes(value).unwrap());
-        BearerCredentials::read(&headers).and_then(BearerCredentials::unverified_token).map(str::to_owned)
+        BearerCredentials::read(&headers)
+            .and_then(BearerCredentials::unverified_token)
+            .map(str::to_owned)
     }
 
     #[test]
     fn the_scheme_is_case_insensitive() {
-        for value in ["Bearer a.b-c_d~e+f/g==", "bearer a.b-c_d~e+f/g==", "BEARER   a.b-c_d~e+f/g=="] {
-            assert_eq!(one(value.as_bytes()).as_deref(), Ok("a.b-c_d~e+f/g=="), "{value}");
+        for value in [
+            "Bearer a.b-c_d~e+f/g==",
+            "bearer a.b-c_d~e+f/g==",
+            "BEARER   a.b-c_d~e+f/g==",
+        ] {
+            assert_eq!(
+                one(value.as_bytes()).as_deref(),
+                Ok("a.b-c_d~e+f/g=="),
+                "{value}"
+            );
         }
     }
 
     /// B2: another scheme is distinguished from a malformed Bearer.
     #[test]
     fn other_schemes_are_not_malformed() {
-        for value in [&b"Basic dTpw"[..], b"DPoP a.b.c", b"Bearerx abc", b"", b"Digest", b"\xff\xfe", b" Bearer a"] {
+        for value in [
+            &b"Basic dTpw"[..],
+            b"DPoP a.b.c",
+            b"Bearerx abc",
+            b"",
+            b"Digest",
+            b"\xff\xfe",
+            b" Bearer a",
+        ] {
             assert_eq!(one(value), Err(NoBearerToken::OtherScheme), "{value:?}");
         }
     }
@@ -137,9 +168,15 @@ mod tests {
             let mut headers = HeaderMap::new();
             headers.append(AUTHORIZATION, HeaderValue::from_static("Bearer a"));
             headers.append(AUTHORIZATION, HeaderValue::from_static(second));
-            assert_eq!(BearerCredentials::read(&headers).err(), Some(NoBearerToken::Repeated));
+            assert_eq!(
+                BearerCredentials::read(&headers).err(),
+                Some(NoBearerToken::Repeated)
+            );
         }
-        assert_eq!(BearerCredentials::read(&HeaderMap::new()).err(), Some(NoBearerToken::Missing));
+        assert_eq!(
+            BearerCredentials::read(&HeaderMap::new()).err(),
+            Some(NoBearerToken::Missing)
+        );
     }
 
     proptest! {

@@ -50,7 +50,9 @@ pub enum ClaimTest {
 #[non_exhaustive]
 pub enum ClaimRuleError {
     /// The name of the claim is empty.
-    #[error("a claim rule must name a claim, or a JSON pointer to one such as `/realm_access/roles`")]
+    #[error(
+        "a claim rule must name a claim, or a JSON pointer to one such as `/realm_access/roles`"
+    )]
     #[code = "settings.claim_name"]
     NoClaim,
     /// The JSON pointer has a `~` that is neither `~0` nor `~1` (RFC 6901 section 3).
@@ -109,10 +111,15 @@ impl ClaimRule {
         {
             return Err(ClaimRuleError::NoValue);
         }
-        if matches!(&test, ClaimTest::Domain(domains) if domains.iter().any(|domain| domain.contains('@'))) {
+        if matches!(&test, ClaimTest::Domain(domains) if domains.iter().any(|domain| domain.contains('@')))
+        {
             return Err(ClaimRuleError::Domain);
         }
-        Ok(Self { claim: claim.into(), test, report_only: false })
+        Ok(Self {
+            claim: claim.into(),
+            test,
+            report_only: false,
+        })
     }
 
     /// Makes the rule report-only: it rejects no request. If all enforced rules and scopes allow the request, the
@@ -128,12 +135,19 @@ impl ClaimRule {
     /// # Errors
     /// Fails if the claim is missing or does not meet the condition.
     pub fn check(&self, principal: &Principal) -> Result<(), ClaimDenial> {
-        let value = principal.claim(&self.claim).filter(|value| !value.is_null()).ok_or(ClaimDenial::Missing)?;
+        let value = principal
+            .claim(&self.claim)
+            .filter(|value| !value.is_null())
+            .ok_or(ClaimDenial::Missing)?;
         let is_met = match value {
             Value::Array(values) => values.iter().any(|value| self.test.is_met_by(value)),
             value => self.test.is_met_by(value),
         };
-        if is_met { Ok(()) } else { Err(ClaimDenial::Mismatch) }
+        if is_met {
+            Ok(())
+        } else {
+            Err(ClaimDenial::Mismatch)
+        }
     }
 }
 
@@ -142,10 +156,21 @@ impl ClaimDenials {
     /// after the other. Each denial is logged at level debug.
     pub fn evaluate(&mut self, rules: &[ClaimRule], principal: &Principal) {
         for rule in rules {
-            let Err(denial) = rule.check(principal) else { continue };
+            let Err(denial) = rule.check(principal) else {
+                continue;
+            };
             let report_only = rule.report_only;
-            tracing::debug!(claim = &*rule.claim, deny.code = denial.code(), report_only, "claim rule");
-            let first = if report_only { &mut self.report_only } else { &mut self.enforced };
+            tracing::debug!(
+                claim = &*rule.claim,
+                deny.code = denial.code(),
+                report_only,
+                "claim rule"
+            );
+            let first = if report_only {
+                &mut self.report_only
+            } else {
+                &mut self.enforced
+            };
             first.get_or_insert(denial);
         }
     }
@@ -162,8 +187,15 @@ impl ClaimTest {
                 _ => false,
             },
             Self::Domain(domains) => {
-                let domain = value.as_str().and_then(|text| text.rsplit_once('@')).map(|(_, domain)| domain);
-                domain.is_some_and(|domain| domains.iter().any(|listed| listed.eq_ignore_ascii_case(domain)))
+                let domain = value
+                    .as_str()
+                    .and_then(|text| text.rsplit_once('@'))
+                    .map(|(_, domain)| domain);
+                domain.is_some_and(|domain| {
+                    domains
+                        .iter()
+                        .any(|listed| listed.eq_ignore_ascii_case(domain))
+                })
             }
         }
     }
@@ -216,14 +248,38 @@ mod tests {
             ("/a~", values(), Err(ClaimRuleError::Pointer)),
             ("/a~0~1", values(), Ok(())),
             ("a~", values(), Ok(())),
-            ("a", ClaimTest::OneOf(Vec::new()), Err(ClaimRuleError::NoValue)),
-            ("a", ClaimTest::OneOf(texts(&["a", ""])), Err(ClaimRuleError::NoValue)),
-            ("a", ClaimTest::Domain(Vec::new()), Err(ClaimRuleError::NoValue)),
-            ("a", ClaimTest::Domain(texts(&[""])), Err(ClaimRuleError::NoValue)),
-            ("a", ClaimTest::Domain(texts(&["x@example.com"])), Err(ClaimRuleError::Domain)),
+            (
+                "a",
+                ClaimTest::OneOf(Vec::new()),
+                Err(ClaimRuleError::NoValue),
+            ),
+            (
+                "a",
+                ClaimTest::OneOf(texts(&["a", ""])),
+                Err(ClaimRuleError::NoValue),
+            ),
+            (
+                "a",
+                ClaimTest::Domain(Vec::new()),
+                Err(ClaimRuleError::NoValue),
+            ),
+            (
+                "a",
+                ClaimTest::Domain(texts(&[""])),
+                Err(ClaimRuleError::NoValue),
+            ),
+            (
+                "a",
+                ClaimTest::Domain(texts(&["x@example.com"])),
+                Err(ClaimRuleError::Domain),
+            ),
             ("a", ClaimTest::Present, Ok(())),
         ] {
-            assert_eq!(ClaimRule::new(claim, test.clone()).map(drop), expected, "{claim} {test:?}");
+            assert_eq!(
+                ClaimRule::new(claim, test.clone()).map(drop),
+                expected,
+                "{claim} {test:?}"
+            );
         }
         for (error, code) in [
             (ClaimRuleError::NoClaim, "settings.claim_name"),

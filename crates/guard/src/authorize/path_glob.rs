@@ -77,14 +77,26 @@ impl PathGlob {
         let Some(inner) = pattern.strip_prefix('/') else {
             return Err(PathGlobError::NoLeadingSlash);
         };
-        if inner.split('/').any(|segment| segment.contains("**") && segment != "**") {
+        if inner
+            .split('/')
+            .any(|segment| segment.contains("**") && segment != "**")
+        {
             return Err(PathGlobError::DoubleStarInSegment);
         }
         if pattern.contains(['?', '#', '%', ';']) || is_ambiguous(pattern) {
             return Err(PathGlobError::NeverMatches);
         }
-        let segment = |text| if text == "**" { Segment::AnyNumber } else { Segment::One(Wildcard::new(text)) };
-        Ok(Self { pattern: pattern.into(), segments: segments(pattern).map(segment).collect() })
+        let segment = |text| {
+            if text == "**" {
+                Segment::AnyNumber
+            } else {
+                Segment::One(Wildcard::new(text))
+            }
+        };
+        Ok(Self {
+            pattern: pattern.into(),
+            segments: segments(pattern).map(segment).collect(),
+        })
     }
 
     /// Returns the pattern as it was parsed.
@@ -156,7 +168,9 @@ mod tests {
     }
 
     fn matches(pattern: &str, path: &str) -> bool {
-        PathGlob::parse(pattern).unwrap().matches(&PlainPath::parse(path).unwrap())
+        PathGlob::parse(pattern)
+            .unwrap()
+            .matches(&PlainPath::parse(path).unwrap())
     }
 
     #[test]
@@ -220,7 +234,10 @@ mod tests {
             assert_eq!(PathGlob::parse(pattern), Err(error), "{pattern}");
         }
         assert!(PathGlob::parse(&format!("/{}", "a".repeat(MAX_BYTES - 1))).is_ok());
-        assert_eq!(PathGlob::parse(&format!("/{}", "a".repeat(MAX_BYTES))), Err(PathGlobError::TooLong));
+        assert_eq!(
+            PathGlob::parse(&format!("/{}", "a".repeat(MAX_BYTES))),
+            Err(PathGlobError::TooLong)
+        );
     }
 
     /// Matches a segment with stars by recursion.
@@ -236,16 +253,20 @@ mod tests {
     fn reference_path(pattern: &[&str], path: &[&str]) -> bool {
         match pattern.split_first() {
             None => path.is_empty(),
-            Some((&"**", rest)) => (0..=path.len()).any(|taken| reference_path(rest, &path[taken..])),
+            Some((&"**", rest)) => {
+                (0..=path.len()).any(|taken| reference_path(rest, &path[taken..]))
+            }
             Some((segment, rest)) => {
-                path.first().is_some_and(|given| reference(segment.as_bytes(), given.as_bytes()))
+                path.first()
+                    .is_some_and(|given| reference(segment.as_bytes(), given.as_bytes()))
                     && reference_path(rest, &path[1..])
             }
         }
     }
 
     fn pattern_segment() -> impl Strategy<Value = String> {
-        let with_single_stars = "[ab*]{1,4}".prop_filter("`**` is a whole segment", |segment| !segment.contains("**"));
+        let with_single_stars =
+            "[ab*]{1,4}".prop_filter("`**` is a whole segment", |segment| !segment.contains("**"));
         prop_oneof![with_single_stars, Just("**".to_owned())]
     }
 

@@ -17,11 +17,17 @@ impl<'a> PlainPath<'a> {
     /// # Errors
     /// Fails if servers interpret the path in different ways.
     pub(crate) fn parse(path: &'a str) -> Result<Self, AmbiguousPath> {
-        let decoded = percent_decode_str(path).decode_utf8().map_err(|_| AmbiguousPath)?;
+        let decoded = percent_decode_str(path)
+            .decode_utf8()
+            .map_err(|_| AmbiguousPath)?;
         let slashes = |text: &str| text.bytes().filter(|byte| *byte == b'/').count();
         // A remaining `%` was encoded twice, or did not start an escape.
         let suspect = decoded.contains(['%', ';']) || slashes(&decoded) != slashes(path);
-        if suspect || is_ambiguous(&decoded) { Err(AmbiguousPath) } else { Ok(Self(decoded)) }
+        if suspect || is_ambiguous(&decoded) {
+            Err(AmbiguousPath)
+        } else {
+            Ok(Self(decoded))
+        }
     }
 
     /// Returns the segments of the path.
@@ -36,7 +42,10 @@ pub(super) fn is_ambiguous(path: &str) -> bool {
     inner = inner.strip_suffix('/').unwrap_or(inner);
     path.contains(|c: char| c == '\\' || c.is_control())
         || path.starts_with("//")
-        || (!inner.is_empty() && inner.split('/').any(|segment| matches!(segment, "" | "." | "..")))
+        || (!inner.is_empty()
+            && inner
+                .split('/')
+                .any(|segment| matches!(segment, "" | "." | "..")))
 }
 
 /// Splits a path at its slashes, without the first and a last one.
@@ -76,7 +85,16 @@ mod tests {
         ] {
             assert!(PlainPath::parse(path).is_err(), "{path}");
         }
-        for path in ["/", "/a", "/a/", "/a/.well-known", "/a/..b", "/%41", "*", ""] {
+        for path in [
+            "/",
+            "/a",
+            "/a/",
+            "/a/.well-known",
+            "/a/..b",
+            "/%41",
+            "*",
+            "",
+        ] {
             assert!(PlainPath::parse(path).is_ok(), "{path}");
         }
     }

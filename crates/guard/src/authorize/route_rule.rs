@@ -25,7 +25,11 @@ pub struct RouteRule {
 impl RouteRule {
     /// Creates a rule for all methods on these paths.
     pub fn new(path: PathGlob, scopes: Scopes) -> Self {
-        Self { methods: Vec::new(), path, scopes }
+        Self {
+            methods: Vec::new(),
+            path,
+            scopes,
+        }
     }
 
     /// Restricts the rule to these methods.
@@ -40,7 +44,9 @@ impl RouteRule {
         // Methods are case-sensitive (RFC 9110 section 9.1), but some servers accept `post` for `POST`.
         let is = |listed: &Method| listed.as_str().eq_ignore_ascii_case(method.as_str());
         let is_head = is(&Method::HEAD);
-        let applies = |listed: &Method| is(listed) || (is_head && listed.as_str().eq_ignore_ascii_case("GET"));
+        let applies = |listed: &Method| {
+            is(listed) || (is_head && listed.as_str().eq_ignore_ascii_case("GET"))
+        };
         (self.methods.is_empty() || self.methods.iter().any(applies)) && self.path.matches(path)
     }
 }

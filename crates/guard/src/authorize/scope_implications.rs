@@ -31,7 +31,9 @@ impl ScopeImplications {
     ///
     /// # Errors
     /// Fails if a broad scope is not a scope name (RFC 6749 section 3.3).
-    pub fn new<'a>(pairs: impl IntoIterator<Item = (&'a str, Scopes)>) -> Result<Self, ScopesError> {
+    pub fn new<'a>(
+        pairs: impl IntoIterator<Item = (&'a str, Scopes)>,
+    ) -> Result<Self, ScopesError> {
         let mut implied: BTreeMap<String, Scopes> = BTreeMap::new();
         let mut names = Scopes::empty();
         for (broad, narrow) in pairs {
@@ -52,9 +54,15 @@ impl ScopeImplications {
 
     /// Returns whether the granted scopes and those that they imply contain all needed scopes.
     pub fn covers(&self, granted: &Scopes, needed: &Scopes) -> bool {
-        let is_implied =
-            |name| self.broader.get(name).is_some_and(|broader| broader.iter().any(|broad| granted.contains(broad)));
-        granted.covers(needed) || needed.iter().all(|name| granted.contains(name) || is_implied(name))
+        let is_implied = |name| {
+            self.broader
+                .get(name)
+                .is_some_and(|broader| broader.iter().any(|broad| granted.contains(broad)))
+        };
+        granted.covers(needed)
+            || needed
+                .iter()
+                .all(|name| granted.contains(name) || is_implied(name))
     }
 
     /// Returns all scopes that imply another or are implied.
@@ -68,7 +76,11 @@ fn reached_from<'a>(broad: &str, implied: &'a BTreeMap<String, Scopes>) -> BTree
     let mut reached = BTreeSet::new();
     let mut next = Vec::from_iter(implied.get(broad));
     while let Some(scopes) = next.pop() {
-        for name in scopes.iter().filter(|name| reached.insert(*name)).collect::<Vec<_>>() {
+        for name in scopes
+            .iter()
+            .filter(|name| reached.insert(*name))
+            .collect::<Vec<_>>()
+        {
             next.extend(implied.get(name));
         }
     }
@@ -80,17 +92,29 @@ mod tests {
     use super::*;
 
     fn implications(pairs: &[(&str, &str)]) -> ScopeImplications {
-        ScopeImplications::new(pairs.iter().map(|(broad, narrow)| (*broad, Scopes::parse(narrow).unwrap()))).unwrap()
+        ScopeImplications::new(
+            pairs
+                .iter()
+                .map(|(broad, narrow)| (*broad, Scopes::parse(narrow).unwrap())),
+        )
+        .unwrap()
     }
 
     fn covers(implications: &ScopeImplications, granted: &str, needed: &str) -> bool {
-        implications.covers(&Scopes::parse(granted).unwrap(), &Scopes::parse(needed).unwrap())
+        implications.covers(
+            &Scopes::parse(granted).unwrap(),
+            &Scopes::parse(needed).unwrap(),
+        )
     }
 
     /// B7: implication is transitive and not symmetric.
     #[test]
     fn broad_scopes_imply_narrow_ones() {
-        let implications = implications(&[("admin", "write users"), ("write", "read"), ("admin", "audit")]);
+        let implications = implications(&[
+            ("admin", "write users"),
+            ("write", "read"),
+            ("admin", "audit"),
+        ]);
         for (granted, needed) in [
             ("admin", "admin"),
             ("admin", "audit read users write"),
@@ -101,12 +125,22 @@ mod tests {
         ] {
             assert!(covers(&implications, granted, needed), "{granted} {needed}");
         }
-        for (granted, needed) in
-            [("read", "write"), ("write", "admin"), ("write", "users"), ("", "read"), ("admin", "read other")]
-        {
-            assert!(!covers(&implications, granted, needed), "{granted} {needed}");
+        for (granted, needed) in [
+            ("read", "write"),
+            ("write", "admin"),
+            ("write", "users"),
+            ("", "read"),
+            ("admin", "read other"),
+        ] {
+            assert!(
+                !covers(&implications, granted, needed),
+                "{granted} {needed}"
+            );
         }
-        assert_eq!(implications.names(), &Scopes::parse("admin audit read users write").unwrap());
+        assert_eq!(
+            implications.names(),
+            &Scopes::parse("admin audit read users write").unwrap()
+        );
     }
 
     /// B7: scopes that imply each other are equivalent, and a cycle terminates.

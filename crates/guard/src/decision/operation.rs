@@ -42,13 +42,23 @@ impl Operation {
         let mut text = String::with_capacity(name.len() + target.map_or(0, str::len));
         text.push_str(name);
         text.push_str(target.unwrap_or_default());
-        Self { text: text.into(), split: target.map(|_| name.len()), additional: None }
+        Self {
+            text: text.into(),
+            split: target.map(|_| name.len()),
+            additional: None,
+        }
     }
 
     /// Adds the targets after the first.
     #[must_use]
-    pub fn with_additional_targets<T: AsRef<str>>(mut self, targets: impl Iterator<Item = T>) -> Self {
-        let mut additional = AdditionalTargets { targets: Vec::new(), count: 0 };
+    pub fn with_additional_targets<T: AsRef<str>>(
+        mut self,
+        targets: impl Iterator<Item = T>,
+    ) -> Self {
+        let mut additional = AdditionalTargets {
+            targets: Vec::new(),
+            count: 0,
+        };
         for target in targets {
             if additional.targets.len() < Self::MAX_ADDITIONAL_TARGETS {
                 additional.targets.push(truncate(target.as_ref()).into());
@@ -61,7 +71,9 @@ impl Operation {
 
     /// Returns the method, such as `tools/call`.
     pub fn name(&self) -> &str {
-        self.text.get(..self.split.unwrap_or(self.text.len())).unwrap_or_default()
+        self.text
+            .get(..self.split.unwrap_or(self.text.len()))
+            .unwrap_or_default()
     }
 
     /// Returns the first target, such as the name of a tool.
@@ -76,18 +88,26 @@ impl Operation {
 
     /// Returns the targets after the [first](Self::target) that are kept.
     pub fn additional_targets(&self) -> impl Iterator<Item = &str> {
-        self.additional.iter().flat_map(|additional| &additional.targets).map(|target| &**target)
+        self.additional
+            .iter()
+            .flat_map(|additional| &additional.targets)
+            .map(|target| &**target)
     }
 
     /// Returns the number of targets, including those that are not kept.
     pub fn target_count(&self) -> usize {
-        usize::from(self.split.is_some()) + self.additional.as_ref().map_or(0, |additional| additional.count)
+        usize::from(self.split.is_some())
+            + self
+                .additional
+                .as_ref()
+                .map_or(0, |additional| additional.count)
     }
 }
 
 /// Truncates a string to [`Operation::MAX_BYTES`], between two characters.
 fn truncate(text: &str) -> &str {
-    text.get(..text.floor_char_boundary(Operation::MAX_BYTES)).unwrap_or_default()
+    text.get(..text.floor_char_boundary(Operation::MAX_BYTES))
+        .unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -123,15 +143,30 @@ mod tests {
         let plain = Operation::new("tools/call", Some("add"));
         assert_eq!(plain.additional_targets().count(), 0);
         assert_eq!(plain.target_count(), 1);
-        assert_eq!(plain.clone().with_additional_targets(std::iter::empty::<&str>()), plain);
+        assert_eq!(
+            plain
+                .clone()
+                .with_additional_targets(std::iter::empty::<&str>()),
+            plain
+        );
         assert_eq!(Operation::new("ping", None).target_count(), 0);
         let several = plain.with_additional_targets(["a", "b"].iter());
-        assert_eq!(several.additional_targets().collect::<Vec<_>>(), vec!["a", "b"]);
+        assert_eq!(
+            several.additional_targets().collect::<Vec<_>>(),
+            vec!["a", "b"]
+        );
         assert_eq!(several.target_count(), 3);
         let long = "a".repeat(Operation::MAX_BYTES + 1);
-        let many = Operation::new("subscriptions/listen", Some("a")).with_additional_targets((0..999).map(|_| &long));
-        assert_eq!(many.additional_targets().count(), Operation::MAX_ADDITIONAL_TARGETS);
+        let many = Operation::new("subscriptions/listen", Some("a"))
+            .with_additional_targets((0..999).map(|_| &long));
+        assert_eq!(
+            many.additional_targets().count(),
+            Operation::MAX_ADDITIONAL_TARGETS
+        );
         assert_eq!(many.target_count(), 1000);
-        assert!(many.additional_targets().all(|target| target.len() == Operation::MAX_BYTES));
+        assert!(
+            many.additional_targets()
+                .all(|target| target.len() == Operation::MAX_BYTES)
+        );
     }
 }

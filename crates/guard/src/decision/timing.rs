@@ -20,7 +20,11 @@ pub struct Timing {
 impl Timing {
     /// Creates the timing of a part that has ended, for tests of a [`DecisionSink`](crate::DecisionSink).
     pub fn new(start: Duration, duration: Duration) -> Self {
-        Self { start, duration, has_ended: true }
+        Self {
+            start,
+            duration,
+            has_ended: true,
+        }
     }
 }
 
@@ -35,7 +39,12 @@ impl Stopwatch {
     /// Sets the time of the beginning. Only the first call has an effect.
     pub(crate) fn start(&self, now: Duration) {
         // If it fails, the part has begun before.
-        let _ = self.started.compare_exchange(0, nanoseconds(now), Ordering::Relaxed, Ordering::Relaxed);
+        let _ = self.started.compare_exchange(
+            0,
+            nanoseconds(now),
+            Ordering::Relaxed,
+            Ordering::Relaxed,
+        );
     }
 
     /// Sets the time of the end. The last call counts.
@@ -45,8 +54,11 @@ impl Stopwatch {
 
     /// Returns the timing of a request that arrived at `arrival`. `None` if the part has not begun.
     pub(crate) fn timing(&self, arrival: Duration, now: Duration) -> Option<Timing> {
-        let read =
-            |time: &AtomicU64| Some(time.load(Ordering::Relaxed)).filter(|time| *time > 0).map(Duration::from_nanos);
+        let read = |time: &AtomicU64| {
+            Some(time.load(Ordering::Relaxed))
+                .filter(|time| *time > 0)
+                .map(Duration::from_nanos)
+        };
         let started = read(&self.started)?;
         let ended = read(&self.ended);
         Some(Timing {
@@ -73,9 +85,15 @@ mod tests {
         assert_eq!(stopwatch.timing(arrival, now), None);
         stopwatch.start(start);
         stopwatch.start(end);
-        let running = Timing { has_ended: false, ..Timing::new(Duration::from_secs(2), Duration::from_secs(3)) };
+        let running = Timing {
+            has_ended: false,
+            ..Timing::new(Duration::from_secs(2), Duration::from_secs(3))
+        };
         assert_eq!(stopwatch.timing(arrival, now), Some(running));
         stopwatch.end(end);
-        assert_eq!(stopwatch.timing(arrival, now), Some(Timing::new(Duration::from_secs(2), Duration::from_secs(2))));
+        assert_eq!(
+            stopwatch.timing(arrival, now),
+            Some(Timing::new(Duration::from_secs(2), Duration::from_secs(2)))
+        );
     }
 }

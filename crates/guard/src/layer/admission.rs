@@ -31,7 +31,11 @@ pub(crate) struct RequestHead<'a> {
 
 impl<'a> RequestHead<'a> {
     /// Borrows the head of a request. `client_address` is `None` if the server does not set [`Peer`](crate::Peer).
-    pub(crate) fn new<B>(request: &'a Request<B>, arrival: Now, client_address: Option<IpAddr>) -> Self {
+    pub(crate) fn new<B>(
+        request: &'a Request<B>,
+        arrival: Now,
+        client_address: Option<IpAddr>,
+    ) -> Self {
         Self {
             method: request.method(),
             uri: request.uri(),
@@ -79,7 +83,10 @@ pub(crate) struct Rejected {
 
 impl From<Rejection> for Rejected {
     fn from(rejection: Rejection) -> Self {
-        Self { rejection, verified: None }
+        Self {
+            rejection,
+            verified: None,
+        }
     }
 }
 
@@ -98,7 +105,13 @@ pub(crate) fn check_request(resource: &ProtectedResource, head: RequestHead<'_>)
     if let Some(limiter) = &resource.limits.per_address
         && let Err(exceeded) = limiter.check_address(head.client_address)
     {
-        return NextStep::Reject(Rejection::LimitExceeded { limit: Limit::Address, exceeded }.into());
+        return NextStep::Reject(
+            Rejection::LimitExceeded {
+                limit: Limit::Address,
+                exceeded,
+            }
+            .into(),
+        );
     }
     match &resource.authentication {
         Authentication::Required(verifier) if !resource.is_public(head.uri.path()) => {
@@ -110,11 +123,16 @@ pub(crate) fn check_request(resource: &ProtectedResource, head: RequestHead<'_>)
 }
 
 /// Authorizes the request if its token is cached. Otherwise returns the token to verify.
-fn check_credentials(resource: &ProtectedResource, verifier: &Arc<Verifier>, head: RequestHead<'_>) -> NextStep {
+fn check_credentials(
+    resource: &ProtectedResource,
+    verifier: &Arc<Verifier>,
+    head: RequestHead<'_>,
+) -> NextStep {
     let credentials = BearerCredentials::read(head.headers);
     // The syntax of a cached token has been checked before.
-    if let Some(verified) =
-        credentials.ok().and_then(|credentials| verifier.cached_at(credentials.as_bytes(), head.arrival))
+    if let Some(verified) = credentials
+        .ok()
+        .and_then(|credentials| verifier.cached_at(credentials.as_bytes(), head.arrival))
     {
         return match authorize(resource, head, verified) {
             Ok(admission) => NextStep::Admit(admission),
@@ -144,7 +162,11 @@ pub(crate) fn check_verified(
 
 /// Returns the rejection of a token. One that cannot be verified now is not called invalid.
 pub(super) fn rejected_token(error: VerifyError) -> Rejection {
-    if error.is_unavailable() { Rejection::Unavailable(error) } else { Rejection::InvalidToken(error) }
+    if error.is_unavailable() {
+        Rejection::Unavailable(error)
+    } else {
+        Rejection::InvalidToken(error)
+    }
 }
 
 /// Responds to a request for the metadata document. Without authentication there is none.
@@ -154,7 +176,9 @@ fn answer_metadata_request(resource: &ProtectedResource, head: RequestHead<'_>) 
     }
     match resource.document.respond(head.method, head.headers) {
         DocumentResponse::Response(response) => NextStep::Respond(response),
-        DocumentResponse::MethodNotAllowed { allow } => NextStep::Reject(Rejection::MetadataMethod { allow }.into()),
+        DocumentResponse::MethodNotAllowed { allow } => {
+            NextStep::Reject(Rejection::MetadataMethod { allow }.into())
+        }
     }
 }
 
@@ -165,8 +189,14 @@ fn authorize(
     verified: VerifiedToken,
 ) -> Result<Admission, Rejected> {
     match authorize_principal(resource, head, verified.principal()) {
-        Ok(admission) => Ok(Admission { verified: Some(verified), ..admission }),
-        Err(rejection) => Err(Rejected { rejection, verified: Some(verified) }),
+        Ok(admission) => Ok(Admission {
+            verified: Some(verified),
+            ..admission
+        }),
+        Err(rejection) => Err(Rejected {
+            rejection,
+            verified: Some(verified),
+        }),
     }
 }
 
@@ -181,13 +211,27 @@ fn authorize_principal(
     }
     if let Some(limiter) = &resource.limits.per_principal {
         let checked = limiter.check_principal(Some(principal));
-        checked.map_err(|exceeded| Rejection::LimitExceeded { limit: Limit::Principal, exceeded })?;
+        checked.map_err(|exceeded| Rejection::LimitExceeded {
+            limit: Limit::Principal,
+            exceeded,
+        })?;
     }
-    let authorized = resource.rules.authorize(head.method, head.uri.path(), principal);
+    let authorized = resource
+        .rules
+        .authorize(head.method, head.uri.path(), principal);
     let Authorized { report_only_denial } =
         authorized.map_err(|reason| Rejection::not_authorized(reason, principal))?;
     let in_flight = resource.limits.in_flight.as_ref();
-    let permit = in_flight.map(|limiter| limiter.start_request(principal)).transpose();
-    let permit = permit.map_err(|exceeded| Rejection::LimitExceeded { limit: Limit::InFlight, exceeded })?;
-    Ok(Admission { verified: None, report_only_denial, permit })
+    let permit = in_flight
+        .map(|limiter| limiter.start_request(principal))
+        .transpose();
+    let permit = permit.map_err(|exceeded| Rejection::LimitExceeded {
+        limit: Limit::InFlight,
+        exceeded,
+    })?;
+    Ok(Admission {
+        verified: None,
+        report_only_denial,
+        permit,
+    })
 }

@@ -35,17 +35,23 @@ pin_project! {
 impl<B> GuardBody<B> {
     /// A text of the guard.
     pub(super) fn full(data: Bytes) -> Self {
-        Self { state: BodyState::Full { data: Some(data) } }
+        Self {
+            state: BodyState::Full { data: Some(data) },
+        }
     }
 
     /// No content.
     pub(super) fn empty() -> Self {
-        Self { state: BodyState::Empty }
+        Self {
+            state: BodyState::Empty,
+        }
     }
 
     /// Wraps the body of the inner service. The permit is released when the body ends or is dropped.
     pub(super) fn inner(body: B, permit: Option<Permit>) -> Self {
-        Self { state: BodyState::Inner { body, permit } }
+        Self {
+            state: BodyState::Inner { body, permit },
+        }
     }
 }
 
@@ -53,9 +59,14 @@ impl<B: Body<Data = Bytes>> Body for GuardBody<B> {
     type Data = Bytes;
     type Error = B::Error;
 
-    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         match self.project().state.project() {
-            BodyStateProj::Full { data } => Poll::Ready(data.take().map(|data| Ok(Frame::data(data)))),
+            BodyStateProj::Full { data } => {
+                Poll::Ready(data.take().map(|data| Ok(Frame::data(data))))
+            }
             BodyStateProj::Empty => Poll::Ready(None),
             BodyStateProj::Inner { body, permit } => {
                 let frame = ready!(body.poll_frame(cx));
@@ -77,7 +88,9 @@ impl<B: Body<Data = Bytes>> Body for GuardBody<B> {
 
     fn size_hint(&self) -> SizeHint {
         match &self.state {
-            BodyState::Full { data } => SizeHint::with_exact(data.as_ref().map_or(0, |data| data.len() as u64)),
+            BodyState::Full { data } => {
+                SizeHint::with_exact(data.as_ref().map_or(0, |data| data.len() as u64))
+            }
             BodyState::Empty => SizeHint::with_exact(0),
             BodyState::Inner { body, .. } => body.size_hint(),
         }
@@ -93,10 +106,16 @@ mod tests {
     /// The end and the size of a body are reported correctly, because servers frame the response by them.
     #[tokio::test]
     async fn a_body_ends_exactly_after_its_data() {
-        for mut body in [GuardBody::full("text".into()), GuardBody::inner(Full::from("text"), None)] {
+        for mut body in [
+            GuardBody::full("text".into()),
+            GuardBody::inner(Full::from("text"), None),
+        ] {
             assert!(!body.is_end_stream());
             assert_eq!(body.size_hint().exact(), Some(4));
-            assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), "text");
+            assert_eq!(
+                body.frame().await.unwrap().unwrap().into_data().unwrap(),
+                "text"
+            );
             assert!(body.is_end_stream());
             assert!(body.frame().await.is_none());
         }

@@ -48,7 +48,9 @@ impl DecisionReport {
     /// Starts the report of a request that arrives now, with a new request id.
     pub(super) fn start<B>(resource: Arc<ProtectedResource>, request: &Request<B>) -> Self {
         let request_id = RequestId::generate();
-        let trace = resource.traces.map(|traces| traces.context(&request_id, request.headers()));
+        let trace = resource
+            .traces
+            .map(|traces| traces.context(&request_id, request.headers()));
         Self {
             request_id,
             trace,
@@ -184,7 +186,10 @@ impl Drop for DecisionReport {
         } else if self.resource.is_shutting_down() {
             (StatusCode::SERVICE_UNAVAILABLE, Unanswered::Shutdown)
         } else {
-            (StatusCode::from_u16(CLIENT_GONE).unwrap_or(StatusCode::REQUEST_TIMEOUT), Unanswered::ClientGone)
+            (
+                StatusCode::from_u16(CLIENT_GONE).unwrap_or(StatusCode::REQUEST_TIMEOUT),
+                Unanswered::ClientGone,
+            )
         };
         self.send(status, Some(reason.code()));
     }

@@ -53,12 +53,20 @@ where
 {
     /// The guard itself responds.
     pub(super) fn respond(context: RequestContext, response: Response<GuardBody<RB>>) -> Self {
-        Self { context, state: State::Respond { response: Some(response) } }
+        Self {
+            context,
+            state: State::Respond {
+                response: Some(response),
+            },
+        }
     }
 
     /// The inner service processes the admitted request.
     pub(super) fn inner(context: RequestContext, future: S::Future) -> Self {
-        Self { context, state: State::Inner { future } }
+        Self {
+            context,
+            state: State::Inner { future },
+        }
     }
 
     /// The token is verified first. `service` is ready for the request.
@@ -69,7 +77,13 @@ where
         request: Request<B>,
     ) -> Self {
         let pending = Some(Box::new(PendingRequest { service, request }));
-        Self { context, state: State::Verifying { verification, pending } }
+        Self {
+            context,
+            state: State::Verifying {
+                verification,
+                pending,
+            },
+        }
     }
 }
 
@@ -89,17 +103,24 @@ where
                     None => return Poll::Pending,
                 },
                 StateProj::Inner { future } => match future.poll(cx) {
-                    Poll::Ready(Ok(response)) => return Poll::Ready(Ok(this.context.pass(response))),
+                    Poll::Ready(Ok(response)) => {
+                        return Poll::Ready(Ok(this.context.pass(response)));
+                    }
                     Poll::Ready(Err(error)) => {
                         this.context.fail();
                         return Poll::Ready(Err(error));
                     }
                     Poll::Pending => match ready!(this.context.poll_new_decision(cx)) {
                         Ok(()) => continue,
-                        Err(rejected) => State::Respond { response: Some(this.context.reject(rejected)) },
+                        Err(rejected) => State::Respond {
+                            response: Some(this.context.reject(rejected)),
+                        },
                     },
                 },
-                StateProj::Verifying { verification, pending } => {
+                StateProj::Verifying {
+                    verification,
+                    pending,
+                } => {
                     let verified = ready!(verification.as_mut().poll(cx));
                     this.context.end_verification();
                     match pending.take() {
@@ -122,12 +143,19 @@ fn resume<S, B, RB>(
 where
     S: Service<Request<B>, Response = Response<RB>>,
 {
-    let PendingRequest { mut service, mut request } = pending;
+    let PendingRequest {
+        mut service,
+        mut request,
+    } = pending;
     match check_verified(context.resource(), context.head(&request), verified) {
         Ok(admission) => {
             context.admit(&mut request, admission);
-            State::Inner { future: service.call(request) }
+            State::Inner {
+                future: service.call(request),
+            }
         }
-        Err(rejected) => State::Respond { response: Some(context.reject(rejected)) },
+        Err(rejected) => State::Respond {
+            response: Some(context.reject(rejected)),
+        },
     }
 }

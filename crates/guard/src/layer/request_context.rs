@@ -6,7 +6,9 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, header::AUTHORIZATION};
+use http::{
+    HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, header::AUTHORIZATION,
+};
 use portcullis_metadata::{AccessToken, EscapedText, is_event_stream};
 use portcullis_verifier::{HeldToken, VerifiedToken, Verifier};
 
@@ -48,7 +50,13 @@ impl RequestContext {
     pub(super) fn start<B>(resource: Arc<ProtectedResource>, request: &Request<B>) -> Self {
         let allowed_origin = resource.cors.allowed_origin(request.headers());
         let report = DecisionReport::start(resource, request);
-        Self { report, allowed_origin, permit: None, credentials: None, verification: None }
+        Self {
+            report,
+            allowed_origin,
+            permit: None,
+            credentials: None,
+            verification: None,
+        }
     }
 
     /// Returns the requested resource.
@@ -69,14 +77,26 @@ impl RequestContext {
     /// Prepares an admitted request for the inner service: removes the credentials and adds the request id and the
     /// [`Caller`].
     pub(super) fn admit<B>(&mut self, request: &mut Request<B>, admission: Admission) {
-        let Admission { verified, report_only_denial, permit } = admission;
+        let Admission {
+            verified,
+            report_only_denial,
+            permit,
+        } = admission;
         self.permit = permit;
-        let held_token = verified.as_ref().and_then(|verified| self.hold_introspected(verified, request.headers()));
+        let held_token = verified
+            .as_ref()
+            .and_then(|verified| self.hold_introspected(verified, request.headers()));
         let headers = request.headers_mut();
         self.credentials = headers.remove(AUTHORIZATION);
         headers.remove(DPOP);
         headers.insert(X_REQUEST_ID, self.request_id().to_header_value());
-        let caller = Caller::new(Identity { verified, held_token }, self.report.facts());
+        let caller = Caller::new(
+            Identity {
+                verified,
+                held_token,
+            },
+            self.report.facts(),
+        );
         if let Some(denial) = report_only_denial {
             caller.record().set_report_only_denial(denial.code());
         }
@@ -85,12 +105,20 @@ impl RequestContext {
     }
 
     /// Keeps the token of the request if its issuer introspects tokens, so that it can be checked again.
-    fn hold_introspected(&self, verified: &VerifiedToken, headers: &HeaderMap) -> Option<HeldToken> {
+    fn hold_introspected(
+        &self,
+        verified: &VerifiedToken,
+        headers: &HeaderMap,
+    ) -> Option<HeldToken> {
         if !verified.principal().is_introspected() {
             return None;
         }
-        let Authentication::Required(verifier) = &self.resource().authentication else { return None };
-        let token = BearerCredentials::read(headers).and_then(BearerCredentials::unverified_token).ok()?;
+        let Authentication::Required(verifier) = &self.resource().authentication else {
+            return None;
+        };
+        let token = BearerCredentials::read(headers)
+            .and_then(BearerCredentials::unverified_token)
+            .ok()?;
         verifier.hold(verified, token)
     }
 
@@ -100,7 +128,12 @@ impl RequestContext {
     /// # Errors
     /// Fails if the request is no longer admitted.
     pub(super) fn poll_new_decision(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Rejected>> {
-        let Some(caller) = self.report.caller().filter(|caller| caller.new_decision().is_wanted()).cloned() else {
+        let Some(caller) = self
+            .report
+            .caller()
+            .filter(|caller| caller.new_decision().is_wanted())
+            .cloned()
+        else {
             return Poll::Pending;
         };
         let identity = match self.resource().verifier().cloned() {
@@ -123,15 +156,23 @@ impl RequestContext {
         let mut verification = match self.verification.take() {
             Some(verification) => verification,
             None => {
-                let token = self.token().map_err(|reason| Rejected::from(Rejection::NoBearerToken(reason)))?;
+                let token = self
+                    .token()
+                    .map_err(|reason| Rejected::from(Rejection::NoBearerToken(reason)))?;
                 if let Some(verified) = verifier.cached(token) {
                     return Poll::Ready(Ok(verified));
                 }
-                authenticate::verify(Arc::clone(verifier), AccessToken::new(token), self.request_id())
+                authenticate::verify(
+                    Arc::clone(verifier),
+                    AccessToken::new(token),
+                    self.request_id(),
+                )
             }
         };
         match verification.as_mut().poll(cx) {
-            Poll::Ready(verified) => Poll::Ready(verified.map_err(|error| rejected_token(error).into())),
+            Poll::Ready(verified) => {
+                Poll::Ready(verified.map_err(|error| rejected_token(error).into()))
+            }
             Poll::Pending => {
                 self.verification = Some(verification);
                 Poll::Pending
@@ -140,15 +181,32 @@ impl RequestContext {
     }
 
     /// Applies the rules to a token that was verified again.
-    fn admit_again(&self, verifier: &Arc<Verifier>, verified: VerifiedToken) -> Result<Identity, Rejected> {
+    fn admit_again(
+        &self,
+        verifier: &Arc<Verifier>,
+        verified: VerifiedToken,
+    ) -> Result<Identity, Rejected> {
         let rules = &self.resource().rules;
-        let authorized = rules.authorize(self.report.method(), self.report.path(), verified.principal());
+        let authorized = rules.authorize(
+            self.report.method(),
+            self.report.path(),
+            verified.principal(),
+        );
         if let Err(reason) = authorized {
             let rejection = Rejection::not_authorized(reason, verified.principal());
-            return Err(Rejected { rejection, verified: Some(verified) });
+            return Err(Rejected {
+                rejection,
+                verified: Some(verified),
+            });
         }
-        let held_token = self.token().ok().and_then(|token| verifier.hold(&verified, token));
-        Ok(Identity { verified: Some(verified), held_token })
+        let held_token = self
+            .token()
+            .ok()
+            .and_then(|token| verifier.hold(&verified, token));
+        Ok(Identity {
+            verified: Some(verified),
+            held_token,
+        })
     }
 
     /// Returns the token of an admitted request.
@@ -169,7 +227,10 @@ impl RequestContext {
 
     /// Builds and reports the response to a rejected request.
     pub(super) fn reject<B>(&mut self, rejected: Rejected) -> Response<GuardBody<B>> {
-        let Rejected { rejection, verified } = rejected;
+        let Rejected {
+            rejection,
+            verified,
+        } = rejected;
         if let Some(verified) = verified {
             self.report.set_rejected(verified);
         }
@@ -179,13 +240,18 @@ impl RequestContext {
         }
         self.log_missing_scopes(&rejection);
         let resource = self.resource();
-        let response = rejection.response(resource.challenges(), resource.limits.exceeded_body.as_ref());
+        let response = rejection.response(
+            resource.challenges(),
+            resource.limits.exceeded_body.as_ref(),
+        );
         self.respond(response, Some(rejection.code()))
     }
 
     /// Logs the scopes of a request that lacks some, because neither the client nor the decision learns them all.
     fn log_missing_scopes(&self, rejection: &Rejection) {
-        let Rejection::InsufficientScope { needed, granted } = rejection else { return };
+        let Rejection::InsufficientScope { needed, granted } = rejection else {
+            return;
+        };
         tracing::debug!(
             request.id = self.request_id().as_str(),
             deny.code = rejection.code(),
@@ -215,7 +281,11 @@ impl RequestContext {
         if self.resource().is_superseded()
             && let Some(SupersededRequest(request)) = response.extensions_mut().get_mut()
         {
-            request.headers_mut().extend(self.credentials.take().map(|credentials| (AUTHORIZATION, credentials)));
+            request.headers_mut().extend(
+                self.credentials
+                    .take()
+                    .map(|credentials| (AUTHORIZATION, credentials)),
+            );
             self.report.discard();
             // The new settings may share the limit of this request.
             self.permit = None;
@@ -226,7 +296,13 @@ impl RequestContext {
                 Ok(permit) => Some(permit),
                 Err((permit, _)) if !self.report.method().is_safe() => Some(permit),
                 Err((_, exceeded)) => {
-                    return self.reject(Rejection::LimitExceeded { limit: Limit::Streams, exceeded }.into());
+                    return self.reject(
+                        Rejection::LimitExceeded {
+                            limit: Limit::Streams,
+                            exceeded,
+                        }
+                        .into(),
+                    );
                 }
             },
             permit => permit,
@@ -241,12 +317,17 @@ impl RequestContext {
 
     /// Reports that the inner service failed without a response.
     pub(super) fn fail(&mut self) {
-        self.report.send(StatusCode::INTERNAL_SERVER_ERROR, Some(Unanswered::Failed.code()));
+        self.report.send(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            Some(Unanswered::Failed.code()),
+        );
     }
 
     /// Adds the headers of every response: CORS and the request id.
     fn add_headers(&self, headers: &mut HeaderMap) {
-        self.resource().cors.add_headers(&self.allowed_origin, headers);
+        self.resource()
+            .cors
+            .add_headers(&self.allowed_origin, headers);
         headers.insert(X_REQUEST_ID, self.request_id().to_header_value());
     }
 }

@@ -74,15 +74,23 @@ impl ConcurrencyLimiter {
     /// Creates a limiter with these numbers of requests in progress and open event streams per principal. With 0, each one
     /// exceeds the limit.
     pub fn new(max_requests: usize, max_streams: usize) -> Arc<Self> {
-        let shard = || Shard::with_capacity_and_hasher(INITIAL_CAPACITY, BuildHasherDefault::default());
-        Arc::new(Self { shards: array::from_fn(|_| Mutex::new(shard())), max_requests, max_streams })
+        let shard =
+            || Shard::with_capacity_and_hasher(INITIAL_CAPACITY, BuildHasherDefault::default());
+        Arc::new(Self {
+            shards: array::from_fn(|_| Mutex::new(shard())),
+            max_requests,
+            max_streams,
+        })
     }
 
     /// Counts one more request of this principal until the permit is dropped.
     ///
     /// # Errors
     /// Fails if the principal has reached the limit.
-    pub(crate) fn start_request(self: &Arc<Self>, principal: &Principal) -> Result<Permit, LimitExceeded> {
+    pub(crate) fn start_request(
+        self: &Arc<Self>,
+        principal: &Principal,
+    ) -> Result<Permit, LimitExceeded> {
         self.start(principal.limit_key())
     }
 
@@ -91,22 +99,34 @@ impl ConcurrencyLimiter {
     pub(crate) fn continue_request(self: &Arc<Self>, principal: &Principal) -> Permit {
         let key = principal.limit_key();
         self.shard(key).entry(key).or_default().requests += 1;
-        Permit { limiter: Arc::clone(self), key, counts_as: CountsAs::Request }
+        Permit {
+            limiter: Arc::clone(self),
+            key,
+            counts_as: CountsAs::Request,
+        }
     }
 
     fn start(self: &Arc<Self>, key: Key) -> Result<Permit, LimitExceeded> {
         if self.max_requests == 0 {
-            return Err(LimitExceeded { retry_after: RETRY_AFTER_REQUESTS });
+            return Err(LimitExceeded {
+                retry_after: RETRY_AFTER_REQUESTS,
+            });
         }
         let mut shard = self.shard(key);
         let in_progress = shard.entry(key).or_default();
         // A new entry is below the limit, so an error leaves no entry without requests.
         if in_progress.requests >= self.max_requests {
-            return Err(LimitExceeded { retry_after: RETRY_AFTER_REQUESTS });
+            return Err(LimitExceeded {
+                retry_after: RETRY_AFTER_REQUESTS,
+            });
         }
         in_progress.requests += 1;
         drop(shard);
-        Ok(Permit { limiter: Arc::clone(self), key, counts_as: CountsAs::Request })
+        Ok(Permit {
+            limiter: Arc::clone(self),
+            key,
+            counts_as: CountsAs::Request,
+        })
     }
 
     fn shard(&self, key: Key) -> MutexGuard<'_, Shard> {
@@ -124,7 +144,12 @@ impl Permit {
         if let Some(in_progress) = shard.get_mut(&self.key) {
             if in_progress.streams >= self.limiter.max_streams {
                 drop(shard);
-                return Err((self, LimitExceeded { retry_after: RETRY_AFTER_STREAMS }));
+                return Err((
+                    self,
+                    LimitExceeded {
+                        retry_after: RETRY_AFTER_STREAMS,
+                    },
+                ));
             }
             in_progress.requests = in_progress.requests.saturating_sub(1);
             in_progress.streams += 1;
@@ -138,7 +163,9 @@ impl Permit {
 impl Drop for Permit {
     fn drop(&mut self) {
         let mut shard = self.limiter.shard(self.key);
-        let Entry::Occupied(mut entry) = shard.entry(self.key) else { return };
+        let Entry::Occupied(mut entry) = shard.entry(self.key) else {
+            return;
+        };
         let in_progress = entry.get_mut();
         let count = match self.counts_as {
             CountsAs::Request => &mut in_progress.requests,
@@ -191,7 +218,17 @@ mod tests {
         let limiter = ConcurrencyLimiter::new(1, 2);
         let first = limiter.start(1).unwrap().into_stream().unwrap();
         let _second = limiter.start(1).unwrap().into_stream().unwrap();
-        assert_eq!(limiter.start(1).unwrap().into_stream().err().unwrap().1.retry_after_secs(), 5);
+        assert_eq!(
+            limiter
+                .start(1)
+                .unwrap()
+                .into_stream()
+                .err()
+                .unwrap()
+                .1
+                .retry_after_secs(),
+            5
+        );
         drop(first);
         let third = limiter.start(1).unwrap().into_stream().unwrap();
         let _request = limiter.start(1).unwrap();
@@ -211,10 +248,21 @@ mod tests {
     #[test]
     fn an_empty_table_keeps_little_memory() {
         let limiter = ConcurrencyLimiter::new(1, 1);
-        let capacity = || limiter.shards.iter().map(|shard| shard.lock().capacity()).sum::<usize>();
+        let capacity = || {
+            limiter
+                .shards
+                .iter()
+                .map(|shard| shard.lock().capacity())
+                .sum::<usize>()
+        };
         let initial = capacity();
-        let permits: Vec<_> =
-            (0..10_000_u64).map(|key| limiter.start(key.wrapping_mul(0x9e37_79b9_7f4a_7c15)).unwrap()).collect();
+        let permits: Vec<_> = (0..10_000_u64)
+            .map(|key| {
+                limiter
+                    .start(key.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+                    .unwrap()
+            })
+            .collect();
         assert!(capacity() >= permits.len());
         drop(permits);
         assert_eq!(capacity(), initial);

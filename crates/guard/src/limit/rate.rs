@@ -72,7 +72,8 @@ impl Rate {
     /// Returns the rate in the form of `governor`.
     fn quota(self) -> Quota {
         let once = Quota::with_period(self.per / self.requests.get());
-        once.unwrap_or(Quota::per_second(NonZeroU32::MIN)).allow_burst(self.requests)
+        once.unwrap_or(Quota::per_second(NonZeroU32::MIN))
+            .allow_burst(self.requests)
     }
 }
 
@@ -102,7 +103,11 @@ impl RateLimiter {
     pub fn new(rate: Rate, capacity: usize, clock: Arc<dyn Clock>) -> Arc<Self> {
         let table = Arc::new(Table::new(capacity, Arc::clone(&clock)));
         Arc::new(Self {
-            counts: governor::RateLimiter::new(rate.quota(), SharedTable(Arc::clone(&table)), MonotonicClock(clock)),
+            counts: governor::RateLimiter::new(
+                rate.quota(),
+                SharedTable(Arc::clone(&table)),
+                MonotonicClock(clock),
+            ),
             table,
             hasher: LimitHasher::of_process(),
             rate,
@@ -145,13 +150,14 @@ impl RateLimiter {
     /// returned, at most one period longer than after a full use.
     pub fn add_uses(&self, uses: impl IntoIterator<Item = (u64, u32)>) {
         let interval = self.rate.per / self.rate.requests.get();
-        self.table.add_uses(uses, interval, self.rate.per.saturating_mul(2));
+        self.table
+            .add_uses(uses, interval, self.rate.per.saturating_mul(2));
     }
 
     fn check(&self, key: Key) -> Result<(), LimitExceeded> {
-        self.counts
-            .check_key(&key)
-            .map_err(|until| LimitExceeded { retry_after: until.wait_time_from(self.counts.clock().now()) })
+        self.counts.check_key(&key).map_err(|until| LimitExceeded {
+            retry_after: until.wait_time_from(self.counts.clock().now()),
+        })
     }
 }
 

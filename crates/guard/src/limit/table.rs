@@ -49,17 +49,30 @@ impl Table {
     /// Creates a table of at most `capacity` counters, rounded down to a multiple of the number of shards.
     pub(super) fn new(capacity: usize, clock: Arc<dyn Clock>) -> Self {
         let started = clock.monotonic();
-        Self { shards: array::from_fn(|_| Mutex::default()), shard_capacity: capacity / SHARDS, clock, started }
+        Self {
+            shards: array::from_fn(|_| Mutex::default()),
+            shard_capacity: capacity / SHARDS,
+            clock,
+            started,
+        }
     }
 
     /// Returns the uses of keys with a counter since the last call, of at most as many keys as there can be counters. Uses are
     /// counted from the first call on.
     pub(super) fn take_uses(&self) -> Vec<(Key, u32)> {
-        self.shards.iter().flat_map(|shard| mem::take(shard.lock().uses.get_or_insert_default())).collect()
+        self.shards
+            .iter()
+            .flat_map(|shard| mem::take(shard.lock().uses.get_or_insert_default()))
+            .collect()
     }
 
     /// Adds uses of other processes. Each delays the full rate by `interval`, up to `longest` from now.
-    pub(super) fn add_uses(&self, uses: impl IntoIterator<Item = (Key, u32)>, interval: Duration, longest: Duration) {
+    pub(super) fn add_uses(
+        &self,
+        uses: impl IntoIterator<Item = (Key, u32)>,
+        interval: Duration,
+        longest: Duration,
+    ) {
         let now = self.clock.monotonic().saturating_sub(self.started);
         let latest = now.saturating_add(longest);
         for (key, count) in uses {
@@ -143,7 +156,11 @@ mod tests {
 
     /// Returns the number of counters.
     fn len(table: &Table) -> usize {
-        table.shards.iter().map(|shard| shard.lock().counts.len()).sum()
+        table
+            .shards
+            .iter()
+            .map(|shard| shard.lock().counts.len())
+            .sum()
     }
 
     /// Returns the keys of the first shard, sorted.
@@ -161,7 +178,9 @@ mod tests {
     /// Uses each key, so that its counter is idle from the given time on.
     fn count(table: &Table, keys: impl IntoIterator<Item = Key>, idle_from: Duration) {
         for key in keys {
-            table.measure_and_replace(&key, |_| Ok::<_, ()>(((), idle_from.into()))).unwrap();
+            table
+                .measure_and_replace(&key, |_| Ok::<_, ()>(((), idle_from.into())))
+                .unwrap();
         }
     }
 
@@ -172,7 +191,11 @@ mod tests {
         count(&table, (0..1000).map(spread), Duration::from_secs(10));
         assert_eq!(len(&table), CAPACITY);
         clock.advance(Duration::from_secs(9));
-        count(&table, (1000..2000).map(spread), Duration::from_millis(9_500));
+        count(
+            &table,
+            (1000..2000).map(spread),
+            Duration::from_millis(9_500),
+        );
         assert_eq!(len(&table), CAPACITY);
         assert!(first_shard(&table).contains(&spread(0)));
     }
@@ -219,7 +242,11 @@ mod tests {
     #[test]
     fn uses_of_others_stay_within_the_capacity() {
         let (_, table) = table(CAPACITY);
-        table.add_uses((0..1000).map(|number| (spread(number), 1)), Duration::from_secs(1), Duration::from_secs(9));
+        table.add_uses(
+            (0..1000).map(|number| (spread(number), 1)),
+            Duration::from_secs(1),
+            Duration::from_secs(9),
+        );
         assert_eq!(len(&table), CAPACITY);
     }
 
@@ -231,7 +258,9 @@ mod tests {
         count(&table, [first, second], Duration::from_millis(500));
         clock.advance(Duration::from_millis(600));
         table.add_uses([(first, 3)], Duration::from_secs(1), Duration::from_secs(9));
-        let found = table.measure_and_replace(&first, |found| Ok::<_, ()>((found, Duration::ZERO.into()))).unwrap();
+        let found = table
+            .measure_and_replace(&first, |found| Ok::<_, ()>((found, Duration::ZERO.into())))
+            .unwrap();
         assert_eq!(found.map(Duration::from), Some(Duration::from_millis(3600)));
     }
 
@@ -242,7 +271,11 @@ mod tests {
         table.take_uses();
         for second in 1..=5 {
             clock.advance(Duration::from_secs(1));
-            count(&table, (second * 1000..(second + 1) * 1000).map(spread), Duration::from_secs(second));
+            count(
+                &table,
+                (second * 1000..(second + 1) * 1000).map(spread),
+                Duration::from_secs(second),
+            );
         }
         assert_eq!(table.take_uses().len(), CAPACITY);
     }
@@ -252,7 +285,10 @@ mod tests {
     fn rejected_requests_are_not_counted() {
         for capacity in [0, CAPACITY] {
             let (_, table) = table(capacity);
-            assert_eq!(table.measure_and_replace(&1, |_| Err::<((), Nanos), _>("rejected")), Err("rejected"));
+            assert_eq!(
+                table.measure_and_replace(&1, |_| Err::<((), Nanos), _>("rejected")),
+                Err("rejected")
+            );
             assert_eq!(len(&table), 0, "capacity {capacity}");
         }
     }

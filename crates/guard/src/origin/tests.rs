@@ -11,8 +11,12 @@ fn policy(base: &str) -> OriginPolicy {
 }
 
 fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
-    let pair =
-        |(name, value): &(&'static str, &str)| (HeaderName::from_static(name), HeaderValue::from_str(value).unwrap());
+    let pair = |(name, value): &(&'static str, &str)| {
+        (
+            HeaderName::from_static(name),
+            HeaderValue::from_str(value).unwrap(),
+        )
+    };
     pairs.iter().map(pair).collect()
 }
 
@@ -20,7 +24,11 @@ fn http1(policy: &OriginPolicy, pairs: &[(&'static str, &str)]) -> Result<(), Or
     policy.check(Version::HTTP_11, &"/mcp".parse().unwrap(), &headers(pairs))
 }
 
-fn http2(policy: &OriginPolicy, uri: &str, pairs: &[(&'static str, &str)]) -> Result<(), OriginRejection> {
+fn http2(
+    policy: &OriginPolicy,
+    uri: &str,
+    pairs: &[(&'static str, &str)],
+) -> Result<(), OriginRejection> {
     policy.check(Version::HTTP_2, &uri.parse().unwrap(), &headers(pairs))
 }
 
@@ -28,7 +36,15 @@ fn http2(policy: &OriginPolicy, uri: &str, pairs: &[(&'static str, &str)]) -> Re
 #[test]
 fn loopback_accepts_loopback_hosts_only() {
     let policy = policy("http://127.0.0.1:3000");
-    for host in ["127.0.0.1:3000", "127.9.9.9", "localhost", "LOCALHOST:1", "a.localhost:80", "[::1]:3000", "[::1]"] {
+    for host in [
+        "127.0.0.1:3000",
+        "127.9.9.9",
+        "localhost",
+        "LOCALHOST:1",
+        "a.localhost:80",
+        "[::1]:3000",
+        "[::1]",
+    ] {
         assert_eq!(http1(&policy, &[("host", host)]), Ok(()), "{host}");
     }
     for host in [
@@ -43,7 +59,11 @@ fn loopback_accepts_loopback_hosts_only() {
         "[::ffff:127.0.0.1]",
         "localhost.",
     ] {
-        assert_eq!(http1(&policy, &[("host", host)]), Err(OriginRejection::HostNotAllowed), "{host}");
+        assert_eq!(
+            http1(&policy, &[("host", host)]),
+            Err(OriginRejection::HostNotAllowed),
+            "{host}"
+        );
     }
 }
 
@@ -52,7 +72,12 @@ fn loopback_accepts_loopback_hosts_only() {
 fn loopback_accepts_loopback_origins_only() {
     let policy = policy("http://localhost:3000");
     let check = |origin| http1(&policy, &[("host", "localhost:3000"), ("origin", origin)]);
-    for origin in ["http://localhost", "http://localhost:5173", "https://127.0.0.1:8443", "http://[::1]:9"] {
+    for origin in [
+        "http://localhost",
+        "http://localhost:5173",
+        "https://127.0.0.1:8443",
+        "http://[::1]:9",
+    ] {
         assert_eq!(check(origin), Ok(()), "{origin}");
     }
     for origin in [
@@ -69,7 +94,11 @@ fn loopback_accepts_loopback_origins_only() {
         "http://",
         "localhost",
     ] {
-        assert_eq!(check(origin), Err(OriginRejection::OriginNotAllowed), "{origin}");
+        assert_eq!(
+            check(origin),
+            Err(OriginRejection::OriginNotAllowed),
+            "{origin}"
+        );
     }
 }
 
@@ -77,10 +106,32 @@ fn loopback_accepts_loopback_origins_only() {
 #[test]
 fn settings_add_to_loopback() {
     let policy = policy("http://127.0.0.1:3000");
-    let policy = policy.allow_host("dev.example:3000").unwrap().allow_origin("https://app.example").unwrap();
-    assert_eq!(http1(&policy, &[("host", "Dev.example:3000"), ("origin", "https://app.example")]), Ok(()));
-    assert_eq!(http1(&policy, &[("host", "localhost"), ("origin", "https://app.example:443")]), Ok(()));
-    assert_eq!(http1(&policy, &[("host", "dev.example:3001")]), Err(OriginRejection::HostNotAllowed));
+    let policy = policy
+        .allow_host("dev.example:3000")
+        .unwrap()
+        .allow_origin("https://app.example")
+        .unwrap();
+    assert_eq!(
+        http1(
+            &policy,
+            &[
+                ("host", "Dev.example:3000"),
+                ("origin", "https://app.example")
+            ]
+        ),
+        Ok(())
+    );
+    assert_eq!(
+        http1(
+            &policy,
+            &[("host", "localhost"), ("origin", "https://app.example:443")]
+        ),
+        Ok(())
+    );
+    assert_eq!(
+        http1(&policy, &[("host", "dev.example:3001")]),
+        Err(OriginRejection::HostNotAllowed)
+    );
 
     for origin in [
         "http://app.example",
@@ -100,16 +151,39 @@ fn settings_add_to_loopback() {
 fn elsewhere_everything_is_accepted_unless_restricted() {
     let open = policy("https://api.example.com/mcp");
     for origin in ["https://evil.example", "null", "rubbish"] {
-        assert_eq!(http1(&open, &[("host", "any.example:1"), ("origin", origin)]), Ok(()), "{origin}");
+        assert_eq!(
+            http1(&open, &[("host", "any.example:1"), ("origin", origin)]),
+            Ok(()),
+            "{origin}"
+        );
     }
-    let narrowed = open.allow_origin("https://app.example").unwrap().allow_host("alias.example").unwrap();
+    let narrowed = open
+        .allow_origin("https://app.example")
+        .unwrap()
+        .allow_host("alias.example")
+        .unwrap();
     for host in ["api.example.com", "API.example.com:8443", "alias.example:1"] {
-        assert_eq!(http1(&narrowed, &[("host", host), ("origin", "https://APP.example")]), Ok(()), "{host}");
+        assert_eq!(
+            http1(
+                &narrowed,
+                &[("host", host), ("origin", "https://APP.example")]
+            ),
+            Ok(()),
+            "{host}"
+        );
         assert_eq!(http1(&narrowed, &[("host", host)]), Ok(()), "{host}");
     }
-    assert_eq!(http1(&narrowed, &[("host", "any.example")]), Err(OriginRejection::HostNotAllowed));
+    assert_eq!(
+        http1(&narrowed, &[("host", "any.example")]),
+        Err(OriginRejection::HostNotAllowed)
+    );
 
-    for origin in ["https://evil.example", "null", "http://localhost", "https://api.example.com"] {
+    for origin in [
+        "https://evil.example",
+        "null",
+        "http://localhost",
+        "https://api.example.com",
+    ] {
         let rejected = http1(&narrowed, &[("host", "alias.example"), ("origin", origin)]);
         assert_eq!(rejected, Err(OriginRejection::OriginNotAllowed), "{origin}");
     }
@@ -126,14 +200,25 @@ fn an_empty_list_of_origins_accepts_no_page() {
     }
     assert_eq!(http1(&closed, &[("host", "api.example.com")]), Ok(()));
     let local = policy("http://localhost:3000").only_listed_origins();
-    assert_eq!(http1(&local, &[("host", "localhost"), ("origin", "http://localhost:5173")]), Ok(()));
+    assert_eq!(
+        http1(
+            &local,
+            &[("host", "localhost"), ("origin", "http://localhost:5173")]
+        ),
+        Ok(())
+    );
 }
 
 /// F3: a listed host with the default port matches a `Host` without a port.
 #[test]
 fn a_listed_default_port_may_be_omitted() {
-    for (base, port, other) in [("https://api.example.com", 443, 80), ("http://127.0.0.1", 80, 443)] {
-        let listed = policy(base).allow_host(&format!("alias.example:{port}")).unwrap();
+    for (base, port, other) in [
+        ("https://api.example.com", 443, 80),
+        ("http://127.0.0.1", 80, 443),
+    ] {
+        let listed = policy(base)
+            .allow_host(&format!("alias.example:{port}"))
+            .unwrap();
         for host in ["alias.example".to_owned(), format!("Alias.example:{port}")] {
             assert_eq!(http1(&listed, &[("host", &host)]), Ok(()), "{base} {host}");
         }
@@ -147,13 +232,25 @@ fn a_listed_default_port_may_be_omitted() {
 fn one_well_formed_host() {
     let open = policy("https://api.example.com");
     assert_eq!(http1(&open, &[]), Err(OriginRejection::HostMissing));
-    assert_eq!(http1(&open, &[("host", "a"), ("host", "a")]), Err(OriginRejection::HostRepeated));
-    for host in
-        ["", "a b", "a,b", "u@a", "a:b", "a:70000", "a:+80", "a:1:2", "[::1", "[zz]", "[::1]x", "a/b", "a?b", ":80"]
-    {
-        assert_eq!(http1(&open, &[("host", host)]), Err(OriginRejection::HostMalformed), "{host}");
+    assert_eq!(
+        http1(&open, &[("host", "a"), ("host", "a")]),
+        Err(OriginRejection::HostRepeated)
+    );
+    for host in [
+        "", "a b", "a,b", "u@a", "a:b", "a:70000", "a:+80", "a:1:2", "[::1", "[zz]", "[::1]x",
+        "a/b", "a?b", ":80",
+    ] {
+        assert_eq!(
+            http1(&open, &[("host", host)]),
+            Err(OriginRejection::HostMalformed),
+            "{host}"
+        );
     }
-    let twice = [("host", "a"), ("origin", "https://x"), ("origin", "https://x")];
+    let twice = [
+        ("host", "a"),
+        ("origin", "https://x"),
+        ("origin", "https://x"),
+    ];
     assert_eq!(http1(&open, &twice), Err(OriginRejection::OriginRepeated));
     let old = open.check(Version::HTTP_10, &"/".parse().unwrap(), &HeaderMap::new());
     assert_eq!(old, Err(OriginRejection::HostMissing));
@@ -164,13 +261,23 @@ fn one_well_formed_host() {
 fn host_and_authority_agree() {
     let open = policy("https://api.example.com");
     assert_eq!(http2(&open, "https://api.example.com/mcp", &[]), Ok(()));
-    assert_eq!(http2(&open, "https://api.example.com/mcp", &[("host", "API.example.com:443")]), Ok(()));
+    assert_eq!(
+        http2(
+            &open,
+            "https://api.example.com/mcp",
+            &[("host", "API.example.com:443")]
+        ),
+        Ok(())
+    );
     for host in ["evil.example", "api.example.com:444", "localhost"] {
         let rejected = http2(&open, "https://api.example.com/mcp", &[("host", host)]);
         assert_eq!(rejected, Err(OriginRejection::HostDisagrees), "{host}");
     }
     assert_eq!(http2(&open, "/mcp", &[]), Err(OriginRejection::HostMissing));
-    assert_eq!(http2(&open, "https://u@api.example.com/", &[]), Err(OriginRejection::HostMalformed));
+    assert_eq!(
+        http2(&open, "https://u@api.example.com/", &[]),
+        Err(OriginRejection::HostMalformed)
+    );
     let local = policy("http://localhost:3000");
     let rebound = http2(&local, "http://evil.example:3000/mcp", &[]);
     assert_eq!(rebound, Err(OriginRejection::HostNotAllowed));

@@ -49,10 +49,16 @@ impl Challenges {
         Self {
             without_error: challenge().build(),
             invalid_request: challenge()
-                .error(BearerError::InvalidRequest, "The request does not present exactly one well-formed bearer token")
+                .error(
+                    BearerError::InvalidRequest,
+                    "The request does not present exactly one well-formed bearer token",
+                )
                 .build(),
             invalid_token: challenge()
-                .error(BearerError::InvalidToken, "The access token is expired, revoked or otherwise not accepted")
+                .error(
+                    BearerError::InvalidToken,
+                    "The access token is expired, revoked or otherwise not accepted",
+                )
                 .build(),
             realm: realm.into(),
             metadata_url,
@@ -89,7 +95,10 @@ impl Challenges {
         let kept = is_named(granted).union(&is_named(&listed_form(granted)));
         BearerChallengeBuilder::new(&self.realm, &self.metadata_url)
             .scope(&listed_form(&needed.union(&kept)))
-            .error(BearerError::InsufficientScope, "The access token lacks scopes that this request needs")
+            .error(
+                BearerError::InsufficientScope,
+                "The access token lacks scopes that this request needs",
+            )
             .build()
     }
 }

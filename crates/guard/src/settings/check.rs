@@ -1,6 +1,8 @@
 //! The checks of [`GuardSettings`] before a resource is created from them.
 
-use portcullis_metadata::{ProtectedResourceMetadata, ResourceUri, Scopes, is_https_or_loopback_http};
+use portcullis_metadata::{
+    ProtectedResourceMetadata, ResourceUri, Scopes, is_https_or_loopback_http,
+};
 
 use super::{Authentication, GuardSettings, GuardSettingsError};
 
@@ -47,23 +49,35 @@ impl GuardSettings {
     }
 
     /// Checks that a part of the settings is for the resource.
-    fn check_resource_of(&self, part: &'static str, found: &ResourceUri) -> Result<(), GuardSettingsError> {
+    fn check_resource_of(
+        &self,
+        part: &'static str,
+        found: &ResourceUri,
+    ) -> Result<(), GuardSettingsError> {
         if *found == self.resource {
             return Ok(());
         }
         let expected = self.resource.clone();
         let found = found.clone();
-        Err(GuardSettingsError::ResourceMismatch { part, expected, found })
+        Err(GuardSettingsError::ResourceMismatch {
+            part,
+            expected,
+            found,
+        })
     }
 
     /// Checks all scopes that the settings name, and returns them.
     fn check_scopes(&self) -> Result<Scopes, GuardSettingsError> {
         let mut supported = Scopes::empty();
         for name in &self.metadata.scopes_supported {
-            let scope = Scopes::from_names([name.as_str()]).map_err(|_| GuardSettingsError::ScopeName(name.clone()))?;
+            let scope = Scopes::from_names([name.as_str()])
+                .map_err(|_| GuardSettingsError::ScopeName(name.clone()))?;
             supported = supported.union(&scope);
         }
-        let routes = self.routes.iter().fold(Scopes::empty(), |all, rule| all.union(&rule.scopes));
+        let routes = self
+            .routes
+            .iter()
+            .fold(Scopes::empty(), |all, rule| all.union(&rule.scopes));
         let mut named = Scopes::empty();
         for (place, scopes) in [
             ("required_scopes", &self.required_scopes),
@@ -84,19 +98,30 @@ impl GuardSettings {
 /// rejected.
 fn not_enforced(metadata: &ProtectedResourceMetadata) -> Option<&'static str> {
     let announced = [
-        ("dpop_signing_alg_values_supported", !metadata.dpop_signing_alg_values_supported.is_empty()),
-        ("dpop_bound_access_tokens_required", metadata.dpop_bound_access_tokens_required == Some(true)),
+        (
+            "dpop_signing_alg_values_supported",
+            !metadata.dpop_signing_alg_values_supported.is_empty(),
+        ),
+        (
+            "dpop_bound_access_tokens_required",
+            metadata.dpop_bound_access_tokens_required == Some(true),
+        ),
         (
             "tls_client_certificate_bound_access_tokens",
             metadata.tls_client_certificate_bound_access_tokens == Some(true),
         ),
     ];
-    announced.into_iter().find_map(|(member, is_announced)| is_announced.then_some(member))
+    announced
+        .into_iter()
+        .find_map(|(member, is_announced)| is_announced.then_some(member))
 }
 
 /// Returns whether a request can have this path. `*` is excluded because it looks like a pattern.
 fn is_request_path(path: &str) -> bool {
-    path.starts_with('/') && path.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'*' | b'?' | b'#'))
+    path.starts_with('/')
+        && path
+            .bytes()
+            .all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'*' | b'?' | b'#'))
 }
 
 #[cfg(test)]
@@ -109,7 +134,18 @@ mod tests {
         for path in ["/", "/healthz", "/a/b.txt", "/%C3%A9", "/a;b=c", "//"] {
             assert!(is_request_path(path), "{path}");
         }
-        for path in ["", "healthz", "/a b", "/a?b", "/a#b", "/a/*", "*", "/\u{e9}", "/a\n", "https://a.example/"] {
+        for path in [
+            "",
+            "healthz",
+            "/a b",
+            "/a?b",
+            "/a#b",
+            "/a/*",
+            "*",
+            "/\u{e9}",
+            "/a\n",
+            "https://a.example/",
+        ] {
             assert!(!is_request_path(path), "{path}");
         }
     }

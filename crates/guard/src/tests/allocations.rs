@@ -13,18 +13,26 @@ use crate::{
 };
 
 fn signed_request(setup: &Setup) -> Request<()> {
-    request(Method::POST, "/mcp?x=1").bearer(&setup.token("read")).with("origin", "https://app.example")
+    request(Method::POST, "/mcp?x=1")
+        .bearer(&setup.token("read"))
+        .with("origin", "https://app.example")
 }
 
 /// Checking the host, origin, bearer, cached token, required scopes and routes allocates nothing.
 #[tokio::test]
 async fn checking_a_cached_token_allocates_nothing() {
-    let mut setup =
-        Setup::new().require("read").route(&[Method::POST], "/mcp", "read").route(&[], "/admin/**", "admin");
+    let mut setup = Setup::new()
+        .require("read")
+        .route(&[Method::POST], "/mcp", "read")
+        .route(&[], "/admin/**", "admin");
     setup.settings.limits.in_flight = Some(ConcurrencyLimiter::new(2, 1));
     let resource = setup.resource();
     let request = signed_request(&setup);
-    let first = GuardLayer::new(resource.clone()).layer(setup.inner.clone()).call(request.clone()).await.unwrap();
+    let first = GuardLayer::new(resource.clone())
+        .layer(setup.inner.clone())
+        .call(request.clone())
+        .await
+        .unwrap();
     assert_eq!(first.status(), 200);
     let head = RequestHead::new(&request, resource.clock.read(), None);
     let counted = measure(|| {

@@ -15,12 +15,21 @@ async fn a_missing_bearer_is_not_an_error() {
     let setup = Setup::new();
     for (request, code) in [
         (post(), "bearer.missing"),
-        (post().with("authorization", "Basic dTpw"), "bearer.other_scheme"),
-        (post().with("authorization", "DPoP abc"), "bearer.other_scheme"),
+        (
+            post().with("authorization", "Basic dTpw"),
+            "bearer.other_scheme",
+        ),
+        (
+            post().with("authorization", "DPoP abc"),
+            "bearer.other_scheme",
+        ),
     ] {
         let answer = setup.send(request).await;
         assert_eq!(answer.status, StatusCode::UNAUTHORIZED, "{code}");
-        assert_eq!(answer.parameters(), pairs(&[("realm", "test"), ("resource_metadata", METADATA_URL)]));
+        assert_eq!(
+            answer.parameters(),
+            pairs(&[("realm", "test"), ("resource_metadata", METADATA_URL)])
+        );
         assert_eq!(answer.challenge().param("error_description"), None);
         assert_eq!(answer.header("cache-control"), Some("no-store"));
         assert_eq!(
@@ -36,7 +45,12 @@ async fn a_missing_bearer_is_not_an_error() {
 #[tokio::test]
 async fn challenges_name_the_required_scopes() {
     let setup = Setup::new().require("write read");
-    for request in [post(), post().bearer("rubbish"), post().bearer("a b"), request(Method::GET, "/?access_token=x")] {
+    for request in [
+        post(),
+        post().bearer("rubbish"),
+        post().bearer("a b"),
+        request(Method::GET, "/?access_token=x"),
+    ] {
         let answer = setup.send(request).await;
         assert_eq!(answer.status, StatusCode::UNAUTHORIZED);
         let challenge = answer.challenge();
@@ -55,18 +69,31 @@ async fn rejected_tokens_get_the_same_response() {
     for (token, code) in [
         ("rubbish".to_owned(), "token.malformed"),
         (test_issuer.token().expires_in(-60).sign(), "token.expired"),
-        (test_issuer.token().audience("https://other.example").sign(), "token.audience_mismatch"),
-        (test_issuer.token().issuer("https://other.example").sign(), "token.issuer_unknown"),
+        (
+            test_issuer.token().audience("https://other.example").sign(),
+            "token.audience_mismatch",
+        ),
+        (
+            test_issuer.token().issuer("https://other.example").sign(),
+            "token.issuer_unknown",
+        ),
     ] {
         let answer = setup.send(post().bearer(&token)).await;
         assert_eq!(answer.status, StatusCode::UNAUTHORIZED, "{code}");
-        let expected = [("error", "invalid_token"), ("realm", "test"), ("resource_metadata", METADATA_URL)];
+        let expected = [
+            ("error", "invalid_token"),
+            ("realm", "test"),
+            ("resource_metadata", METADATA_URL),
+        ];
         assert_eq!(answer.parameters(), pairs(&expected));
         assert_eq!(answer.header("retry-after"), None);
         assert_eq!(setup.sink.all().last().unwrap().code, Some(code));
         answers.push((answer.challenge(), answer.body));
     }
-    assert!(answers.windows(2).all(|pair| pair[0] == pair[1]), "{answers:?}");
+    assert!(
+        answers.windows(2).all(|pair| pair[0] == pair[1]),
+        "{answers:?}"
+    );
     assert_eq!(setup.inner.count(), 0);
 }
 
@@ -77,13 +104,23 @@ async fn malformed_bearers_are_invalid_requests() {
     let token = setup.token("");
     for (request, code) in [
         (post().bearer(&token).bearer(&token), "bearer.repeated"),
-        (post().bearer(&token).with("authorization", "Basic dTpw"), "bearer.repeated"),
+        (
+            post().bearer(&token).with("authorization", "Basic dTpw"),
+            "bearer.repeated",
+        ),
         (post().with("authorization", "Bearer"), "bearer.malformed"),
-        (post().bearer(&format!("{token},{token}")), "bearer.malformed"),
+        (
+            post().bearer(&format!("{token},{token}")),
+            "bearer.malformed",
+        ),
     ] {
         let answer = setup.send(request).await;
         assert_eq!(answer.status, StatusCode::UNAUTHORIZED, "{code}");
-        let expected = [("error", "invalid_request"), ("realm", "test"), ("resource_metadata", METADATA_URL)];
+        let expected = [
+            ("error", "invalid_request"),
+            ("realm", "test"),
+            ("resource_metadata", METADATA_URL),
+        ];
         assert_eq!(answer.parameters(), pairs(&expected));
         assert_eq!(setup.sink.all().last().unwrap().code, Some(code));
     }
@@ -98,7 +135,10 @@ async fn an_unreachable_issuer_is_not_a_token_error() {
     issuer.fail(setup.test_issuer.metadata_url());
     let answer = setup.send(post().bearer(&setup.token(""))).await;
     assert_eq!(answer.status, StatusCode::UNAUTHORIZED);
-    assert_eq!(answer.parameters(), pairs(&[("realm", "test"), ("resource_metadata", METADATA_URL)]));
+    assert_eq!(
+        answer.parameters(),
+        pairs(&[("realm", "test"), ("resource_metadata", METADATA_URL)])
+    );
     let seconds: u64 = answer.header("retry-after").unwrap().parse().unwrap();
     assert!((1..=60).contains(&seconds));
     assert_eq!(setup.sink.only().code, Some("issuer.unavailable"));
@@ -108,10 +148,18 @@ async fn an_unreachable_issuer_is_not_a_token_error() {
 #[tokio::test]
 async fn every_method_needs_a_token() {
     let setup = Setup::new();
-    for method in ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "PURGE"] {
+    for method in [
+        "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "PURGE",
+    ] {
         let method = Method::from_bytes(method.as_bytes()).unwrap();
-        assert_eq!(setup.send(request(method.clone(), "/mcp")).await.status, StatusCode::UNAUTHORIZED, "{method}");
-        let answer = setup.send(request(method.clone(), "/mcp").bearer(&setup.token(""))).await;
+        assert_eq!(
+            setup.send(request(method.clone(), "/mcp")).await.status,
+            StatusCode::UNAUTHORIZED,
+            "{method}"
+        );
+        let answer = setup
+            .send(request(method.clone(), "/mcp").bearer(&setup.token("")))
+            .await;
         assert_eq!(answer.status, StatusCode::OK, "{method}");
     }
 }
@@ -132,9 +180,16 @@ async fn admitted_requests_have_a_caller_and_no_token() {
     assert_eq!(answer.body.as_str(), "inner");
 
     let seen = setup.inner.take_only();
-    let mut names: Vec<_> = seen.headers().iter().map(|(name, _)| name.as_str()).collect();
+    let mut names: Vec<_> = seen
+        .headers()
+        .iter()
+        .map(|(name, _)| name.as_str())
+        .collect();
     names.sort_unstable();
-    assert_eq!(names, ["cookie", "host", "proxy-authorization", "x-request-id"]);
+    assert_eq!(
+        names,
+        ["cookie", "host", "proxy-authorization", "x-request-id"]
+    );
 
     let caller = caller(&seen);
     let principal = caller.principal().unwrap();
@@ -149,11 +204,23 @@ async fn admitted_requests_have_a_caller_and_no_token() {
 #[tokio::test]
 async fn one_request_id() {
     let mut setup = Setup::new();
-    setup.inner.headers.insert("x-request-id", "inner".parse().unwrap());
-    let answer = setup.send(post().bearer(&setup.token("")).with("x-request-id", "forged")).await;
+    setup
+        .inner
+        .headers
+        .insert("x-request-id", "inner".parse().unwrap());
+    let answer = setup
+        .send(
+            post()
+                .bearer(&setup.token(""))
+                .with("x-request-id", "forged"),
+        )
+        .await;
     let id = answer.header("x-request-id").unwrap().to_owned();
     assert_eq!(uuid::Uuid::try_parse(&id).unwrap().get_version_num(), 4);
-    assert_eq!(setup.inner.take_only().headers()["x-request-id"], id.as_str());
+    assert_eq!(
+        setup.inner.take_only().headers()["x-request-id"],
+        id.as_str()
+    );
     assert_eq!(setup.sink.only().id, id);
     let rejected = setup.send(post().with("x-request-id", "forged")).await;
     let rejected_id = rejected.header("x-request-id").unwrap();
@@ -192,7 +259,9 @@ async fn a_second_token_in_the_query_is_rejected() {
     let mut guard = setup.guard();
     for _ in 0..2 {
         let doubled = request(Method::GET, "/mcp?access_token=x").bearer(&token);
-        let response = tower_service::Service::call(&mut guard, doubled).await.unwrap();
+        let response = tower_service::Service::call(&mut guard, doubled)
+            .await
+            .unwrap();
         assert_eq!(response.status(), StatusCode::BAD_REQUEST);
     }
     assert_eq!(setup.inner.count(), 0);

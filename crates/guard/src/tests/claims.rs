@@ -21,11 +21,20 @@ fn present(claim: &str) -> ClaimRule {
 }
 
 /// Returns the status, reason code and report-only denial for a token with these claims under these rules.
-async fn check(rules: &[ClaimRule], claims: &[(&str, Value)]) -> (u16, Option<&'static str>, Option<&'static str>) {
+async fn check(
+    rules: &[ClaimRule],
+    claims: &[(&str, Value)],
+) -> (u16, Option<&'static str>, Option<&'static str>) {
     let mut setup = Setup::new();
     setup.settings.claims = rules.to_vec();
-    let token = claims.iter().fold(setup.test_issuer.token(), |token, (name, value)| token.claim(name, value.clone()));
-    let answer = setup.send(request(Method::POST, "/mcp").bearer(&token.sign())).await;
+    let token = claims
+        .iter()
+        .fold(setup.test_issuer.token(), |token, (name, value)| {
+            token.claim(name, value.clone())
+        });
+    let answer = setup
+        .send(request(Method::POST, "/mcp").bearer(&token.sign()))
+        .await;
     let decision = setup.sink.only();
     assert_eq!(answer.status.as_u16(), decision.status);
     (decision.status, decision.code, decision.report_only_denial)
@@ -45,16 +54,41 @@ async fn listed_values() {
         (&groups, "groups", json!(true), None),
         (&groups, "groups", json!("Staff"), Some("claim.mismatch")),
         (&groups, "groups", json!("staff "), Some("claim.mismatch")),
-        (&groups, "groups", json!("staff other"), Some("claim.mismatch")),
+        (
+            &groups,
+            "groups",
+            json!("staff other"),
+            Some("claim.mismatch"),
+        ),
         (&groups, "groups", json!([]), Some("claim.mismatch")),
-        (&groups, "groups", json!([["staff"]]), Some("claim.mismatch")),
-        (&groups, "groups", json!({"staff": true}), Some("claim.mismatch")),
+        (
+            &groups,
+            "groups",
+            json!([["staff"]]),
+            Some("claim.mismatch"),
+        ),
+        (
+            &groups,
+            "groups",
+            json!({"staff": true}),
+            Some("claim.mismatch"),
+        ),
         (&groups, "groups", json!(false), Some("claim.mismatch")),
         (&groups, "groups", json!(null), Some("claim.missing")),
         (&groups, "Groups", json!("staff"), Some("claim.missing")),
         (&roles, "realm_access", json!({"roles": ["mcp-user"]}), None),
-        (&roles, "realm_access", json!({"roles": ["mcp-users"]}), Some("claim.mismatch")),
-        (&roles, "realm_access", json!(["mcp-user"]), Some("claim.missing")),
+        (
+            &roles,
+            "realm_access",
+            json!({"roles": ["mcp-users"]}),
+            Some("claim.mismatch"),
+        ),
+        (
+            &roles,
+            "realm_access",
+            json!(["mcp-user"]),
+            Some("claim.missing"),
+        ),
         (&client, "azp", json!("agent"), None),
         (&client, "azp", json!("agents"), Some("claim.mismatch")),
     ] {
@@ -107,15 +141,43 @@ async fn report_only_rules() {
         assert_eq!(present, (403, Some("claim.mismatch"), None));
     }
     for (rules, claims, expected) in [
-        (vec![team.clone(), org.clone()], vec![good.clone(), org_claim.clone()], (200, None, None)),
-        (vec![team.clone(), org.clone()], vec![good.clone()], (403, Some("claim.missing"), None)),
-        (vec![team.clone(), org.clone()], vec![bad.clone()], (403, Some("claim.mismatch"), None)),
+        (
+            vec![team.clone(), org.clone()],
+            vec![good.clone(), org_claim.clone()],
+            (200, None, None),
+        ),
+        (
+            vec![team.clone(), org.clone()],
+            vec![good.clone()],
+            (403, Some("claim.missing"), None),
+        ),
+        (
+            vec![team.clone(), org.clone()],
+            vec![bad.clone()],
+            (403, Some("claim.mismatch"), None),
+        ),
         (vec![trial.clone()], vec![good.clone()], (200, None, None)),
-        (vec![trial.clone(), trial_org], vec![bad.clone()], (200, None, Some("claim.mismatch"))),
-        (vec![trial.clone(), org], vec![bad.clone()], (403, Some("claim.missing"), None)),
-        (vec![trial, team], vec![bad], (403, Some("claim.mismatch"), None)),
+        (
+            vec![trial.clone(), trial_org],
+            vec![bad.clone()],
+            (200, None, Some("claim.mismatch")),
+        ),
+        (
+            vec![trial.clone(), org],
+            vec![bad.clone()],
+            (403, Some("claim.missing"), None),
+        ),
+        (
+            vec![trial, team],
+            vec![bad],
+            (403, Some("claim.mismatch"), None),
+        ),
     ] {
-        assert_eq!(check(&rules, &claims).await, expected, "{rules:?} {claims:?}");
+        assert_eq!(
+            check(&rules, &claims).await,
+            expected,
+            "{rules:?} {claims:?}"
+        );
     }
 }
 
@@ -124,7 +186,9 @@ async fn report_only_rules() {
 async fn denied_claims_get_no_challenge() {
     let mut setup = Setup::new().require("read");
     setup.settings.claims = vec![present("org")];
-    let answer = setup.send(request(Method::POST, "/mcp").bearer(&setup.token(""))).await;
+    let answer = setup
+        .send(request(Method::POST, "/mcp").bearer(&setup.token("")))
+        .await;
     assert_eq!(answer.status, StatusCode::FORBIDDEN);
     assert_eq!(answer.header("www-authenticate"), None);
     assert_eq!(answer.header("cache-control"), Some("no-store"));

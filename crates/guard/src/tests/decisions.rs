@@ -27,16 +27,48 @@ async fn every_request_is_reported_once() {
         .with("access-control-request-method", "POST");
     let requests = [
         (request(Method::GET, METADATA_PATH), 200, None, None),
-        (request(Method::PUT, METADATA_PATH), 405, Some("metadata.method"), None),
+        (
+            request(Method::PUT, METADATA_PATH),
+            405,
+            Some("metadata.method"),
+            None,
+        ),
         (preflight, 204, None, None),
-        (request(Method::POST, "/mcp?q=1"), 401, Some("bearer.missing"), None),
-        (request(Method::POST, "/mcp?q=1").bearer("x"), 401, Some("token.malformed"), None),
-        (request(Method::POST, "/mcp?q=1").bearer(&poor), 403, Some("scope.insufficient"), Some("alice")),
-        (request(Method::POST, "/mcp?q=1").bearer(&good), 200, None, Some("alice")),
-        (request(Method::POST, "/mcp?q=1").with("host", "b.example"), 400, Some("host.repeated"), None),
+        (
+            request(Method::POST, "/mcp?q=1"),
+            401,
+            Some("bearer.missing"),
+            None,
+        ),
+        (
+            request(Method::POST, "/mcp?q=1").bearer("x"),
+            401,
+            Some("token.malformed"),
+            None,
+        ),
+        (
+            request(Method::POST, "/mcp?q=1").bearer(&poor),
+            403,
+            Some("scope.insufficient"),
+            Some("alice"),
+        ),
+        (
+            request(Method::POST, "/mcp?q=1").bearer(&good),
+            200,
+            None,
+            Some("alice"),
+        ),
+        (
+            request(Method::POST, "/mcp?q=1").with("host", "b.example"),
+            400,
+            Some("host.repeated"),
+            None,
+        ),
     ];
     for (position, (mut request, status, code, subject)) in requests.into_iter().enumerate() {
-        request.extensions_mut().insert(Peer("192.0.2.7:1234".parse::<SocketAddr>().unwrap()));
+        request
+            .extensions_mut()
+            .insert(Peer("192.0.2.7:1234".parse::<SocketAddr>().unwrap()));
         let method = request.method().clone();
         let path = request.uri().path().to_owned();
         let answer = setup.send(request).await;
@@ -67,11 +99,16 @@ async fn inner_rejections_are_reported() {
     let inner = tower::service_fn(async |_: Request<()>| {
         let mut response = Response::new(String::new());
         *response.status_mut() = StatusCode::BAD_REQUEST;
-        response.extensions_mut().insert(RejectionCode("session.unknown"));
+        response
+            .extensions_mut()
+            .insert(RejectionCode("session.unknown"));
         Ok::<_, std::convert::Infallible>(response)
     });
     let mut guard = GuardLayer::new(setup.resource()).layer(inner);
-    let response = guard.call(request(Method::POST, "/mcp").bearer(&setup.token(""))).await.unwrap();
+    let response = guard
+        .call(request(Method::POST, "/mcp").bearer(&setup.token("")))
+        .await
+        .unwrap();
     assert_eq!(setup.sink.only().status, 400);
     assert_eq!(setup.sink.only().code, Some("session.unknown"));
     assert!(response.extensions().get::<RejectionCode>().is_none());
@@ -84,7 +121,9 @@ async fn records_of_the_inner_service_are_reported() {
     let inner = tower::service_fn(async |request: Request<()>| {
         let caller = request.extensions().get::<Caller>().unwrap().clone();
         for tool in ["add", "drop"] {
-            caller.record().set_operation(Operation::new("tools/call", Some(tool)));
+            caller
+                .record()
+                .set_operation(Operation::new("tools/call", Some(tool)));
         }
         for code in ["claim.team", "claim.other"] {
             caller.record().set_report_only_denial(code);
@@ -92,12 +131,18 @@ async fn records_of_the_inner_service_are_reported() {
         Ok::<_, std::convert::Infallible>(Response::new(String::new()))
     });
     let mut guard = GuardLayer::new(setup.resource()).layer(inner);
-    guard.call(request(Method::POST, "/mcp").bearer(&setup.token(""))).await.unwrap();
+    guard
+        .call(request(Method::POST, "/mcp").bearer(&setup.token("")))
+        .await
+        .unwrap();
     let decision = setup.sink.only();
     assert_eq!(decision.code, None);
     assert_eq!(decision.report_only_denial, Some("claim.team"));
     assert_eq!(decision.subject.as_deref(), Some("alice"));
-    assert_eq!(decision.operation, Some(Operation::new("tools/call", Some("add"))));
+    assert_eq!(
+        decision.operation,
+        Some(Operation::new("tools/call", Some("add")))
+    );
 }
 
 /// J1, J7: the decision has the time of the upstream, and whether the upstream has responded.
@@ -121,8 +166,14 @@ async fn the_time_of_the_upstream_is_reported() {
             }
         });
         let mut guard = GuardLayer::new(setup.resource()).layer(inner);
-        guard.call(request(Method::POST, "/mcp").bearer(&setup.token(""))).await.unwrap();
-        let expected = Timing { has_ended, ..Timing::new(Duration::from_secs(1), Duration::from_secs(2)) };
+        guard
+            .call(request(Method::POST, "/mcp").bearer(&setup.token("")))
+            .await
+            .unwrap();
+        let expected = Timing {
+            has_ended,
+            ..Timing::new(Duration::from_secs(1), Duration::from_secs(2))
+        };
         assert_eq!(setup.sink.only().upstream, Some(expected));
     }
 }
@@ -137,9 +188,15 @@ async fn the_time_of_the_verification_is_reported_for_traces() {
         let resource = setup.resource();
         for is_cached in [false, true] {
             let mut guard = GuardLayer::new(resource.clone()).layer(setup.inner.clone());
-            guard.call(request(Method::POST, "/mcp").bearer(&token)).await.unwrap();
+            guard
+                .call(request(Method::POST, "/mcp").bearer(&token))
+                .await
+                .unwrap();
             let verification = setup.sink.take().pop().unwrap().verification;
-            assert_eq!(verification.is_some_and(|timing| timing.has_ended), has_traces && !is_cached);
+            assert_eq!(
+                verification.is_some_and(|timing| timing.has_ended),
+                has_traces && !is_cached
+            );
         }
     }
 }
@@ -171,9 +228,11 @@ async fn a_disconnected_client_is_reported() {
     let setup = Setup::new();
     for (setup, subject) in [(&waiting, None), (&setup, Some("alice"))] {
         let mut guard = GuardLayer::new(setup.resource()).layer(Never);
-        let mut future = Box::pin(guard.call(request(Method::POST, "/mcp").bearer(&setup.token(""))));
+        let mut future =
+            Box::pin(guard.call(request(Method::POST, "/mcp").bearer(&setup.token(""))));
         for _ in 0..10 {
-            let polled = std::future::poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx).is_pending())).await;
+            let polled =
+                std::future::poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx).is_pending())).await;
             assert!(polled);
             tokio::task::yield_now().await;
         }
@@ -216,8 +275,9 @@ async fn readiness_is_that_of_the_inner_service() {
 async fn a_shutdown_is_reported() {
     let setup = Setup::new();
     let resource = setup.resource();
-    let future =
-        GuardLayer::new(resource.clone()).layer(Never).call(request(Method::POST, "/mcp").bearer(&setup.token("")));
+    let future = GuardLayer::new(resource.clone())
+        .layer(Never)
+        .call(request(Method::POST, "/mcp").bearer(&setup.token("")));
     resource.mark_shutting_down();
     drop(future);
     let decision = setup.sink.only();
@@ -229,7 +289,9 @@ async fn a_shutdown_is_reported() {
 #[tokio::test]
 async fn a_panic_is_reported() {
     let setup = Setup::new();
-    let inner = tower::service_fn(async |_: Request<()>| -> Result<Response<String>, &str> { panic!("broken") });
+    let inner = tower::service_fn(async |_: Request<()>| -> Result<Response<String>, &str> {
+        panic!("broken")
+    });
     let mut guard = GuardLayer::new(setup.resource()).layer(inner);
     let call = guard.call(request(Method::POST, "/mcp").bearer(&setup.token("")));
     assert!(tokio::spawn(call).await.unwrap_err().is_panic());
@@ -243,7 +305,9 @@ async fn a_failing_service_is_reported() {
     let setup = Setup::new();
     let inner = tower::service_fn(async |_: Request<()>| Err::<Response<String>, _>("broken"));
     let mut guard = GuardLayer::new(setup.resource()).layer(inner);
-    let failed = guard.call(request(Method::POST, "/mcp").bearer(&setup.token(""))).await;
+    let failed = guard
+        .call(request(Method::POST, "/mcp").bearer(&setup.token("")))
+        .await;
     assert_eq!(failed.map(|_| ()).unwrap_err(), "broken");
     assert_eq!(setup.sink.only().status, 500);
     assert_eq!(setup.sink.only().code, Some("inner.failed"));

@@ -21,10 +21,16 @@ async fn the_document_has_the_configured_members() {
 
     setup.settings.metadata.scopes_supported = vec!["read".to_owned(), "write".to_owned()];
     setup.settings.metadata.resource_name = Some("Test".to_owned());
-    setup.settings.metadata.extra.insert("resource_name#de".to_owned(), "Probe".into());
+    setup
+        .settings
+        .metadata
+        .extra
+        .insert("resource_name#de".to_owned(), "Probe".into());
     setup.settings.metadata.bearer_methods_supported = Some(vec!["query".to_owned()]);
     let mut other_host = request(Method::GET, METADATA_PATH);
-    other_host.headers_mut().insert("host", "evil.example".parse().unwrap());
+    other_host
+        .headers_mut()
+        .insert("host", "evil.example".parse().unwrap());
     let full = setup.send(other_host).await;
     assert_eq!(
         serde_json::from_str::<Value>(&full.body).unwrap(),
@@ -43,15 +49,37 @@ async fn the_document_has_the_configured_members() {
 #[tokio::test]
 async fn the_document_is_at_its_path() {
     let mut setup = Setup::new();
-    for path in [METADATA_PATH, ROOT_PATH, "/.well-known/oauth-protected-resource/mcp?x=1"] {
-        assert_eq!(setup.send(request(Method::GET, path)).await.status, StatusCode::OK, "{path}");
+    for path in [
+        METADATA_PATH,
+        ROOT_PATH,
+        "/.well-known/oauth-protected-resource/mcp?x=1",
+    ] {
+        assert_eq!(
+            setup.send(request(Method::GET, path)).await.status,
+            StatusCode::OK,
+            "{path}"
+        );
     }
-    for path in ["/.well-known/oauth-protected-resource/mcp/", "/.well-known/oauth-protected-resource/MCP", "/mcp"] {
-        assert_eq!(setup.send(request(Method::GET, path)).await.status, StatusCode::UNAUTHORIZED, "{path}");
+    for path in [
+        "/.well-known/oauth-protected-resource/mcp/",
+        "/.well-known/oauth-protected-resource/MCP",
+        "/mcp",
+    ] {
+        assert_eq!(
+            setup.send(request(Method::GET, path)).await.status,
+            StatusCode::UNAUTHORIZED,
+            "{path}"
+        );
     }
     setup.settings.root_metadata = false;
-    assert_eq!(setup.send(request(Method::GET, METADATA_PATH)).await.status, StatusCode::OK);
-    assert_eq!(setup.send(request(Method::GET, ROOT_PATH)).await.status, StatusCode::UNAUTHORIZED);
+    assert_eq!(
+        setup.send(request(Method::GET, METADATA_PATH)).await.status,
+        StatusCode::OK
+    );
+    assert_eq!(
+        setup.send(request(Method::GET, ROOT_PATH)).await.status,
+        StatusCode::UNAUTHORIZED
+    );
     assert_eq!(setup.inner.count(), 0);
 }
 
@@ -61,7 +89,10 @@ async fn a_resource_at_the_root() {
     let mut setup = Setup::at("https://api.example.com/");
     setup.settings.root_metadata = false;
     assert_eq!(setup.resource().metadata_path(), ROOT_PATH);
-    assert_eq!(setup.send(request(Method::GET, ROOT_PATH)).await.status, StatusCode::OK);
+    assert_eq!(
+        setup.send(request(Method::GET, ROOT_PATH)).await.status,
+        StatusCode::OK
+    );
     let challenge = setup.send(request(Method::GET, "/")).await.challenge();
     assert_eq!(
         challenge.param("resource_metadata"),
@@ -73,11 +104,17 @@ async fn a_resource_at_the_root() {
 #[tokio::test]
 async fn a_resource_with_a_query() {
     let setup = Setup::at("https://api.example.com/a%20b?tenant=c");
-    let challenge = setup.send(request(Method::GET, "/a%20b?tenant=c")).await.challenge();
+    let challenge = setup
+        .send(request(Method::GET, "/a%20b?tenant=c"))
+        .await
+        .challenge();
     let expected = "https://api.example.com/.well-known/oauth-protected-resource/a%20b?tenant=c";
     assert_eq!(challenge.param("resource_metadata"), Some(expected));
     let path = setup.resource().metadata_path().to_owned();
-    assert_eq!(setup.send(request(Method::GET, &path)).await.status, StatusCode::OK);
+    assert_eq!(
+        setup.send(request(Method::GET, &path)).await.status,
+        StatusCode::OK
+    );
 }
 
 /// A6: the challenge refers to the URL that serves the document.
@@ -100,7 +137,10 @@ async fn get_and_head() {
     assert_eq!(get.header("content-type"), Some("application/json"));
     assert_eq!(get.header("cache-control"), Some("public, max-age=300"));
     assert_eq!(get.header("access-control-allow-origin"), Some("*"));
-    assert_eq!(get.header("content-length"), Some(get.body.len().to_string().as_str()));
+    assert_eq!(
+        get.header("content-length"),
+        Some(get.body.len().to_string().as_str())
+    );
 
     let etag = get.header("etag").unwrap().to_owned();
     assert!(etag.starts_with('"'));
@@ -110,18 +150,33 @@ async fn get_and_head() {
     let head = setup.send(request(Method::HEAD, METADATA_PATH)).await;
     assert_eq!(head.status, StatusCode::OK);
     assert_eq!(head.body.as_str(), "");
-    for name in ["content-type", "content-length", "etag", "cache-control", "access-control-allow-origin"] {
+    for name in [
+        "content-type",
+        "content-length",
+        "etag",
+        "cache-control",
+        "access-control-allow-origin",
+    ] {
         assert_eq!(head.header(name), get.header(name), "{name}");
     }
-    for known in [etag.clone(), format!("W/{etag}"), "*".to_owned(), format!("\"other\", {etag}")] {
-        let answer = setup.send(request(Method::GET, METADATA_PATH).with("if-none-match", &known)).await;
+    for known in [
+        etag.clone(),
+        format!("W/{etag}"),
+        "*".to_owned(),
+        format!("\"other\", {etag}"),
+    ] {
+        let answer = setup
+            .send(request(Method::GET, METADATA_PATH).with("if-none-match", &known))
+            .await;
         assert_eq!(answer.status, StatusCode::NOT_MODIFIED, "{known}");
         assert_eq!(answer.body.as_str(), "", "{known}");
         assert_eq!(answer.header("etag"), Some(etag.as_str()));
         assert_eq!(answer.header("cache-control"), get.header("cache-control"));
     }
     for unknown in ["\"other\"", "", "rubbish", &etag[1..]] {
-        let answer = setup.send(request(Method::GET, METADATA_PATH).with("if-none-match", unknown)).await;
+        let answer = setup
+            .send(request(Method::GET, METADATA_PATH).with("if-none-match", unknown))
+            .await;
         assert_eq!(answer.status, StatusCode::OK, "{unknown}");
     }
 }
@@ -132,9 +187,15 @@ async fn the_entity_tag_depends_on_the_document() {
     let mut setup = Setup::new();
     let tag = |answer: super::support::Answer| answer.header("etag").unwrap().to_owned();
     let before = tag(setup.send(request(Method::GET, METADATA_PATH)).await);
-    assert_eq!(tag(setup.send(request(Method::GET, ROOT_PATH)).await), before);
+    assert_eq!(
+        tag(setup.send(request(Method::GET, ROOT_PATH)).await),
+        before
+    );
     setup.settings.metadata.scopes_supported = vec!["read".to_owned()];
-    assert_ne!(tag(setup.send(request(Method::GET, METADATA_PATH)).await), before);
+    assert_ne!(
+        tag(setup.send(request(Method::GET, METADATA_PATH)).await),
+        before
+    );
 }
 
 /// A4: other methods get 405 with `Allow`, even with a valid token.
@@ -142,8 +203,16 @@ async fn the_entity_tag_depends_on_the_document() {
 async fn other_methods_are_rejected() {
     let setup = Setup::new();
     let token = setup.token("");
-    for method in [Method::POST, Method::PUT, Method::DELETE, Method::OPTIONS, Method::from_bytes(b"X").unwrap()] {
-        let answer = setup.send(request(method.clone(), METADATA_PATH).bearer(&token)).await;
+    for method in [
+        Method::POST,
+        Method::PUT,
+        Method::DELETE,
+        Method::OPTIONS,
+        Method::from_bytes(b"X").unwrap(),
+    ] {
+        let answer = setup
+            .send(request(method.clone(), METADATA_PATH).bearer(&token))
+            .await;
         assert_eq!(answer.status, StatusCode::METHOD_NOT_ALLOWED, "{method}");
         assert_eq!(answer.header("allow"), Some("GET, HEAD"));
     }
@@ -160,6 +229,12 @@ async fn preflight_for_the_document() {
         .with("access-control-request-headers", "mcp-protocol-version");
     let answer = setup.send(preflight).await;
     assert_eq!(answer.status, StatusCode::NO_CONTENT);
-    assert_eq!(answer.header("access-control-allow-methods"), Some("GET, HEAD"));
-    assert_eq!(answer.header("access-control-allow-headers"), Some("mcp-protocol-version"));
+    assert_eq!(
+        answer.header("access-control-allow-methods"),
+        Some("GET, HEAD")
+    );
+    assert_eq!(
+        answer.header("access-control-allow-headers"),
+        Some("mcp-protocol-version")
+    );
 }

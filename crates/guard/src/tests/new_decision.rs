@@ -51,14 +51,18 @@ impl Service<Request<()>> for Slow {
             let caller = caller(&request);
             if caller.is_superseded() {
                 let mut response = Response::new(String::new());
-                response.extensions_mut().insert(SupersededRequest(request.map(|()| Bytes::new())));
+                response
+                    .extensions_mut()
+                    .insert(SupersededRequest(request.map(|()| Bytes::new())));
                 return Ok(response);
             }
             if caller.needs_new_decision() {
                 poll_fn(|_| caller.poll_new_decision()).await;
                 assert!(!caller.needs_new_decision());
             }
-            let scopes = caller.principal().map(|principal| principal.scopes().to_string());
+            let scopes = caller
+                .principal()
+                .map(|principal| principal.scopes().to_string());
             used.lock().push(scopes.unwrap_or_default());
             Ok(Response::new("used".to_owned()))
         })
@@ -71,10 +75,16 @@ async fn send(
     token: &str,
     wait: impl Fn() + Send + Sync + 'static,
 ) -> (Response<()>, Vec<String>) {
-    let slow = Slow { wait: Arc::new(wait), used: Arc::default() };
+    let slow = Slow {
+        wait: Arc::new(wait),
+        used: Arc::default(),
+    };
     let used = Arc::clone(&slow.used);
     let guard = GuardLayer::new(resource).layer(slow);
-    let response = guard.oneshot(request(Method::POST, "/mcp").bearer(token)).await.unwrap();
+    let response = guard
+        .oneshot(request(Method::POST, "/mcp").bearer(token))
+        .await
+        .unwrap();
     let used = used.lock().clone();
     (response.map(drop), used)
 }
@@ -86,11 +96,21 @@ async fn an_expired_token_is_rejected() {
         let setup = Setup::new();
         let clock = setup.clock.clone();
         let token = setup.token("read");
-        let (response, used) = send(setup.resource(), &token, move || clock.advance(Duration::from_secs(wait))).await;
+        let (response, used) = send(setup.resource(), &token, move || {
+            clock.advance(Duration::from_secs(wait))
+        })
+        .await;
         assert_eq!(response.status(), status, "{wait}");
         assert_eq!(used.len(), usize::from(status == 200), "{wait}");
-        assert_eq!(setup.sink.only().code, (status == 401).then_some("token.expired"), "{wait}");
-        assert_eq!(response.headers().contains_key("www-authenticate"), status == 401);
+        assert_eq!(
+            setup.sink.only().code,
+            (status == 401).then_some("token.expired"),
+            "{wait}"
+        );
+        assert_eq!(
+            response.headers().contains_key("www-authenticate"),
+            status == 401
+        );
     }
 }
 
@@ -106,7 +126,12 @@ async fn an_introspected_token_is_introspected_again() {
     let response = |active: bool, scope: &str| json!({ "active": active, "aud": aud, "sub": "alice", "scope": scope });
     for (latest, status, scopes, code) in [
         (response(true, "read write"), 200, &["read write"][..], None),
-        (response(true, "write"), 403, &[], Some("scope.insufficient")),
+        (
+            response(true, "write"),
+            403,
+            &[],
+            Some("scope.insufficient"),
+        ),
         (response(false, "read"), 401, &[], Some("token.inactive")),
     ] {
         issuer.serve(&endpoint, 200, response(true, "read").to_string());
@@ -119,7 +144,13 @@ async fn an_introspected_token_is_introspected_again() {
         assert_eq!(response.status(), status);
         assert_eq!(used, scopes);
         let decisions = setup.sink.take();
-        assert_eq!(decisions.iter().map(|decision| decision.code).collect::<Vec<_>>(), [code]);
+        assert_eq!(
+            decisions
+                .iter()
+                .map(|decision| decision.code)
+                .collect::<Vec<_>>(),
+            [code]
+        );
         setup.clock.advance(Duration::from_secs(31));
     }
 }
@@ -132,7 +163,11 @@ async fn an_unavailable_issuer_admits_nothing() {
     issuer.publish(&setup.test_issuer);
     let aud = setup.settings.resource.as_str();
     let endpoint = setup.test_issuer.endpoint("introspect");
-    issuer.serve(&endpoint, 200, json!({ "active": true, "aud": aud, "sub": "alice" }).to_string());
+    issuer.serve(
+        &endpoint,
+        200,
+        json!({ "active": true, "aud": aud, "sub": "alice" }).to_string(),
+    );
     let (clock, fails) = (setup.clock.clone(), issuer.clone());
     let (response, used) = send(setup.resource(), "opaque", move || {
         clock.advance(Duration::from_secs(31));
@@ -149,12 +184,18 @@ async fn an_unavailable_issuer_admits_nothing() {
 async fn a_new_decision_is_not_another_request() {
     let mut setup = Setup::new();
     let rate = crate::limit::Rate::new(1, Duration::from_secs(60)).unwrap();
-    setup.settings.limits.per_principal =
-        Some(crate::limit::RateLimiter::new(rate, 100, Arc::new(setup.clock.clone())));
+    setup.settings.limits.per_principal = Some(crate::limit::RateLimiter::new(
+        rate,
+        100,
+        Arc::new(setup.clock.clone()),
+    ));
     setup.settings.limits.in_flight = Some(crate::limit::ConcurrencyLimiter::new(1, 1));
     let clock = setup.clock.clone();
     let token = setup.token("read");
-    let (response, _) = send(setup.resource(), &token, move || clock.advance(Duration::from_secs(5))).await;
+    let (response, _) = send(setup.resource(), &token, move || {
+        clock.advance(Duration::from_secs(5))
+    })
+    .await;
     assert_eq!(response.status(), 200);
 }
 
@@ -162,14 +203,20 @@ async fn a_new_decision_is_not_another_request() {
 #[tokio::test]
 async fn a_superseded_request_is_returned() {
     let mut setup = Setup::new();
-    setup.settings.claims.push(ClaimRule::new("sub", ClaimTest::OneOf(vec!["alice".into()])).unwrap());
+    setup
+        .settings
+        .claims
+        .push(ClaimRule::new("sub", ClaimTest::OneOf(vec!["alice".into()])).unwrap());
     setup.settings.required_scopes = Scopes::parse("read").unwrap();
     let resource = setup.resource();
     let superseded = Arc::clone(&resource);
     let token = setup.token("read");
     let (mut response, used) = send(resource, &token, move || superseded.mark_superseded()).await;
     let SupersededRequest(request) = response.extensions_mut().remove().unwrap();
-    assert_eq!(request.headers()["authorization"], format!("Bearer {token}"));
+    assert_eq!(
+        request.headers()["authorization"],
+        format!("Bearer {token}")
+    );
     assert_eq!(used, [""; 0]);
     assert_eq!(setup.sink.all(), []);
 }

@@ -16,14 +16,20 @@ fn off() -> Setup {
 #[tokio::test]
 async fn no_token_is_needed() {
     let setup = off();
-    let incoming = request(Method::POST, "/mcp").bearer("anything").bearer("twice").with("dpop", "proof");
+    let incoming = request(Method::POST, "/mcp")
+        .bearer("anything")
+        .bearer("twice")
+        .with("dpop", "proof");
     assert_eq!(setup.send(incoming).await.status, StatusCode::OK);
     let seen = setup.inner.take_only();
     assert!(caller(&seen).principal().is_none());
     assert!(caller(&seen).verified().is_none());
     assert!(!seen.headers().contains_key("authorization"));
     assert!(!seen.headers().contains_key("dpop"));
-    assert_eq!(seen.headers()["x-request-id"], caller(&seen).request_id().as_str());
+    assert_eq!(
+        seen.headers()["x-request-id"],
+        caller(&seen).request_id().as_str()
+    );
 }
 
 /// F7: no metadata is served.
@@ -44,11 +50,16 @@ async fn there_is_no_metadata() {
 #[tokio::test]
 async fn the_other_checks_remain() {
     let setup = off();
-    let answer = setup.send(request(Method::POST, "/mcp?access_token=x")).await;
+    let answer = setup
+        .send(request(Method::POST, "/mcp?access_token=x"))
+        .await;
     assert_eq!(answer.status, StatusCode::BAD_REQUEST);
     let mut local = Setup::at("http://localhost:3000/mcp");
     local.settings.authentication = Authentication::Off;
-    assert_eq!(local.send(request(Method::POST, "/mcp")).await.status, StatusCode::FORBIDDEN);
+    assert_eq!(
+        local.send(request(Method::POST, "/mcp")).await.status,
+        StatusCode::FORBIDDEN
+    );
     assert_eq!(setup.inner.count(), 0);
     assert_eq!(local.inner.count(), 0);
 }

@@ -41,7 +41,9 @@ fn any_request() -> impl Strategy<Value = Request<()>> {
         let mut built = request(Method::from_bytes(method.as_bytes()).ok()?, "/");
         *built.uri_mut() = path.parse().ok()?;
         for (name, value) in headers {
-            built.headers_mut().append(name, HeaderValue::from_bytes(&value).ok()?);
+            built
+                .headers_mut()
+                .append(name, HeaderValue::from_bytes(&value).ok()?);
         }
         Some(built)
     })

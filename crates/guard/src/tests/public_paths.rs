@@ -16,7 +16,10 @@ fn open(path: &str) -> Setup {
 async fn a_public_path_needs_no_token() {
     let setup = open("/healthz");
     let good = setup.token("read admin");
-    for sent in [request(Method::GET, "/healthz?verbose"), request(Method::POST, "/healthz").bearer(&good)] {
+    for sent in [
+        request(Method::GET, "/healthz?verbose"),
+        request(Method::POST, "/healthz").bearer(&good),
+    ] {
         assert_eq!(setup.send(sent).await.status, StatusCode::OK);
         let seen = setup.inner.take_only();
         assert!(caller(&seen).principal().is_none());
@@ -39,7 +42,11 @@ async fn other_spellings_are_not_public() {
         "/healthz;x",
         "/health",
     ] {
-        assert_eq!(setup.send(request(Method::GET, path)).await.status, StatusCode::UNAUTHORIZED, "{path}");
+        assert_eq!(
+            setup.send(request(Method::GET, path)).await.status,
+            StatusCode::UNAUTHORIZED,
+            "{path}"
+        );
     }
     assert_eq!(setup.inner.count(), 0);
 }
@@ -48,16 +55,38 @@ async fn other_spellings_are_not_public() {
 #[tokio::test]
 async fn the_other_checks_apply_to_public_paths() {
     let mut setup = open("/healthz");
-    assert_eq!(setup.send(request(Method::GET, "/healthz?access_token=x")).await.status, StatusCode::BAD_REQUEST);
-    setup.settings.origins = setup.settings.origins.clone().allow_host("other.example").unwrap();
-    let foreign = http::Request::get("/healthz").header("host", "evil.example").body(()).unwrap();
+    assert_eq!(
+        setup
+            .send(request(Method::GET, "/healthz?access_token=x"))
+            .await
+            .status,
+        StatusCode::BAD_REQUEST
+    );
+    setup.settings.origins = setup
+        .settings
+        .origins
+        .clone()
+        .allow_host("other.example")
+        .unwrap();
+    let foreign = http::Request::get("/healthz")
+        .header("host", "evil.example")
+        .body(())
+        .unwrap();
     assert_eq!(setup.send(foreign).await.status, StatusCode::FORBIDDEN);
     assert_eq!(setup.inner.count(), 0);
 }
 
 #[tokio::test]
 async fn patterns_are_rejected() {
-    for path in ["", "healthz", "/public/*", "/a?b", "/a#b", "/a b", "/\u{e9}"] {
+    for path in [
+        "",
+        "healthz",
+        "/public/*",
+        "/a?b",
+        "/a#b",
+        "/a b",
+        "/\u{e9}",
+    ] {
         let error = open(path).rejected();
         assert_eq!(error, GuardSettingsError::PublicPath(path.to_owned()));
         assert_eq!(error.code(), "settings.public_path");

@@ -51,17 +51,34 @@ async fn the_log_has_the_reason_and_no_secret() {
                 .bearer(bearer)
                 .with("dpop", "canary-proof")
                 .with("cookie", "canary-cookie");
-            ids.push(setup.send(request).await.header("x-request-id").unwrap().to_owned());
+            ids.push(
+                setup
+                    .send(request)
+                    .await
+                    .header("x-request-id")
+                    .unwrap()
+                    .to_owned(),
+            );
         }
     }
     let log = String::from_utf8(log.0.lock().clone()).unwrap();
     for id in ids {
         assert!(log.contains(&id), "{log}");
     }
-    for code in ["scope.insufficient", "token.malformed", "bearer.malformed", "bearer.in_query"] {
+    for code in [
+        "scope.insufficient",
+        "token.malformed",
+        "bearer.malformed",
+        "bearer.in_query",
+    ] {
         assert!(log.contains(code), "{log}");
     }
-    for secret in ["canary", &good[..30], good.rsplit('.').next().unwrap(), poor.rsplit('.').next().unwrap()] {
+    for secret in [
+        "canary",
+        &good[..30],
+        good.rsplit('.').next().unwrap(),
+        poor.rsplit('.').next().unwrap(),
+    ] {
         assert!(!log.contains(secret), "{secret}: {log}");
     }
 }
@@ -71,10 +88,16 @@ async fn the_log_has_the_reason_and_no_secret() {
 async fn debug_shows_no_token() {
     let setup = Setup::new();
     let token = setup.token("");
-    setup.send(request(Method::POST, "/mcp").bearer(&token)).await;
+    setup
+        .send(request(Method::POST, "/mcp").bearer(&token))
+        .await;
     let seen = setup.inner.take_only();
     let layer = GuardLayer::new(setup.resource());
-    let text = format!("{seen:?} {:?} {:?} {layer:?}", super::support::caller(&seen), layer.layer(()));
+    let text = format!(
+        "{seen:?} {:?} {:?} {layer:?}",
+        super::support::caller(&seen),
+        layer.layer(())
+    );
     let signature = token.rsplit('.').next().unwrap();
     assert!(!text.contains(signature), "{text}");
     assert!(!text.contains(&token[..30]), "{text}");
@@ -84,7 +107,13 @@ async fn debug_shows_no_token() {
 #[tokio::test]
 async fn debug_names_the_resource() {
     let resource = Setup::new().resource();
-    assert_eq!(format!("{resource:?}"), format!("ProtectedResource {{ resource: {:?}, .. }}", resource.resource()));
+    assert_eq!(
+        format!("{resource:?}"),
+        format!(
+            "ProtectedResource {{ resource: {:?}, .. }}",
+            resource.resource()
+        )
+    );
     let rate = Rate::new(1, Duration::from_secs(1)).unwrap();
     let limiter = RateLimiter::new(rate, 16, Arc::new(ManualClock::new()));
     limiter.check_address(Some([192, 0, 2, 1].into())).unwrap();

@@ -7,13 +7,19 @@ use std::{
     task::{Context, Poll},
 };
 
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header::WWW_AUTHENTICATE};
+use http::{
+    HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode,
+    header::WWW_AUTHENTICATE,
+};
 use http_body_util::BodyExt;
 use parking_lot::Mutex;
-use portcullis_metadata::{Challenge, JwkSet, ProtectedResourceMetadata, ResourceUri, Scopes, parse_challenges};
+use portcullis_metadata::{
+    Challenge, JwkSet, ProtectedResourceMetadata, ResourceUri, Scopes, parse_challenges,
+};
 use portcullis_testkit::{ManualClock, ScriptedFetch, TestIssuer};
 use portcullis_verifier::{
-    IntrospectionSettings, IssuerSettings, KeySource, TrustedIssuer, Validation, Verifier, VerifierSettings,
+    IntrospectionSettings, IssuerSettings, KeySource, TrustedIssuer, Validation, Verifier,
+    VerifierSettings,
 };
 use tokio::runtime::Handle;
 use tower::ServiceExt;
@@ -21,13 +27,14 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use crate::{
-    Authentication, Caller, Decision, DecisionSink, Guard, GuardLayer, GuardSettings, GuardSettingsError, Operation,
-    ProtectedResource, Timing,
+    Authentication, Caller, Decision, DecisionSink, Guard, GuardLayer, GuardSettings,
+    GuardSettingsError, Operation, ProtectedResource, Timing,
     authorize::{PathGlob, RouteRule},
 };
 
 pub(super) const RESOURCE: &str = "https://api.example.com/mcp";
-pub(super) const METADATA_URL: &str = "https://api.example.com/.well-known/oauth-protected-resource/mcp";
+pub(super) const METADATA_URL: &str =
+    "https://api.example.com/.well-known/oauth-protected-resource/mcp";
 pub(super) const METADATA_PATH: &str = "/.well-known/oauth-protected-resource/mcp";
 pub(super) const ROOT_PATH: &str = "/.well-known/oauth-protected-resource";
 
@@ -66,7 +73,10 @@ impl DecisionSink for Recorder {
             path: decision.path.to_owned(),
             status: decision.status.as_u16(),
             code: decision.code,
-            subject: decision.principal.and_then(|principal| principal.subject()).map(str::to_owned),
+            subject: decision
+                .principal
+                .and_then(|principal| principal.subject())
+                .map(str::to_owned),
             client_address: decision.client_address.map(|peer| peer.to_string()),
             operation: decision.operation.cloned(),
             report_only_denial: decision.report_only_denial,
@@ -147,7 +157,11 @@ impl Answer {
 
     /// Returns the only challenge, which has the scheme Bearer.
     pub(super) fn challenge(&self) -> Challenge {
-        let values = self.headers.get_all(WWW_AUTHENTICATE).iter().map(HeaderValue::as_bytes);
+        let values = self
+            .headers
+            .get_all(WWW_AUTHENTICATE)
+            .iter()
+            .map(HeaderValue::as_bytes);
         let challenges = parse_challenges(values).unwrap();
         assert_eq!(challenges.len(), 1, "{challenges:?}");
         assert_eq!(challenges[0].scheme(), "Bearer");
@@ -175,7 +189,8 @@ impl Setup {
     /// Returns the set-up for this resource, with an issuer whose keys are configured.
     pub(super) fn at(resource: &str) -> Self {
         Self::with_issuer(resource, ScriptedFetch::new(), |settings, test_issuer| {
-            settings.keys = KeySource::Fixed(JwkSet::parse(test_issuer.jwks_json().as_bytes()).unwrap());
+            settings.keys =
+                KeySource::Fixed(JwkSet::parse(test_issuer.jwks_json().as_bytes()).unwrap());
         })
     }
 
@@ -187,7 +202,8 @@ impl Setup {
     /// With an issuer that introspects every token.
     pub(super) fn introspecting(fetch: &ScriptedFetch) -> Self {
         Self::with_issuer(RESOURCE, fetch.clone(), |settings, _| {
-            settings.validation = Validation::Introspection(IntrospectionSettings::new("portcullis"));
+            settings.validation =
+                Validation::Introspection(IntrospectionSettings::new("portcullis"));
         })
     }
 
@@ -203,15 +219,27 @@ impl Setup {
         let resource = ResourceUri::parse(resource).unwrap();
         let mut issuer = IssuerSettings::new(test_issuer.issuer().clone());
         change(&mut issuer, &test_issuer);
-        let trusted = TrustedIssuer::new(issuer, Arc::new(fetch), shared.clone(), Handle::current()).unwrap();
-        let verifier = Verifier::new(VerifierSettings::new(resource.clone()), vec![trusted], shared.clone());
+        let trusted =
+            TrustedIssuer::new(issuer, Arc::new(fetch), shared.clone(), Handle::current()).unwrap();
+        let verifier = Verifier::new(
+            VerifierSettings::new(resource.clone()),
+            vec![trusted],
+            shared.clone(),
+        );
         let metadata = ProtectedResourceMetadata::new(resource, vec![test_issuer.issuer().clone()]);
         let sink = Arc::new(Recorder::default());
-        let mut settings = GuardSettings::new(metadata, Authentication::Required(verifier.unwrap())).unwrap();
+        let mut settings =
+            GuardSettings::new(metadata, Authentication::Required(verifier.unwrap())).unwrap();
         settings.realm = "test".to_owned();
         settings.clock = shared;
         settings.sink = sink.clone();
-        Self { test_issuer, clock, sink, inner: Inner::default(), settings }
+        Self {
+            test_issuer,
+            clock,
+            sink,
+            inner: Inner::default(),
+            settings,
+        }
     }
 
     pub(super) fn require(mut self, scopes: &str) -> Self {
@@ -222,7 +250,11 @@ impl Setup {
     pub(super) fn route(mut self, methods: &[Method], path: &str, scopes: &str) -> Self {
         let path = PathGlob::parse(path).unwrap();
         let scopes = Scopes::parse(scopes).unwrap();
-        self.settings.routes.push(RouteRule { methods: methods.to_vec(), path, scopes });
+        self.settings.routes.push(RouteRule {
+            methods: methods.to_vec(),
+            path,
+            scopes,
+        });
         self
     }
 
@@ -241,7 +273,11 @@ impl Setup {
     pub(super) async fn send(&self, request: Request<()>) -> Answer {
         let (parts, body) = self.guard().oneshot(request).await.unwrap().into_parts();
         let body = String::from_utf8(body.collect().await.unwrap().to_bytes().to_vec()).unwrap();
-        Answer { status: parts.status, headers: parts.headers, body }
+        Answer {
+            status: parts.status,
+            headers: parts.headers,
+            body,
+        }
     }
 
     /// Returns a valid token for the resource.
@@ -252,7 +288,12 @@ impl Setup {
 
 /// Returns a request to the resource's host.
 pub(super) fn request(method: Method, path: &str) -> Request<()> {
-    Request::builder().method(method).uri(path).header("host", "api.example.com").body(()).unwrap()
+    Request::builder()
+        .method(method)
+        .uri(path)
+        .header("host", "api.example.com")
+        .body(())
+        .unwrap()
 }
 
 pub(super) trait With {
@@ -263,7 +304,8 @@ pub(super) trait With {
 impl With for Request<()> {
     fn with(mut self, name: &'static str, value: impl AsRef<[u8]>) -> Self {
         let value = HeaderValue::from_bytes(value.as_ref()).unwrap();
-        self.headers_mut().append(HeaderName::from_static(name), value);
+        self.headers_mut()
+            .append(HeaderName::from_static(name), value);
         self
     }
 
@@ -277,5 +319,8 @@ pub(super) fn caller(request: &Request<()>) -> Caller {
 }
 
 pub(super) fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
-    expected.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    expected
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+        .collect()
 }

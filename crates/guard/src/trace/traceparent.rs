@@ -44,8 +44,13 @@ impl TraceParent {
         let trace_id = parse_hexadecimal(&fields[3..35])?;
         let parent_id = parse_hexadecimal(&fields[36..52])?;
         let rest_fits = rest.is_empty() || (version != 0 && rest.starts_with(b"-"));
-        let is_valid = hyphens && rest_fits && version != 0xff && trace_id != [0; 16] && parent_id != [0; 8];
-        is_valid.then_some(Self { trace_id, parent_id, is_sampled: flags & 1 == 1 })
+        let is_valid =
+            hyphens && rest_fits && version != 0xff && trace_id != [0; 16] && parent_id != [0; 8];
+        is_valid.then_some(Self {
+            trace_id,
+            parent_id,
+            is_sampled: flags & 1 == 1,
+        })
     }
 }
 
@@ -53,7 +58,10 @@ impl TraceParent {
 fn write_hexadecimal(text: &mut [u8], bytes: &[u8]) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     for (pair, byte) in text.chunks_exact_mut(2).zip(bytes) {
-        pair.copy_from_slice(&[DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 0xf)]]);
+        pair.copy_from_slice(&[
+            DIGITS[usize::from(byte >> 4)],
+            DIGITS[usize::from(byte & 0xf)],
+        ]);
     }
 }
 
@@ -96,7 +104,13 @@ mod tests {
     #[test]
     fn values_round_trip() {
         for text in [VALID.to_owned(), VALID.replace("-01", "-00")] {
-            assert_eq!(TraceParent::parse(text.as_bytes()).unwrap().to_header_value().unwrap(), text);
+            assert_eq!(
+                TraceParent::parse(text.as_bytes())
+                    .unwrap()
+                    .to_header_value()
+                    .unwrap(),
+                text
+            );
         }
     }
 
@@ -109,7 +123,10 @@ mod tests {
         assert_eq!(parsed.parent_id[7], 0xb7);
         assert!(parsed.is_sampled);
         assert!(valid(&[&VALID.replacen("00", "cc", 1)]));
-        assert!(valid(&[&format!("{}-what-will-be", VALID.replacen("00", "cc", 1))]));
+        assert!(valid(&[&format!(
+            "{}-what-will-be",
+            VALID.replacen("00", "cc", 1)
+        )]));
 
         let invalid = [
             String::new(),

@@ -33,7 +33,13 @@ impl BodyReader {
             _ if buffer.is_empty() => Ok(None),
             Self::UntilClose => Ok(Some(buffer.split().freeze())),
             Self::Length(length) => {
-                let data = buffer.split_to(usize::try_from(*length).unwrap_or(usize::MAX).min(buffer.len())).freeze();
+                let data = buffer
+                    .split_to(
+                        usize::try_from(*length)
+                            .unwrap_or(usize::MAX)
+                            .min(buffer.len()),
+                    )
+                    .freeze();
                 *self = Self::from(BodyLength::Known(*length - data.len() as u64));
                 Ok(Some(data))
             }

@@ -28,11 +28,19 @@ impl ChunkedDecoder {
     /// Takes the next data from `buffer`. Returns `None` if `buffer` holds no further data or the body is complete.
     pub(super) fn decode(&mut self, buffer: &mut BytesMut) -> Result<Option<Bytes>, ProtocolError> {
         self.skip_framing(buffer)?;
-        let Self::Data(size) = *self else { return Ok(None) };
+        let Self::Data(size) = *self else {
+            return Ok(None);
+        };
         if buffer.is_empty() {
             return Ok(None);
         }
-        let data = buffer.split_to(usize::try_from(size).unwrap_or(usize::MAX).min(buffer.len())).freeze();
+        let data = buffer
+            .split_to(
+                usize::try_from(size)
+                    .unwrap_or(usize::MAX)
+                    .min(buffer.len()),
+            )
+            .freeze();
         *self = match size - data.len() as u64 {
             0 => Self::DataEnd,
             remaining => Self::Data(remaining),
@@ -62,7 +70,10 @@ impl ChunkedDecoder {
                 Self::Trailers(read) => match first_line(buffer, MAX_TRAILERS - read)? {
                     None => return Ok(()),
                     Some([]) => (Self::Complete, 2),
-                    Some(line) => (Self::Trailers((read + line.len() + 2).min(MAX_TRAILERS)), line.len() + 2),
+                    Some(line) => (
+                        Self::Trailers((read + line.len() + 2).min(MAX_TRAILERS)),
+                        line.len() + 2,
+                    ),
                 },
             };
             buffer.advance(length);
@@ -75,7 +86,10 @@ impl ChunkedDecoder {
 /// whether it ends a line.
 fn first_line(buffer: &[u8], max: usize) -> Result<Option<&[u8]>, ProtocolError> {
     match memchr::memchr(b'\n', buffer) {
-        Some(end) if end <= max => buffer[..end].strip_suffix(b"\r").ok_or(ProtocolError::Chunk).map(Some),
+        Some(end) if end <= max => buffer[..end]
+            .strip_suffix(b"\r")
+            .ok_or(ProtocolError::Chunk)
+            .map(Some),
         None if buffer.len() <= max => Ok(None),
         _ => Err(ProtocolError::Chunk),
     }
@@ -83,12 +97,18 @@ fn first_line(buffer: &[u8], max: usize) -> Result<Option<&[u8]>, ProtocolError>
 
 /// Parses a chunk-size line. Ignores chunk extensions.
 fn parse_size(line: &[u8]) -> Result<u64, ProtocolError> {
-    let digits = line.split(|&b| b == b';').next().unwrap_or_default().trim_ascii_end();
+    let digits = line
+        .split(|&b| b == b';')
+        .next()
+        .unwrap_or_default()
+        .trim_ascii_end();
     // `from_str_radix` accepts a sign.
     if !digits.iter().all(u8::is_ascii_hexdigit) {
         return Err(ProtocolError::Chunk);
     }
-    let size = str::from_utf8(digits).ok().and_then(|digits| u64::from_str_radix(digits, 16).ok());
+    let size = str::from_utf8(digits)
+        .ok()
+        .and_then(|digits| u64::from_str_radix(digits, 16).ok());
     size.ok_or(ProtocolError::Chunk)
 }
 
@@ -115,7 +135,11 @@ mod tests {
 
     fn assert_rejected(text: &str) {
         for piece in [1, text.len()] {
-            assert_eq!(decode(text.as_bytes(), piece), Err(ProtocolError::Chunk), "{text:?}");
+            assert_eq!(
+                decode(text.as_bytes(), piece),
+                Err(ProtocolError::Chunk),
+                "{text:?}"
+            );
         }
     }
 
@@ -125,7 +149,10 @@ mod tests {
         let text = b"4\r\nWiki\r\n00a;name=\"v\"\r\n0123456789\r\nB \t;x\r\nhello\r\nyou!\r\n0\r\nX-T: 1\r\nX-U: 2\r\n\r\nHTTP";
         for piece in 1..=text.len() {
             let (data, rest, over) = decode(text, piece).unwrap();
-            assert_eq!(String::from_utf8(data).unwrap(), "Wiki0123456789hello\r\nyou!");
+            assert_eq!(
+                String::from_utf8(data).unwrap(),
+                "Wiki0123456789hello\r\nyou!"
+            );
             assert_eq!(rest, b"HTTP".to_vec(), "{piece}");
             assert!(over, "{piece}");
         }
@@ -135,7 +162,13 @@ mod tests {
     #[test]
     fn the_end_is_detected_with_the_last_data() {
         let mut decoder = ChunkedDecoder::Size;
-        assert_eq!(decoder.decode(&mut BytesMut::from("2\r\n{}\r\n0\r\n\r\n")).unwrap().unwrap(), "{}");
+        assert_eq!(
+            decoder
+                .decode(&mut BytesMut::from("2\r\n{}\r\n0\r\n\r\n"))
+                .unwrap()
+                .unwrap(),
+            "{}"
+        );
         assert_eq!(decoder, ChunkedDecoder::Complete);
     }
 
@@ -161,7 +194,10 @@ mod tests {
         ] {
             assert_rejected(text);
         }
-        assert_eq!(decode(b"ffffffffffffffff\r\nx", 1).unwrap(), (b"x".to_vec(), Vec::new(), false));
+        assert_eq!(
+            decode(b"ffffffffffffffff\r\nx", 1).unwrap(),
+            (b"x".to_vec(), Vec::new(), false)
+        );
     }
 
     /// L1: chunk-size lines and the trailer section have a maximum length.

@@ -31,7 +31,8 @@ impl FramingHeaders {
         for element in value.as_bytes().split(|&b| b == b',') {
             let digits = element.trim_ascii();
             let length = parse_decimal(digits)?;
-            self.is_noncanonical |= self.content_length.is_some() || (digits.len() > 1 && digits.starts_with(b"0"));
+            self.is_noncanonical |=
+                self.content_length.is_some() || (digits.len() > 1 && digits.starts_with(b"0"));
             if self.content_length.is_some_and(|earlier| earlier != length) {
                 return Err(ProtocolError::ContentLength);
             }
@@ -42,7 +43,10 @@ impl FramingHeaders {
 
     /// Adds a `Transfer-Encoding` header. Only a single `chunked` is accepted: requests of this client allow no other
     /// coding.
-    pub(super) fn add_transfer_encoding(&mut self, value: &HeaderValue) -> Result<(), ProtocolError> {
+    pub(super) fn add_transfer_encoding(
+        &mut self,
+        value: &HeaderValue,
+    ) -> Result<(), ProtocolError> {
         if self.chunked || !value.as_bytes().eq_ignore_ascii_case(b"chunked") {
             return Err(ProtocolError::TransferEncoding);
         }
@@ -99,7 +103,10 @@ fn parse_decimal(digits: &[u8]) -> Result<u64, ProtocolError> {
     if !digits.iter().all(u8::is_ascii_digit) {
         return Err(ProtocolError::ContentLength);
     }
-    str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok()).ok_or(ProtocolError::ContentLength)
+    str::from_utf8(digits)
+        .ok()
+        .and_then(|digits| digits.parse().ok())
+        .ok_or(ProtocolError::ContentLength)
 }
 
 #[cfg(test)]
@@ -117,9 +124,13 @@ mod tests {
     /// L1: a content length is one number, possibly repeated.
     #[test]
     fn lengths() {
-        for (values, expected) in
-            [(&["0"][..], 0), (&["007"], 7), (&["5, 5"], 5), (&["5", "5"], 5), (&["18446744073709551615"], u64::MAX)]
-        {
+        for (values, expected) in [
+            (&["0"][..], 0),
+            (&["007"], 7),
+            (&["5, 5"], 5),
+            (&["5", "5"], 5),
+            (&["18446744073709551615"], u64::MAX),
+        ] {
             assert_eq!(length(values), Ok(Some(expected)), "{values:?}");
         }
         for values in [
@@ -133,7 +144,11 @@ mod tests {
             &["5 5"],
             &["18446744073709551616"],
         ] {
-            assert_eq!(length(values), Err(ProtocolError::ContentLength), "{values:?}");
+            assert_eq!(
+                length(values),
+                Err(ProtocolError::ContentLength),
+                "{values:?}"
+            );
         }
     }
 
@@ -142,7 +157,9 @@ mod tests {
     fn transfer_codings() {
         let read = |values: &[&'static str]| {
             let mut headers = FramingHeaders::default();
-            values.iter().try_for_each(|value| headers.add_transfer_encoding(&HeaderValue::from_static(value)))
+            values.iter().try_for_each(|value| {
+                headers.add_transfer_encoding(&HeaderValue::from_static(value))
+            })
         };
         assert_eq!(read(&["Chunked"]), Ok(()));
 
@@ -154,7 +171,11 @@ mod tests {
             &[""],
             &["xchunked"],
         ] {
-            assert_eq!(read(values), Err(ProtocolError::TransferEncoding), "{values:?}");
+            assert_eq!(
+                read(values),
+                Err(ProtocolError::TransferEncoding),
+                "{values:?}"
+            );
         }
     }
 
@@ -171,9 +192,17 @@ mod tests {
             (&["00"], Some(0)),
         ] {
             let mut headers = FramingHeaders::default();
-            values.iter().for_each(|value| headers.add_content_length(&HeaderValue::from_static(value)).unwrap());
+            values.iter().for_each(|value| {
+                headers
+                    .add_content_length(&HeaderValue::from_static(value))
+                    .unwrap()
+            });
             assert_eq!(headers.noncanonical_length(), expected, "{values:?}");
-            assert_eq!(headers.is_unambiguous(StatusCode::OK, false), expected.is_none(), "{values:?}");
+            assert_eq!(
+                headers.is_unambiguous(StatusCode::OK, false),
+                expected.is_none(),
+                "{values:?}"
+            );
         }
     }
 
@@ -181,7 +210,11 @@ mod tests {
     #[test]
     fn impossible_bodies_are_ambiguous() {
         let is_unambiguous = |length, chunked, status: u16, is_response_to_head| {
-            let headers = FramingHeaders { content_length: length, chunked, is_noncanonical: false };
+            let headers = FramingHeaders {
+                content_length: length,
+                chunked,
+                is_noncanonical: false,
+            };
             headers.is_unambiguous(StatusCode::from_u16(status).unwrap(), is_response_to_head)
         };
         for status in [100, 103, 204, 205] {
@@ -203,15 +236,25 @@ mod tests {
     #[test]
     fn the_order_of_precedence() {
         let body_length = |length, chunked, status: u16, is_response_to_head| {
-            FramingHeaders { content_length: length, chunked, is_noncanonical: false }
-                .body_length(StatusCode::from_u16(status).unwrap(), is_response_to_head)
+            FramingHeaders {
+                content_length: length,
+                chunked,
+                is_noncanonical: false,
+            }
+            .body_length(StatusCode::from_u16(status).unwrap(), is_response_to_head)
         };
         assert_eq!(body_length(Some(5), true, 200, true), BodyLength::Known(0));
         for status in [101, 204, 304] {
-            assert_eq!(body_length(Some(5), false, status, false), BodyLength::Known(0));
+            assert_eq!(
+                body_length(Some(5), false, status, false),
+                BodyLength::Known(0)
+            );
         }
         assert_eq!(body_length(Some(5), true, 200, false), BodyLength::Chunked);
-        assert_eq!(body_length(Some(5), false, 404, false), BodyLength::Known(5));
+        assert_eq!(
+            body_length(Some(5), false, 404, false),
+            BodyLength::Known(5)
+        );
         assert_eq!(body_length(None, false, 200, false), BodyLength::UntilClose);
     }
 }

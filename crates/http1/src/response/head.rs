@@ -53,7 +53,11 @@ impl HeadReader {
             return Err(ProtocolError::Head);
         }
         let Some(end) = self.find_end(buffer) else {
-            return if buffer.len() < MAX_HEAD { Ok(None) } else { Err(ProtocolError::HeadTooLong) };
+            return if buffer.len() < MAX_HEAD {
+                Ok(None)
+            } else {
+                Err(ProtocolError::HeadTooLong)
+            };
         };
         if end > MAX_HEAD {
             return Err(ProtocolError::HeadTooLong);
@@ -88,20 +92,29 @@ impl HeadReader {
 fn parse(head: &Bytes, is_response_to_head: bool) -> Result<ResponseHead, ProtocolError> {
     let mut parsed_headers = [const { MaybeUninit::uninit() }; MAX_HEADERS];
     let mut parsed = httparse::Response::new(&mut []);
-    match ParserConfig::default().parse_response_with_uninit_headers(&mut parsed, head, &mut parsed_headers) {
+    match ParserConfig::default().parse_response_with_uninit_headers(
+        &mut parsed,
+        head,
+        &mut parsed_headers,
+    ) {
         Ok(httparse::Status::Complete(length)) if length == head.len() => {}
         _ => return Err(ProtocolError::Head),
     }
-    let status = parsed.code.and_then(|code| StatusCode::from_u16(code).ok()).ok_or(ProtocolError::Head)?;
+    let status = parsed
+        .code
+        .and_then(|code| StatusCode::from_u16(code).ok())
+        .ok_or(ProtocolError::Head)?;
     let is_http_11 = parsed.version == Some(1);
 
     let mut headers = HeaderMap::with_capacity(parsed.headers.len() + ADDED_HEADERS);
     let mut framing = FramingHeaders::default();
     let mut connection = ConnectionOptions::default();
     for header in parsed.headers.iter() {
-        let name = HeaderName::from_bytes(header.name.as_bytes()).map_err(|_| ProtocolError::Head)?;
+        let name =
+            HeaderName::from_bytes(header.name.as_bytes()).map_err(|_| ProtocolError::Head)?;
         // The value shares the memory of the head.
-        let value = HeaderValue::from_maybe_shared(head.slice_ref(header.value)).map_err(|_| ProtocolError::Head)?;
+        let value = HeaderValue::from_maybe_shared(head.slice_ref(header.value))
+            .map_err(|_| ProtocolError::Head)?;
         match name {
             CONTENT_LENGTH => framing.add_content_length(&value)?,
             TRANSFER_ENCODING => framing.add_transfer_encoding(&value)?,
@@ -122,7 +135,12 @@ fn parse(head: &Bytes, is_response_to_head: bool) -> Result<ResponseHead, Protoc
         && status != StatusCode::SWITCHING_PROTOCOLS;
     let persists = !connection.close && (is_http_11 || connection.keep_alive);
     let body_length = framing.body_length(status, is_response_to_head);
-    Ok(ResponseHead { status, headers, body_length, keep_alive: is_unambiguous && persists })
+    Ok(ResponseHead {
+        status,
+        headers,
+        body_length,
+        keep_alive: is_unambiguous && persists,
+    })
 }
 
 /// The options of `Connection` that concern its persistence (RFC 9112 section 9.3).
@@ -134,7 +152,11 @@ struct ConnectionOptions {
 
 impl ConnectionOptions {
     fn add(&mut self, value: &HeaderValue) {
-        for option in value.as_bytes().split(|&b| b == b',').map(<[u8]>::trim_ascii) {
+        for option in value
+            .as_bytes()
+            .split(|&b| b == b',')
+            .map(<[u8]>::trim_ascii)
+        {
             self.close |= option.eq_ignore_ascii_case(b"close");
             self.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
         }
@@ -172,7 +194,10 @@ mod tests {
             assert_eq!(head.body_length, BodyLength::Known(2), "{piece}");
             assert!(head.keep_alive, "{piece}");
             assert_eq!(head.headers["content-type"], "text/plain");
-            assert_eq!(head.headers.get_all("x-a").iter().collect::<Vec<_>>(), ["1", "2"]);
+            assert_eq!(
+                head.headers.get_all("x-a").iter().collect::<Vec<_>>(),
+                ["1", "2"]
+            );
             assert_eq!(buffer, "{}");
         }
     }
@@ -207,7 +232,10 @@ mod tests {
         assert!(read("HTT").unwrap().is_none());
 
         let many = "x: 1\r\n".repeat(MAX_HEADERS + 1);
-        assert_eq!(read(&format!("HTTP/1.1 200 OK\r\n{many}\r\n")).unwrap_err(), ProtocolError::Head);
+        assert_eq!(
+            read(&format!("HTTP/1.1 200 OK\r\n{many}\r\n")).unwrap_err(),
+            ProtocolError::Head
+        );
         let long = format!("HTTP/1.1 200 OK\r\nx: {}", "a".repeat(MAX_HEAD));
         assert_eq!(read(&long).unwrap_err(), ProtocolError::HeadTooLong);
     }
@@ -218,15 +246,28 @@ mod tests {
         for (text, expected) in [
             ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n", Some("5")),
             ("HTTP/1.1 200 OK\r\nContent-Length: 5, 5\r\n", Some("5")),
-            ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 5\r\n", Some("5")),
+            (
+                "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 5\r\n",
+                Some("5"),
+            ),
             ("HTTP/1.1 200 OK\r\nContent-Length: 005\r\n", Some("5")),
-            ("HTTP/1.1 304 Not Modified\r\nContent-Length: 005\r\n", Some("5")),
+            (
+                "HTTP/1.1 304 Not Modified\r\nContent-Length: 005\r\n",
+                Some("5"),
+            ),
             ("HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n", None),
-            ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n", None),
+            (
+                "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n",
+                None,
+            ),
         ] {
             let head = head(&format!("{text}\r\n"));
-            let lengths: Vec<_> =
-                head.headers.get_all(CONTENT_LENGTH).iter().map(|value| value.to_str().unwrap()).collect();
+            let lengths: Vec<_> = head
+                .headers
+                .get_all(CONTENT_LENGTH)
+                .iter()
+                .map(|value| value.to_str().unwrap())
+                .collect();
             assert_eq!(lengths, Vec::from_iter(expected), "{text}");
         }
     }
@@ -238,18 +279,33 @@ mod tests {
         for (line, expected) in [
             ("HTTP/1.1 200 OK\r\n", true),
             ("HTTP/1.1 200 OK\r\nConnection: x, Close\r\n", false),
-            ("HTTP/1.1 200 OK\r\nConnection: keep-alive, close\r\n", false),
+            (
+                "HTTP/1.1 200 OK\r\nConnection: keep-alive, close\r\n",
+                false,
+            ),
             ("HTTP/1.1 101 Switching Protocols\r\n", false),
             ("HTTP/1.0 200 OK\r\n", false),
             ("HTTP/1.0 200 OK\r\nConnection: Keep-Alive\r\n", true),
-            ("HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n", false),
-            ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n", false),
+            (
+                "HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n",
+                false,
+            ),
+            (
+                "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n",
+                false,
+            ),
             ("HTTP/1.1 204 No Content\r\n", true),
             ("HTTP/1.1 204 No Content\r\nContent-Length: 0\r\n", true),
             ("HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n", false),
-            ("HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n", false),
+            (
+                "HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n",
+                false,
+            ),
             ("HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n", true),
-            ("HTTP/1.1 304 Not Modified\r\nTransfer-Encoding: chunked\r\n", false),
+            (
+                "HTTP/1.1 304 Not Modified\r\nTransfer-Encoding: chunked\r\n",
+                false,
+            ),
             ("HTTP/1.1 103 Early Hints\r\nContent-Length: 5\r\n", false),
             ("HTTP/1.1 200 OK\r\nContent-Length: 5, 5\r\n", false),
             ("HTTP/1.1 200 OK\nContent-Length: 0\r\n", false),

@@ -20,18 +20,102 @@ struct Counts {
 #[test]
 fn rsa_pkcs1() {
     for (set, algorithm, counts) in [
-        (Pkcs1::Rsa2048Sha256, Algorithm::Rs256, Counts { total: 259, valid: 7 }),
-        (Pkcs1::Rsa2048Sha384, Algorithm::Rs384, Counts { total: 258, valid: 7 }),
-        (Pkcs1::Rsa2048Sha512, Algorithm::Rs512, Counts { total: 259, valid: 7 }),
-        (Pkcs1::Rsa3072Sha256, Algorithm::Rs256, Counts { total: 259, valid: 7 }),
-        (Pkcs1::Rsa3072Sha384, Algorithm::Rs384, Counts { total: 259, valid: 7 }),
-        (Pkcs1::Rsa3072Sha512, Algorithm::Rs512, Counts { total: 260, valid: 7 }),
-        (Pkcs1::Rsa4096Sha256, Algorithm::Rs256, Counts { total: 258, valid: 7 }),
-        (Pkcs1::Rsa4096Sha384, Algorithm::Rs384, Counts { total: 259, valid: 7 }),
-        (Pkcs1::Rsa4096Sha512, Algorithm::Rs512, Counts { total: 259, valid: 7 }),
-        (Pkcs1::Rsa8192Sha256, Algorithm::Rs256, Counts { total: 258, valid: 7 }),
-        (Pkcs1::Rsa8192Sha384, Algorithm::Rs384, Counts { total: 259, valid: 7 }),
-        (Pkcs1::Rsa8192Sha512, Algorithm::Rs512, Counts { total: 259, valid: 7 }),
+        (
+            Pkcs1::Rsa2048Sha256,
+            Algorithm::Rs256,
+            Counts {
+                total: 259,
+                valid: 7,
+            },
+        ),
+        (
+            Pkcs1::Rsa2048Sha384,
+            Algorithm::Rs384,
+            Counts {
+                total: 258,
+                valid: 7,
+            },
+        ),
+        (
+            Pkcs1::Rsa2048Sha512,
+            Algorithm::Rs512,
+            Counts {
+                total: 259,
+                valid: 7,
+            },
+        ),
+        (
+            Pkcs1::Rsa3072Sha256,
+            Algorithm::Rs256,
+            Counts {
+                total: 259,
+                valid: 7,
+            },
+        ),
+        (
+            Pkcs1::Rsa3072Sha384,
+            Algorithm::Rs384,
+            Counts {
+                total: 259,
+                valid: 7,
+            },
+        ),
+        (
+            Pkcs1::Rsa3072Sha512,
+            Algorithm::Rs512,
+            Counts {
+                total: 260,
+                valid: 7,
+            },
+        ),
+        (
+            Pkcs1::Rsa4096Sha256,
+            Algorithm::Rs256,
+            Counts {
+                total: 258,
+                valid: 7,
+            },
+        ),
+        (
+            Pkcs1::Rsa4096Sha384,
+            Algorithm::Rs384,
+            Counts {
+                total: 259,
+                valid: 7,
+            },
+        ),
+        (
+            Pkcs1::Rsa4096Sha512,
+            Algorithm::Rs512,
+            Counts {
+                total: 259,
+                valid: 7,
+            },
+        ),
+        (
+            Pkcs1::Rsa8192Sha256,
+            Algorithm::Rs256,
+            Counts {
+                total: 258,
+                valid: 7,
+            },
+        ),
+        (
+            Pkcs1::Rsa8192Sha384,
+            Algorithm::Rs384,
+            Counts {
+                total: 259,
+                valid: 7,
+            },
+        ),
+        (
+            Pkcs1::Rsa8192Sha512,
+            Algorithm::Rs512,
+            Counts {
+                total: 259,
+                valid: 7,
+            },
+        ),
     ] {
         run(&format!("{set:?}"), set.json_data(), algorithm, counts);
     }
@@ -41,12 +125,54 @@ fn rsa_pkcs1() {
 #[test]
 fn rsa_pss() {
     for (set, algorithm, counts) in [
-        (Pss::RsaPss2048Sha256Mgf1SaltLen32, Algorithm::Ps256, Counts { total: 108, valid: 63 }),
-        (Pss::RsaPss2048Sha384Mgf1SaltLen48, Algorithm::Ps384, Counts { total: 141, valid: 95 }),
-        (Pss::RsaPss3072Sha256Mgf1SaltLen32, Algorithm::Ps256, Counts { total: 108, valid: 63 }),
-        (Pss::RsaPss4096Sha256Mgf1SaltLen32, Algorithm::Ps256, Counts { total: 108, valid: 63 }),
-        (Pss::RsaPss4096Sha384Mgf1SaltLen48, Algorithm::Ps384, Counts { total: 141, valid: 95 }),
-        (Pss::RsaPss4096Sha512Mgf1SaltLen64, Algorithm::Ps512, Counts { total: 179, valid: 132 }),
+        (
+            Pss::RsaPss2048Sha256Mgf1SaltLen32,
+            Algorithm::Ps256,
+            Counts {
+                total: 108,
+                valid: 63,
+            },
+        ),
+        (
+            Pss::RsaPss2048Sha384Mgf1SaltLen48,
+            Algorithm::Ps384,
+            Counts {
+                total: 141,
+                valid: 95,
+            },
+        ),
+        (
+            Pss::RsaPss3072Sha256Mgf1SaltLen32,
+            Algorithm::Ps256,
+            Counts {
+                total: 108,
+                valid: 63,
+            },
+        ),
+        (
+            Pss::RsaPss4096Sha256Mgf1SaltLen32,
+            Algorithm::Ps256,
+            Counts {
+                total: 108,
+                valid: 63,
+            },
+        ),
+        (
+            Pss::RsaPss4096Sha384Mgf1SaltLen48,
+            Algorithm::Ps384,
+            Counts {
+                total: 141,
+                valid: 95,
+            },
+        ),
+        (
+            Pss::RsaPss4096Sha512Mgf1SaltLen64,
+            Algorithm::Ps512,
+            Counts {
+                total: 179,
+                valid: 132,
+            },
+        ),
     ] {
         run(&format!("{set:?}"), set.json_data(), algorithm, counts);
     }
@@ -56,9 +182,30 @@ fn rsa_pss() {
 #[test]
 fn ecdsa() {
     for (set, algorithm, counts) in [
-        (Ecdsa::EcdsaSecp256r1Sha256P1363, Algorithm::Es256, Counts { total: 262, valid: 173 }),
-        (Ecdsa::EcdsaSecp384r1Sha384P1363, Algorithm::Es384, Counts { total: 280, valid: 193 }),
-        (Ecdsa::EcdsaSecp521r1Sha512P1363, Algorithm::Es512, Counts { total: 318, valid: 231 }),
+        (
+            Ecdsa::EcdsaSecp256r1Sha256P1363,
+            Algorithm::Es256,
+            Counts {
+                total: 262,
+                valid: 173,
+            },
+        ),
+        (
+            Ecdsa::EcdsaSecp384r1Sha384P1363,
+            Algorithm::Es384,
+            Counts {
+                total: 280,
+                valid: 193,
+            },
+        ),
+        (
+            Ecdsa::EcdsaSecp521r1Sha512P1363,
+            Algorithm::Es512,
+            Counts {
+                total: 318,
+                valid: 231,
+            },
+        ),
     ] {
         run(&format!("{set:?}"), set.json_data(), algorithm, counts);
     }
@@ -67,7 +214,15 @@ fn ecdsa() {
 /// C2: Ed25519: signatures that are too long, too short, or out of range in the second half.
 #[test]
 fn ed25519() {
-    run("Ed25519", Eddsa::Ed25519.json_data(), Algorithm::EdDsa, Counts { total: 151, valid: 88 });
+    run(
+        "Ed25519",
+        Eddsa::Ed25519.json_data(),
+        Algorithm::EdDsa,
+        Counts {
+            total: 151,
+            valid: 88,
+        },
+    );
 }
 
 /// Checks that exactly the signatures marked as valid verify. Signatures marked as merely acceptable, and all signatures
@@ -77,15 +232,25 @@ fn run(name: &str, set: &str, algorithm: Algorithm, expected: Counts) {
     let mut counts = Counts { total: 0, valid: 0 };
     let mut failures = Vec::new();
     for group in set["testGroups"].as_array().unwrap() {
-        let key = VerifyingKey::import(&jwk(&group["publicKey"]), AlgorithmSet::EMPTY.with(algorithm));
+        let key = VerifyingKey::import(
+            &jwk(&group["publicKey"]),
+            AlgorithmSet::EMPTY.with(algorithm),
+        );
         for test in group["tests"].as_array().unwrap() {
-            let verifies = key
-                .as_ref()
-                .is_ok_and(|keys| keys[0].verifies(&bytes(&test["msg"]), base64url(&bytes(&test["sig"])).as_bytes()));
+            let verifies = key.as_ref().is_ok_and(|keys| {
+                keys[0].verifies(
+                    &bytes(&test["msg"]),
+                    base64url(&bytes(&test["sig"])).as_bytes(),
+                )
+            });
             counts.total += 1;
             counts.valid += usize::from(verifies);
             // The set has valid signatures with a key of exponent 3, which is rejected.
-            let is_small = test["flags"].as_array().unwrap().iter().any(|flag| flag == "SmallPublicKey");
+            let is_small = test["flags"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .any(|flag| flag == "SmallPublicKey");
             assert_eq!(is_small, key.as_ref().err() == Some(&KeyError::Exponent));
             if verifies != (test["result"] == "valid" && !is_small) {
                 failures.push(test.clone());
@@ -108,7 +273,9 @@ fn jwk(key: &Value) -> Jwk {
         Some("secp256r1") => ec("P-256"),
         Some("secp384r1") => ec("P-384"),
         Some("secp521r1") => ec("P-521"),
-        Some("edwards25519") => json!({ "kty": "OKP", "crv": "Ed25519", "x": base64url(&bytes(&key["pk"])) }),
+        Some("edwards25519") => {
+            json!({ "kty": "OKP", "crv": "Ed25519", "x": base64url(&bytes(&key["pk"])) })
+        }
         _ => json!({
             "kty": "RSA",
             "n": base64url(&bytes(&key["modulus"])),
@@ -129,5 +296,8 @@ fn base64url(bytes: &[u8]) -> String {
 fn bytes(hex: &Value) -> Vec<u8> {
     let digits = hex.as_str().unwrap().as_bytes();
     let digit = |digit: u8| (digit as char).to_digit(16).unwrap() as u8;
-    digits.chunks(2).map(|pair| digit(pair[0]) << 4 | digit(pair[1])).collect()
+    digits
+        .chunks(2)
+        .map(|pair| digit(pair[0]) << 4 | digit(pair[1]))
+        .collect()
 }

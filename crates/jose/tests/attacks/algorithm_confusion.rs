@@ -18,10 +18,22 @@ fn hmac_keyed_by_the_public_key() {
     let modulus = decode(jwk["n"].as_str().unwrap());
     for secret in [rsa_pem(&jwk), jwk.to_string().into_bytes(), modulus] {
         for alg in ["HS256", "HS384", "HS512", "hs256"] {
-            let signed = format!("{}.{}", encode(json!({ "alg": alg, "kid": "rsa" }).to_string()), encode(PAYLOAD));
-            let signature = HS256.signer_from_bytes(&secret).unwrap().sign(signed.as_bytes()).unwrap();
+            let signed = format!(
+                "{}.{}",
+                encode(json!({ "alg": alg, "kid": "rsa" }).to_string()),
+                encode(PAYLOAD)
+            );
+            let signature = HS256
+                .signer_from_bytes(&secret)
+                .unwrap()
+                .sign(signed.as_bytes())
+                .unwrap();
             let token = format!("{signed}.{}", encode(signature));
-            assert_eq!(verify(&keys, &token), Err(JoseError::UnsupportedAlgorithm), "{alg}");
+            assert_eq!(
+                verify(&keys, &token),
+                Err(JoseError::UnsupportedAlgorithm),
+                "{alg}"
+            );
         }
     }
 }
@@ -29,10 +41,24 @@ fn hmac_keyed_by_the_public_key() {
 /// C2: an HMAC with the `alg` RS256 is not a valid RSA signature.
 #[test]
 fn hmac_declared_as_rs256() {
-    let signed = format!("{}.{}", encode(r#"{"alg":"RS256","kid":"rsa"}"#), encode(PAYLOAD));
+    let signed = format!(
+        "{}.{}",
+        encode(r#"{"alg":"RS256","kid":"rsa"}"#),
+        encode(PAYLOAD)
+    );
     let secret = rsa_pem(&RSA.public_jwk());
-    let signature = HS256.signer_from_bytes(secret).unwrap().sign(signed.as_bytes()).unwrap();
-    assert_eq!(verify(&published(&[&RSA]), &format!("{signed}.{}", encode(signature))), Err(JoseError::Signature));
+    let signature = HS256
+        .signer_from_bytes(secret)
+        .unwrap()
+        .sign(signed.as_bytes())
+        .unwrap();
+    assert_eq!(
+        verify(
+            &published(&[&RSA]),
+            &format!("{signed}.{}", encode(signature))
+        ),
+        Err(JoseError::Signature)
+    );
 }
 
 /// C2: `none` is rejected in any letter case, with and without a signature.
@@ -45,11 +71,29 @@ fn none_in_any_letter_case() {
         let none: String = "none"
             .chars()
             .enumerate()
-            .map(|(index, letter)| if mask >> index & 1 == 1 { letter.to_ascii_uppercase() } else { letter })
+            .map(|(index, letter)| {
+                if mask >> index & 1 == 1 {
+                    letter.to_ascii_uppercase()
+                } else {
+                    letter
+                }
+            })
             .collect();
-        let signed = format!("{}.{}", encode(json!({ "alg": none, "kid": "rsa" }).to_string()), encode(PAYLOAD));
-        assert_eq!(verify(&keys, &format!("{signed}.")), Err(JoseError::Malformed), "{none}");
-        assert_eq!(verify(&keys, &format!("{signed}.{signature}")), Err(JoseError::UnsupportedAlgorithm), "{none}");
+        let signed = format!(
+            "{}.{}",
+            encode(json!({ "alg": none, "kid": "rsa" }).to_string()),
+            encode(PAYLOAD)
+        );
+        assert_eq!(
+            verify(&keys, &format!("{signed}.")),
+            Err(JoseError::Malformed),
+            "{none}"
+        );
+        assert_eq!(
+            verify(&keys, &format!("{signed}.{signature}")),
+            Err(JoseError::UnsupportedAlgorithm),
+            "{none}"
+        );
     }
 }
 
@@ -73,8 +117,14 @@ fn similar_names() {
         "\u{0}none",
     ] {
         let header = json!({ "alg": alg, "kid": "rsa" }).to_string();
-        let token = RSA.dangerous_sign_with_header(header.as_bytes(), PAYLOAD).unwrap();
-        assert_eq!(verify(&keys, &token), Err(JoseError::UnsupportedAlgorithm), "{alg:?}");
+        let token = RSA
+            .dangerous_sign_with_header(header.as_bytes(), PAYLOAD)
+            .unwrap();
+        assert_eq!(
+            verify(&keys, &token),
+            Err(JoseError::UnsupportedAlgorithm),
+            "{alg:?}"
+        );
     }
 }
 
@@ -82,9 +132,13 @@ fn similar_names() {
 #[test]
 fn a_key_of_one_algorithm_used_with_another() {
     let keys = published(&[&RSA]);
-    for alg in ["RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "EdDSA"] {
+    for alg in [
+        "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "EdDSA",
+    ] {
         let header = json!({ "alg": alg, "kid": "rsa" }).to_string();
-        let token = RSA.dangerous_sign_with_header(header.as_bytes(), PAYLOAD).unwrap();
+        let token = RSA
+            .dangerous_sign_with_header(header.as_bytes(), PAYLOAD)
+            .unwrap();
         assert_eq!(verify(&keys, &token), Err(JoseError::UnknownKey), "{alg}");
     }
 }
@@ -93,12 +147,21 @@ fn a_key_of_one_algorithm_used_with_another() {
 #[test]
 fn an_algorithm_that_is_not_allowed() {
     let es256 = key(Algorithm::Es256, "ec");
-    let (keys, rejected) = import(&[RSA.public_jwk(), es256.public_jwk()], AlgorithmSet::default());
+    let (keys, rejected) = import(
+        &[RSA.public_jwk(), es256.public_jwk()],
+        AlgorithmSet::default(),
+    );
     assert_eq!(rejected.len(), 1);
     assert_eq!(keys.len(), 1);
     let token = es256.sign("at+jwt", PAYLOAD).unwrap();
-    assert_eq!(verify(&keys, &token), Err(JoseError::AlgorithmNotAllowed(Algorithm::Es256)));
-    assert_eq!(verify(&keys, &RSA.sign("at+jwt", PAYLOAD).unwrap()), Ok(PAYLOAD.to_vec()));
+    assert_eq!(
+        verify(&keys, &token),
+        Err(JoseError::AlgorithmNotAllowed(Algorithm::Es256))
+    );
+    assert_eq!(
+        verify(&keys, &RSA.sign("at+jwt", PAYLOAD).unwrap()),
+        Ok(PAYLOAD.to_vec())
+    );
 }
 
 /// C2: every allowed algorithm verifies its own signatures.
@@ -107,9 +170,17 @@ fn every_allowed_algorithm_verifies() {
     for algorithm in Algorithm::ALL {
         let signer = key(algorithm, "k");
         let keys = published(&[&signer]);
-        assert_eq!(verify(&keys, &signer.sign("at+jwt", PAYLOAD).unwrap()), Ok(PAYLOAD.to_vec()), "{algorithm}");
+        assert_eq!(
+            verify(&keys, &signer.sign("at+jwt", PAYLOAD).unwrap()),
+            Ok(PAYLOAD.to_vec()),
+            "{algorithm}"
+        );
         let other = key(algorithm, "k");
-        assert_eq!(verify(&keys, &other.sign("at+jwt", PAYLOAD).unwrap()), Err(JoseError::Signature), "{algorithm}");
+        assert_eq!(
+            verify(&keys, &other.sign("at+jwt", PAYLOAD).unwrap()),
+            Err(JoseError::Signature),
+            "{algorithm}"
+        );
     }
 }
 
@@ -147,11 +218,24 @@ fn encode_pem(jwk: &Jwk) -> Vec<u8> {
         der(2, &bytes)
     };
     let key = der(0x30, &[integer("n"), integer("e")].concat());
-    let algorithm = [0x30, 13, 6, 9, 0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 1, 1, 1, 5, 0];
-    let spki = der(0x30, &[algorithm.to_vec(), der(3, &[vec![0], key].concat())].concat());
+    let algorithm = [
+        0x30, 13, 6, 9, 0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 1, 1, 1, 5, 0,
+    ];
+    let spki = der(
+        0x30,
+        &[algorithm.to_vec(), der(3, &[vec![0], key].concat())].concat(),
+    );
     let text = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, spki);
-    let lines: Vec<&str> = text.as_bytes().chunks(64).map(|line| str::from_utf8(line).unwrap()).collect();
-    format!("-----BEGIN PUBLIC KEY-----\n{}\n-----END PUBLIC KEY-----\n", lines.join("\n")).into_bytes()
+    let lines: Vec<&str> = text
+        .as_bytes()
+        .chunks(64)
+        .map(|line| str::from_utf8(line).unwrap())
+        .collect();
+    format!(
+        "-----BEGIN PUBLIC KEY-----\n{}\n-----END PUBLIC KEY-----\n",
+        lines.join("\n")
+    )
+    .into_bytes()
 }
 
 /// A DER value with this tag.

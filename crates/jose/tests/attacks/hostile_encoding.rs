@@ -20,9 +20,20 @@ fn segments() -> [&'static str; 3] {
 #[test]
 fn longer_than_allowed() {
     let invalid = "x".repeat(101);
-    assert_eq!(CompactJws::parse(&invalid, 100).unwrap_err(), JoseError::TooLarge { limit: 100 });
-    assert_eq!(CompactJws::parse(&TOKEN, TOKEN.len() - 1).unwrap_err(), JoseError::TooLarge { limit: TOKEN.len() - 1 });
-    assert!(KEYS.verify(&CompactJws::parse(&TOKEN, TOKEN.len()).unwrap()).is_ok());
+    assert_eq!(
+        CompactJws::parse(&invalid, 100).unwrap_err(),
+        JoseError::TooLarge { limit: 100 }
+    );
+    assert_eq!(
+        CompactJws::parse(&TOKEN, TOKEN.len() - 1).unwrap_err(),
+        JoseError::TooLarge {
+            limit: TOKEN.len() - 1
+        }
+    );
+    assert!(
+        KEYS.verify(&CompactJws::parse(&TOKEN, TOKEN.len()).unwrap())
+            .is_ok()
+    );
 }
 
 #[test]
@@ -43,7 +54,13 @@ fn not_three_segments() {
         format!("{header}.{payload}.{signature}.{signature}.{signature}.{signature}"),
         format!(r#"{{"payload":"{payload}","protected":"{header}","signature":"{signature}"}}"#),
     ] {
-        assert!(matches!(verify(&KEYS, &token), Err(JoseError::Malformed | JoseError::MalformedHeader)), "{token}");
+        assert!(
+            matches!(
+                verify(&KEYS, &token),
+                Err(JoseError::Malformed | JoseError::MalformedHeader)
+            ),
+            "{token}"
+        );
     }
 }
 
@@ -78,20 +95,34 @@ fn non_canonical_encodings() {
         }
         // If the length is not a multiple of four, the last character has unused bits.
         if !segment.len().is_multiple_of(4) {
-            const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+            const ALPHABET: &[u8; 64] =
+                b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
             let last = *segment.as_bytes().last().unwrap();
             let index = ALPHABET.iter().position(|letter| *letter == last).unwrap();
-            let text = format!("{}{}", &segment[..segment.len() - 1], char::from(ALPHABET[index + 1]));
+            let text = format!(
+                "{}{}",
+                &segment[..segment.len() - 1],
+                char::from(ALPHABET[index + 1])
+            );
             assert!(verify_with(text).is_err());
         }
     }
-    assert!(original.iter().any(|segment| !segment.len().is_multiple_of(4)));
+    assert!(
+        original
+            .iter()
+            .any(|segment| !segment.len().is_multiple_of(4))
+    );
 }
 
 /// C2: a signature must have the exact length for its key. Truncated, extended and DER signatures are rejected.
 #[test]
 fn signatures_of_another_length() {
-    for algorithm in [Algorithm::Es256, Algorithm::Es384, Algorithm::Es512, Algorithm::EdDsa] {
+    for algorithm in [
+        Algorithm::Es256,
+        Algorithm::Es384,
+        Algorithm::Es512,
+        Algorithm::EdDsa,
+    ] {
         let signer = key(algorithm, "k");
         let keys = published(&[&signer]);
         let token = signer.sign("at+jwt", PAYLOAD).unwrap();
@@ -114,7 +145,11 @@ fn signatures_of_another_length() {
             &vec![0; expected],
         ] {
             let token = format!("{signed}.{}", encode(changed));
-            assert_eq!(verify(&keys, &token), Err(JoseError::Signature), "{algorithm}");
+            assert_eq!(
+                verify(&keys, &token),
+                Err(JoseError::Signature),
+                "{algorithm}"
+            );
         }
     }
 }

@@ -15,19 +15,39 @@ fn keys() -> KeySet {
 
 /// Returns a validly signed token with this header.
 fn token(header: impl AsRef<[u8]>) -> String {
-    KEY.dangerous_sign_with_header(header.as_ref(), PAYLOAD).unwrap()
+    KEY.dangerous_sign_with_header(header.as_ref(), PAYLOAD)
+        .unwrap()
 }
 
 fn assert_rejected(header: impl AsRef<[u8]>, expected: JoseError) {
-    assert_eq!(verify(&keys(), &token(&header)), Err(expected), "{}", String::from_utf8_lossy(header.as_ref()));
+    assert_eq!(
+        verify(&keys(), &token(&header)),
+        Err(expected),
+        "{}",
+        String::from_utf8_lossy(header.as_ref())
+    );
 }
 
 /// C2: `crit` is rejected with any value, including the empty array that josekit accepts.
 #[test]
 fn crit_with_any_value() {
-    for crit in ["[]", r#"["exp"]"#, r#"["b64"]"#, "null", "{}", "false", r#""exp""#] {
-        assert_rejected(format!(r#"{{"alg":"ES256","kid":"ec","crit":{crit}}}"#), JoseError::UnsupportedExtension);
-        assert_rejected(format!(r#"{{"\u0063rit":{crit},"alg":"ES256","kid":"ec"}}"#), JoseError::UnsupportedExtension);
+    for crit in [
+        "[]",
+        r#"["exp"]"#,
+        r#"["b64"]"#,
+        "null",
+        "{}",
+        "false",
+        r#""exp""#,
+    ] {
+        assert_rejected(
+            format!(r#"{{"alg":"ES256","kid":"ec","crit":{crit}}}"#),
+            JoseError::UnsupportedExtension,
+        );
+        assert_rejected(
+            format!(r#"{{"\u0063rit":{crit},"alg":"ES256","kid":"ec"}}"#),
+            JoseError::UnsupportedExtension,
+        );
     }
 }
 
@@ -35,7 +55,10 @@ fn crit_with_any_value() {
 #[test]
 fn b64_with_any_value() {
     for b64 in ["false", "true", "null", "0"] {
-        assert_rejected(format!(r#"{{"alg":"ES256","kid":"ec","b64":{b64}}}"#), JoseError::UnsupportedExtension);
+        assert_rejected(
+            format!(r#"{{"alg":"ES256","kid":"ec","b64":{b64}}}"#),
+            JoseError::UnsupportedExtension,
+        );
         assert_rejected(
             format!(r#"{{"alg":"ES256","kid":"ec","b64":{b64},"crit":["b64"]}}"#),
             JoseError::UnsupportedExtension,
@@ -72,10 +95,19 @@ fn embedded_and_referenced_keys() {
         json!({ "x5c": ["MIIB"] }),
     ] {
         let mut header = json!({ "alg": "ES256", "kid": "ec" });
-        header.as_object_mut().unwrap().extend(member.as_object().unwrap().clone());
+        header
+            .as_object_mut()
+            .unwrap()
+            .extend(member.as_object().unwrap().clone());
         let header = header.to_string();
-        let forged = attacker.dangerous_sign_with_header(header.as_bytes(), PAYLOAD).unwrap();
-        assert_eq!(verify(&keys(), &forged), Err(JoseError::Signature), "{header}");
+        let forged = attacker
+            .dangerous_sign_with_header(header.as_bytes(), PAYLOAD)
+            .unwrap();
+        assert_eq!(
+            verify(&keys(), &forged),
+            Err(JoseError::Signature),
+            "{header}"
+        );
         assert_eq!(verify(&keys(), &token(header)), Ok(PAYLOAD.to_vec()));
     }
 }
@@ -83,19 +115,43 @@ fn embedded_and_referenced_keys() {
 /// C2: unknown members of any type are ignored.
 #[test]
 fn unknown_members() {
-    for value in ["1", "1e999", "-0.0", "null", "true", r#""\ud800""#, "[[[]]]", r#"{"alg":"none","alg":"none"}"#] {
-        let header = format!(r#"{{"alg":"ES256","kid":"ec","unknown":{value},"zip":{value},"x5t#S256":{value}}}"#);
-        assert_eq!(verify(&keys(), &token(&header)), Ok(PAYLOAD.to_vec()), "{header}");
+    for value in [
+        "1",
+        "1e999",
+        "-0.0",
+        "null",
+        "true",
+        r#""\ud800""#,
+        "[[[]]]",
+        r#"{"alg":"none","alg":"none"}"#,
+    ] {
+        let header = format!(
+            r#"{{"alg":"ES256","kid":"ec","unknown":{value},"zip":{value},"x5t#S256":{value}}}"#
+        );
+        assert_eq!(
+            verify(&keys(), &token(&header)),
+            Ok(PAYLOAD.to_vec()),
+            "{header}"
+        );
     }
 }
 
 /// C2: encrypted tokens are rejected.
 #[test]
 fn encrypted_tokens() {
-    assert_rejected(r#"{"alg":"ES256","kid":"ec","enc":"A128GCM"}"#, JoseError::Encrypted);
+    assert_rejected(
+        r#"{"alg":"ES256","kid":"ec","enc":"A128GCM"}"#,
+        JoseError::Encrypted,
+    );
     assert_rejected(r#"{"alg":"dir","enc":"A128GCM"}"#, JoseError::Encrypted);
-    assert_eq!(verify(&keys(), "e30.AA.AA.AA.AA"), Err(JoseError::Encrypted));
-    assert_eq!(verify(&keys(), &format!("{}..", token(r#"{"alg":"ES256"}"#))), Err(JoseError::Encrypted));
+    assert_eq!(
+        verify(&keys(), "e30.AA.AA.AA.AA"),
+        Err(JoseError::Encrypted)
+    );
+    assert_eq!(
+        verify(&keys(), &format!("{}..", token(r#"{"alg":"ES256"}"#))),
+        Err(JoseError::Encrypted)
+    );
 }
 
 #[test]
@@ -119,18 +175,33 @@ fn a_header_must_be_an_object() {
     ] {
         assert_rejected(header, JoseError::MalformedHeader);
     }
-    assert_rejected(b"{\"alg\":\"ES256\",\"kid\":\"ec\",\"x\":\"\xff\"}", JoseError::MalformedHeader);
+    assert_rejected(
+        b"{\"alg\":\"ES256\",\"kid\":\"ec\",\"x\":\"\xff\"}",
+        JoseError::MalformedHeader,
+    );
 
     let with_whitespace = " {\n\"alg\" :\t\"ES256\", \"kid\":\"ec\" }\r\n";
-    assert_eq!(verify(&keys(), &token(with_whitespace)), Ok(PAYLOAD.to_vec()));
+    assert_eq!(
+        verify(&keys(), &token(with_whitespace)),
+        Ok(PAYLOAD.to_vec())
+    );
 }
 
 #[test]
 fn known_members_must_be_strings() {
     for value in ["null", "1", "[]", "{}", "true", r#"["ES256"]"#] {
-        assert_rejected(format!(r#"{{"alg":{value},"kid":"ec"}}"#), JoseError::MalformedHeader);
-        assert_rejected(format!(r#"{{"alg":"ES256","kid":{value}}}"#), JoseError::MalformedHeader);
-        assert_rejected(format!(r#"{{"alg":"ES256","kid":"ec","typ":{value}}}"#), JoseError::MalformedHeader);
+        assert_rejected(
+            format!(r#"{{"alg":{value},"kid":"ec"}}"#),
+            JoseError::MalformedHeader,
+        );
+        assert_rejected(
+            format!(r#"{{"alg":"ES256","kid":{value}}}"#),
+            JoseError::MalformedHeader,
+        );
+        assert_rejected(
+            format!(r#"{{"alg":"ES256","kid":"ec","typ":{value}}}"#),
+            JoseError::MalformedHeader,
+        );
     }
 }
 
@@ -157,12 +228,19 @@ fn the_number_of_members_is_limited() {
 
 #[test]
 fn deep_nesting_does_not_panic() {
-    let header = format!(r#"{{"alg":"ES256","kid":"ec","x":{}{}}}"#, "[".repeat(5000), "]".repeat(5000));
+    let header = format!(
+        r#"{{"alg":"ES256","kid":"ec","x":{}{}}}"#,
+        "[".repeat(5000),
+        "]".repeat(5000)
+    );
     assert_eq!(verify(&keys(), &token(header)), Ok(PAYLOAD.to_vec()));
 }
 
 #[test]
 fn long_headers_are_accepted() {
-    let header = format!(r#"{{"alg":"ES256","kid":"ec","x5c":["{}"]}}"#, "A".repeat(4000));
+    let header = format!(
+        r#"{{"alg":"ES256","kid":"ec","x5c":["{}"]}}"#,
+        "A".repeat(4000)
+    );
     assert_eq!(verify(&keys(), &token(header)), Ok(PAYLOAD.to_vec()));
 }

@@ -32,22 +32,47 @@ fn rsa_sizes() {
     for bits in [8, 512, 1024, 2040, 2041, 2047, 8193, 8200, 16384] {
         assert_eq!(rejection(&rsa(bits, F4)), Some(KeyError::Modulus), "{bits}");
     }
-    let even = changed(rsa(2048, F4), json!({ "n": encode([&[0x80; 255][..], &[0]].concat()) }));
+    let even = changed(
+        rsa(2048, F4),
+        json!({ "n": encode([&[0x80; 255][..], &[0]].concat()) }),
+    );
     assert_eq!(rejection(&even), Some(KeyError::Modulus));
 }
 
 /// C2: RSA exponents must be odd, at least 65537 and below 2^32.
 #[test]
 fn rsa_exponents() {
-    for exponent in [&[1, 0, 1][..], &[1, 0, 3], &[0xff, 0xff, 0xff, 0xff], &[0, 1, 0, 1]] {
+    for exponent in [
+        &[1, 0, 1][..],
+        &[1, 0, 3],
+        &[0xff, 0xff, 0xff, 0xff],
+        &[0, 1, 0, 1],
+    ] {
         assert_eq!(rejection(&rsa(2048, exponent)), None, "{exponent:?}");
     }
-    for exponent in [&[1][..], &[2], &[3], &[17], &[0xff, 0xff], &[1, 0, 0], &[1, 0, 2], &[1, 0, 0, 0, 1], &[0xff; 256]]
-    {
-        assert_eq!(rejection(&rsa(2048, exponent)), Some(KeyError::Exponent), "{exponent:?}");
+    for exponent in [
+        &[1][..],
+        &[2],
+        &[3],
+        &[17],
+        &[0xff, 0xff],
+        &[1, 0, 0],
+        &[1, 0, 2],
+        &[1, 0, 0, 0, 1],
+        &[0xff; 256],
+    ] {
+        assert_eq!(
+            rejection(&rsa(2048, exponent)),
+            Some(KeyError::Exponent),
+            "{exponent:?}"
+        );
     }
     for exponent in [&[][..], &[0], &[0, 0, 1, 0, 1]] {
-        assert_eq!(rejection(&rsa(2048, exponent)), Some(KeyError::Malformed), "{exponent:?}");
+        assert_eq!(
+            rejection(&rsa(2048, exponent)),
+            Some(KeyError::Malformed),
+            "{exponent:?}"
+        );
     }
 }
 
@@ -62,7 +87,10 @@ fn leading_zeros() {
     let (keys, _) = import(&[padded(1)], all());
     assert!(verify(&keys, &RSA.sign("JWT", PAYLOAD).unwrap()).is_ok());
     assert_eq!(rejection(&padded(2)), Some(KeyError::Malformed));
-    let small = changed(rsa(1024, F4), json!({ "n": encode([&[0; 128][..], &[0x81; 128]].concat()) }));
+    let small = changed(
+        rsa(1024, F4),
+        json!({ "n": encode([&[0; 128][..], &[0x81; 128]].concat()) }),
+    );
     assert_eq!(rejection(&small), Some(KeyError::Malformed));
 }
 
@@ -92,15 +120,29 @@ fn rsa_signature_length() {
 fn malformed_members() {
     let ec = key(Algorithm::Es256, "ec").public_jwk();
     let ed = key(Algorithm::EdDsa, "ed").public_jwk();
-    for (jwk, members) in [(RSA.public_jwk(), &["n", "e"][..]), (ec, &["x", "y"]), (ed, &["x"])] {
+    for (jwk, members) in [
+        (RSA.public_jwk(), &["n", "e"][..]),
+        (ec, &["x", "y"]),
+        (ed, &["x"]),
+    ] {
         assert_eq!(rejection(&jwk), None);
         for &member in members {
-            for value in [json!(null), json!(""), json!("!"), json!("AQAB=="), json!("AQ AB"), json!("AR"), json!("A")]
-            {
+            for value in [
+                json!(null),
+                json!(""),
+                json!("!"),
+                json!("AQAB=="),
+                json!("AQ AB"),
+                json!("AR"),
+                json!("A"),
+            ] {
                 let changed_key = changed(jwk.clone(), json!({ member: value }));
                 let reason = rejection(&changed_key);
                 // An empty coordinate is valid base64url of the wrong length.
-                assert!(matches!(reason, Some(KeyError::Malformed | KeyError::Point)), "{member} {value} {reason:?}");
+                assert!(
+                    matches!(reason, Some(KeyError::Malformed | KeyError::Point)),
+                    "{member} {value} {reason:?}"
+                );
             }
         }
     }
@@ -124,11 +166,19 @@ fn an_algorithm_of_another_type() {
         (&RSA.public_jwk(), "ES256"),
         (&RSA.public_jwk(), "Ed25519"),
     ] {
-        assert_eq!(rejection(&changed(jwk.clone(), json!({ "alg": alg }))), Some(KeyError::Mismatch), "{alg}");
+        assert_eq!(
+            rejection(&changed(jwk.clone(), json!({ "alg": alg }))),
+            Some(KeyError::Mismatch),
+            "{alg}"
+        );
     }
     for alg in ["none", "HS256", "RSA-OAEP", "ES256K", "rs256", ""] {
         let changed_key = changed(RSA.public_jwk(), json!({ "alg": alg }));
-        assert_eq!(rejection(&changed_key), Some(KeyError::UnsupportedAlgorithm), "{alg}");
+        assert_eq!(
+            rejection(&changed_key),
+            Some(KeyError::UnsupportedAlgorithm),
+            "{alg}"
+        );
     }
 }
 
@@ -141,11 +191,26 @@ fn a_key_of_another_curve_than_declared() {
     let p256 = key(Algorithm::Es256, "k").public_jwk();
     let x = decode(p256["x"].as_str().unwrap());
     for x in [&x[1..], &[&[0], &x[..]].concat(), &[&x[..], &[0]].concat()] {
-        assert_eq!(rejection(&changed(p256.clone(), json!({ "x": encode(x) }))), Some(KeyError::Point));
+        assert_eq!(
+            rejection(&changed(p256.clone(), json!({ "x": encode(x) }))),
+            Some(KeyError::Point)
+        );
     }
-    for crv in ["secp256k1", "P-224", "p-256", "Ed25519", "X25519", "Ed448", ""] {
+    for crv in [
+        "secp256k1",
+        "P-224",
+        "p-256",
+        "Ed25519",
+        "X25519",
+        "Ed448",
+        "",
+    ] {
         let changed_key = changed(p256.clone(), json!({ "crv": crv }));
-        assert_eq!(rejection(&changed_key), Some(KeyError::UnsupportedType), "{crv}");
+        assert_eq!(
+            rejection(&changed_key),
+            Some(KeyError::UnsupportedType),
+            "{crv}"
+        );
     }
 }
 
@@ -156,9 +221,17 @@ fn not_a_point_of_the_curve() {
         let jwk = key(algorithm, "k").public_jwk();
         let mut y = decode(jwk["y"].as_str().unwrap());
         *y.last_mut().unwrap() ^= 1;
-        assert_eq!(rejection(&changed(jwk.clone(), json!({ "y": encode(&y) }))), Some(KeyError::Point), "{algorithm}");
+        assert_eq!(
+            rejection(&changed(jwk.clone(), json!({ "y": encode(&y) }))),
+            Some(KeyError::Point),
+            "{algorithm}"
+        );
         let zero = encode(vec![0; y.len()]);
-        assert_eq!(rejection(&changed(jwk, json!({ "x": zero, "y": zero }))), Some(KeyError::Point), "{algorithm}");
+        assert_eq!(
+            rejection(&changed(jwk, json!({ "x": zero, "y": zero }))),
+            Some(KeyError::Point),
+            "{algorithm}"
+        );
     }
 }
 
@@ -182,9 +255,15 @@ fn ed25519_without_a_private_key() {
         "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a",
     ];
     let order_eight = order_eight.map(|hex| -> Vec<u8> {
-        (0..32).map(|index| u8::from_str_radix(&hex[2 * index..2 * index + 2], 16).unwrap()).collect()
+        (0..32)
+            .map(|index| u8::from_str_radix(&hex[2 * index..2 * index + 2], 16).unwrap())
+            .collect()
     });
-    let mut hostile = vec![key_bytes(0, 0, 0), key_bytes(1, 0, 0), key_bytes(0xec, 0xff, 0x7f)];
+    let mut hostile = vec![
+        key_bytes(0, 0, 0),
+        key_bytes(1, 0, 0),
+        key_bytes(0xec, 0xff, 0x7f),
+    ];
     hostile.extend(order_eight);
     hostile.extend((0xed..=0xff).map(|first| key_bytes(first, 0xff, 0x7f)));
     for mut x in hostile {
@@ -205,12 +284,21 @@ fn ed25519_without_a_private_key() {
 fn ed25519_as_an_algorithm_name() {
     let signer = key(Algorithm::EdDsa, "ed");
     for on_key in [json!("Ed25519"), json!("EdDSA"), json!(null)] {
-        let (keys, rejected) = import(&[changed(signer.public_jwk(), json!({ "alg": on_key }))], all());
+        let (keys, rejected) = import(
+            &[changed(signer.public_jwk(), json!({ "alg": on_key }))],
+            all(),
+        );
         assert_eq!(rejected, []);
         for in_header in ["Ed25519", "EdDSA"] {
             let header = json!({ "alg": in_header, "kid": "ed" }).to_string();
-            let token = signer.dangerous_sign_with_header(header.as_bytes(), PAYLOAD).unwrap();
-            assert_eq!(verify(&keys, &token), Ok(PAYLOAD.to_vec()), "{on_key} {in_header}");
+            let token = signer
+                .dangerous_sign_with_header(header.as_bytes(), PAYLOAD)
+                .unwrap();
+            assert_eq!(
+                verify(&keys, &token),
+                Ok(PAYLOAD.to_vec()),
+                "{on_key} {in_header}"
+            );
         }
     }
 }
@@ -219,9 +307,16 @@ fn ed25519_as_an_algorithm_name() {
 #[test]
 fn keys_for_another_use() {
     let jwk = key(Algorithm::Es256, "k").public_jwk();
-    for accepted in [json!({ "use": null }), json!({ "key_ops": ["verify"] }), json!({ "key_ops": ["sign", "verify"] })]
-    {
-        assert_eq!(rejection(&changed(jwk.clone(), accepted.clone())), None, "{accepted}");
+    for accepted in [
+        json!({ "use": null }),
+        json!({ "key_ops": ["verify"] }),
+        json!({ "key_ops": ["sign", "verify"] }),
+    ] {
+        assert_eq!(
+            rejection(&changed(jwk.clone(), accepted.clone())),
+            None,
+            "{accepted}"
+        );
     }
     for rejected in [
         json!({ "use": "enc" }),
@@ -233,7 +328,11 @@ fn keys_for_another_use() {
         json!({ "use": "enc", "key_ops": ["verify"] }),
         json!({ "use": "sig", "key_ops": ["encrypt"] }),
     ] {
-        assert_eq!(rejection(&changed(jwk.clone(), rejected.clone())), Some(KeyError::NotForSignatures), "{rejected}");
+        assert_eq!(
+            rejection(&changed(jwk.clone(), rejected.clone())),
+            Some(KeyError::NotForSignatures),
+            "{rejected}"
+        );
     }
 }
 
@@ -262,11 +361,23 @@ fn an_invalid_key_among_valid_ones() {
 #[test]
 fn too_many_keys() {
     let jwk = key(Algorithm::Es256, "k").public_jwk();
-    let set = |keys: usize| JwkSet::parse(json!({ "keys": vec![jwk.clone(); keys] }).to_string().as_bytes()).unwrap();
+    let set = |keys: usize| {
+        JwkSet::parse(
+            json!({ "keys": vec![jwk.clone(); keys] })
+                .to_string()
+                .as_bytes(),
+        )
+        .unwrap()
+    };
     assert!(KeySet::from_jwks(&set(MAX_KEYS), all()).is_ok());
     let error = KeySet::from_jwks(&set(MAX_KEYS + 1), all()).unwrap_err();
     assert_eq!(error, KeyError::TooManyKeys { found: 101 });
-    let invalid = JwkSet::parse(json!({ "keys": vec![1; MAX_KEYS + 1] }).to_string().as_bytes()).unwrap();
+    let invalid = JwkSet::parse(
+        json!({ "keys": vec![1; MAX_KEYS + 1] })
+            .to_string()
+            .as_bytes(),
+    )
+    .unwrap();
     assert!(KeySet::from_jwks(&invalid, all()).is_err());
 }
 
@@ -275,14 +386,20 @@ fn too_many_keys() {
 fn private_members_are_never_printed() {
     for algorithm in [Algorithm::Rs256, Algorithm::Es256, Algorithm::EdDsa] {
         let signer = SigningKey::generate(algorithm, "k").unwrap();
-        assert_eq!(format!("{signer:?}"), format!("SigningKey {{ kid: \"k\", algorithm: {algorithm:?}, .. }}"));
+        assert_eq!(
+            format!("{signer:?}"),
+            format!("SigningKey {{ kid: \"k\", algorithm: {algorithm:?}, .. }}")
+        );
         let public = signer.public_jwk();
         for private in ["d", "p", "q", "dp", "dq", "qi", "oth", "k"] {
             assert!(public.get(private).is_none(), "{private}");
         }
     }
     let canary = encode("canary-canary-canary-canary-cana");
-    let private = changed(key(Algorithm::Es256, "k").public_jwk(), json!({ "d": canary }));
+    let private = changed(
+        key(Algorithm::Es256, "k").public_jwk(),
+        json!({ "d": canary }),
+    );
     let set = JwkSet::parse(json!({ "keys": [private] }).to_string().as_bytes()).unwrap();
     let (keys, rejected) = KeySet::from_jwks(&set, all()).unwrap();
     assert!(!format!("{set:?} {keys:?} {rejected:?}").contains(&canary));

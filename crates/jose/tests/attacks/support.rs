@@ -3,7 +3,9 @@
 use std::sync::{Arc, LazyLock};
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use portcullis_jose::{Algorithm, AlgorithmSet, CompactJws, JoseError, KeySet, RejectedKey, SigningKey};
+use portcullis_jose::{
+    Algorithm, AlgorithmSet, CompactJws, JoseError, KeySet, RejectedKey, SigningKey,
+};
 use portcullis_metadata::JwkSet;
 use serde_json::{Value, json};
 
@@ -36,7 +38,8 @@ pub(crate) fn published(keys: &[&SigningKey]) -> KeySet {
 
 pub(crate) fn verify(keys: &KeySet, token: &str) -> Result<Vec<u8>, JoseError> {
     let compact = CompactJws::parse(token, MAX_TOKEN)?;
-    keys.verify(&compact).map(|payload| payload.bytes().to_vec())
+    keys.verify(&compact)
+        .map(|payload| payload.bytes().to_vec())
 }
 
 /// Changes members of a JWK. A null removes the member.

@@ -15,5 +15,7 @@ fn verified(keys: &[Value], token: &str) -> Option<Vec<u8>> {
     let jwks = JwkSet::parse(document.as_bytes()).unwrap();
     let (keys, _) = KeySet::from_jwks(&jwks, Algorithm::ALL.into_iter().collect()).unwrap();
     let compact = CompactJws::parse(token, 64 * 1024).ok()?;
-    keys.verify(&compact).ok().map(|payload| payload.bytes().to_vec())
+    keys.verify(&compact)
+        .ok()
+        .map(|payload| payload.bytes().to_vec())
 }

@@ -5,7 +5,8 @@ use serde_json::json;
 
 use crate::verified;
 
-const CLAIMS: &str = "{\"iss\":\"joe\",\r\n \"exp\":1300819380,\r\n \"http://example.com/is_root\":true}";
+const CLAIMS: &str =
+    "{\"iss\":\"joe\",\r\n \"exp\":1300819380,\r\n \"http://example.com/is_root\":true}";
 
 /// C2: RFC 7515 appendix A.2, RS256.
 #[test]
@@ -56,7 +57,11 @@ fn rfc_7515_symmetric_and_unsigned() {
         (none, JoseError::Malformed),
         (signed.as_str(), JoseError::UnsupportedAlgorithm),
     ] {
-        assert_eq!(CompactJws::parse(token, 64 * 1024).err(), Some(error), "{token}");
+        assert_eq!(
+            CompactJws::parse(token, 64 * 1024).err(),
+            Some(error),
+            "{token}"
+        );
     }
 }
 
@@ -65,5 +70,8 @@ fn rfc_7515_symmetric_and_unsigned() {
 fn rfc_8037_ed25519() {
     let key = json!({ "kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo" });
     let token = "eyJhbGciOiJFZERTQSJ9.RXhhbXBsZSBvZiBFZDI1NTE5IHNpZ25pbmc.hgyY0il_MGCjP0JzlnLWG1PPOt7-09PGcvMg3AIbQR6dWbhijcNR4ki4iylGjg5BhVsPt9g7sVvpAr_MuM0KAg";
-    assert_eq!(verified(&[key], token).as_deref(), Some(&b"Example of Ed25519 signing"[..]));
+    assert_eq!(
+        verified(&[key], token).as_deref(),
+        Some(&b"Example of Ed25519 signing"[..])
+    );
 }

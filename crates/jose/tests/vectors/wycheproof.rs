@@ -34,21 +34,27 @@ const ACCEPTED_KEYS: &[(u64, &str)] = &[(7, "the issuer must avoid primes with t
 /// C2: the signature vectors, including altered padding, signatures, encodings and algorithms.
 #[test]
 fn json_web_signature() {
-    let Some(vectors) = vectors("json_web_signature") else { return };
+    let Some(vectors) = vectors("json_web_signature") else {
+        return;
+    };
     run(&vectors, 401, REJECTED_SIGNATURES, &[]);
 }
 
 /// C2: the key vectors, including wrong uses, sizes, exponents, curves and points.
 #[test]
 fn json_web_key() {
-    let Some(vectors) = vectors("json_web_key") else { return };
+    let Some(vectors) = vectors("json_web_key") else {
+        return;
+    };
     run(&vectors, 26, REJECTED_KEYS, ACCEPTED_KEYS);
 }
 
 /// C2: the RFC 7520 figures whose keys have another `alg` than their tokens verify after `alg` is removed from the keys.
 #[test]
 fn rfc_7520_figures() {
-    let Some(vectors) = vectors("json_web_signature") else { return };
+    let Some(vectors) = vectors("json_web_signature") else {
+        return;
+    };
     let mut verifying = 0;
     for group in vectors["testGroups"].as_array().unwrap() {
         let mut key = group.get("public").cloned().unwrap_or_default();
@@ -69,7 +75,8 @@ fn vectors(name: &str) -> Option<Value> {
         return None;
     };
     let file = Path::new(&folder).join(name).with_extension("json");
-    let json = fs::read(&file).unwrap_or_else(|error| panic!("{FOLDER} has no {}: {error}", file.display()));
+    let json = fs::read(&file)
+        .unwrap_or_else(|error| panic!("{FOLDER} has no {}: {error}", file.display()));
     Some(serde_json::from_slice(&json).unwrap())
 }
 
@@ -79,7 +86,11 @@ fn run(vectors: &Value, total: usize, rejected: &[(u64, &str)], accepted: &[(u64
     let mut failures = Vec::new();
     for group in vectors["testGroups"].as_array().unwrap() {
         let key = group.get("public").unwrap_or(&group["private"]);
-        let keys = key.get("keys").and_then(Value::as_array).cloned().unwrap_or_else(|| vec![key.clone()]);
+        let keys = key
+            .get("keys")
+            .and_then(Value::as_array)
+            .cloned()
+            .unwrap_or_else(|| vec![key.clone()]);
         for test in group["tests"].as_array().unwrap() {
             count += 1;
             let id = test["tcId"].as_u64().unwrap();
@@ -88,7 +99,9 @@ fn run(vectors: &Value, total: usize, rejected: &[(u64, &str)], accepted: &[(u64
                 "valid" => !listed(rejected),
                 _ => listed(accepted),
             };
-            let token = test["jws"].as_str().map_or_else(|| test["jws"].to_string(), str::to_owned);
+            let token = test["jws"]
+                .as_str()
+                .map_or_else(|| test["jws"].to_string(), str::to_owned);
             if verified(&keys, &token).is_some() != expected {
                 failures.push((id, test["comment"].to_string()));
             }

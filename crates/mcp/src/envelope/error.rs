@@ -60,7 +60,9 @@ impl EnvelopeError {
     pub const fn rpc_code(self) -> ErrorCode {
         match self {
             Self::NotUtf8 | Self::NotJson => ErrorCode::ParseError,
-            Self::InvalidParams | Self::NameTooLong | Self::TooManyNames => ErrorCode::InvalidParams,
+            Self::InvalidParams | Self::NameTooLong | Self::TooManyNames => {
+                ErrorCode::InvalidParams
+            }
             Self::TooDeep
             | Self::Batch
             | Self::NotJsonRpc

@@ -90,14 +90,26 @@ struct NamedMember {
     required: Required,
 }
 
-const fn named(method: &'static str, place: Place, target_type: TargetType, required: Required) -> NamedMember {
-    NamedMember { method, place, target_type, required }
+const fn named(
+    method: &'static str,
+    place: Place,
+    target_type: TargetType,
+    required: Required,
+) -> NamedMember {
+    NamedMember {
+        method,
+        place,
+        target_type,
+        required,
+    }
 }
 
 impl NamedMember {
     /// Returns the members of a method. The letter case is ignored, because a server could ignore it.
     fn of(method: &str) -> impl Iterator<Item = &'static Self> {
-        NAMED_MEMBERS.iter().filter(move |member| method.eq_ignore_ascii_case(member.method))
+        NAMED_MEMBERS
+            .iter()
+            .filter(move |member| method.eq_ignore_ascii_case(member.method))
     }
 }
 
@@ -108,19 +120,84 @@ impl NamedMember {
 /// is not listed: `arguments`, and the results of sampling, elicitation and `roots/list`, in a response or in
 /// `inputResponses`. Data selects nothing at the server.
 const NAMED_MEMBERS: &[NamedMember] = &[
-    named("tools/call", Place::Name, TargetType::Tool, Required::Always),
-    named("prompts/get", Place::Name, TargetType::Prompt, Required::Always),
-    named("resources/read", Place::Uri, TargetType::Resource, Required::Always),
-    named("resources/subscribe", Place::Uri, TargetType::Resource, Required::InLegacy),
-    named("resources/unsubscribe", Place::Uri, TargetType::Resource, Required::InLegacy),
-    named("completion/complete", Place::RefName, TargetType::Prompt, Required::Never),
-    named("completion/complete", Place::RefUri, TargetType::Resource, Required::Never),
-    named("subscriptions/listen", Place::Subscriptions, TargetType::Resource, Required::Never),
-    named("tasks/get", Place::TaskId, TargetType::Task, Required::Never),
-    named("tasks/result", Place::TaskId, TargetType::Task, Required::Never),
-    named("tasks/cancel", Place::TaskId, TargetType::Task, Required::Never),
-    named("tasks/update", Place::TaskId, TargetType::Task, Required::Never),
-    named("notifications/tasks/status", Place::TaskId, TargetType::Task, Required::Never),
+    named(
+        "tools/call",
+        Place::Name,
+        TargetType::Tool,
+        Required::Always,
+    ),
+    named(
+        "prompts/get",
+        Place::Name,
+        TargetType::Prompt,
+        Required::Always,
+    ),
+    named(
+        "resources/read",
+        Place::Uri,
+        TargetType::Resource,
+        Required::Always,
+    ),
+    named(
+        "resources/subscribe",
+        Place::Uri,
+        TargetType::Resource,
+        Required::InLegacy,
+    ),
+    named(
+        "resources/unsubscribe",
+        Place::Uri,
+        TargetType::Resource,
+        Required::InLegacy,
+    ),
+    named(
+        "completion/complete",
+        Place::RefName,
+        TargetType::Prompt,
+        Required::Never,
+    ),
+    named(
+        "completion/complete",
+        Place::RefUri,
+        TargetType::Resource,
+        Required::Never,
+    ),
+    named(
+        "subscriptions/listen",
+        Place::Subscriptions,
+        TargetType::Resource,
+        Required::Never,
+    ),
+    named(
+        "tasks/get",
+        Place::TaskId,
+        TargetType::Task,
+        Required::Never,
+    ),
+    named(
+        "tasks/result",
+        Place::TaskId,
+        TargetType::Task,
+        Required::Never,
+    ),
+    named(
+        "tasks/cancel",
+        Place::TaskId,
+        TargetType::Task,
+        Required::Never,
+    ),
+    named(
+        "tasks/update",
+        Place::TaskId,
+        TargetType::Task,
+        Required::Never,
+    ),
+    named(
+        "notifications/tasks/status",
+        Place::TaskId,
+        TargetType::Task,
+        Required::Never,
+    ),
 ];
 
 impl<'a> Names<'a> {
@@ -137,7 +214,13 @@ impl<'a> Names<'a> {
         max_depth: usize,
     ) -> Result<Self, EnvelopeError> {
         let mut names = Self::default();
-        for NamedMember { place, target_type, required, .. } in NamedMember::of(method) {
+        for NamedMember {
+            place,
+            target_type,
+            required,
+            ..
+        } in NamedMember::of(method)
+        {
             let is_present = names.read_place(*place, *target_type, params, max_depth)?;
             let is_required = match required {
                 Required::Always => true,
@@ -170,8 +253,14 @@ impl<'a> Names<'a> {
     }
 
     /// Reads the related task in `_meta` (2025-11-25).
-    fn read_related_task(&mut self, meta: &Meta<'a>, max_depth: usize) -> Result<(), EnvelopeError> {
-        let Some(task) = meta.related_task else { return Ok(()) };
+    fn read_related_task(
+        &mut self,
+        meta: &Meta<'a>,
+        max_depth: usize,
+    ) -> Result<(), EnvelopeError> {
+        let Some(task) = meta.related_task else {
+            return Ok(());
+        };
         let task: RelatedTask<'_> = read_nested(task, max_depth)?;
         self.push(TargetType::Task, task.task_id).map(drop)
     }
@@ -192,14 +281,27 @@ impl<'a> Names<'a> {
             Place::Uri => self.push(target_type, params.uri),
             Place::TaskId => self.push(target_type, params.task_id),
             Place::RefName | Place::RefUri => {
-                let Some(reference) = params.reference else { return Ok(false) };
+                let Some(reference) = params.reference else {
+                    return Ok(false);
+                };
                 let reference: Reference<'_> = read_nested(reference, max_depth)?;
-                self.push(target_type, if place == Place::RefName { reference.name } else { reference.uri })
+                self.push(
+                    target_type,
+                    if place == Place::RefName {
+                        reference.name
+                    } else {
+                        reference.uri
+                    },
+                )
             }
             Place::Subscriptions => {
-                let Some(filter) = params.notifications else { return Ok(false) };
+                let Some(filter) = params.notifications else {
+                    return Ok(false);
+                };
                 let filter: SubscriptionFilter<'_> = read_nested(filter, max_depth)?;
-                let Some(uris) = filter.resource_subscriptions else { return Ok(false) };
+                let Some(uris) = filter.resource_subscriptions else {
+                    return Ok(false);
+                };
                 for_each_element(uris, |uri| self.push(target_type, Some(uri)).map(drop))?;
                 Ok(true)
             }
@@ -207,7 +309,11 @@ impl<'a> Names<'a> {
     }
 
     /// Adds a name, if its member is present. Returns whether it is.
-    fn push(&mut self, target_type: TargetType, value: Option<&'a str>) -> Result<bool, EnvelopeError> {
+    fn push(
+        &mut self,
+        target_type: TargetType,
+        value: Option<&'a str>,
+    ) -> Result<bool, EnvelopeError> {
         let Some(value) = value else { return Ok(false) };
         let text = decode_without_nul(value).ok_or(EnvelopeError::InvalidParams)?;
         if text.len() > Envelope::MAX_NAME_BYTES {
@@ -250,6 +356,12 @@ pub(super) fn is_listed(method: &str) -> bool {
 impl Names<'_> {
     /// Returns whether there is one name, and neither it nor a list was allocated.
     pub(super) fn is_borrowed(&self) -> bool {
-        matches!(&self.first, Some(Name { text: Cow::Borrowed(_), .. })) && self.more.capacity() == 0
+        matches!(
+            &self.first,
+            Some(Name {
+                text: Cow::Borrowed(_),
+                ..
+            })
+        ) && self.more.capacity() == 0
     }
 }

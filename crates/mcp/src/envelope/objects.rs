@@ -49,7 +49,8 @@ pub(super) struct Message<'a> {
 impl<'a> Object<'a> for Message<'a> {
     const DEPTH: usize = 1;
     const IF_NO_OBJECT: EnvelopeError = EnvelopeError::NotJsonRpc;
-    const MEMBERS: &'static [&'static str] = &["jsonrpc", "id", "method", "params", "result", "error"];
+    const MEMBERS: &'static [&'static str] =
+        &["jsonrpc", "id", "method", "params", "result", "error"];
 
     fn field(&mut self, name: &str) -> Option<Field<'_, 'a>> {
         Some(match name {
@@ -111,8 +112,15 @@ impl Params<'_> {
 impl<'a> Object<'a> for Params<'a> {
     const DEPTH: usize = 2;
     const IF_NO_OBJECT: EnvelopeError = EnvelopeError::NotJsonRpc;
-    const MEMBERS: &'static [&'static str] =
-        &["name", "uri", "taskId", "ref", "notifications", "protocolVersion", "_meta"];
+    const MEMBERS: &'static [&'static str] = &[
+        "name",
+        "uri",
+        "taskId",
+        "ref",
+        "notifications",
+        "protocolVersion",
+        "_meta",
+    ];
 
     fn field(&mut self, name: &str) -> Option<Field<'_, 'a>> {
         Some(match name {
@@ -166,7 +174,11 @@ pub(super) struct Meta<'a> {
 impl<'a> Object<'a> for Meta<'a> {
     const DEPTH: usize = 3;
     const IF_NO_OBJECT: EnvelopeError = EnvelopeError::InvalidParams;
-    const MEMBERS: &'static [&'static str] = &[meta::PROTOCOL_VERSION, meta::CLIENT_CAPABILITIES, meta::RELATED_TASK];
+    const MEMBERS: &'static [&'static str] = &[
+        meta::PROTOCOL_VERSION,
+        meta::CLIENT_CAPABILITIES,
+        meta::RELATED_TASK,
+    ];
 
     fn field(&mut self, name: &str) -> Option<Field<'_, 'a>> {
         Some(match name {

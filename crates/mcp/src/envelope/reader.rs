@@ -8,12 +8,19 @@ use super::{
 
 /// Reads a message. Its nesting depth must be at most `max_depth`.
 pub(super) fn read_message(text: &str, max_depth: usize) -> Result<Message<'_>, EnvelopeError> {
-    let mut reader = Reader { scanner: Scanner::new(text), max_depth };
+    let mut reader = Reader {
+        scanner: Scanner::new(text),
+        max_depth,
+    };
     if reader.scanner.peek_token() != Some(b'{') {
         // The whole text is read, so that invalid JSON is reported as such.
         let value = reader.scanner.value(usize::MAX)?;
         reader.scanner.end()?;
-        return Err(if value.starts_with('[') { EnvelopeError::Batch } else { EnvelopeError::NotJsonRpc });
+        return Err(if value.starts_with('[') {
+            EnvelopeError::Batch
+        } else {
+            EnvelopeError::NotJsonRpc
+        });
     }
     let message = reader.object()?;
     reader.scanner.end()?;
@@ -23,14 +30,26 @@ pub(super) fn read_message(text: &str, max_depth: usize) -> Result<Message<'_>, 
 /// Reads the `id` of a request that is rejected for another reason. Returns `None` unless the text is one JSON object
 /// with a method and exactly one `id`, and without a look-alike of it.
 pub(super) fn read_id(text: &str) -> Option<&str> {
-    let mut reader = Reader { scanner: Scanner::new(text), max_depth: usize::MAX };
+    let mut reader = Reader {
+        scanner: Scanner::new(text),
+        max_depth: usize::MAX,
+    };
     let message: RejectedMessage<'_> = reader.object().ok()?;
-    message.id.filter(|_| message.has_method && reader.scanner.end().is_ok())
+    message
+        .id
+        .filter(|_| message.has_method && reader.scanner.end().is_ok())
 }
 
 /// Reads an object in a message that was read before.
-pub(super) fn read_nested<'a, T: Object<'a>>(value: &'a str, max_depth: usize) -> Result<T, EnvelopeError> {
-    Reader { scanner: Scanner::new(value), max_depth }.object()
+pub(super) fn read_nested<'a, T: Object<'a>>(
+    value: &'a str,
+    max_depth: usize,
+) -> Result<T, EnvelopeError> {
+    Reader {
+        scanner: Scanner::new(value),
+        max_depth,
+    }
+    .object()
 }
 
 /// Calls `f` for each element of an array in a message that was read before. `null` is read as an empty array.
@@ -77,7 +96,11 @@ impl<'a> Reader<'a> {
         loop {
             self.member(&mut object)?;
             if !self.scanner.take(b',') {
-                return if self.scanner.take(b'}') { Ok(object) } else { Err(EnvelopeError::NotJson) };
+                return if self.scanner.take(b'}') {
+                    Ok(object)
+                } else {
+                    Err(EnvelopeError::NotJson)
+                };
             }
         }
     }
@@ -121,7 +144,8 @@ impl<'a> Reader<'a> {
         if self.scanner.peek_token() == Some(b'{') {
             return self.object();
         }
-        self.value::<Message<'a>>().map(|_| ResultMembers::default())
+        self.value::<Message<'a>>()
+            .map(|_| ResultMembers::default())
     }
 }
 
@@ -147,5 +171,8 @@ fn looks_alike(name: &str, member: &str) -> bool {
         '\u{130}' | '\u{131}' => 'i',
         c => c.to_ascii_lowercase(),
     };
-    name.chars().take_while(|c| *c != '\0').map(fold).eq(member.chars().map(fold))
+    name.chars()
+        .take_while(|c| *c != '\0')
+        .map(fold)
+        .eq(member.chars().map(fold))
 }

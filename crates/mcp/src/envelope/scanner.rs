@@ -35,7 +35,11 @@ impl<'a> Scanner<'a> {
 
     /// Skips white space, after which the text must end.
     pub(super) fn end(&mut self) -> Result<(), EnvelopeError> {
-        if self.peek_token().is_none() { Ok(()) } else { Err(EnvelopeError::NotJson) }
+        if self.peek_token().is_none() {
+            Ok(())
+        } else {
+            Err(EnvelopeError::NotJson)
+        }
     }
 
     /// Skips white space and consumes this byte, if it is next. Returns whether it is.
@@ -60,12 +64,20 @@ impl<'a> Scanner<'a> {
 
     /// Skips white space and returns the start of a name.
     fn at_name(&mut self) -> Result<usize, EnvelopeError> {
-        if self.peek_token() == Some(b'"') { Ok(self.at) } else { Err(EnvelopeError::NotJson) }
+        if self.peek_token() == Some(b'"') {
+            Ok(self.at)
+        } else {
+            Err(EnvelopeError::NotJson)
+        }
     }
 
     /// Consumes the colon after a name.
     fn colon(&mut self) -> Result<(), EnvelopeError> {
-        if self.take(b':') { Ok(()) } else { Err(EnvelopeError::NotJson) }
+        if self.take(b':') {
+            Ok(())
+        } else {
+            Err(EnvelopeError::NotJson)
+        }
     }
 
     /// Consumes a value with a nesting depth of at most `max_depth`. Returns the value as written.
@@ -93,7 +105,9 @@ impl<'a> Scanner<'a> {
             }
             // A value has ended, or a container is empty.
             loop {
-                let Some(container) = innermost else { return Ok(&self.text[start..self.at]) };
+                let Some(container) = innermost else {
+                    return Ok(&self.text[start..self.at]);
+                };
                 if self.take(b',') {
                     self.member_of(container)?;
                     break;
@@ -179,7 +193,11 @@ impl<'a> Scanner<'a> {
         while self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
             self.at += 1;
         }
-        if self.at > start { Ok(()) } else { Err(EnvelopeError::NotJson) }
+        if self.at > start {
+            Ok(())
+        } else {
+            Err(EnvelopeError::NotJson)
+        }
     }
 
     /// Consumes this literal.
@@ -210,7 +228,9 @@ impl Container {
 fn escape(rest: &[u8]) -> Result<usize, EnvelopeError> {
     match rest {
         [b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't', ..] => Ok(1),
-        [b'u', a, b, c, d, ..] if [a, b, c, d].iter().all(|digit| digit.is_ascii_hexdigit()) => Ok(5),
+        [b'u', a, b, c, d, ..] if [a, b, c, d].iter().all(|digit| digit.is_ascii_hexdigit()) => {
+            Ok(5)
+        }
         _ => Err(EnvelopeError::NotJson),
     }
 }
@@ -231,18 +251,42 @@ mod tests {
     }
 
     fn by_serde(text: &str) -> Option<&str> {
-        serde_json::from_str::<&RawValue>(text).ok().map(RawValue::get)
+        serde_json::from_str::<&RawValue>(text)
+            .ok()
+            .map(RawValue::get)
     }
 
     #[test]
     fn numbers_and_escapes_follow_the_rfc() {
-        for good in ["0", "-0", "10", "1.50", "1e9", "1E-09", "0.0e+0", r#""\"\\\/\b\f\n\r\t""#, r#""\uD83D\u00e9""#] {
+        for good in [
+            "0",
+            "-0",
+            "10",
+            "1.50",
+            "1e9",
+            "1E-09",
+            "0.0e+0",
+            r#""\"\\\/\b\f\n\r\t""#,
+            r#""\uD83D\u00e9""#,
+        ] {
             assert_eq!(scanned(good), Some(good));
             assert_eq!(by_serde(good), Some(good));
         }
-        for bad in
-            ["-", "01", "1.", ".5", "1e", "1e+", "+1", "--1", r#""\x""#, r#""\u12g4""#, r#""\u123""#, "\"\\", "\"\n\""]
-        {
+        for bad in [
+            "-",
+            "01",
+            "1.",
+            ".5",
+            "1e",
+            "1e+",
+            "+1",
+            "--1",
+            r#""\x""#,
+            r#""\u12g4""#,
+            r#""\u123""#,
+            "\"\\",
+            "\"\n\"",
+        ] {
             assert_eq!(scanned(bad), None, "{bad}");
             assert_eq!(by_serde(bad), None, "{bad}");
         }
@@ -253,15 +297,19 @@ mod tests {
         for (text, depth) in [("1", 0), ("[]", 1), ("{}", 1), ("[1,{\"a\":[]},[2]]", 3)] {
             assert!(Scanner::new(text).value(depth).is_ok(), "{text}");
             if depth > 0 {
-                assert_eq!(Scanner::new(text).value(depth - 1), Err(EnvelopeError::TooDeep), "{text}");
+                assert_eq!(
+                    Scanner::new(text).value(depth - 1),
+                    Err(EnvelopeError::TooDeep),
+                    "{text}"
+                );
             }
         }
     }
 
     const PIECES: &[&str] = &[
-        "{", "}", "[", "]", ":", ",", "\"a\"", "\"", "\\", "\\u00e9", "\\n", "u", "1", "0", "-", ".", "e", "E", "+",
-        "true", "false", "null", "t", " ", "\n", "\t", "\r", "\u{b}", "\u{1}", "\u{e9}", "\u{2028}", "{\"a\":", "[1,",
-        "{}", "[]",
+        "{", "}", "[", "]", ":", ",", "\"a\"", "\"", "\\", "\\u00e9", "\\n", "u", "1", "0", "-",
+        ".", "e", "E", "+", "true", "false", "null", "t", " ", "\n", "\t", "\r", "\u{b}", "\u{1}",
+        "\u{e9}", "\u{2028}", "{\"a\":", "[1,", "{}", "[]",
     ];
 
     proptest! {

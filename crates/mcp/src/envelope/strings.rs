@@ -5,7 +5,11 @@ use std::borrow::Cow;
 /// Decodes a JSON string. Returns `None` for any other value, and for an unpaired surrogate.
 pub(super) fn decode_string(value: &str) -> Option<Cow<'_, str>> {
     let inner = value.strip_prefix('"')?.strip_suffix('"')?;
-    if inner.contains('\\') { serde_json::from_str(value).ok().map(Cow::Owned) } else { Some(Cow::Borrowed(inner)) }
+    if inner.contains('\\') {
+        serde_json::from_str(value).ok().map(Cow::Owned)
+    } else {
+        Some(Cow::Borrowed(inner))
+    }
 }
 
 /// Decodes a method or name, by which rules are selected. Returns `None` for a string with a NUL, at which some parsers
@@ -43,7 +47,12 @@ mod tests {
     /// F4: a NUL, at which some parsers end a string, is rejected in any escaped form.
     #[test]
     fn strings_with_a_nul_are_rejected() {
-        for (value, decoded) in [(r#""a""#, Some("a")), (r#""a\u0000b""#, None), (r#""\u0000""#, None), ("1", None)] {
+        for (value, decoded) in [
+            (r#""a""#, Some("a")),
+            (r#""a\u0000b""#, None),
+            (r#""\u0000""#, None),
+            ("1", None),
+        ] {
             assert_eq!(decode_without_nul(value).as_deref(), decoded, "{value}");
         }
     }

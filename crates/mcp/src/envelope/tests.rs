@@ -47,15 +47,40 @@ fn a_request_is_parsed_without_copying() {
 #[test]
 fn message_types_are_distinguished_by_their_members() {
     for (text, message_type) in [
-        (r#"{"jsonrpc":"2.0","id":0,"method":"ping"}"#, MessageType::Request),
-        (r#"{"jsonrpc":"2.0","id":-7,"method":"ping","params":null}"#, MessageType::Request),
-        (r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#, MessageType::Notification),
-        (r#"{"jsonrpc":"2.0","id":1,"result":{}}"#, MessageType::Response),
-        (r#"{"jsonrpc":"2.0","id":"1","error":{"code":-1,"message":"no"}}"#, MessageType::Response),
-        (r#"{"jsonrpc":"2.0","id":null,"error":{"code":-1,"message":"no"}}"#, MessageType::Response),
-        (r#"{"jsonrpc":"2.0","error":{"code":-1,"message":"no"}}"#, MessageType::Response),
+        (
+            r#"{"jsonrpc":"2.0","id":0,"method":"ping"}"#,
+            MessageType::Request,
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":-7,"method":"ping","params":null}"#,
+            MessageType::Request,
+        ),
+        (
+            r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
+            MessageType::Notification,
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"result":{}}"#,
+            MessageType::Response,
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":"1","error":{"code":-1,"message":"no"}}"#,
+            MessageType::Response,
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":null,"error":{"code":-1,"message":"no"}}"#,
+            MessageType::Response,
+        ),
+        (
+            r#"{"jsonrpc":"2.0","error":{"code":-1,"message":"no"}}"#,
+            MessageType::Response,
+        ),
     ] {
-        assert_eq!(parse(text).map(|envelope| envelope.message_type()), Ok(message_type), "{text}");
+        assert_eq!(
+            parse(text).map(|envelope| envelope.message_type()),
+            Ok(message_type),
+            "{text}"
+        );
     }
 }
 
@@ -94,16 +119,34 @@ fn other_values_than_one_message_are_rejected() {
 #[test]
 fn other_bytes_than_json_are_a_parse_error() {
     let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
-    for text in ["", " ", "{", "[1,", "{\"a\"}", "\u{FEFF}{}", "nul", "{'a':1}", "[01]", "\"\u{1}\""] {
+    for text in [
+        "",
+        " ",
+        "{",
+        "[1,",
+        "{\"a\"}",
+        "\u{FEFF}{}",
+        "nul",
+        "{'a':1}",
+        "[01]",
+        "\"\u{1}\"",
+    ] {
         assert_eq!(parse(text).err(), Some(EnvelopeError::NotJson), "{text}");
     }
     for value in [ping, "[]", "null", "\"ping\""] {
         for garbage in [ping, "x", "\0", "]", ","] {
-            assert_eq!(parse(&format!("{value}{garbage}")).err(), Some(EnvelopeError::NotJson), "{value}{garbage}");
+            assert_eq!(
+                parse(&format!("{value}{garbage}")).err(),
+                Some(EnvelopeError::NotJson),
+                "{value}{garbage}"
+            );
         }
     }
-    let bad =
-        Envelope::parse(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xFF\"}", EnvelopeLimits::default()).unwrap_err();
+    let bad = Envelope::parse(
+        b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xFF\"}",
+        EnvelopeLimits::default(),
+    )
+    .unwrap_err();
     assert_eq!(bad, EnvelopeError::NotUtf8);
     assert_eq!(bad.rpc_code(), ErrorCode::ParseError);
     assert_eq!(EnvelopeError::NotJson.rpc_code().value(), -32700);
@@ -112,7 +155,11 @@ fn other_bytes_than_json_are_a_parse_error() {
 /// F4: a batch is distinguished from invalid JSON and is an invalid request.
 #[test]
 fn a_batch_is_rejected() {
-    for text in ["[]", r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#, "[1, 2]"] {
+    for text in [
+        "[]",
+        r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#,
+        "[1, 2]",
+    ] {
         let error = parse(text).unwrap_err();
         assert_eq!(error, EnvelopeError::Batch, "{text}");
         assert_eq!(error.rpc_code().value(), -32600, "{text}");
@@ -125,22 +172,48 @@ fn depth_is_limited_in_every_member() {
     let limits = EnvelopeLimits::default().with_max_depth(8);
     let deep = |arrays: usize| format!("{}{}", "[".repeat(arrays), "]".repeat(arrays));
     for (prefix, suffix, depth) in [
-        (r#"{"jsonrpc":"2.0","id":1,"method":"ping","other":"#, "}", 1),
-        (r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":"#, "}}", 2),
-        (r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"NAME":"#, "}}", 2),
-        (r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"_meta":{"a":"#, "}}}", 3),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"ping","other":"#,
+            "}",
+            1,
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":"#,
+            "}}",
+            2,
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"NAME":"#,
+            "}}",
+            2,
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"_meta":{"a":"#,
+            "}}}",
+            3,
+        ),
         (r#"{"jsonrpc":"2.0","id":1,"result":"#, "}", 1),
     ] {
         let fits = format!("{prefix}{}{suffix}", deep(8 - depth));
         assert!(Envelope::parse(fits.as_bytes(), limits).is_ok(), "{fits}");
         let over = format!("{prefix}{}{suffix}", deep(9 - depth));
-        assert_eq!(Envelope::parse(over.as_bytes(), limits).err(), Some(EnvelopeError::TooDeep), "{over}");
+        assert_eq!(
+            Envelope::parse(over.as_bytes(), limits).err(),
+            Some(EnvelopeError::TooDeep),
+            "{over}"
+        );
     }
     let empty = r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"_meta":{}}}"#.as_bytes();
     assert!(Envelope::parse(empty, EnvelopeLimits::default().with_max_depth(3)).is_ok());
-    assert_eq!(Envelope::parse(empty, EnvelopeLimits::default().with_max_depth(2)).err(), Some(EnvelopeError::TooDeep));
+    assert_eq!(
+        Envelope::parse(empty, EnvelopeLimits::default().with_max_depth(2)).err(),
+        Some(EnvelopeError::TooDeep)
+    );
 
-    let brackets_in_text = format!(r#"{{"jsonrpc":"2.0","id":1,"result":["{}\"[["]}}"#, "[".repeat(100));
+    let brackets_in_text = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"result":["{}\"[["]}}"#,
+        "[".repeat(100)
+    );
     assert!(Envelope::parse(brackets_in_text.as_bytes(), limits).is_ok());
     let bomb = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{}}}"#, deep(200_000));
     assert_eq!(parse(&bomb).err(), Some(EnvelopeError::TooDeep));
@@ -163,7 +236,11 @@ fn a_repeated_member_is_rejected_in_any_spelling() {
         r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","protocolVersion":"2025-06-18"}}"#,
         r#"{"jsonrpc":"2.0","id":1,"result":{},"result":{}}"#,
     ] {
-        assert_eq!(parse(text).err(), Some(EnvelopeError::DuplicateMember), "{text}");
+        assert_eq!(
+            parse(text).err(),
+            Some(EnvelopeError::DuplicateMember),
+            "{text}"
+        );
     }
 }
 
@@ -179,7 +256,11 @@ fn a_member_that_differs_only_in_letter_case_is_rejected() {
         r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"_META":{}}}"#,
         r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"_meta":{"io.modelcontextprotocol/ProtocolVersion":"2026-07-28"}}}"#,
     ] {
-        assert_eq!(parse(text).err(), Some(EnvelopeError::LookAlikeMember), "{text}");
+        assert_eq!(
+            parse(text).err(),
+            Some(EnvelopeError::LookAlikeMember),
+            "{text}"
+        );
     }
     let version = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolversion":"2025-06-18"}}"#;
     assert_eq!(parse(version).err(), Some(EnvelopeError::LookAlikeMember));
@@ -196,7 +277,11 @@ fn a_nul_is_rejected() {
         r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"Name\u0000":"b","name":"a"}}"#,
         r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"_meta\u0000":{}}}"#,
     ] {
-        assert_eq!(parse(text).err(), Some(EnvelopeError::LookAlikeMember), "{text}");
+        assert_eq!(
+            parse(text).err(),
+            Some(EnvelopeError::LookAlikeMember),
+            "{text}"
+        );
     }
     let method = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call\u0000","params":{"name":"a"}}"#;
     assert_eq!(parse(method).err(), Some(EnvelopeError::NotJsonRpc));
@@ -214,9 +299,17 @@ fn names_are_read_for_any_letter_case_of_the_method() {
 #[test]
 fn names_are_read_if_the_method_has_one() {
     for (method, params, name) in [
-        ("tools/call", r#"{"uri":7,"name":"a\"b\u00e9"}"#, Some("a\"bé")),
+        (
+            "tools/call",
+            r#"{"uri":7,"name":"a\"b\u00e9"}"#,
+            Some("a\"bé"),
+        ),
         ("prompts/get", r#"{"name":""}"#, Some("")),
-        ("resources/read", r#"{"name":[],"uri":"file:///x"}"#, Some("file:///x")),
+        (
+            "resources/read",
+            r#"{"name":[],"uri":"file:///x"}"#,
+            Some("file:///x"),
+        ),
         ("resources/subscribe", r#"{"uri":"a:b"}"#, Some("a:b")),
         ("resources/unsubscribe", r#"{"uri":"a:b"}"#, Some("a:b")),
         ("tools/list", r#"{"name":"a","uri":"a:b"}"#, None),

@@ -73,7 +73,9 @@ impl EraError {
             Self::Message(error) => error.rpc_code(),
             Self::HeaderMismatch { .. } => ErrorCode::HeaderMismatch,
             Self::MissingMeta { .. } => ErrorCode::InvalidParams,
-            Self::UnsupportedVersion { .. } | Self::NegotiatedVersion { .. } => ErrorCode::UnsupportedProtocolVersion,
+            Self::UnsupportedVersion { .. } | Self::NegotiatedVersion { .. } => {
+                ErrorCode::UnsupportedProtocolVersion
+            }
             Self::ModernInitialize => ErrorCode::MethodNotFound,
             Self::LegacyVersion => ErrorCode::InvalidRequest,
         }
@@ -82,8 +84,15 @@ impl EraError {
     /// Returns the `data` of the JSON-RPC error: `supported` and `requested` for an unsupported version.
     pub fn data(&self) -> Option<Value> {
         match self {
-            Self::UnsupportedVersion { requested, supported }
-            | Self::NegotiatedVersion { requested, supported, .. } => {
+            Self::UnsupportedVersion {
+                requested,
+                supported,
+            }
+            | Self::NegotiatedVersion {
+                requested,
+                supported,
+                ..
+            } => {
                 let supported: Vec<_> = supported.iter().map(Revision::as_str).collect();
                 Some(json!({ "supported": supported, "requested": requested }))
             }
@@ -98,17 +107,28 @@ impl EraError {
 
     /// Returns the error for an `initialize` that negotiated a revision that is not served.
     pub fn unsupported_negotiated(negotiated: &str, requested: &str, served: Revisions) -> Self {
-        let supported = served.iter().filter(|revision| !revision.is_modern()).collect();
-        Self::NegotiatedVersion { negotiated: truncated(negotiated), requested: truncated(requested), supported }
+        let supported = served
+            .iter()
+            .filter(|revision| !revision.is_modern())
+            .collect();
+        Self::NegotiatedVersion {
+            negotiated: truncated(negotiated),
+            requested: truncated(requested),
+            supported,
+        }
     }
 
     /// Replaces the `supported` revisions of an unsupported version.
     #[must_use]
     pub fn map_supported(self, map: impl FnOnce(Revisions) -> Revisions) -> Self {
         match self {
-            Self::UnsupportedVersion { requested, supported } => {
-                Self::UnsupportedVersion { requested, supported: map(supported) }
-            }
+            Self::UnsupportedVersion {
+                requested,
+                supported,
+            } => Self::UnsupportedVersion {
+                requested,
+                supported: map(supported),
+            },
             other => other,
         }
     }
@@ -120,7 +140,10 @@ impl EraError {
 
     /// Returns the error for a version that is not one of the served ones.
     pub(super) fn unsupported(requested: &str, supported: Revisions) -> Self {
-        Self::UnsupportedVersion { requested: truncated(requested), supported }
+        Self::UnsupportedVersion {
+            requested: truncated(requested),
+            supported,
+        }
     }
 }
 

@@ -21,14 +21,20 @@ pub(super) fn compare(envelope: &Envelope<'_>, headers: &HeaderMap) -> Result<()
     if !agrees {
         return Err(EraError::mismatch(header::METHOD));
     }
-    let Some(name) = envelope.name().filter(|_| may_be_mirrored(method)) else { return Ok(()) };
+    let Some(name) = envelope.name().filter(|_| may_be_mirrored(method)) else {
+        return Ok(());
+    };
     let required = required && mirrored_member(method).is_some();
     let agrees = match header::single(headers, &header::NAME) {
         Ok(Some(value)) => decode_mirrored(value).is_ok_and(|mirrored| mirrored == name),
         Ok(None) => !required,
         Err(header::RepeatedHeader) => false,
     };
-    if agrees { Ok(()) } else { Err(EraError::mismatch(header::NAME)) }
+    if agrees {
+        Ok(())
+    } else {
+        Err(EraError::mismatch(header::NAME))
+    }
 }
 
 /// Returns whether [`classify`](crate::classify) compares `Mcp-Name` with the body of this modern message. In other messages the header is
@@ -41,7 +47,19 @@ pub fn checks_name_header(envelope: &Envelope<'_>) -> bool {
 /// and for the methods that 2026-07-28 replaced, in any letter case. Other methods have several names or none.
 fn may_be_mirrored(method: &str) -> bool {
     let is = |known: &&str| method.eq_ignore_ascii_case(known);
-    let is_task = || method.get(..6).is_some_and(|start| start.eq_ignore_ascii_case("tasks/"));
-    ["tools/call", "prompts/get", "resources/read", "resources/subscribe", "resources/unsubscribe"].iter().any(is)
+    let is_task = || {
+        method
+            .get(..6)
+            .is_some_and(|start| start.eq_ignore_ascii_case("tasks/"))
+    };
+    [
+        "tools/call",
+        "prompts/get",
+        "resources/read",
+        "resources/subscribe",
+        "resources/unsubscribe",
+    ]
+    .iter()
+    .any(is)
         || is_task()
 }

@@ -27,14 +27,21 @@ impl<'h> VersionHeader<'h> {
             Ok(Some(value)) => value,
             Err(header::RepeatedHeader) => {
                 let mut values = headers.get_all(&header::PROTOCOL_VERSION).iter();
-                let claims_modern =
-                    values.any(|value| value.to_str().ok().and_then(Revision::parse).is_some_and(Revision::is_modern));
+                let claims_modern = values.any(|value| {
+                    value
+                        .to_str()
+                        .ok()
+                        .and_then(Revision::parse)
+                        .is_some_and(Revision::is_modern)
+                });
                 return Self::Malformed { claims_modern };
             }
         };
         match value.to_str() {
             Ok(text) => Revision::parse(text).map_or(Self::Unknown(text), Self::Known),
-            Err(_) => Self::Malformed { claims_modern: false },
+            Err(_) => Self::Malformed {
+                claims_modern: false,
+            },
         }
     }
 

@@ -101,7 +101,8 @@ impl Decoder {
             return Err(DecodeError::EventTooLarge);
         }
         self.held += part.len();
-        self.line.reserve(self.capacity_for(self.line.len(), self.line.capacity(), part.len()));
+        self.line
+            .reserve(self.capacity_for(self.line.len(), self.line.capacity(), part.len()));
         self.line.extend_from_slice(part);
         Ok(())
     }
@@ -141,7 +142,12 @@ impl Decoder {
             return Ok(line.len());
         }
         let replaced = |chunk: std::str::Utf8Chunk<'_>| {
-            chunk.valid().len() + if chunk.invalid().is_empty() { 0 } else { char::REPLACEMENT_CHARACTER.len_utf8() }
+            chunk.valid().len()
+                + if chunk.invalid().is_empty() {
+                    0
+                } else {
+                    char::REPLACEMENT_CHARACTER.len_utf8()
+                }
         };
         let size: usize = line.utf8_chunks().map(replaced).sum();
         // Several invalid bytes can be replaced by one character, which makes the line shorter.
@@ -161,7 +167,9 @@ impl Decoder {
         let value = line.get(name_end + 1..).unwrap_or_default();
         let value = value.strip_prefix(' ').unwrap_or(value);
         let data = self.fields.as_ref().map(|fields| &fields.data);
-        let capacity = data.map_or(0, |data| self.capacity_for(data.len(), data.capacity(), value.len() + 1));
+        let capacity = data.map_or(0, |data| {
+            self.capacity_for(data.len(), data.capacity(), value.len() + 1)
+        });
         match &line[..name_end] {
             "data" => {
                 let fields = self.fields.get_or_insert_default();
@@ -175,8 +183,13 @@ impl Decoder {
                     fields.data = line;
                 }
             }
-            "event" => self.fields.get_or_insert_default().event = Some(value.to_owned()).filter(|v| !v.is_empty()),
-            "id" if !value.contains('\0') => self.fields.get_or_insert_default().id = Some(value.to_owned()),
+            "event" => {
+                self.fields.get_or_insert_default().event =
+                    Some(value.to_owned()).filter(|v| !v.is_empty())
+            }
+            "id" if !value.contains('\0') => {
+                self.fields.get_or_insert_default().id = Some(value.to_owned())
+            }
             "retry" if !value.is_empty() && value.bytes().all(|b| b.is_ascii_digit()) => {
                 self.fields.get_or_insert_default().retry = value.parse().ok();
             }
@@ -188,7 +201,8 @@ impl Decoder {
 
 /// Returns the line as text, without a copy if it is UTF-8.
 fn into_text(line: Vec<u8>) -> String {
-    String::from_utf8(line).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+    String::from_utf8(line)
+        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
 #[cfg(test)]
@@ -199,50 +213,113 @@ mod tests {
 
     fn read(pieces: &[&str]) -> Vec<Event> {
         let mut decoder = Decoder::new(1024);
-        pieces.iter().flat_map(|piece| decoder.push(piece.as_bytes()).unwrap()).collect()
+        pieces
+            .iter()
+            .flat_map(|piece| decoder.push(piece.as_bytes()).unwrap())
+            .collect()
     }
 
     #[test]
     fn the_examples_of_the_standard() {
-        let data = |texts: &[&str]| texts.iter().map(|text| Event::message(*text)).collect::<Vec<_>>();
-        assert_eq!(read(&["data: YHOO\ndata: +2\ndata: 10\n\n"]), data(&["YHOO\n+2\n10"]));
+        let data = |texts: &[&str]| {
+            texts
+                .iter()
+                .map(|text| Event::message(*text))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            read(&["data: YHOO\ndata: +2\ndata: 10\n\n"]),
+            data(&["YHOO\n+2\n10"])
+        );
         assert_eq!(read(&["data\n\ndata\ndata\n\ndata:"]), data(&["", "\n"]));
-        assert_eq!(read(&["data:test\n\ndata: test\n\n"]), data(&["test", "test"]));
-        let ids =
-            read(&[": test stream\n\ndata: first event\nid: 1\n\ndata:second event\nid\n\ndata:  third event\n\n"]);
-        assert_eq!(ids[0], Event { id: Some("1".into()), ..Event::message("first event") });
-        assert_eq!(ids[1], Event { id: Some(String::new()), ..Event::message("second event") });
+        assert_eq!(
+            read(&["data:test\n\ndata: test\n\n"]),
+            data(&["test", "test"])
+        );
+        let ids = read(&[
+            ": test stream\n\ndata: first event\nid: 1\n\ndata:second event\nid\n\ndata:  third event\n\n",
+        ]);
+        assert_eq!(
+            ids[0],
+            Event {
+                id: Some("1".into()),
+                ..Event::message("first event")
+            }
+        );
+        assert_eq!(
+            ids[1],
+            Event {
+                id: Some(String::new()),
+                ..Event::message("second event")
+            }
+        );
         assert_eq!(ids[2], Event::message(" third event"));
     }
 
     #[test]
     fn every_line_break_ends_a_line_once() {
-        assert_eq!(read(&["data: a\r\ndata: b\rdata: c\n\r\n"]), [Event::message("a\nb\nc")]);
-        assert_eq!(read(&["data: a\r", "\n\r", "\ndata: b\n\n"]), [Event::message("a"), Event::message("b")]);
+        assert_eq!(
+            read(&["data: a\r\ndata: b\rdata: c\n\r\n"]),
+            [Event::message("a\nb\nc")]
+        );
+        assert_eq!(
+            read(&["data: a\r", "\n\r", "\ndata: b\n\n"]),
+            [Event::message("a"), Event::message("b")]
+        );
     }
 
     #[test]
     fn an_event_with_empty_data_is_returned_and_an_incomplete_one_is_not() {
-        assert_eq!(read(&["id: 4\ndata:\n\n"]), [Event { id: Some("4".into()), ..Event::default() }]);
-        assert_eq!(read(&["id: 4\n\n"]), [Event { id: Some("4".into()), ..Event::default() }]);
-        assert_eq!(read(&["\n\n: only a comment\n\nunknown: field\n\n", "data: cut"]), []);
+        assert_eq!(
+            read(&["id: 4\ndata:\n\n"]),
+            [Event {
+                id: Some("4".into()),
+                ..Event::default()
+            }]
+        );
+        assert_eq!(
+            read(&["id: 4\n\n"]),
+            [Event {
+                id: Some("4".into()),
+                ..Event::default()
+            }]
+        );
+        assert_eq!(
+            read(&["\n\n: only a comment\n\nunknown: field\n\n", "data: cut"]),
+            []
+        );
     }
 
     #[test]
     fn unknown_and_malformed_fields_are_ignored() {
-        let events = read(&["\u{FEFF}retry: 1x\nretry: 99999999999999999999999\nid: a\0b\nevent:\ndata: d\n\n"]);
+        let events = read(&[
+            "\u{FEFF}retry: 1x\nretry: 99999999999999999999999\nid: a\0b\nevent:\ndata: d\n\n",
+        ]);
         assert_eq!(events, [Event::message("d")]);
-        assert_eq!(read(&["data: a\n\n\u{FEFF}data: b\n\n"]), [Event::message("a")]);
-        assert_eq!(read(&["retry\n\nretry: +5\n\nretry: x\n\nid: a\0b\n\n"]), [], "ignored fields make no event");
+        assert_eq!(
+            read(&["data: a\n\n\u{FEFF}data: b\n\n"]),
+            [Event::message("a")]
+        );
+        assert_eq!(
+            read(&["retry\n\nretry: +5\n\nretry: x\n\nid: a\0b\n\n"]),
+            [],
+            "ignored fields make no event"
+        );
     }
 
     #[test]
     fn an_event_over_the_limit_ends_the_stream() {
         let mut decoder = Decoder::new(16);
-        assert_eq!(decoder.push(b"data: 1234567890\n\n").unwrap(), [Event::message("1234567890")]);
+        assert_eq!(
+            decoder.push(b"data: 1234567890\n\n").unwrap(),
+            [Event::message("1234567890")]
+        );
         assert_eq!(decoder.push(b"data: 12\ndata: 3"), Ok(vec![]));
         assert_eq!(decoder.push(b"45"), Err(DecodeError::EventTooLarge));
-        assert_eq!(decoder.push(b"\n\ndata: 1\n\n"), Err(DecodeError::EventTooLarge));
+        assert_eq!(
+            decoder.push(b"\n\ndata: 1\n\n"),
+            Err(DecodeError::EventTooLarge)
+        );
     }
 
     /// A replaced byte takes three.
@@ -253,7 +330,10 @@ mod tests {
         assert_eq!(decoder.push(&line(10)).unwrap()[0].data.len(), 30);
         assert_eq!(decoder.push(&line(10)).unwrap()[0].data.len(), 30);
         assert_eq!(decoder.push(&line(11)), Err(DecodeError::EventTooLarge));
-        assert_eq!(decoder.push(b"data: 1\n\n"), Err(DecodeError::EventTooLarge));
+        assert_eq!(
+            decoder.push(b"data: 1\n\n"),
+            Err(DecodeError::EventTooLarge)
+        );
     }
 
     #[test]
@@ -292,7 +372,9 @@ mod tests {
         let comment = [b":".as_slice(), &[0xFF; 30], b"\n"].concat();
         let mut outcome = Ok(vec![]);
         for _ in 0..4 {
-            outcome = outcome.and(decoder.push(b"data: 0123456789012345\n")).and(decoder.push(&comment));
+            outcome = outcome
+                .and(decoder.push(b"data: 0123456789012345\n"))
+                .and(decoder.push(&comment));
         }
         assert_eq!(outcome, Err(DecodeError::EventTooLarge));
     }

@@ -93,11 +93,24 @@ mod tests {
     #[test]
     fn neither_type_nor_id_can_start_a_new_field() {
         for bad in ["a\nb", "a\rb", "\n\ndata: x"] {
-            let by_type = Event { event: Some(bad.into()), ..Event::default() };
+            let by_type = Event {
+                event: Some(bad.into()),
+                ..Event::default()
+            };
             assert_eq!(by_type.encode(), Err(EncodeError::LineBreakInType));
-            let by_id = Event { id: Some(bad.into()), ..Event::default() };
+            let by_id = Event {
+                id: Some(bad.into()),
+                ..Event::default()
+            };
             assert_eq!(by_id.encode(), Err(EncodeError::UnsafeId));
         }
-        assert_eq!(Event { id: Some("a\0".into()), ..Event::default() }.encode(), Err(EncodeError::UnsafeId));
+        assert_eq!(
+            Event {
+                id: Some("a\0".into()),
+                ..Event::default()
+            }
+            .encode(),
+            Err(EncodeError::UnsafeId)
+        );
     }
 }

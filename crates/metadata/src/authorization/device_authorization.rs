@@ -35,26 +35,45 @@ impl DeviceAuthorizationResponse {
     /// empty, a number is negative, or a known member has the wrong type.
     pub fn parse(body: &[u8]) -> Result<Self, DocumentError> {
         let mut members = Members::parse(body)?;
-        let is_of_google = members.contains("verification_url") && !members.contains("verification_uri");
-        let verification_uri = if is_of_google { "verification_url" } else { "verification_uri" };
+        let is_of_google =
+            members.contains("verification_url") && !members.contains("verification_uri");
+        let verification_uri = if is_of_google {
+            "verification_url"
+        } else {
+            "verification_uri"
+        };
         Ok(Self {
             device_code: Secret::new(members.required_string("device_code")?),
             user_code: members.required_string("user_code")?,
             verification_uri: members.required_string(verification_uri)?,
             verification_uri_complete: members.string("verification_uri_complete")?,
-            expires_in: members.seconds("expires_in")?.ok_or(DocumentError::Missing { member: "expires_in" })?,
+            expires_in: members
+                .seconds("expires_in")?
+                .ok_or(DocumentError::Missing {
+                    member: "expires_in",
+                })?,
             interval: members.seconds("interval")?,
         })
     }
 
     /// Serializes the response body, including the device code.
     pub fn to_json(&self) -> Vec<u8> {
-        let Self { device_code, user_code, verification_uri, verification_uri_complete, expires_in, interval } = self;
+        let Self {
+            device_code,
+            user_code,
+            verification_uri,
+            verification_uri_complete,
+            expires_in,
+            interval,
+        } = self;
         let mut object = ObjectBuilder::new(&Map::new());
         object.string("device_code", Some(device_code.secret()));
         object.string("user_code", Some(user_code));
         object.string("verification_uri", Some(verification_uri));
-        object.string("verification_uri_complete", verification_uri_complete.as_deref());
+        object.string(
+            "verification_uri_complete",
+            verification_uri_complete.as_deref(),
+        );
         object.value("expires_in", Some(Value::from(*expires_in)));
         object.value("interval", interval.map(Value::from));
         object.into_json()
@@ -99,16 +118,21 @@ mod tests {
         assert_eq!(parsed.expires_in, 600);
         assert_eq!(parsed.interval, Some(5));
         assert!(!format!("{parsed:?}").contains("hush"));
-        let google =
-            json!({"device_code": "a", "user_code": "b", "verification_url": "https://as.example/", "expires_in": 1});
-        assert_eq!(parse(&google).unwrap().verification_uri, "https://as.example/");
+        let google = json!({"device_code": "a", "user_code": "b", "verification_url": "https://as.example/", "expires_in": 1});
+        assert_eq!(
+            parse(&google).unwrap().verification_uri,
+            "https://as.example/"
+        );
     }
 
     #[test]
     fn durations_of_any_length_are_parsed() {
-        for (value, expected) in
-            [(json!(u64::MAX), u64::MAX), (json!(1e30), u64::MAX), (json!(59.9), 59), (json!(0), 0)]
-        {
+        for (value, expected) in [
+            (json!(u64::MAX), u64::MAX),
+            (json!(1e30), u64::MAX),
+            (json!(59.9), 59),
+            (json!(0), 0),
+        ] {
             let mut body = response();
             body["expires_in"] = value;
             assert_eq!(parse(&body).unwrap().expires_in, expected);
@@ -121,19 +145,39 @@ mod tests {
             ("device_code", json!(null), "`device_code` is missing"),
             ("device_code", json!(""), "`device_code` is empty"),
             ("user_code", json!(1), "`user_code` is not a string"),
-            ("verification_uri", json!(null), "`verification_uri` is missing"),
+            (
+                "verification_uri",
+                json!(null),
+                "`verification_uri` is missing",
+            ),
             ("verification_uri", json!(""), "`verification_uri` is empty"),
             ("expires_in", json!(null), "`expires_in` is missing"),
-            ("expires_in", json!(-1), "`expires_in` is not a non-negative number"),
-            ("interval", json!("5"), "`interval` is not a non-negative number"),
+            (
+                "expires_in",
+                json!(-1),
+                "`expires_in` is not a non-negative number",
+            ),
+            (
+                "interval",
+                json!("5"),
+                "`interval` is not a non-negative number",
+            ),
         ] {
             let mut body = response();
             body[member] = value;
             assert_eq!(parse(&body).unwrap_err().to_string(), error, "{body}");
         }
         let without_uri = parse(&json!({"device_code": "a", "user_code": "b", "expires_in": 1}));
-        assert_eq!(without_uri, Err(DocumentError::Missing { member: "verification_uri" }));
-        assert_eq!(DeviceAuthorizationResponse::parse(b"user_code=a"), Err(DocumentError::NotJson));
+        assert_eq!(
+            without_uri,
+            Err(DocumentError::Missing {
+                member: "verification_uri"
+            })
+        );
+        assert_eq!(
+            DeviceAuthorizationResponse::parse(b"user_code=a"),
+            Err(DocumentError::NotJson)
+        );
     }
 
     proptest! {

@@ -29,7 +29,11 @@ pub struct OAuthError {
 impl OAuthError {
     /// Creates an error from a code and a description.
     pub fn new(error: impl Into<String>, description: impl Into<String>) -> Self {
-        Self { error: error.into(), error_description: Some(description.into()), error_uri: None }
+        Self {
+            error: error.into(),
+            error_description: Some(description.into()),
+            error_uri: None,
+        }
     }
 
     /// Parses a response body. Unknown members are ignored.
@@ -40,7 +44,10 @@ impl OAuthError {
     pub fn parse(body: &[u8]) -> Result<Self, DocumentError> {
         let mut members = Members::parse(body)?;
         let error = members.required_string("error")?;
-        if !error.bytes().all(|b| matches!(b, 0x20..=0x21 | 0x23..=0x5B | 0x5D..=0x7E)) {
+        if !error
+            .bytes()
+            .all(|b| matches!(b, 0x20..=0x21 | 0x23..=0x5B | 0x5D..=0x7E))
+        {
             return Err(DocumentError::Malformed { member: "error" });
         }
         Ok(Self {
@@ -52,7 +59,11 @@ impl OAuthError {
 
     /// Serializes the response body.
     pub fn to_json(&self) -> Vec<u8> {
-        let Self { error, error_description, error_uri } = self;
+        let Self {
+            error,
+            error_description,
+            error_uri,
+        } = self;
         let mut object = ObjectBuilder::new(&Map::new());
         object.string("error", Some(error));
         object.string("error_description", error_description.as_deref());
@@ -89,8 +100,15 @@ mod tests {
 
     #[test]
     fn malformed_responses_are_rejected() {
-        for body in ["", "{}", "[]", r#"{"error":5}"#, r#"{"error":""}"#, r#"{"error":"a\nb"}"#, r#"{"error":"a\"b"}"#]
-        {
+        for body in [
+            "",
+            "{}",
+            "[]",
+            r#"{"error":5}"#,
+            r#"{"error":""}"#,
+            r#"{"error":"a\nb"}"#,
+            r#"{"error":"a\"b"}"#,
+        ] {
             assert!(OAuthError::parse(body.as_bytes()).is_err(), "{body}");
         }
     }
@@ -98,8 +116,12 @@ mod tests {
     /// J8: the output is escaped and bounded.
     #[test]
     fn display_is_bounded_and_escaped() {
-        let displayed = OAuthError::new("x", format!("\u{1b}[2J\u{202e}{}", "a".repeat(1000))).to_string();
-        assert_eq!(displayed, format!(r"x: \u{{1b}}[2J\u{{202e}}{}", "a".repeat(295)));
+        let displayed =
+            OAuthError::new("x", format!("\u{1b}[2J\u{202e}{}", "a".repeat(1000))).to_string();
+        assert_eq!(
+            displayed,
+            format!(r"x: \u{{1b}}[2J\u{{202e}}{}", "a".repeat(295))
+        );
     }
 
     proptest! {

@@ -81,7 +81,10 @@ impl PkceChallenge {
     pub fn parse(text: &str) -> Result<Self, PkceError> {
         let mut digest = [0; 32];
         match URL_SAFE_NO_PAD.decode_slice(text, &mut digest) {
-            Ok(32) => Ok(Self { text: text.to_owned(), digest }),
+            Ok(32) => Ok(Self {
+                text: text.to_owned(),
+                digest,
+            }),
             _ => Err(PkceError::MalformedChallenge),
         }
     }
@@ -94,18 +97,24 @@ impl PkceChallenge {
     /// Returns whether `verifier` is well formed (43 to 128 unreserved characters) and matches this challenge. The digests
     /// are compared in constant time.
     pub fn matches(&self, verifier: &str) -> bool {
-        is_well_formed(verifier) && constant_time::equal(&self.digest, &Self::from_verifier(verifier).digest)
+        is_well_formed(verifier)
+            && constant_time::equal(&self.digest, &Self::from_verifier(verifier).digest)
     }
 
     fn from_verifier(verifier: &str) -> Self {
         let digest: [u8; 32] = Sha256::digest(verifier.as_bytes()).into();
-        Self { text: URL_SAFE_NO_PAD.encode(digest), digest }
+        Self {
+            text: URL_SAFE_NO_PAD.encode(digest),
+            digest,
+        }
     }
 }
 
 fn is_well_formed(verifier: &str) -> bool {
     (43..=128).contains(&verifier.len())
-        && verifier.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_' | b'~'))
+        && verifier
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_' | b'~'))
 }
 
 #[cfg(test)]
@@ -134,29 +143,54 @@ mod tests {
         assert_eq!(one.secret().len(), 43);
         assert!(one.challenge().matches(one.secret()));
         assert!(!one.challenge().matches(other.secret()));
-        assert_eq!(PkceChallenge::parse(one.challenge().as_str()).unwrap(), one.challenge());
+        assert_eq!(
+            PkceChallenge::parse(one.challenge().as_str()).unwrap(),
+            one.challenge()
+        );
     }
 
     #[test]
     fn malformed_verifiers_never_match() {
-        for verifier in ["", "short", &"a".repeat(42), &"a".repeat(129), &"ä".repeat(43), &" ".repeat(43)] {
-            assert!(!PkceChallenge::from_verifier(verifier).matches(verifier), "{verifier:?}");
+        for verifier in [
+            "",
+            "short",
+            &"a".repeat(42),
+            &"a".repeat(129),
+            &"ä".repeat(43),
+            &" ".repeat(43),
+        ] {
+            assert!(
+                !PkceChallenge::from_verifier(verifier).matches(verifier),
+                "{verifier:?}"
+            );
         }
         assert!(PkceChallenge::from_verifier(&"a".repeat(128)).matches(&"a".repeat(128)));
     }
 
     #[test]
     fn malformed_challenges_are_rejected() {
-        for text in
-            ["", "abc", &format!("{CHALLENGE}="), &format!("{CHALLENGE}AAAA"), &"+".repeat(43), NON_CANONICAL_CHALLENGE]
-        {
-            assert_eq!(PkceChallenge::parse(text), Err(PkceError::MalformedChallenge), "{text:?}");
+        for text in [
+            "",
+            "abc",
+            &format!("{CHALLENGE}="),
+            &format!("{CHALLENGE}AAAA"),
+            &"+".repeat(43),
+            NON_CANONICAL_CHALLENGE,
+        ] {
+            assert_eq!(
+                PkceChallenge::parse(text),
+                Err(PkceError::MalformedChallenge),
+                "{text:?}"
+            );
         }
     }
 
     /// J3: `Debug` does not print the verifier.
     #[test]
     fn the_verifier_is_redacted() {
-        assert_eq!(format!("{:?}", PkceVerifier::generate().unwrap()), "PkceVerifier([redacted])");
+        assert_eq!(
+            format!("{:?}", PkceVerifier::generate().unwrap()),
+            "PkceVerifier([redacted])"
+        );
     }
 }

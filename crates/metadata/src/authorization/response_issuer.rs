@@ -67,17 +67,32 @@ mod tests {
         let same = Some("https://issuer.example/a");
         let other = Some("https://evil.example/a");
         assert_eq!(check_response_issuer(&issuer, true, same), Ok(()));
-        assert_eq!(check_response_issuer(&issuer, true, other), Err(ResponseIssuerError::Mismatch));
-        assert_eq!(check_response_issuer(&issuer, true, None), Err(ResponseIssuerError::Missing));
+        assert_eq!(
+            check_response_issuer(&issuer, true, other),
+            Err(ResponseIssuerError::Mismatch)
+        );
+        assert_eq!(
+            check_response_issuer(&issuer, true, None),
+            Err(ResponseIssuerError::Missing)
+        );
         assert_eq!(check_response_issuer(&issuer, false, same), Ok(()));
-        assert_eq!(check_response_issuer(&issuer, false, other), Err(ResponseIssuerError::Mismatch));
+        assert_eq!(
+            check_response_issuer(&issuer, false, other),
+            Err(ResponseIssuerError::Mismatch)
+        );
         assert_eq!(check_response_issuer(&issuer, false, None), Ok(()));
     }
 
     #[test]
     fn codes_are_distinct() {
-        assert_eq!(ResponseIssuerError::Missing.code(), "response.issuer_missing");
-        assert_eq!(ResponseIssuerError::Mismatch.code(), "response.issuer_mismatch");
+        assert_eq!(
+            ResponseIssuerError::Missing.code(),
+            "response.issuer_missing"
+        );
+        assert_eq!(
+            ResponseIssuerError::Mismatch.code(),
+            "response.issuer_mismatch"
+        );
     }
 
     /// I2: issuers are not normalized, so equivalent URLs are rejected.

@@ -56,7 +56,10 @@ impl TokenResponse {
     pub fn parse(body: &[u8]) -> Result<Self, DocumentError> {
         let mut members = Members::parse(body)?;
         Ok(Self {
-            access_token: AccessToken::new(check_printable("access_token", members.required_string("access_token")?)?),
+            access_token: AccessToken::new(check_printable(
+                "access_token",
+                members.required_string("access_token")?,
+            )?),
             token_type: members.required_string("token_type")?,
             expires_in: members.seconds("expires_in")?,
             refresh_token: members
@@ -72,7 +75,15 @@ impl TokenResponse {
 
     /// Serializes the response body, including the tokens.
     pub fn to_json(&self) -> Vec<u8> {
-        let Self { access_token, token_type, expires_in, refresh_token, scope, id_token, extra } = self;
+        let Self {
+            access_token,
+            token_type,
+            expires_in,
+            refresh_token,
+            scope,
+            id_token,
+            extra,
+        } = self;
         let mut object = ObjectBuilder::new(extra);
         object.string("access_token", Some(access_token.secret()));
         object.string("token_type", Some(token_type));
@@ -102,7 +113,11 @@ impl fmt::Debug for TokenResponse {
 /// line or control a terminal.
 fn check_printable(member: &'static str, token: String) -> Result<String, DocumentError> {
     let is_printable = token.bytes().all(|byte| matches!(byte, b' '..=b'~'));
-    if is_printable { Ok(token) } else { Err(DocumentError::Malformed { member }) }
+    if is_printable {
+        Ok(token)
+    } else {
+        Err(DocumentError::Malformed { member })
+    }
 }
 
 #[cfg(test)]
@@ -131,7 +146,11 @@ mod tests {
         assert_eq!(response.scope.as_deref(), Some("a b"));
         assert_eq!(response.id_token, Some(Secret::new("it")));
         assert_eq!(response.extra["not-before-policy"], 0);
-        assert!(!parse(r#"{"access_token":"at","token_type":"DPoP"}"#).unwrap().is_bearer());
+        assert!(
+            !parse(r#"{"access_token":"at","token_type":"DPoP"}"#)
+                .unwrap()
+                .is_bearer()
+        );
     }
 
     #[test]

@@ -23,12 +23,17 @@ pub struct BearerChallenge {
 impl BearerChallenge {
     /// Returns the first bearer challenge, if any. Unknown parameters are ignored.
     pub fn from_challenges(challenges: &[Challenge]) -> Option<Self> {
-        let challenge = challenges.iter().find(|challenge| challenge.is_scheme("Bearer"))?;
+        let challenge = challenges
+            .iter()
+            .find(|challenge| challenge.is_scheme("Bearer"))?;
         let param = |name| challenge.param(name).map(str::to_owned);
         Some(Self {
             realm: param("realm"),
             resource_metadata: param("resource_metadata"),
-            scope: challenge.param("scope").and_then(|scope| Scopes::parse(scope).ok()).filter(|s| !s.is_empty()),
+            scope: challenge
+                .param("scope")
+                .and_then(|scope| Scopes::parse(scope).ok())
+                .filter(|s| !s.is_empty()),
             error: param("error"),
             error_description: param("error_description"),
             error_uri: param("error_uri"),

@@ -39,7 +39,9 @@ impl BearerError {
 impl BearerChallengeBuilder {
     /// Creates a challenge with the two parameters that are always present.
     pub fn new(realm: &str, resource_metadata: &Url) -> Self {
-        let mut builder = Self { value: String::from("Bearer ") };
+        let mut builder = Self {
+            value: String::from("Bearer "),
+        };
         builder.add("realm", realm);
         builder.add("resource_metadata", resource_metadata.as_str());
         builder

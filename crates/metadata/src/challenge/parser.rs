@@ -41,7 +41,11 @@ impl Parser {
     }
 
     /// Parses what follows a scheme: a token68, the first parameter, or nothing.
-    fn begin_challenge(&mut self, scheme: &str, cursor: &mut Cursor<'_>) -> Result<(), ChallengeError> {
+    fn begin_challenge(
+        &mut self,
+        scheme: &str,
+        cursor: &mut Cursor<'_>,
+    ) -> Result<(), ChallengeError> {
         if self.challenges.len() == MAX_CHALLENGES {
             return Err(ChallengeError::TooMany);
         }
@@ -51,7 +55,10 @@ impl Parser {
             Some(token68) => Credentials::Token68(token68.to_owned()),
             None => Credentials::Parameters(Vec::new()),
         };
-        self.challenges.push(Challenge { scheme: scheme.to_owned(), credentials });
+        self.challenges.push(Challenge {
+            scheme: scheme.to_owned(),
+            credentials,
+        });
         if has_parameter {
             let name = cursor.token()?;
             if !cursor.skip_equals_sign() {
@@ -64,18 +71,27 @@ impl Parser {
 
     /// Parses the value after `name =` and adds the parameter to the current challenge.
     fn add_parameter(&mut self, name: &str, cursor: &mut Cursor<'_>) -> Result<(), ChallengeError> {
-        let Some(Challenge { credentials: Credentials::Parameters(parameters), .. }) = self.challenges.last_mut()
+        let Some(Challenge {
+            credentials: Credentials::Parameters(parameters),
+            ..
+        }) = self.challenges.last_mut()
         else {
             return Err(ChallengeError::Malformed);
         };
-        if parameters.iter().any(|(other, _)| other.eq_ignore_ascii_case(name)) {
+        if parameters
+            .iter()
+            .any(|(other, _)| other.eq_ignore_ascii_case(name))
+        {
             return Err(ChallengeError::DuplicateParameter);
         }
         if parameters.len() == MAX_PARAMETERS {
             return Err(ChallengeError::TooManyParameters);
         }
-        let value =
-            if cursor.rest.first() == Some(&b'"') { cursor.quoted_string()? } else { cursor.token()?.to_owned() };
+        let value = if cursor.rest.first() == Some(&b'"') {
+            cursor.quoted_string()?
+        } else {
+            cursor.token()?.to_owned()
+        };
         parameters.push((name.to_owned(), value));
         Ok(())
     }
@@ -89,13 +105,21 @@ struct Cursor<'a> {
 
 impl<'a> Cursor<'a> {
     fn skip(&mut self, matches: impl Fn(u8) -> bool) {
-        let end = self.rest.iter().position(|byte| !matches(*byte)).unwrap_or(self.rest.len());
+        let end = self
+            .rest
+            .iter()
+            .position(|byte| !matches(*byte))
+            .unwrap_or(self.rest.len());
         self.rest = &self.rest[end..];
     }
 
     /// Parses a token (RFC 9110 section 5.6.2).
     fn token(&mut self) -> Result<&'a str, ChallengeError> {
-        let end = self.rest.iter().position(|byte| !is_token_byte(*byte)).unwrap_or(self.rest.len());
+        let end = self
+            .rest
+            .iter()
+            .position(|byte| !is_token_byte(*byte))
+            .unwrap_or(self.rest.len());
         let (token, rest) = self.rest.split_at(end);
         self.rest = rest;
         match std::str::from_utf8(token) {
@@ -175,5 +199,9 @@ fn is_token68_byte(byte: u8) -> bool {
 
 /// Accepts tab, space, visible ASCII and all bytes above ASCII.
 fn check_text_byte(byte: u8) -> Result<u8, ChallengeError> {
-    if byte == b'\t' || (byte >= b' ' && byte != 0x7F) { Ok(byte) } else { Err(ChallengeError::Malformed) }
+    if byte == b'\t' || (byte >= b' ' && byte != 0x7F) {
+        Ok(byte)
+    } else {
+        Err(ChallengeError::Malformed)
+    }
 }

@@ -14,11 +14,21 @@ fn parse(value: &str) -> Result<Vec<Challenge>, ChallengeError> {
 /// Formats challenges briefly: the scheme, then the token68 or the parameters.
 fn format_challenges(challenges: &[Challenge]) -> String {
     let format_one = |challenge: &Challenge| {
-        let parameters: String = challenge.params().map(|(name, value)| format!(" {name}=<{value}>")).collect();
-        let token68 = challenge.token68().map(|text| format!(" <{text}>")).unwrap_or_default();
+        let parameters: String = challenge
+            .params()
+            .map(|(name, value)| format!(" {name}=<{value}>"))
+            .collect();
+        let token68 = challenge
+            .token68()
+            .map(|text| format!(" <{text}>"))
+            .unwrap_or_default();
         format!("{}{token68}{parameters}", challenge.scheme())
     };
-    challenges.iter().map(format_one).collect::<Vec<_>>().join("; ")
+    challenges
+        .iter()
+        .map(format_one)
+        .collect::<Vec<_>>()
+        .join("; ")
 }
 
 /// B5: several challenges in one value, token68, quoted pairs, unusual spacing and empty list elements are parsed.
@@ -38,28 +48,51 @@ fn well_formed_values_are_parsed() {
             r#"Basic realm="simple", Newauth realm="apps", type=1"#,
             "Basic realm=<simple>; Newauth realm=<apps> type=<1>",
         ),
-        ("Negotiate YWJj, Bearer realm=a", "Negotiate <YWJj>; Bearer realm=<a>"),
+        (
+            "Negotiate YWJj, Bearer realm=a",
+            "Negotiate <YWJj>; Bearer realm=<a>",
+        ),
         ("Negotiate YWJjZA== ,Bearer", "Negotiate <YWJjZA==>; Bearer"),
         ("Negotiate a/b+c._~-d=", "Negotiate <a/b+c._~-d=>"),
         ("Bearer realm", "Bearer <realm>"),
         ("Bearer realm= ,", "Bearer <realm=>"),
-        ("Bearer   realm\t= \t\"a\"  ,scope =\"b c\" ", "Bearer realm=<a> scope=<b c>"),
+        (
+            "Bearer   realm\t= \t\"a\"  ,scope =\"b c\" ",
+            "Bearer realm=<a> scope=<b c>",
+        ),
         (r#",,Bearer ,, realm="a",,,x=y,,"#, "Bearer realm=<a> x=<y>"),
         (r#"Bearer a="\"\\\x, b=\"c\"""#, r#"Bearer a=<"\x, b="c">"#),
         (r#"Bearer a="""#, "Bearer a=<>"),
         (r#"bEaReR Realm="x""#, "bEaReR Realm=<x>"),
-        (r#"Bearer a="Negotiate, Basic realm=x""#, "Bearer a=<Negotiate, Basic realm=x>"),
-        ("Bearer !#$%&'*+-.^_`|~09azAZ=v", "Bearer !#$%&'*+-.^_`|~09azAZ=<v>"),
+        (
+            r#"Bearer a="Negotiate, Basic realm=x""#,
+            "Bearer a=<Negotiate, Basic realm=x>",
+        ),
+        (
+            "Bearer !#$%&'*+-.^_`|~09azAZ=v",
+            "Bearer !#$%&'*+-.^_`|~09azAZ=<v>",
+        ),
         ("Bearer a=\"\u{e4}\t\"", "Bearer a=<\u{e4}\t>"),
     ] {
-        assert_eq!(parse(value).map(|challenges| format_challenges(&challenges)).as_deref(), Ok(expected), "{value:?}");
+        assert_eq!(
+            parse(value)
+                .map(|challenges| format_challenges(&challenges))
+                .as_deref(),
+            Ok(expected),
+            "{value:?}"
+        );
     }
 }
 
 /// B5: several field lines form one list.
 #[test]
 fn several_values_form_one_list() {
-    let values: [&[u8]; 4] = [b"Basic realm=a", b"", b"Bearer realm=b", b"error=c, Negotiate"];
+    let values: [&[u8]; 4] = [
+        b"Basic realm=a",
+        b"",
+        b"Bearer realm=b",
+        b"error=c, Negotiate",
+    ];
     assert_eq!(
         format_challenges(&parse_challenges(values).unwrap()),
         "Basic realm=<a>; Bearer realm=<b> error=<c>; Negotiate"
@@ -120,7 +153,10 @@ fn malformed_values_are_rejected() {
 /// B5: duplicate parameters are rejected (RFC 9110 section 11.2).
 #[test]
 fn duplicate_parameters_are_rejected() {
-    assert_eq!(parse("Bearer realm=a, x=b, REALM=c"), Err(ChallengeError::DuplicateParameter));
+    assert_eq!(
+        parse("Bearer realm=a, x=b, REALM=c"),
+        Err(ChallengeError::DuplicateParameter)
+    );
     assert!(parse("Bearer realm=a, Basic realm=b").is_ok());
 }
 
@@ -129,14 +165,28 @@ fn duplicate_parameters_are_rejected() {
 fn limits_are_enforced() {
     let parameters = |count: usize| (0..count).map(|n| format!(", p{n}=v")).collect::<String>();
     assert!(parse(&format!("Bearer realm=a{}", parameters(63))).is_ok());
-    assert_eq!(parse(&format!("Bearer realm=a{}", parameters(64))), Err(ChallengeError::TooManyParameters));
+    assert_eq!(
+        parse(&format!("Bearer realm=a{}", parameters(64))),
+        Err(ChallengeError::TooManyParameters)
+    );
     assert_eq!(parse(&["Basic"; 32].join(",")).map(|all| all.len()), Ok(32));
-    assert_eq!(parse(&["Basic"; 33].join(",")), Err(ChallengeError::TooMany));
-    let long = |length: usize| format!("Bearer realm=\"{}\"", "a".repeat(length - "Bearer realm=\"\"".len()));
+    assert_eq!(
+        parse(&["Basic"; 33].join(",")),
+        Err(ChallengeError::TooMany)
+    );
+    let long = |length: usize| {
+        format!(
+            "Bearer realm=\"{}\"",
+            "a".repeat(length - "Bearer realm=\"\"".len())
+        )
+    };
     assert!(parse(&long(MAX_BYTES)).is_ok());
     assert_eq!(parse(&long(MAX_BYTES + 1)), Err(ChallengeError::TooLarge));
     let half = long(MAX_BYTES / 2 + 1);
-    assert_eq!(parse_challenges([half.as_bytes(), half.as_bytes()]), Err(ChallengeError::TooLarge));
+    assert_eq!(
+        parse_challenges([half.as_bytes(), half.as_bytes()]),
+        Err(ChallengeError::TooLarge)
+    );
 }
 
 /// B5, G1: the first bearer challenge is found among others, in any letter case.
@@ -159,14 +209,26 @@ fn the_bearer_challenge_is_found() {
         error_uri: Some("u".into()),
     };
     assert_eq!(bearer, expected);
-    assert_eq!(BearerChallenge::from_challenges(&parse("Basic realm=a").unwrap()), None);
+    assert_eq!(
+        BearerChallenge::from_challenges(&parse("Basic realm=a").unwrap()),
+        None
+    );
 }
 
 /// B5: an empty or malformed scope is ignored.
 #[test]
 fn invalid_scopes_are_ignored() {
-    for value in [r#"Bearer scope="""#, r#"Bearer scope=" ""#, r#"Bearer scope="a\"b""#, "Bearer YQ==", "Bearer"] {
-        assert_eq!(BearerChallenge::from_challenges(&parse(value).unwrap()).unwrap(), BearerChallenge::default());
+    for value in [
+        r#"Bearer scope="""#,
+        r#"Bearer scope=" ""#,
+        r#"Bearer scope="a\"b""#,
+        "Bearer YQ==",
+        "Bearer",
+    ] {
+        assert_eq!(
+            BearerChallenge::from_challenges(&parse(value).unwrap()).unwrap(),
+            BearerChallenge::default()
+        );
     }
 }
 
@@ -209,32 +271,60 @@ fn values_cannot_end_the_quoted_string() {
         "\u{0}\u{7f}\u{85}\u{2028}ä",
         "\t",
     ] {
-        let value =
-            BearerChallengeBuilder::new(hostile, &metadata_url()).error(BearerError::InvalidToken, hostile).build();
+        let value = BearerChallengeBuilder::new(hostile, &metadata_url())
+            .error(BearerError::InvalidToken, hostile)
+            .build();
         let challenges = parse_challenges([value.as_bytes()]).unwrap();
         let names: Vec<&str> = challenges[0].params().map(|(name, _)| name).collect();
         assert_eq!(challenges.len(), 1, "{hostile:?}");
-        assert_eq!(names, ["realm", "resource_metadata", "error", "error_description"], "{hostile:?}");
-        assert!(value.as_bytes().iter().all(|byte| (b' '..=b'~').contains(byte)), "{value:?}");
+        assert_eq!(
+            names,
+            ["realm", "resource_metadata", "error", "error_description"],
+            "{hostile:?}"
+        );
+        assert!(
+            value
+                .as_bytes()
+                .iter()
+                .all(|byte| (b' '..=b'~').contains(byte)),
+            "{value:?}"
+        );
     }
 }
 
 fn with_replacements(text: &str) -> String {
-    text.chars().map(|c| if (' '..='~').contains(&c) { c } else { '?' }).collect()
+    text.chars()
+        .map(|c| if (' '..='~').contains(&c) { c } else { '?' })
+        .collect()
 }
 
 /// One parameter in any form that the grammar allows: its name, its value and the form.
 fn parameter() -> impl Strategy<Value = (String, String, String)> {
     let space = "[ \t]{0,2}";
-    (("[a-zA-Z0-9_-]{1,6}", "[a-z0-9.]{1,6}", "[ -~\t]{0,8}", any::<bool>()), (space, space)).prop_map(
-        |((name, token, text, quoted), (before, after))| {
+    (
+        (
+            "[a-zA-Z0-9_-]{1,6}",
+            "[a-z0-9.]{1,6}",
+            "[ -~\t]{0,8}",
+            any::<bool>(),
+        ),
+        (space, space),
+    )
+        .prop_map(|((name, token, text, quoted), (before, after))| {
             if !quoted {
-                return (name.clone(), token.clone(), format!("{name}{before}={after}{token}"));
+                return (
+                    name.clone(),
+                    token.clone(),
+                    format!("{name}{before}={after}{token}"),
+                );
             }
             let escaped = text.replace('\\', "\\\\").replace('"', "\\\"");
-            (name.clone(), text, format!("{name}{before}={after}\"{escaped}\""))
-        },
-    )
+            (
+                name.clone(),
+                text,
+                format!("{name}{before}={after}\"{escaped}\""),
+            )
+        })
 }
 
 proptest! {

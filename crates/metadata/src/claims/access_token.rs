@@ -55,7 +55,18 @@ pub struct AccessTokenClaims {
 }
 
 /// The claims that [`UnverifiedClaims`] parses into a field, apart from the scopes.
-const PARSED_CLAIMS: [&str; 10] = ["iss", "sub", "aud", "exp", "nbf", "iat", "client_id", "azp", "jti", "typ"];
+const PARSED_CLAIMS: [&str; 10] = [
+    "iss",
+    "sub",
+    "aud",
+    "exp",
+    "nbf",
+    "iat",
+    "client_id",
+    "azp",
+    "jti",
+    "typ",
+];
 
 impl AccessTokenClaims {
     /// Parses the decoded payload of a token.
@@ -67,7 +78,8 @@ impl AccessTokenClaims {
     pub fn parse(payload: &[u8]) -> Result<Self, ClaimsError> {
         let claims = UnverifiedClaims::parse(payload)?;
         let scope = claims.scopes()?;
-        let mut extra: Map<String, Value> = serde_json::from_slice(payload).map_err(|_| ClaimsError::NotAnObject)?;
+        let mut extra: Map<String, Value> =
+            serde_json::from_slice(payload).map_err(|_| ClaimsError::NotAnObject)?;
         extra.retain(|name, _| !PARSED_CLAIMS.contains(&name.as_str()));
         // If both claims exist, `scp` is an unknown claim and stays in `extra`.
         if extra.remove("scope").is_none() {

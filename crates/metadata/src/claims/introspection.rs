@@ -56,7 +56,9 @@ impl IntrospectionResponse {
     /// has the wrong type for `active` and the scope.
     pub fn parse(body: &[u8]) -> Result<Self, DocumentError> {
         let mut members = Members::parse(body)?;
-        let active = members.boolean("active")?.ok_or(DocumentError::Missing { member: "active" })?;
+        let active = members
+            .boolean("active")?
+            .ok_or(DocumentError::Missing { member: "active" })?;
         if !active {
             return Ok(Self::default());
         }
@@ -81,8 +83,23 @@ impl IntrospectionResponse {
 
     /// Serializes the response body: `{"active":false}` if the token is not active.
     pub fn to_json(&self) -> Vec<u8> {
-        let Self { active, aud, client_id, scope, exp, nbf, iat, iss, sub, username, token_type, jti, azp, cnf, extra } =
-            self;
+        let Self {
+            active,
+            aud,
+            client_id,
+            scope,
+            exp,
+            nbf,
+            iat,
+            iss,
+            sub,
+            username,
+            token_type,
+            jti,
+            azp,
+            cnf,
+            extra,
+        } = self;
         if !*active {
             return br#"{"active":false}"#.to_vec();
         }
@@ -106,15 +123,29 @@ impl IntrospectionResponse {
 }
 
 fn audience(members: &mut Members) -> Result<Option<Audience>, DocumentError> {
-    let expected = DocumentError::WrongType { member: "aud", expected: "a string or an array" };
-    members.value("aud").map(|value| Audience::from_value(&value).ok_or(expected)).transpose()
+    let expected = DocumentError::WrongType {
+        member: "aud",
+        expected: "a string or an array",
+    };
+    members
+        .value("aud")
+        .map(|value| Audience::from_value(&value).ok_or(expected))
+        .transpose()
 }
 
 /// Takes the scopes from `scope` or, if it is missing, from `scp`. Returns `None` if both are missing, which differs
 /// from an empty list. `null` has the wrong type, because it could mean either.
 fn scope(members: &mut Members) -> Result<Option<Scopes>, DocumentError> {
-    let Some(member) = ["scope", "scp"].into_iter().find(|member| members.contains(member)) else { return Ok(None) };
-    let wrong_type = DocumentError::WrongType { member, expected: "a string or an array of strings" };
+    let Some(member) = ["scope", "scp"]
+        .into_iter()
+        .find(|member| members.contains(member))
+    else {
+        return Ok(None);
+    };
+    let wrong_type = DocumentError::WrongType {
+        member,
+        expected: "a string or an array of strings",
+    };
     let scopes = match members.value(member) {
         Some(Value::String(names)) => Scopes::parse(&names),
         Some(Value::Array(entries)) => {
@@ -123,7 +154,9 @@ fn scope(members: &mut Members) -> Result<Option<Scopes>, DocumentError> {
         }
         None | Some(_) => return Err(wrong_type),
     };
-    scopes.map(Some).map_err(|_| DocumentError::Malformed { member })
+    scopes
+        .map(Some)
+        .map_err(|_| DocumentError::Malformed { member })
 }
 
 #[cfg(test)]
@@ -159,7 +192,10 @@ mod tests {
     /// Only the boolean `true` is active.
     #[test]
     fn only_true_is_active() {
-        assert_eq!(parse(r#"{"active":false,"aud":5,"scope":"a"}"#), Ok(IntrospectionResponse::default()));
+        assert_eq!(
+            parse(r#"{"active":false,"aud":5,"scope":"a"}"#),
+            Ok(IntrospectionResponse::default())
+        );
         for body in [
             "",
             "true",
@@ -206,8 +242,16 @@ mod tests {
             (r#","scp":["a","b"]"#, Some("a b")),
         ] {
             let response = parse(&format!(r#"{{"active":true{member}}}"#)).unwrap();
-            assert_eq!(response.scope, scope.map(|scope| Scopes::parse(scope).unwrap()), "{member}");
-            assert_eq!(parse(std::str::from_utf8(&response.to_json()).unwrap()), Ok(response), "{member}");
+            assert_eq!(
+                response.scope,
+                scope.map(|scope| Scopes::parse(scope).unwrap()),
+                "{member}"
+            );
+            assert_eq!(
+                parse(std::str::from_utf8(&response.to_json()).unwrap()),
+                Ok(response),
+                "{member}"
+            );
         }
     }
 

@@ -37,7 +37,10 @@ fn claims_are_parsed() {
     assert_eq!(claims.jti.as_deref(), Some("j"));
     assert_eq!(claims.typ.as_deref(), Some("Bearer"));
     assert_eq!(claims.cnf, Some(json!({"jkt": "x"})));
-    assert_eq!(claims.extra.keys().collect::<Vec<_>>(), ["auth_time", "sid"]);
+    assert_eq!(
+        claims.extra.keys().collect::<Vec<_>>(),
+        ["auth_time", "sid"]
+    );
 }
 
 /// C6: the audience is a string or the strings of an array.
@@ -52,10 +55,24 @@ fn an_audience_is_a_string_or_an_array() {
     ] {
         let payload = format!("{{\"aud\":{aud}}}");
         let claims = UnverifiedClaims::parse(payload.as_bytes()).unwrap();
-        assert_eq!(claims.audience().map(Iterator::collect::<Vec<_>>).as_ref(), Some(&entries), "{aud}");
-        assert_eq!(parse(&payload).unwrap().aud, Some(Audience::new(entries)), "{aud}");
+        assert_eq!(
+            claims.audience().map(Iterator::collect::<Vec<_>>).as_ref(),
+            Some(&entries),
+            "{aud}"
+        );
+        assert_eq!(
+            parse(&payload).unwrap().aud,
+            Some(Audience::new(entries)),
+            "{aud}"
+        );
     }
-    assert_eq!(UnverifiedClaims::parse(b"{}").unwrap().audience().map(Iterator::count), None);
+    assert_eq!(
+        UnverifiedClaims::parse(b"{}")
+            .unwrap()
+            .audience()
+            .map(Iterator::count),
+        None
+    );
 }
 
 /// C5: a claim of the wrong type is rejected, and so is `null`.
@@ -67,10 +84,21 @@ fn wrong_types_are_rejected() {
             assert_eq!(error.code(), "claims.type", "{claim} {value}");
         }
     }
-    for (claim, value) in
-        [("aud", "null"), ("aud", "5"), ("aud", "{}"), ("scope", "null"), ("scope", "{}"), ("scp", "7")]
-    {
-        assert_eq!(parse(&format!(r#"{{"{claim}":{value}}}"#)).unwrap_err().code(), "claims.type", "{claim}");
+    for (claim, value) in [
+        ("aud", "null"),
+        ("aud", "5"),
+        ("aud", "{}"),
+        ("scope", "null"),
+        ("scope", "{}"),
+        ("scp", "7"),
+    ] {
+        assert_eq!(
+            parse(&format!(r#"{{"{claim}":{value}}}"#))
+                .unwrap_err()
+                .code(),
+            "claims.type",
+            "{claim}"
+        );
     }
 }
 
@@ -78,7 +106,15 @@ fn wrong_types_are_rejected() {
 #[test]
 fn invalid_dates_are_rejected() {
     for claim in ["exp", "nbf", "iat"] {
-        for value in ["-1", "1e18", "18446744073709551616", "\"10\"", "null", "true", "[10]"] {
+        for value in [
+            "-1",
+            "1e18",
+            "18446744073709551616",
+            "\"10\"",
+            "null",
+            "true",
+            "[10]",
+        ] {
             let error = parse(&format!(r#"{{"{claim}":{value}}}"#)).unwrap_err();
             assert_eq!(error.code(), "claims.date", "{claim} {value}");
         }
@@ -103,10 +139,16 @@ fn invalid_dates_are_rejected() {
             "4102444800.",
             ".5",
         ] {
-            assert!(parse(&format!(r#"{{"{claim}":{number}}}"#)).is_err(), "{claim} {number}");
+            assert!(
+                parse(&format!(r#"{{"{claim}":{number}}}"#)).is_err(),
+                "{claim} {number}"
+            );
         }
         for number in ["4102444800.75", "4102444800.0", "4.1024448e9"] {
-            assert!(parse(&format!(r#"{{"{claim}":{number}}}"#)).is_ok(), "{claim} {number}");
+            assert!(
+                parse(&format!(r#"{{"{claim}":{number}}}"#)).is_ok(),
+                "{claim} {number}"
+            );
         }
     }
 }
@@ -126,10 +168,21 @@ fn duplicates_are_rejected() {
 
 #[test]
 fn other_values_than_an_object_are_rejected() {
-    for payload in ["", "[]", "null", "\"a\"", "{", "{}{}", "{\"a\":\"\\ud800\"}"] {
+    for payload in [
+        "",
+        "[]",
+        "null",
+        "\"a\"",
+        "{",
+        "{}{}",
+        "{\"a\":\"\\ud800\"}",
+    ] {
         assert_eq!(parse(payload), Err(ClaimsError::NotAnObject), "{payload}");
     }
-    assert_eq!(AccessTokenClaims::parse(b"{\"a\":\"\xff\"}"), Err(ClaimsError::NotAnObject));
+    assert_eq!(
+        AccessTokenClaims::parse(b"{\"a\":\"\xff\"}"),
+        Err(ClaimsError::NotAnObject)
+    );
 }
 
 /// C8: scopes are a string or an array, in `scope` or, if it is missing, in `scp`.
@@ -141,7 +194,10 @@ fn scopes_come_from_scope_or_scp() {
     assert_eq!(scopes(json!({"scope": ["b", "a"]})).unwrap(), "a b");
     assert_eq!(scopes(json!({"scp": ["b", "a"]})).unwrap(), "a b");
     assert_eq!(scopes(json!({"scp": "b a"})).unwrap(), "a b");
-    assert_eq!(scopes(json!({"scope": "a", "scp": ["admin"]})).unwrap(), "a");
+    assert_eq!(
+        scopes(json!({"scope": "a", "scp": ["admin"]})).unwrap(),
+        "a"
+    );
 }
 
 /// C8: an entry of an array is a single name.
@@ -155,29 +211,67 @@ fn malformed_scopes_are_rejected() {
         json!({"scope": "a\nb"}),
         json!({"scope": "ä"}),
     ] {
-        assert_eq!(scopes(payload.clone()).unwrap_err().code(), "claims.scope", "{payload}");
+        assert_eq!(
+            scopes(payload.clone()).unwrap_err().code(),
+            "claims.scope",
+            "{payload}"
+        );
     }
-    assert_eq!(scopes(json!({"scope": ["a", 1]})).unwrap_err().code(), "claims.type");
+    assert_eq!(
+        scopes(json!({"scope": ["a", 1]})).unwrap_err().code(),
+        "claims.type"
+    );
 }
 
 /// C1, C5: `unverified_issuer` returns the issuer or fails.
 #[test]
 fn the_unverified_issuer_is_found() {
-    assert_eq!(unverified_issuer(br#" {"a":[{"iss":"b"}],"iss":"c"}"#), Ok(Some("c".to_owned())));
-    assert_eq!(unverified_issuer(br#"{"\u0069ss":"\u0063"}"#), Ok(Some("c".to_owned())));
+    assert_eq!(
+        unverified_issuer(br#" {"a":[{"iss":"b"}],"iss":"c"}"#),
+        Ok(Some("c".to_owned()))
+    );
+    assert_eq!(
+        unverified_issuer(br#"{"\u0069ss":"\u0063"}"#),
+        Ok(Some("c".to_owned()))
+    );
     assert_eq!(unverified_issuer(b"{}"), Ok(None));
     assert_eq!(unverified_issuer(br#"{"iss":null}"#), Ok(None));
-    for payload in [r#"{"iss":"a","iss":"a"}"#, r#"["a"]"#, "", "{", r#"{"iss":"a"}x"#] {
-        assert_eq!(unverified_issuer(payload.as_bytes()), Err(ClaimsError::NotAnObject), "{payload}");
+    for payload in [
+        r#"{"iss":"a","iss":"a"}"#,
+        r#"["a"]"#,
+        "",
+        "{",
+        r#"{"iss":"a"}x"#,
+    ] {
+        assert_eq!(
+            unverified_issuer(payload.as_bytes()),
+            Err(ClaimsError::NotAnObject),
+            "{payload}"
+        );
     }
     for payload in [r#"{"iss":5}"#, r#"{"iss":["a"]}"#] {
-        assert_eq!(unverified_issuer(payload.as_bytes()), Err(ClaimsError::WrongType { claim: "iss" }), "{payload}");
+        assert_eq!(
+            unverified_issuer(payload.as_bytes()),
+            Err(ClaimsError::WrongType { claim: "iss" }),
+            "{payload}"
+        );
     }
 }
 
 /// A valid or nearly valid object with duplicate names and values of the wrong type.
 fn object() -> impl Strategy<Value = String> {
-    let name = prop::sample::select(vec!["sub", "aud", "exp", "scope", "scp", "cnf", "a", "b", "\\u0073ub", "\\u0061"]);
+    let name = prop::sample::select(vec![
+        "sub",
+        "aud",
+        "exp",
+        "scope",
+        "scp",
+        "cnf",
+        "a",
+        "b",
+        "\\u0073ub",
+        "\\u0061",
+    ]);
     let value = prop::sample::select(vec![
         "\"x\"",
         "\"\\u0061b\"",
@@ -199,7 +293,10 @@ fn object() -> impl Strategy<Value = String> {
         "\"ä\"",
     ]);
     prop::collection::vec((name, value), 0..4).prop_map(|members| {
-        let members: Vec<String> = members.iter().map(|(name, value)| format!("\"{name}\":{value}")).collect();
+        let members: Vec<String> = members
+            .iter()
+            .map(|(name, value)| format!("\"{name}\":{value}"))
+            .collect();
         format!("{{{}}}", members.join(","))
     })
 }
@@ -207,21 +304,39 @@ fn object() -> impl Strategy<Value = String> {
 /// Whether the payload must be accepted, decided from its parsed form.
 fn is_valid(payload: &str, value: &Map<String, Value>) -> bool {
     let is_string = |name: &str| value.get(name).is_none_or(Value::is_string);
-    let has_date = value.get("exp").is_none_or(|exp| numeric_date::parse(exp).is_some());
-    let has_audience = value.get("aud").is_none_or(|aud| aud.is_string() || aud.is_array());
-    let without_nested_names = payload.replace("{\"a\":1,\"a\":2}", "0").replace("{\"a\":[1e999]}", "0");
-    is_string("sub") && has_date && has_audience && without_nested_names.matches("\":").count() == value.len()
+    let has_date = value
+        .get("exp")
+        .is_none_or(|exp| numeric_date::parse(exp).is_some());
+    let has_audience = value
+        .get("aud")
+        .is_none_or(|aud| aud.is_string() || aud.is_array());
+    let without_nested_names = payload
+        .replace("{\"a\":1,\"a\":2}", "0")
+        .replace("{\"a\":[1e999]}", "0");
+    is_string("sub")
+        && has_date
+        && has_audience
+        && without_nested_names.matches("\":").count() == value.len()
 }
 
 /// C7: a duplicate among many claims is found.
 #[test]
 fn duplicates_among_many_are_rejected() {
     for count in [1, 23, 24, 25, 26, 2000] {
-        let names: Vec<String> = (0..count).map(|number| format!("\"c{}\":0", number * 7919 % 3001)).collect();
-        assert!(parse(&format!("{{{}}}", names.join(","))).is_ok(), "{count}");
+        let names: Vec<String> = (0..count)
+            .map(|number| format!("\"c{}\":0", number * 7919 % 3001))
+            .collect();
+        assert!(
+            parse(&format!("{{{}}}", names.join(","))).is_ok(),
+            "{count}"
+        );
         for repeated in [0, count / 2, count - 1] {
             let payload = format!("{{{},{}}}", names.join(","), names[repeated]);
-            assert_eq!(parse(&payload), Err(ClaimsError::NotAnObject), "{count} {repeated}");
+            assert_eq!(
+                parse(&payload),
+                Err(ClaimsError::NotAnObject),
+                "{count} {repeated}"
+            );
         }
     }
 }
@@ -232,8 +347,15 @@ fn depth_is_limited() {
     let nested = |depth: usize| format!("{{\"a\":{}{}}}", "[".repeat(depth), "]".repeat(depth));
     assert!(parse(&nested(100)).is_ok());
     for depth in [128, 10_000, 100_000] {
-        assert_eq!(parse(&nested(depth)), Err(ClaimsError::NotAnObject), "{depth}");
-        assert!(UnverifiedClaims::parse(nested(depth).as_bytes()).is_err(), "{depth}");
+        assert_eq!(
+            parse(&nested(depth)),
+            Err(ClaimsError::NotAnObject),
+            "{depth}"
+        );
+        assert!(
+            UnverifiedClaims::parse(nested(depth).as_bytes()).is_err(),
+            "{depth}"
+        );
     }
 }
 

@@ -105,7 +105,10 @@ impl<'p> UnverifiedClaims<'p> {
         let scopes = match value {
             ClaimValue::Missing => return Ok(Scopes::empty()),
             ClaimValue::String(names) => Scopes::parse(names),
-            ClaimValue::Array { strings, has_others: false } => Scopes::from_names(strings.iter().map(AsRef::as_ref)),
+            ClaimValue::Array {
+                strings,
+                has_others: false,
+            } => Scopes::from_names(strings.iter().map(AsRef::as_ref)),
             _ => return Err(ClaimsError::WrongType { claim }),
         };
         scopes.map_err(|_| ClaimsError::Scope { claim })
@@ -122,6 +125,10 @@ impl<'p> UnverifiedClaims<'p> {
 
     /// Returns the name and value of the claim with the scopes: `scope` or, if it is missing, `scp`.
     fn scope_claim(&self) -> (&'static str, &ClaimValue<'p>) {
-        if self.parsed.scope.is_missing() { ("scp", &self.parsed.scp) } else { ("scope", &self.parsed.scope) }
+        if self.parsed.scope.is_missing() {
+            ("scp", &self.parsed.scp)
+        } else {
+            ("scope", &self.parsed.scope)
+        }
     }
 }

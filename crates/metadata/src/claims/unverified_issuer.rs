@@ -20,7 +20,8 @@ pub fn unverified_issuer(payload: &[u8]) -> Result<Option<String>, ClaimsError> 
     if payload.trim_ascii_start().first() != Some(&b'{') {
         return Err(ClaimsError::NotAnObject);
     }
-    let claim: IssuerClaim = serde_json::from_slice(payload).map_err(|_| ClaimsError::NotAnObject)?;
+    let claim: IssuerClaim =
+        serde_json::from_slice(payload).map_err(|_| ClaimsError::NotAnObject)?;
     match claim.iss {
         None => Ok(None),
         Some(Value::String(issuer)) => Ok(Some(issuer)),

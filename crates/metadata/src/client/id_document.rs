@@ -108,7 +108,10 @@ impl ClientIdUrl {
         &self.url
     }
 
-    fn parse_with(text: &str, is_secure: impl Fn(&Url) -> bool) -> Result<Self, ClientDocumentError> {
+    fn parse_with(
+        text: &str,
+        is_secure: impl Fn(&Url) -> bool,
+    ) -> Result<Self, ClientDocumentError> {
         let url = uri::parse(text).map_err(|_| ClientDocumentError::NotAUrl)?;
         if !is_secure(&url) {
             return Err(ClientDocumentError::InsecureScheme);
@@ -126,7 +129,10 @@ impl ClientIdUrl {
         if path.split('/').any(is_dot_segment) {
             return Err(ClientDocumentError::DotSegment);
         }
-        Ok(Self { text: text.to_owned(), url })
+        Ok(Self {
+            text: text.to_owned(),
+            url,
+        })
     }
 }
 
@@ -154,15 +160,28 @@ impl ClientIdMetadataDocument {
         }
         let metadata = ClientMetadata::from_members(members)?;
         if metadata.client_name.is_none() {
-            return Err(DocumentError::Missing { member: "client_name" }.into());
+            return Err(DocumentError::Missing {
+                member: "client_name",
+            }
+            .into());
         }
         if metadata.redirect_uris.is_empty() {
-            return Err(DocumentError::Missing { member: "redirect_uris" }.into());
+            return Err(DocumentError::Missing {
+                member: "redirect_uris",
+            }
+            .into());
         }
-        if metadata.token_endpoint_auth_method.as_deref().is_some_and(|method| method.starts_with("client_secret_")) {
+        if metadata
+            .token_endpoint_auth_method
+            .as_deref()
+            .is_some_and(|method| method.starts_with("client_secret_"))
+        {
             return Err(ClientDocumentError::SharedSecret);
         }
-        Ok(Self { client_id: client_id.clone(), metadata })
+        Ok(Self {
+            client_id: client_id.clone(),
+            metadata,
+        })
     }
 
     /// Serializes the document to serve at [`client_id`](Self::client_id).
@@ -193,15 +212,21 @@ mod tests {
     }
 
     fn parse(document: &Value) -> Result<ClientIdMetadataDocument, ClientDocumentError> {
-        ClientIdMetadataDocument::parse(document.to_string().as_bytes(), &ClientIdUrl::parse(URL).unwrap())
+        ClientIdMetadataDocument::parse(
+            document.to_string().as_bytes(),
+            &ClientIdUrl::parse(URL).unwrap(),
+        )
     }
 
     /// The draft's rules for client identifier URLs are enforced.
     #[test]
     fn invalid_identifiers_are_rejected() {
-        for text in
-            [URL, "https://client.example:8443/a?b", "https://client.example/a/...", "https://client.example/.a"]
-        {
+        for text in [
+            URL,
+            "https://client.example:8443/a?b",
+            "https://client.example/a/...",
+            "https://client.example/.a",
+        ] {
             assert_eq!(ClientIdUrl::parse(text).unwrap().as_str(), text);
         }
         for (text, code) in [
@@ -238,18 +263,49 @@ mod tests {
     fn invalid_documents_are_rejected() {
         let parsed = parse(&document()).unwrap();
         assert_eq!(parsed.metadata.client_name.as_deref(), Some("Name"));
-        assert_eq!(serde_json::from_slice::<Value>(&parsed.to_json()).unwrap(), document());
+        assert_eq!(
+            serde_json::from_slice::<Value>(&parsed.to_json()).unwrap(),
+            document()
+        );
         for (member, value, code) in [
-            ("client_id", json!("https://client.example:443/oauth/client.json"), "client_document.other_client"),
-            ("client_id", json!("https://other.example/oauth/client.json"), "client_document.other_client"),
+            (
+                "client_id",
+                json!("https://client.example:443/oauth/client.json"),
+                "client_document.other_client",
+            ),
+            (
+                "client_id",
+                json!("https://other.example/oauth/client.json"),
+                "client_document.other_client",
+            ),
             ("client_id", json!(null), "document.member_missing"),
             ("client_name", json!(null), "document.member_missing"),
             ("redirect_uris", json!([]), "document.member_missing"),
-            ("redirect_uris", json!("http://127.0.0.1/callback"), "document.member_type"),
-            ("client_secret", json!("hush"), "client_document.shared_secret"),
-            ("client_secret_expires_at", json!(0), "client_document.shared_secret"),
-            ("token_endpoint_auth_method", json!("client_secret_basic"), "client_document.shared_secret"),
-            ("token_endpoint_auth_method", json!("client_secret_jwt"), "client_document.shared_secret"),
+            (
+                "redirect_uris",
+                json!("http://127.0.0.1/callback"),
+                "document.member_type",
+            ),
+            (
+                "client_secret",
+                json!("hush"),
+                "client_document.shared_secret",
+            ),
+            (
+                "client_secret_expires_at",
+                json!(0),
+                "client_document.shared_secret",
+            ),
+            (
+                "token_endpoint_auth_method",
+                json!("client_secret_basic"),
+                "client_document.shared_secret",
+            ),
+            (
+                "token_endpoint_auth_method",
+                json!("client_secret_jwt"),
+                "client_document.shared_secret",
+            ),
         ] {
             let mut document = document();
             document[member] = value;

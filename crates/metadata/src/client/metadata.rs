@@ -93,7 +93,10 @@ impl ClientMetadata {
         } = self;
         let mut object = ObjectBuilder::new(extra);
         object.list("redirect_uris", redirect_uris);
-        object.string("token_endpoint_auth_method", token_endpoint_auth_method.as_deref());
+        object.string(
+            "token_endpoint_auth_method",
+            token_endpoint_auth_method.as_deref(),
+        );
         object.list("grant_types", grant_types);
         object.list("response_types", response_types);
         object.string("client_name", client_name.as_deref());

@@ -34,7 +34,10 @@ impl ClientRegistrationRequest {
 
     /// Serializes the request body.
     pub fn to_json(&self) -> Vec<u8> {
-        let Self { metadata, software_statement } = self;
+        let Self {
+            metadata,
+            software_statement,
+        } = self;
         let mut object = metadata.to_object();
         object.string("software_statement", software_statement.as_deref());
         object.into_json()
@@ -43,7 +46,10 @@ impl ClientRegistrationRequest {
 
 impl fmt::Debug for ClientRegistrationRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let software_statement = self.software_statement.as_ref().map(|_| format_args!("[redacted]"));
+        let software_statement = self
+            .software_statement
+            .as_ref()
+            .map(|_| format_args!("[redacted]"));
         f.debug_struct("ClientRegistrationRequest")
             .field("metadata", &self.metadata)
             .field("software_statement", &software_statement)
@@ -74,7 +80,11 @@ pub struct ClientRegistrationResponse {
 
 impl ClientRegistrationResponse {
     /// Creates a response without dates and without the members of RFC 7592.
-    pub fn new(client_id: impl Into<String>, client_secret: Option<Secret>, metadata: ClientMetadata) -> Self {
+    pub fn new(
+        client_id: impl Into<String>,
+        client_secret: Option<Secret>,
+        metadata: ClientMetadata,
+    ) -> Self {
         Self {
             client_id: client_id.into(),
             client_secret,
@@ -100,7 +110,9 @@ impl ClientRegistrationResponse {
             client_secret_expires_at: members
                 .numeric_date("client_secret_expires_at")?
                 .filter(|date| *date != UnixTime::default()),
-            registration_access_token: members.string("registration_access_token")?.map(Secret::new),
+            registration_access_token: members
+                .string("registration_access_token")?
+                .map(Secret::new),
             registration_client_uri: members.string("registration_client_uri")?,
             metadata: ClientMetadata::from_members(members)?,
         })
@@ -123,9 +135,18 @@ impl ClientRegistrationResponse {
         object.string("client_id", Some(client_id));
         object.string("client_secret", client_secret.as_ref().map(Secret::secret));
         object.numeric_date("client_id_issued_at", *client_id_issued_at);
-        object.numeric_date("client_secret_expires_at", client_secret_expires_at.or(never));
-        object.string("registration_access_token", registration_access_token.as_ref().map(Secret::secret));
-        object.string("registration_client_uri", registration_client_uri.as_deref());
+        object.numeric_date(
+            "client_secret_expires_at",
+            client_secret_expires_at.or(never),
+        );
+        object.string(
+            "registration_access_token",
+            registration_access_token.as_ref().map(Secret::secret),
+        );
+        object.string(
+            "registration_client_uri",
+            registration_client_uri.as_deref(),
+        );
         object.into_json()
     }
 
@@ -145,7 +166,10 @@ impl fmt::Debug for ClientRegistrationResponse {
             .field("registration_access_token", &self.registration_access_token)
             .field("registration_client_uri", &self.registration_client_uri)
             .field("redirect_uris", &self.metadata.redirect_uris)
-            .field("token_endpoint_auth_method", &self.metadata.token_endpoint_auth_method)
+            .field(
+                "token_endpoint_auth_method",
+                &self.metadata.token_endpoint_auth_method,
+            )
             .field("extra", &self.metadata.extra.keys())
             .finish_non_exhaustive()
     }
@@ -168,10 +192,18 @@ impl RegistrationError {
     /// other code.
     pub fn explanation(&self) -> Option<&'static str> {
         match self.0.error.as_str() {
-            "invalid_redirect_uri" => Some("the authorization server does not accept a redirect URI of this client"),
-            "invalid_client_metadata" => Some("the authorization server does not accept this client's metadata"),
-            "invalid_software_statement" => Some("the authorization server cannot use the software statement"),
-            "unapproved_software_statement" => Some("the authorization server has not approved this client software"),
+            "invalid_redirect_uri" => {
+                Some("the authorization server does not accept a redirect URI of this client")
+            }
+            "invalid_client_metadata" => {
+                Some("the authorization server does not accept this client's metadata")
+            }
+            "invalid_software_statement" => {
+                Some("the authorization server cannot use the software statement")
+            }
+            "unapproved_software_statement" => {
+                Some("the authorization server has not approved this client software")
+            }
             "invalid_token" | "insufficient_scope" => {
                 Some("the authorization server requires an initial access token for registration")
             }
@@ -184,7 +216,11 @@ impl fmt::Display for RegistrationError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.explanation() {
             Some(explanation) => write!(f, "{explanation} ({})", self.0),
-            None => write!(f, "the authorization server refused to register this client ({})", self.0),
+            None => write!(
+                f,
+                "the authorization server refused to register this client ({})",
+                self.0
+            ),
         }
     }
 }
@@ -212,7 +248,10 @@ mod tests {
             scope: Some("a b".into()),
             ..Default::default()
         };
-        let request = ClientRegistrationRequest { metadata, software_statement: None };
+        let request = ClientRegistrationRequest {
+            metadata,
+            software_statement: None,
+        };
         let expected = json!({
             "client_name": "Name",
             "redirect_uris": ["http://127.0.0.1:1/callback"],
@@ -222,7 +261,10 @@ mod tests {
             "application_type": "native",
             "scope": "a b",
         });
-        assert_eq!(serde_json::from_slice::<Value>(&request.to_json()).unwrap(), expected);
+        assert_eq!(
+            serde_json::from_slice::<Value>(&request.to_json()).unwrap(),
+            expected
+        );
     }
 
     /// Every member of RFC 7591 is parsed, and unknown members are kept.
@@ -242,14 +284,19 @@ mod tests {
         let parsed = ClientRegistrationResponse::parse(body.to_string().as_bytes()).unwrap();
         assert_eq!(parsed.client_secret, Some(Secret::new("hush")));
         assert_eq!(parsed.metadata.extra.len(), 3);
-        assert_eq!(serde_json::from_slice::<Value>(&parsed.to_json()).unwrap(), body);
+        assert_eq!(
+            serde_json::from_slice::<Value>(&parsed.to_json()).unwrap(),
+            body
+        );
         assert!(!format!("{parsed:?}").contains("hush"));
     }
 
     /// J2: `Debug` does not print the software statement.
     #[test]
     fn debug_does_not_print_the_software_statement() {
-        let request = ClientRegistrationRequest::parse(br#"{"client_name":"N","software_statement":"hush"}"#).unwrap();
+        let request =
+            ClientRegistrationRequest::parse(br#"{"client_name":"N","software_statement":"hush"}"#)
+                .unwrap();
         assert_eq!(request.software_statement.as_deref(), Some("hush"));
         let shown = format!("{request:?}");
         assert!(shown.contains("[redacted]"), "{shown}");
@@ -272,17 +319,29 @@ mod tests {
 
     #[test]
     fn malformed_responses_are_rejected() {
-        for body in
-            ["", "[]", "{}", r#"{"client_id":""}"#, r#"{"client_id":7}"#, r#"{"client_id":"a","client_secret":1}"#]
-        {
-            assert!(ClientRegistrationResponse::parse(body.as_bytes()).is_err(), "{body}");
+        for body in [
+            "",
+            "[]",
+            "{}",
+            r#"{"client_id":""}"#,
+            r#"{"client_id":7}"#,
+            r#"{"client_id":"a","client_secret":1}"#,
+        ] {
+            assert!(
+                ClientRegistrationResponse::parse(body.as_bytes()).is_err(),
+                "{body}"
+            );
         }
     }
 
     /// Known codes are explained.
     #[test]
     fn errors_are_explained() {
-        let shown = |body: &str| RegistrationError::parse(body.as_bytes()).unwrap().to_string();
+        let shown = |body: &str| {
+            RegistrationError::parse(body.as_bytes())
+                .unwrap()
+                .to_string()
+        };
         assert_eq!(
             shown(r#"{"error":"invalid_redirect_uri","error_description":"no port"}"#),
             "the authorization server does not accept a redirect URI of this client (invalid_redirect_uri: no port)"

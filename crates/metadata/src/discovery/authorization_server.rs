@@ -122,20 +122,26 @@ impl AuthorizationServerMetadata {
         let mut members = Members::parse(document)?;
         let issuer = members.required_string("issuer")?;
         Ok(Self {
-            issuer: Issuer::parse(&issuer).map_err(|reason| DocumentError::Issuer { member: "issuer", reason })?,
+            issuer: Issuer::parse(&issuer).map_err(|reason| DocumentError::Issuer {
+                member: "issuer",
+                reason,
+            })?,
             authorization_endpoint: members.endpoint("authorization_endpoint")?,
             token_endpoint: members.endpoint("token_endpoint")?,
             registration_endpoint: members.endpoint("registration_endpoint")?,
             introspection_endpoint: members.endpoint("introspection_endpoint")?,
             revocation_endpoint: members.endpoint("revocation_endpoint")?,
-            pushed_authorization_request_endpoint: members.endpoint("pushed_authorization_request_endpoint")?,
+            pushed_authorization_request_endpoint: members
+                .endpoint("pushed_authorization_request_endpoint")?,
             jwks_uri: members.endpoint("jwks_uri")?,
             response_types_supported: members.list("response_types_supported")?,
             response_modes_supported: members.strings("response_modes_supported")?,
             grant_types_supported: members.strings("grant_types_supported")?,
             scopes_supported: members.strings("scopes_supported")?,
-            code_challenge_methods_supported: members.strings("code_challenge_methods_supported")?,
-            token_endpoint_auth_methods_supported: members.strings("token_endpoint_auth_methods_supported")?,
+            code_challenge_methods_supported: members
+                .strings("code_challenge_methods_supported")?,
+            token_endpoint_auth_methods_supported: members
+                .strings("token_endpoint_auth_methods_supported")?,
             token_endpoint_auth_signing_alg_values_supported: members
                 .strings("token_endpoint_auth_signing_alg_values_supported")?,
             introspection_endpoint_auth_methods_supported: members
@@ -200,22 +206,40 @@ impl AuthorizationServerMetadata {
         object.url("registration_endpoint", registration_endpoint.as_ref());
         object.url("introspection_endpoint", introspection_endpoint.as_ref());
         object.url("revocation_endpoint", revocation_endpoint.as_ref());
-        object.url("pushed_authorization_request_endpoint", pushed_authorization_request_endpoint.as_ref());
+        object.url(
+            "pushed_authorization_request_endpoint",
+            pushed_authorization_request_endpoint.as_ref(),
+        );
         object.url("jwks_uri", jwks_uri.as_ref());
         object.list("response_types_supported", response_types_supported);
         for (member, entries) in [
             ("response_modes_supported", response_modes_supported),
             ("grant_types_supported", grant_types_supported),
             ("scopes_supported", scopes_supported),
-            ("code_challenge_methods_supported", code_challenge_methods_supported),
-            ("token_endpoint_auth_methods_supported", token_endpoint_auth_methods_supported),
-            ("token_endpoint_auth_signing_alg_values_supported", token_endpoint_auth_signing_alg_values_supported),
-            ("introspection_endpoint_auth_methods_supported", introspection_endpoint_auth_methods_supported),
+            (
+                "code_challenge_methods_supported",
+                code_challenge_methods_supported,
+            ),
+            (
+                "token_endpoint_auth_methods_supported",
+                token_endpoint_auth_methods_supported,
+            ),
+            (
+                "token_endpoint_auth_signing_alg_values_supported",
+                token_endpoint_auth_signing_alg_values_supported,
+            ),
+            (
+                "introspection_endpoint_auth_methods_supported",
+                introspection_endpoint_auth_methods_supported,
+            ),
             (
                 "introspection_endpoint_auth_signing_alg_values_supported",
                 introspection_endpoint_auth_signing_alg_values_supported,
             ),
-            ("revocation_endpoint_auth_methods_supported", revocation_endpoint_auth_methods_supported),
+            (
+                "revocation_endpoint_auth_methods_supported",
+                revocation_endpoint_auth_methods_supported,
+            ),
             (
                 "revocation_endpoint_auth_signing_alg_values_supported",
                 revocation_endpoint_auth_signing_alg_values_supported,
@@ -231,7 +255,10 @@ impl AuthorizationServerMetadata {
             "authorization_response_iss_parameter_supported",
             authorization_response_iss_parameter_supported.then_some(true),
         );
-        object.boolean("client_id_metadata_document_supported", client_id_metadata_document_supported.then_some(true));
+        object.boolean(
+            "client_id_metadata_document_supported",
+            client_id_metadata_document_supported.then_some(true),
+        );
         object.string("signed_metadata", signed_metadata.as_deref());
         object.into_json()
     }

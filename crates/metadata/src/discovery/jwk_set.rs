@@ -100,16 +100,25 @@ impl JwkSet {
 
         // Serde also deserializes an array as a struct.
         let is_object = document.trim_ascii_start().first() == Some(&b'{');
-        let set: RawSet = serde_json::from_slice(document).map_err(|error| match error.classify() {
-            Category::Data if is_object => DocumentError::WrongType { member: "keys", expected: "a single array" },
-            Category::Data => DocumentError::NotAnObject,
-            Category::Syntax | Category::Eof | Category::Io => DocumentError::NotJson,
-        })?;
+        let set: RawSet =
+            serde_json::from_slice(document).map_err(|error| match error.classify() {
+                Category::Data if is_object => DocumentError::WrongType {
+                    member: "keys",
+                    expected: "a single array",
+                },
+                Category::Data => DocumentError::NotAnObject,
+                Category::Syntax | Category::Eof | Category::Io => DocumentError::NotJson,
+            })?;
         if !is_object {
             return Err(DocumentError::NotAnObject);
         }
         let mut parsed = Self::default();
-        for (index, key) in set.keys.ok_or(DocumentError::Missing { member: "keys" })?.into_iter().enumerate() {
+        for (index, key) in set
+            .keys
+            .ok_or(DocumentError::Missing { member: "keys" })?
+            .into_iter()
+            .enumerate()
+        {
             parsed.add(index, key);
         }
         Ok(parsed)
@@ -117,7 +126,9 @@ impl JwkSet {
 
     /// Serializes the well-formed keys as a set.
     pub fn to_json(&self) -> Vec<u8> {
-        json!({ "keys": self.keys.iter().map(Jwk::to_value).collect::<Vec<_>>() }).to_string().into_bytes()
+        json!({ "keys": self.keys.iter().map(Jwk::to_value).collect::<Vec<_>>() })
+            .to_string()
+            .into_bytes()
     }
 
     fn add(&mut self, index: usize, key: ParsedObject) {
@@ -131,7 +142,10 @@ impl JwkSet {
                 });
             }
         };
-        let kid = members.get("kid").and_then(Value::as_str).map(str::to_owned);
+        let kid = members
+            .get("kid")
+            .and_then(Value::as_str)
+            .map(str::to_owned);
         match Jwk::from_members(members) {
             Ok(key) => self.keys.push(key),
             Err(reason) => self.rejected.push(RejectedJwk { index, kid, reason }),
@@ -144,10 +158,14 @@ impl Jwk {
         if members.contains_key("k") || members.get("kty").and_then(Value::as_str) == Some("oct") {
             return Err(JwkRejection::Symmetric);
         }
-        if PRIVATE_MEMBERS.iter().any(|member| members.get(*member).is_some_and(|value| !value.is_null())) {
+        if PRIVATE_MEMBERS
+            .iter()
+            .any(|member| members.get(*member).is_some_and(|value| !value.is_null()))
+        {
             return Err(JwkRejection::Private);
         }
-        Self::from_public_members(&mut Members::new(members)).map_err(|reason| JwkRejection::Malformed { reason })
+        Self::from_public_members(&mut Members::new(members))
+            .map_err(|reason| JwkRejection::Malformed { reason })
     }
 
     fn from_public_members(members: &mut Members) -> Result<Self, DocumentError> {
@@ -167,7 +185,18 @@ impl Jwk {
 
     /// Returns the key as a JSON object.
     pub fn to_value(&self) -> Value {
-        let Self { kty, kid, alg, use_, key_ops, crv, n, e, x, y } = self;
+        let Self {
+            kty,
+            kid,
+            alg,
+            use_,
+            key_ops,
+            crv,
+            n,
+            e,
+            x,
+            y,
+        } = self;
         let strings = [
             ("kty", Some(kty)),
             ("kid", kid.as_ref()),
@@ -225,9 +254,20 @@ mod tests {
             for value in [json!("hush"), json!(["hush"]), json!("")] {
                 let mut key = json!({"kty": "RSA", "kid": "1", "n": "n", "e": "AQAB"});
                 key[private] = value;
-                let set = parse(&json!({"keys": [key, {"kty": "EC", "kid": "2"}]}).to_string()).unwrap();
-                assert_eq!(set.keys.iter().map(|key| key.kid.as_deref()).collect::<Vec<_>>(), [Some("2")]);
-                let rejected = RejectedJwk { index: 0, kid: Some("1".to_owned()), reason: JwkRejection::Private };
+                let set =
+                    parse(&json!({"keys": [key, {"kty": "EC", "kid": "2"}]}).to_string()).unwrap();
+                assert_eq!(
+                    set.keys
+                        .iter()
+                        .map(|key| key.kid.as_deref())
+                        .collect::<Vec<_>>(),
+                    [Some("2")]
+                );
+                let rejected = RejectedJwk {
+                    index: 0,
+                    kid: Some("1".to_owned()),
+                    reason: JwkRejection::Private,
+                };
                 assert_eq!(set.rejected, [rejected], "{private}");
                 assert!(!format!("{set:?}").contains("hush"));
                 assert!(!String::from_utf8(set.to_json()).unwrap().contains("hush"));
@@ -247,7 +287,11 @@ mod tests {
         assert_eq!(set.keys.len(), 1);
         assert_eq!(set.keys[0].kid.as_deref(), Some("good"));
 
-        let codes: Vec<_> = set.rejected.iter().map(|key| (key.index, key.kid.as_deref(), key.reason.code())).collect();
+        let codes: Vec<_> = set
+            .rejected
+            .iter()
+            .map(|key| (key.index, key.kid.as_deref(), key.reason.code()))
+            .collect();
         assert_eq!(
             codes,
             [

@@ -88,21 +88,25 @@ impl ProtectedResourceMetadata {
         let mut members = Members::parse(document)?;
         let resource = members.required_string("resource")?;
         Ok(Self {
-            resource: ResourceUri::parse(&resource).map_err(|reason| DocumentError::Resource { reason })?,
+            resource: ResourceUri::parse(&resource)
+                .map_err(|reason| DocumentError::Resource { reason })?,
             authorization_servers: authorization_servers(&mut members)?,
             jwks_uri: members.string("jwks_uri")?,
             scopes_supported: members.list("scopes_supported")?,
             bearer_methods_supported: members.strings("bearer_methods_supported")?,
-            resource_signing_alg_values_supported: members.list("resource_signing_alg_values_supported")?,
+            resource_signing_alg_values_supported: members
+                .list("resource_signing_alg_values_supported")?,
             resource_name: members.string("resource_name")?,
             resource_documentation: members.string("resource_documentation")?,
             resource_policy_uri: members.string("resource_policy_uri")?,
             resource_tos_uri: members.string("resource_tos_uri")?,
             tls_client_certificate_bound_access_tokens: members
                 .boolean("tls_client_certificate_bound_access_tokens")?,
-            authorization_details_types_supported: members.list("authorization_details_types_supported")?,
+            authorization_details_types_supported: members
+                .list("authorization_details_types_supported")?,
             dpop_signing_alg_values_supported: members.list("dpop_signing_alg_values_supported")?,
-            dpop_bound_access_tokens_required: members.boolean("dpop_bound_access_tokens_required")?,
+            dpop_bound_access_tokens_required: members
+                .boolean("dpop_bound_access_tokens_required")?,
             signed_metadata: members.string("signed_metadata")?,
             extra: members.remaining(),
         })
@@ -131,19 +135,40 @@ impl ProtectedResourceMetadata {
         } = self;
         let mut object = ObjectBuilder::for_metadata(extra);
         object.string("resource", Some(resource.as_str()));
-        object.strings("authorization_servers", authorization_servers.iter().map(Issuer::as_str));
+        object.strings(
+            "authorization_servers",
+            authorization_servers.iter().map(Issuer::as_str),
+        );
         object.string("jwks_uri", jwks_uri.as_deref());
         object.list("scopes_supported", scopes_supported);
-        object.possibly_empty_list("bearer_methods_supported", bearer_methods_supported.as_deref());
-        object.list("resource_signing_alg_values_supported", resource_signing_alg_values_supported);
+        object.possibly_empty_list(
+            "bearer_methods_supported",
+            bearer_methods_supported.as_deref(),
+        );
+        object.list(
+            "resource_signing_alg_values_supported",
+            resource_signing_alg_values_supported,
+        );
         object.string("resource_name", resource_name.as_deref());
         object.string("resource_documentation", resource_documentation.as_deref());
         object.string("resource_policy_uri", resource_policy_uri.as_deref());
         object.string("resource_tos_uri", resource_tos_uri.as_deref());
-        object.boolean("tls_client_certificate_bound_access_tokens", *tls_client_certificate_bound_access_tokens);
-        object.list("authorization_details_types_supported", authorization_details_types_supported);
-        object.list("dpop_signing_alg_values_supported", dpop_signing_alg_values_supported);
-        object.boolean("dpop_bound_access_tokens_required", *dpop_bound_access_tokens_required);
+        object.boolean(
+            "tls_client_certificate_bound_access_tokens",
+            *tls_client_certificate_bound_access_tokens,
+        );
+        object.list(
+            "authorization_details_types_supported",
+            authorization_details_types_supported,
+        );
+        object.list(
+            "dpop_signing_alg_values_supported",
+            dpop_signing_alg_values_supported,
+        );
+        object.boolean(
+            "dpop_bound_access_tokens_required",
+            *dpop_bound_access_tokens_required,
+        );
         object.string("signed_metadata", signed_metadata.as_deref());
         object.into_json()
     }
@@ -151,11 +176,16 @@ impl ProtectedResourceMetadata {
 
 fn authorization_servers(members: &mut Members) -> Result<Vec<Issuer>, DocumentError> {
     let member = "authorization_servers";
-    let entries = members.strings(member)?.ok_or(DocumentError::Missing { member })?;
+    let entries = members
+        .strings(member)?
+        .ok_or(DocumentError::Missing { member })?;
     if entries.is_empty() {
         return Err(DocumentError::Empty { member });
     }
-    entries.iter().map(|text| Issuer::parse(text).map_err(|reason| DocumentError::Issuer { member, reason })).collect()
+    entries
+        .iter()
+        .map(|text| Issuer::parse(text).map_err(|reason| DocumentError::Issuer { member, reason }))
+        .collect()
 }
 
 #[cfg(test)]
@@ -168,7 +198,10 @@ mod tests {
 
     fn example() -> ProtectedResourceMetadata {
         let issuer = Issuer::parse("https://as.example/realms/a").unwrap();
-        ProtectedResourceMetadata::new(ResourceUri::parse("https://mcp.example/mcp").unwrap(), vec![issuer])
+        ProtectedResourceMetadata::new(
+            ResourceUri::parse("https://mcp.example/mcp").unwrap(),
+            vec![issuer],
+        )
     }
 
     fn parse(document: &Value) -> Result<ProtectedResourceMetadata, DocumentError> {
@@ -179,8 +212,7 @@ mod tests {
     #[test]
     fn unset_members_are_omitted() {
         let written: Value = serde_json::from_slice(&example().to_json()).unwrap();
-        let expected =
-            json!({"resource": "https://mcp.example/mcp", "authorization_servers": ["https://as.example/realms/a"]});
+        let expected = json!({"resource": "https://mcp.example/mcp", "authorization_servers": ["https://as.example/realms/a"]});
         assert_eq!(written, expected);
     }
 
@@ -210,7 +242,10 @@ mod tests {
         let parsed = parse(&document).unwrap();
         assert_eq!(parsed.scopes_supported, ["a", "b"]);
         assert_eq!(parsed.extra["resource_name#de"], "Der Name");
-        assert_eq!(serde_json::from_slice::<Value>(&parsed.to_json()).unwrap(), document);
+        assert_eq!(
+            serde_json::from_slice::<Value>(&parsed.to_json()).unwrap(),
+            document
+        );
     }
 
     /// A2: a known member that is `null` counts as missing; an unknown one is kept.
@@ -222,13 +257,20 @@ mod tests {
             "unknown": null,
         });
         let mut document = expected.clone();
-        for member in ["jwks_uri", "scopes_supported", "bearer_methods_supported", "dpop_bound_access_tokens_required"]
-        {
+        for member in [
+            "jwks_uri",
+            "scopes_supported",
+            "bearer_methods_supported",
+            "dpop_bound_access_tokens_required",
+        ] {
             document[member] = json!(null);
         }
         let parsed = parse(&document).unwrap();
         assert_eq!(parsed.bearer_methods_supported, None);
-        assert_eq!(serde_json::from_slice::<Value>(&parsed.to_json()).unwrap(), expected);
+        assert_eq!(
+            serde_json::from_slice::<Value>(&parsed.to_json()).unwrap(),
+            expected
+        );
     }
 
     /// A2: an empty list of bearer methods means that there is none (RFC 9728 section 2), which no list does not.
@@ -239,7 +281,10 @@ mod tests {
         document["bearer_methods_supported"] = json!([]);
         let parsed = parse(&document).unwrap();
         assert_eq!(parsed.bearer_methods_supported, Some(Vec::new()));
-        assert_eq!(serde_json::from_slice::<Value>(&parsed.to_json()).unwrap(), document);
+        assert_eq!(
+            serde_json::from_slice::<Value>(&parsed.to_json()).unwrap(),
+            document
+        );
     }
 
     /// A2: a field wins over an unknown member of its name, also if it is not set.
@@ -247,9 +292,15 @@ mod tests {
     fn fields_win_over_unknown_members() {
         let mut metadata = example();
         let expected = metadata.to_json();
-        metadata.extra.insert("resource".to_owned(), json!("https://other.example/"));
-        metadata.extra.insert("bearer_methods_supported".to_owned(), json!(["query"]));
-        metadata.extra.insert("jwks_uri".to_owned(), json!("https://other.example/jwks"));
+        metadata
+            .extra
+            .insert("resource".to_owned(), json!("https://other.example/"));
+        metadata
+            .extra
+            .insert("bearer_methods_supported".to_owned(), json!(["query"]));
+        metadata
+            .extra
+            .insert("jwks_uri".to_owned(), json!("https://other.example/jwks"));
         assert_eq!(metadata.to_json(), expected);
     }
 
@@ -277,17 +328,47 @@ mod tests {
         let resource = "https://mcp.example/mcp";
         let servers = json!(["https://as.example"]);
         for (document, code) in [
-            (json!({"authorization_servers": servers}), "document.member_missing"),
+            (
+                json!({"authorization_servers": servers}),
+                "document.member_missing",
+            ),
             (json!({"resource": resource}), "document.member_missing"),
-            (json!({"resource": resource, "authorization_servers": null}), "document.member_missing"),
-            (json!({"resource": resource, "authorization_servers": []}), "document.member_empty"),
-            (json!({"resource": resource, "authorization_servers": "https://as.example"}), "document.member_type"),
-            (json!({"resource": resource, "authorization_servers": [7]}), "document.member_type"),
-            (json!({"resource": resource, "authorization_servers": ["as.example"]}), "document.member_issuer"),
-            (json!({"resource": resource, "authorization_servers": ["http://as.example"]}), "document.member_issuer"),
-            (json!({"resource": "/mcp", "authorization_servers": servers}), "document.resource"),
-            (json!({"resource": "https://mcp.example/#a", "authorization_servers": servers}), "document.resource"),
-            (json!({"resource": "", "authorization_servers": servers}), "document.member_empty"),
+            (
+                json!({"resource": resource, "authorization_servers": null}),
+                "document.member_missing",
+            ),
+            (
+                json!({"resource": resource, "authorization_servers": []}),
+                "document.member_empty",
+            ),
+            (
+                json!({"resource": resource, "authorization_servers": "https://as.example"}),
+                "document.member_type",
+            ),
+            (
+                json!({"resource": resource, "authorization_servers": [7]}),
+                "document.member_type",
+            ),
+            (
+                json!({"resource": resource, "authorization_servers": ["as.example"]}),
+                "document.member_issuer",
+            ),
+            (
+                json!({"resource": resource, "authorization_servers": ["http://as.example"]}),
+                "document.member_issuer",
+            ),
+            (
+                json!({"resource": "/mcp", "authorization_servers": servers}),
+                "document.resource",
+            ),
+            (
+                json!({"resource": "https://mcp.example/#a", "authorization_servers": servers}),
+                "document.resource",
+            ),
+            (
+                json!({"resource": "", "authorization_servers": servers}),
+                "document.member_empty",
+            ),
         ] {
             assert_eq!(parse(&document).unwrap_err().code(), code, "{document}");
         }
@@ -309,18 +390,33 @@ mod tests {
             ("5", "document.not_an_object"),
             ("5.5", "document.not_an_object"),
             ("true", "document.not_an_object"),
-            (r#"{"resource":"https://a.example","resource":"https://b.example"}"#, "document.duplicate_member"),
-            (r#"{"x":{"y":[1]},"x":{"y":[1]},"z":2}"#, "document.duplicate_member"),
+            (
+                r#"{"resource":"https://a.example","resource":"https://b.example"}"#,
+                "document.duplicate_member",
+            ),
+            (
+                r#"{"x":{"y":[1]},"x":{"y":[1]},"z":2}"#,
+                "document.duplicate_member",
+            ),
         ] {
             let error = ProtectedResourceMetadata::parse(document.as_bytes()).unwrap_err();
             assert_eq!(error.code(), code, "{document}");
         }
-        assert_eq!(ProtectedResourceMetadata::parse(b"{\"a\":\"\xff\"}"), Err(DocumentError::NotJson));
+        assert_eq!(
+            ProtectedResourceMetadata::parse(b"{\"a\":\"\xff\"}"),
+            Err(DocumentError::NotJson)
+        );
 
         let deep = [vec![b'['; 100_000], vec![b']'; 100_000]].concat();
-        assert_eq!(ProtectedResourceMetadata::parse(&deep), Err(DocumentError::NotAnObject));
+        assert_eq!(
+            ProtectedResourceMetadata::parse(&deep),
+            Err(DocumentError::NotAnObject)
+        );
         let deep_member = [br#"{"x":"#.to_vec(), deep, b"}".to_vec()].concat();
-        assert_eq!(ProtectedResourceMetadata::parse(&deep_member), Err(DocumentError::NotJson));
+        assert_eq!(
+            ProtectedResourceMetadata::parse(&deep_member),
+            Err(DocumentError::NotJson)
+        );
     }
 
     fn lists() -> impl Strategy<Value = [Vec<String>; 4]> {

@@ -25,9 +25,17 @@ pub fn protected_resource_path(endpoint_path: &str) -> String {
 ///
 /// Returns one URL if both forms are the same. Drops the fragment and the user information.
 pub fn protected_resource_urls(resource: &Url) -> Vec<Url> {
-    let path_form = replace_path(resource, &protected_resource_path(resource.path()), resource.query());
+    let path_form = replace_path(
+        resource,
+        &protected_resource_path(resource.path()),
+        resource.query(),
+    );
     let root_form = replace_path(resource, PROTECTED_RESOURCE, None);
-    if path_form == root_form { vec![root_form] } else { vec![path_form, root_form] }
+    if path_form == root_form {
+        vec![root_form]
+    } else {
+        vec![path_form, root_form]
+    }
 }
 
 /// Returns the URLs where an authorization server's metadata may be, in the order to try.
@@ -37,11 +45,17 @@ pub fn protected_resource_urls(resource: &Url) -> Vec<Url> {
 /// ignored (RFC 8414 section 3.1, OpenID Connect Discovery 1.0 section 4.1).
 pub fn authorization_server_urls(issuer: &Issuer) -> Vec<Url> {
     let path = issuer.url().path().trim_end_matches('/');
-    let mut paths = vec![format!("{AUTHORIZATION_SERVER}{path}"), format!("{OPENID_CONFIGURATION}{path}")];
+    let mut paths = vec![
+        format!("{AUTHORIZATION_SERVER}{path}"),
+        format!("{OPENID_CONFIGURATION}{path}"),
+    ];
     if !path.is_empty() {
         paths.push(format!("{path}{OPENID_CONFIGURATION}"));
     }
-    paths.iter().map(|path| replace_path(issuer.url(), path, None)).collect()
+    paths
+        .iter()
+        .map(|path| replace_path(issuer.url(), path, None))
+        .collect()
 }
 
 /// Replaces a URL's path and query. Both come from a parsed URL, so they are already percent-encoded.
@@ -60,11 +74,17 @@ mod tests {
     use crate::json::arbitrary;
 
     fn resource_urls(resource: &str) -> Vec<String> {
-        protected_resource_urls(&Url::parse(resource).unwrap()).into_iter().map(String::from).collect()
+        protected_resource_urls(&Url::parse(resource).unwrap())
+            .into_iter()
+            .map(String::from)
+            .collect()
     }
 
     fn server_urls(issuer: &str) -> Vec<String> {
-        authorization_server_urls(&Issuer::parse(issuer).unwrap()).into_iter().map(String::from).collect()
+        authorization_server_urls(&Issuer::parse(issuer).unwrap())
+            .into_iter()
+            .map(String::from)
+            .collect()
     }
 
     /// A3: the root has only the root form.
@@ -81,8 +101,14 @@ mod tests {
     #[test]
     fn resources_have_one_or_two_forms() {
         let root = "https://h.example:8443/.well-known/oauth-protected-resource";
-        assert_eq!(resource_urls("https://h.example:8443/a/b"), [format!("{root}/a/b"), root.to_owned()]);
-        assert_eq!(resource_urls("https://h.example:8443/a%2Fb/"), [format!("{root}/a%2Fb/"), root.to_owned()]);
+        assert_eq!(
+            resource_urls("https://h.example:8443/a/b"),
+            [format!("{root}/a/b"), root.to_owned()]
+        );
+        assert_eq!(
+            resource_urls("https://h.example:8443/a%2Fb/"),
+            [format!("{root}/a%2Fb/"), root.to_owned()]
+        );
         assert_eq!(resource_urls("https://h.example:8443"), [root]);
         assert_eq!(resource_urls("https://h.example:8443/"), [root]);
         assert_eq!(resource_urls("https://u:p@h.example:8443/#x"), [root]);
@@ -92,9 +118,18 @@ mod tests {
     #[test]
     fn the_query_is_kept() {
         let root = "https://h.example/.well-known/oauth-protected-resource";
-        assert_eq!(resource_urls("https://h.example/a?k=v&l"), [format!("{root}/a?k=v&l"), root.to_owned()]);
-        assert_eq!(resource_urls("https://h.example?k=v"), [format!("{root}?k=v"), root.to_owned()]);
-        assert_eq!(resource_urls("https://h.example/?k=v"), [format!("{root}?k=v"), root.to_owned()]);
+        assert_eq!(
+            resource_urls("https://h.example/a?k=v&l"),
+            [format!("{root}/a?k=v&l"), root.to_owned()]
+        );
+        assert_eq!(
+            resource_urls("https://h.example?k=v"),
+            [format!("{root}?k=v"), root.to_owned()]
+        );
+        assert_eq!(
+            resource_urls("https://h.example/?k=v"),
+            [format!("{root}?k=v"), root.to_owned()]
+        );
     }
 
     /// G3: an issuer with a path has three URLs in order. Slashes at its end are ignored.

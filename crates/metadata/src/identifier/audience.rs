@@ -46,8 +46,11 @@ mod tests {
 
     fn matches(audience: &Value, resource: &str) -> bool {
         let resource = ResourceUri::parse(resource).unwrap();
-        Audience::from_value(audience)
-            .is_some_and(|audience| audience.iter().any(|entry| resource.matches_audience(entry)))
+        Audience::from_value(audience).is_some_and(|audience| {
+            audience
+                .iter()
+                .any(|entry| resource.matches_audience(entry))
+        })
     }
 
     /// C6: a string or any array entry matches; letter case and one trailing slash are ignored.
@@ -56,7 +59,10 @@ mod tests {
         let resource = "https://mcp.example.com/mcp";
         assert!(matches(&json!("https://mcp.example.com/mcp"), resource));
         assert!(matches(&json!("https://MCP.example.com/Mcp/"), resource));
-        assert!(matches(&json!(["api", 7, "https://mcp.example.com/mcp"]), resource));
+        assert!(matches(
+            &json!(["api", 7, "https://mcp.example.com/mcp"]),
+            resource
+        ));
     }
 
     /// C6: values that only resemble the resource's URL do not match.
@@ -83,7 +89,10 @@ mod tests {
             json!(null),
             json!(true),
         ] {
-            assert!(!matches(&audience, "https://mcp.example.com/mcp"), "{audience}");
+            assert!(
+                !matches(&audience, "https://mcp.example.com/mcp"),
+                "{audience}"
+            );
         }
     }
 }

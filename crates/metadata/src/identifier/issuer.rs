@@ -78,7 +78,10 @@ impl Issuer {
         if uri::has_user_information(text) {
             return Err(IssuerError::UserInformation);
         }
-        Ok(Self(Arc::new(Parts { text: text.into(), url })))
+        Ok(Self(Arc::new(Parts {
+            text: text.into(),
+            url,
+        })))
     }
 
     /// Returns the identifier exactly as written.
@@ -194,9 +197,12 @@ mod tests {
     fn issuers_are_compared_without_normalization() {
         let issuer = Issuer::parse("https://as.example/a").unwrap();
         assert_eq!(issuer, Issuer::parse("https://as.example/a").unwrap());
-        for other in
-            ["https://as.example/a/", "https://AS.example/a", "https://as.example:443/a", "https://as.example/%61"]
-        {
+        for other in [
+            "https://as.example/a/",
+            "https://AS.example/a",
+            "https://as.example:443/a",
+            "https://as.example/%61",
+        ] {
             assert_ne!(issuer, Issuer::parse(other).unwrap(), "{other}");
         }
     }

@@ -78,7 +78,10 @@ impl ResourceUri {
         if uri::has_user_information(text) {
             return Err(ResourceUriError::UserInformation);
         }
-        Ok(Self(Arc::new(Parts { text: text.into(), url })))
+        Ok(Self(Arc::new(Parts {
+            text: text.into(),
+            url,
+        })))
     }
 
     /// Returns the identifier exactly as written.
@@ -136,7 +139,11 @@ mod tests {
 
     #[test]
     fn valid_resources_are_kept_unchanged() {
-        for text in ["https://mcp.example", "https://MCP.example:443/a/?b=c", "http://10.0.0.1/mcp"] {
+        for text in [
+            "https://mcp.example",
+            "https://MCP.example:443/a/?b=c",
+            "http://10.0.0.1/mcp",
+        ] {
             assert_eq!(ResourceUri::parse(text).unwrap().as_str(), text);
         }
     }
@@ -156,7 +163,11 @@ mod tests {
             ("https://u@mcp.example", "resource.user_information"),
             ("https://@mcp.example", "resource.user_information"),
         ] {
-            assert_eq!(ResourceUri::parse(text).unwrap_err().code(), code, "{text:?}");
+            assert_eq!(
+                ResourceUri::parse(text).unwrap_err().code(),
+                code,
+                "{text:?}"
+            );
         }
     }
 

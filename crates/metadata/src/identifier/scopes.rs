@@ -56,8 +56,13 @@ impl Scopes {
     /// # Errors
     /// Fails if a name is empty or has a character that RFC 6749 section 3.3 does not allow.
     pub fn from_names<'a>(names: impl IntoIterator<Item = &'a str>) -> Result<Self, ScopesError> {
-        let mut names =
-            names.into_iter().map(|name| if is_scope_name(name) { Ok(name) } else { Err(ScopesError::InvalidName) });
+        let mut names = names.into_iter().map(|name| {
+            if is_scope_name(name) {
+                Ok(name)
+            } else {
+                Err(ScopesError::InvalidName)
+            }
+        });
         let mut on_stack = [""; STACK_CAPACITY];
         for (count, slot) in on_stack.iter_mut().enumerate() {
             let Some(name) = names.next().transpose()? else {
@@ -99,12 +104,17 @@ impl Scopes {
 
     /// Returns whether this set contains every name in `required`. Does not allocate.
     pub fn covers(&self, required: &Self) -> bool {
-        let Some(required) = &required.0 else { return true };
+        let Some(required) = &required.0 else {
+            return true;
+        };
         // Splitting the empty string gives one empty piece, which equals no name.
         let granted = self.as_str();
         // Both sets are sorted, so one pass over `granted` is enough.
         let mut granted = granted.as_bytes().split(|byte| *byte == b' ');
-        required.as_bytes().split(|byte| *byte == b' ').all(|name| granted.any(|granted| granted == name))
+        required
+            .as_bytes()
+            .split(|byte| *byte == b' ')
+            .all(|name| granted.any(|granted| granted == name))
     }
 
     /// Returns the scopes as they are requested. Microsoft Entra ID accepts only `api://ID/NAME` in requests and writes `NAME` into
@@ -114,11 +124,17 @@ impl Scopes {
     /// `listed` is `scopes_supported` of a protected resource (RFC 9728 section 2), which is for requests.
     pub fn in_listed_form(&self, listed: &[String]) -> Self {
         let long_form = |name: &str| {
-            let mut long = listed.iter().filter(|listed| is_scope_name(listed) && Self::is_long_form(listed, name));
+            let mut long = listed
+                .iter()
+                .filter(|listed| is_scope_name(listed) && Self::is_long_form(listed, name));
             long.next().filter(|_| long.next().is_none())
         };
         let names = self.iter().map(|name| {
-            let long = if listed.iter().any(|listed| listed == name) { None } else { long_form(name) };
+            let long = if listed.iter().any(|listed| listed == name) {
+                None
+            } else {
+                long_form(name)
+            };
             long.map_or(name, String::as_str)
         });
         Self::from_valid_names(&mut names.collect::<Vec<_>>())
@@ -126,8 +142,15 @@ impl Scopes {
 
     /// Returns whether `long` is the form `api://ID/NAME` of the scope `name`, with any scheme.
     pub fn is_long_form(long: &str, name: &str) -> bool {
-        let Some(prefix) = long.strip_suffix(name).and_then(|rest| rest.strip_suffix('/')) else { return false };
-        prefix.split_once("://").is_some_and(|(_, application)| !application.is_empty())
+        let Some(prefix) = long
+            .strip_suffix(name)
+            .and_then(|rest| rest.strip_suffix('/'))
+        else {
+            return false;
+        };
+        prefix
+            .split_once("://")
+            .is_some_and(|(_, application)| !application.is_empty())
     }
 
     /// Returns the names that are in either set.
@@ -166,12 +189,19 @@ impl Scopes {
             text.push_str(name);
             last = name;
         }
-        if text.is_empty() { Self(None) } else { Self(Some(text.into())) }
+        if text.is_empty() {
+            Self(None)
+        } else {
+            Self(Some(text.into()))
+        }
     }
 }
 
 fn is_scope_name(name: &str) -> bool {
-    !name.is_empty() && name.bytes().all(|b| matches!(b, 0x21 | 0x23..=0x5B | 0x5D..=0x7E))
+    !name.is_empty()
+        && name
+            .bytes()
+            .all(|b| matches!(b, 0x21 | 0x23..=0x5B | 0x5D..=0x7E))
 }
 
 /// Writes the names separated by single spaces, as in the `scope` parameter.
@@ -213,8 +243,14 @@ mod tests {
             scopes(names).in_listed_form(&listed).to_string()
         };
         assert_eq!(requested("tools", &[LONG]), LONG);
-        assert_eq!(requested("offline_access tools", &["other", LONG]), format!("{LONG} offline_access"));
-        assert_eq!(requested("read tools", &["api://\"/read", "api://\"/tools", LONG]), format!("{LONG} read"));
+        assert_eq!(
+            requested("offline_access tools", &["other", LONG]),
+            format!("{LONG} offline_access")
+        );
+        assert_eq!(
+            requested("read tools", &["api://\"/read", "api://\"/tools", LONG]),
+            format!("{LONG} read")
+        );
 
         for (listed, why) in [
             (&["tools", LONG][..], "it is listed as it is"),
@@ -244,12 +280,18 @@ mod tests {
     #[test]
     fn large_sets_behave_like_small_ones() {
         for count in [1, 15, 16, 17, 18, 300] {
-            let names: Vec<String> = (0..count).map(|number| format!("s{}", number * 37 % 301)).collect();
+            let names: Vec<String> = (0..count)
+                .map(|number| format!("s{}", number * 37 % 301))
+                .collect();
             let twice = Scopes::from_names(names.iter().chain(&names).map(String::as_str)).unwrap();
             assert_eq!(twice.iter().count(), count);
             assert!(names.iter().all(|name| twice.contains(name)));
-            assert!(twice.covers(&Scopes::from_names(names.iter().rev().map(String::as_str)).unwrap()));
-            assert!(!twice.covers(&Scopes::from_names(names.iter().map(String::as_str).chain(["t"])).unwrap()));
+            assert!(
+                twice.covers(&Scopes::from_names(names.iter().rev().map(String::as_str)).unwrap())
+            );
+            assert!(!twice.covers(
+                &Scopes::from_names(names.iter().map(String::as_str).chain(["t"])).unwrap()
+            ));
             let halved = Scopes::from_names(names[..count / 2].iter().map(String::as_str)).unwrap();
             assert!(twice.covers(&halved));
             assert!(!halved.covers(&twice));
@@ -265,14 +307,21 @@ mod tests {
         assert_eq!(scopes("a").intersection(&scopes("b")), Scopes::empty());
         assert_eq!(scopes("a b").difference(&scopes("b c")), scopes("a"));
         assert_eq!(scopes("a").difference(&scopes("a")), Scopes::empty());
-        assert_eq!(scopes("a bc d").filter(|name| name.len() == 1), scopes("a d"));
+        assert_eq!(
+            scopes("a bc d").filter(|name| name.len() == 1),
+            scopes("a d")
+        );
     }
 
     /// B4: characters that could end a quoted parameter are not allowed in names.
     #[test]
     fn malformed_names_are_rejected() {
         for name in ["", "a b", "a\"", "a\\", "a\n", "a\t", "ä", "\u{7f}", "\0"] {
-            assert_eq!(Scopes::from_names([name]), Err(ScopesError::InvalidName), "{name:?}");
+            assert_eq!(
+                Scopes::from_names([name]),
+                Err(ScopesError::InvalidName),
+                "{name:?}"
+            );
         }
         assert!(Scopes::parse("a\tb").is_err());
     }

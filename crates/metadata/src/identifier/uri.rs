@@ -15,8 +15,14 @@ pub(crate) enum UriError {
 /// address, so it is rejected.
 pub(crate) fn parse(text: &str) -> Result<Url, UriError> {
     let url = Url::parse(text).map_err(UriError::NotAUrl)?;
-    let is_printable = text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');
-    if is_printable && !authority(text).is_empty() { Ok(url) } else { Err(UriError::Irregular) }
+    let is_printable = text
+        .bytes()
+        .all(|byte| byte.is_ascii_graphic() && byte != b'\\');
+    if is_printable && !authority(text).is_empty() {
+        Ok(url)
+    } else {
+        Err(UriError::Irregular)
+    }
 }
 
 /// Returns whether the authority contains an `@`, even if the user information before it is empty.
@@ -38,7 +44,13 @@ fn authority(text: &str) -> &str {
 fn after_scheme(text: &str) -> &str {
     // The check of the scheme's characters excludes a "://" that occurs later in the URL.
     match text.split_once("://") {
-        Some((scheme, rest)) if scheme.bytes().all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b)) => rest,
+        Some((scheme, rest))
+            if scheme
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b"+-.".contains(&b)) =>
+        {
+            rest
+        }
         _ => "",
     }
 }
@@ -52,7 +64,11 @@ mod tests {
         for (text, authority_part, path_part) in [
             ("https://a.example", "a.example", ""),
             ("https://a.example?x=/y", "a.example", ""),
-            ("https://u@a.example:1/b/../c?d#e/f", "u@a.example:1", "/b/../c"),
+            (
+                "https://u@a.example:1/b/../c?d#e/f",
+                "u@a.example:1",
+                "/b/../c",
+            ),
             ("https://[::1]:8080/?://", "[::1]:8080", "/"),
         ] {
             assert_eq!(authority(text), authority_part, "{text}");

@@ -15,7 +15,8 @@ pub(crate) fn extra() -> impl Strategy<Value = Map<String, Value>> {
         prop::collection::vec(any::<String>(), 1..3).prop_map(Value::from),
         Just(serde_json::json!({"nested": [null, {"deep": []}]})),
     ];
-    prop::collection::vec(("x_[a-z#]{0,6}", value), 0..4).prop_map(|members| members.into_iter().collect())
+    prop::collection::vec(("x_[a-z#]{0,6}", value), 0..4)
+        .prop_map(|members| members.into_iter().collect())
 }
 
 /// A list with at least one entry.
@@ -31,5 +32,6 @@ pub(crate) fn endpoint() -> impl Strategy<Value = Url> {
 
 /// An issuer with or without a path and a trailing slash.
 pub(crate) fn issuer() -> impl Strategy<Value = Issuer> {
-    "https://[a-zA-Z]{1,8}\\.example(/[a-z0-9]{1,6}){0,2}/?".prop_map(|text| Issuer::parse(&text).unwrap())
+    "https://[a-zA-Z]{1,8}\\.example(/[a-z0-9]{1,6}){0,2}/?"
+        .prop_map(|text| Issuer::parse(&text).unwrap())
 }

@@ -21,7 +21,10 @@ impl ObjectBuilder {
     pub(crate) fn for_metadata(extra: &Map<String, Value>) -> Self {
         let is_empty = |value: &Value| value.as_array().is_some_and(Vec::is_empty);
         let kept = extra.iter().filter(|(_, value)| !is_empty(value));
-        Self(kept.map(|(name, value)| (name.clone(), value.clone())).collect())
+        Self(
+            kept.map(|(name, value)| (name.clone(), value.clone()))
+                .collect(),
+        )
     }
 
     /// Sets a member, or removes it if the value is `None`.
@@ -38,9 +41,16 @@ impl ObjectBuilder {
     }
 
     /// Sets an array of strings. An empty one is omitted.
-    pub(crate) fn strings<'a>(&mut self, member: &'static str, entries: impl IntoIterator<Item = &'a str>) {
+    pub(crate) fn strings<'a>(
+        &mut self,
+        member: &'static str,
+        entries: impl IntoIterator<Item = &'a str>,
+    ) {
         let entries: Vec<Value> = entries.into_iter().map(Value::from).collect();
-        self.value(member, (!entries.is_empty()).then_some(Value::Array(entries)));
+        self.value(
+            member,
+            (!entries.is_empty()).then_some(Value::Array(entries)),
+        );
     }
 
     /// Sets an array of strings. An empty one is omitted.

@@ -46,7 +46,10 @@ mod tests {
     /// J2, J3: `Debug` does not print the token.
     #[test]
     fn debug_is_redacted() {
-        assert_eq!(format!("{:?}", AccessToken::new("hush")), "AccessToken([redacted])");
+        assert_eq!(
+            format!("{:?}", AccessToken::new("hush")),
+            "AccessToken([redacted])"
+        );
     }
 
     #[test]

@@ -8,6 +8,9 @@ pub(crate) fn equal(left: &[u8], right: &[u8]) -> bool {
         return false;
     }
     // `black_box` keeps the compiler from ending the loop at the first difference.
-    let difference = left.iter().zip(right).fold(0, |bits, (l, r)| black_box(bits | (l ^ r)));
+    let difference = left
+        .iter()
+        .zip(right)
+        .fold(0, |bits, (l, r)| black_box(bits | (l ^ r)));
     black_box(difference) == 0
 }

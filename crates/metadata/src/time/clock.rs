@@ -77,7 +77,10 @@ pub trait Clock: Send + Sync + 'static {
 
     /// Reads both clocks.
     fn read(&self) -> Now {
-        Now { unix: self.now(), monotonic: self.monotonic() }
+        Now {
+            unix: self.now(),
+            monotonic: self.monotonic(),
+        }
     }
 }
 
@@ -90,7 +93,9 @@ pub struct SystemClock {
 impl SystemClock {
     /// Creates a clock whose [`monotonic`](Clock::monotonic) time starts at zero.
     pub fn new() -> Self {
-        Self { started: Instant::now() }
+        Self {
+            started: Instant::now(),
+        }
     }
 }
 
@@ -102,8 +107,13 @@ impl Default for SystemClock {
 
 impl Clock for SystemClock {
     fn now(&self) -> UnixTime {
-        #[expect(clippy::disallowed_methods, reason = "this is the only place that reads the system time")]
-        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "this is the only place that reads the system time"
+        )]
+        let since_epoch = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
         UnixTime(millis(since_epoch))
     }
 
@@ -120,10 +130,17 @@ mod tests {
     #[test]
     fn late_times_are_limited_to_the_year_9999() {
         let last = UNIX_EPOCH + Duration::from_millis(LAST_OF_YEAR_9999);
-        for (millis, expected) in
-            [(0, UNIX_EPOCH), (LAST_OF_YEAR_9999, last), (LAST_OF_YEAR_9999 + 1, last), (u64::MAX, last)]
-        {
-            assert_eq!(UnixTime::from_millis(millis).until_year_9999(), expected, "{millis}");
+        for (millis, expected) in [
+            (0, UNIX_EPOCH),
+            (LAST_OF_YEAR_9999, last),
+            (LAST_OF_YEAR_9999 + 1, last),
+            (u64::MAX, last),
+        ] {
+            assert_eq!(
+                UnixTime::from_millis(millis).until_year_9999(),
+                expected,
+                "{millis}"
+            );
         }
     }
 
@@ -133,9 +150,18 @@ mod tests {
         let last = UnixTime::from_secs(u64::MAX);
         assert_eq!(last, UnixTime::from_millis(u64::MAX));
         assert_eq!(last.saturating_add(Duration::MAX), last);
-        assert_eq!(UnixTime::from_secs(5).saturating_sub(Duration::from_secs(6)), UnixTime::default());
-        assert_eq!(UnixTime::from_secs(5).saturating_sub(Duration::MAX), UnixTime::default());
-        assert_eq!(UnixTime::from_secs(5).saturating_duration_since(UnixTime::from_secs(6)), Duration::ZERO);
+        assert_eq!(
+            UnixTime::from_secs(5).saturating_sub(Duration::from_secs(6)),
+            UnixTime::default()
+        );
+        assert_eq!(
+            UnixTime::from_secs(5).saturating_sub(Duration::MAX),
+            UnixTime::default()
+        );
+        assert_eq!(
+            UnixTime::from_secs(5).saturating_duration_since(UnixTime::from_secs(6)),
+            Duration::ZERO
+        );
         assert_eq!(
             UnixTime::from_secs(6).saturating_duration_since(UnixTime::from_millis(5_999)),
             Duration::from_millis(1)

@@ -10,7 +10,9 @@ const LATEST: u64 = 253_402_300_799;
 /// Parses a numeric date, rounded to milliseconds. Returns `None` unless the value is a number from the epoch to the year
 /// 9999.
 pub(crate) fn parse(value: &Value) -> Option<UnixTime> {
-    let Value::Number(number) = value else { return None };
+    let Value::Number(number) = value else {
+        return None;
+    };
     match number.as_u64() {
         Some(secs) => from_integer(secs),
         None => from_float(number.as_f64()?),
@@ -25,7 +27,9 @@ pub(crate) fn from_integer(secs: u64) -> Option<UnixTime> {
 /// Converts a number of seconds with a fraction or an exponent. Returns `None` if the date is out of range.
 pub(crate) fn from_float(secs: f64) -> Option<UnixTime> {
     // `contains` is false for NaN. In this range the product is below 2^53, so the cast is exact.
-    (0.0..=LATEST as f64).contains(&secs).then(|| UnixTime::from_millis((secs * 1000.0).round() as u64))
+    (0.0..=LATEST as f64)
+        .contains(&secs)
+        .then(|| UnixTime::from_millis((secs * 1000.0).round() as u64))
 }
 
 /// Serializes a numeric date, with a fraction only if it is not zero.
@@ -50,10 +54,22 @@ mod tests {
     #[test]
     fn integers_and_fractions_are_accepted() {
         assert_eq!(parse_json("0"), Some(UnixTime::from_secs(0)));
-        assert_eq!(parse_json("1767225600"), Some(UnixTime::from_secs(1_767_225_600)));
-        assert_eq!(parse_json("1767225600.25"), Some(UnixTime::from_millis(1_767_225_600_250)));
-        assert_eq!(parse_json("1.7672256e9"), Some(UnixTime::from_secs(1_767_225_600)));
-        assert_eq!(parse_json("253402300799"), Some(UnixTime::from_secs(LATEST)));
+        assert_eq!(
+            parse_json("1767225600"),
+            Some(UnixTime::from_secs(1_767_225_600))
+        );
+        assert_eq!(
+            parse_json("1767225600.25"),
+            Some(UnixTime::from_millis(1_767_225_600_250))
+        );
+        assert_eq!(
+            parse_json("1.7672256e9"),
+            Some(UnixTime::from_secs(1_767_225_600))
+        );
+        assert_eq!(
+            parse_json("253402300799"),
+            Some(UnixTime::from_secs(LATEST))
+        );
     }
 
     /// C7: values that are not a date in range are rejected, not clamped.

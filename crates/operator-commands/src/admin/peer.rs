@@ -48,7 +48,15 @@ pub(super) async fn connect(path: &Path) -> anyhow::Result<UnixStream> {
     // The user who called `listen`.
     let user = stream.peer_cred()?.uid();
     let is_trusted = user == ROOT || user == geteuid().as_raw() || belongs_to(path, user)?;
-    if is_trusted { Ok(stream) } else { Err(UntrustedPeer { path: path.to_owned(), user }.into()) }
+    if is_trusted {
+        Ok(stream)
+    } else {
+        Err(UntrustedPeer {
+            path: path.to_owned(),
+            user,
+        }
+        .into())
+    }
 }
 
 /// Returns whether the socket is this user's, and only this user, root and the user of this process can replace it or a folder of its
@@ -58,7 +66,11 @@ fn belongs_to(path: &Path, user: u32) -> io::Result<bool> {
     if fs::symlink_metadata(&resolved)?.uid() != user {
         return Ok(false);
     }
-    for folder in absolute.ancestors().skip(1).chain(resolved.ancestors().skip(1)) {
+    for folder in absolute
+        .ancestors()
+        .skip(1)
+        .chain(resolved.ancestors().skip(1))
+    {
         let metadata = fs::metadata(folder)?;
         let has_trusted_owner = [ROOT, geteuid().as_raw(), user].contains(&metadata.uid());
         if !has_trusted_owner || metadata.mode() & WRITABLE_FOR_OTHERS != 0 {

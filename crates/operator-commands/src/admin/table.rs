@@ -5,7 +5,9 @@ use std::{fmt::Write as _, time::Duration};
 
 use portcullis_metadata::EscapedText;
 
-const HEAD: [&str; 8] = ["SESSION", "SUBJECT", "CLIENT", "ISSUER", "RESOURCE", "AGE", "UNUSED", "STREAMS"];
+const HEAD: [&str; 8] = [
+    "SESSION", "SUBJECT", "CLIENT", "ISSUER", "RESOURCE", "AGE", "UNUSED", "STREAMS",
+];
 
 /// Prints the sessions, those that were used last first.
 pub(super) fn print(sessions: &[SessionEntry]) -> std::io::Result<()> {
@@ -18,8 +20,15 @@ fn text(sessions: &[SessionEntry]) -> String {
     }
     let mut sorted: Vec<&SessionEntry> = sessions.iter().collect();
     sorted.sort_by_key(|session| (session.unused_seconds, session.age_seconds));
-    let rows: Vec<[String; 8]> = std::iter::once(HEAD.map(str::to_owned)).chain(sorted.into_iter().map(row)).collect();
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
+    let rows: Vec<[String; 8]> = std::iter::once(HEAD.map(str::to_owned))
+        .chain(sorted.into_iter().map(row))
+        .collect();
+    let width = |column: usize| {
+        rows.iter()
+            .map(|row| row[column].chars().count())
+            .max()
+            .unwrap_or_default()
+    };
     let widths: Vec<usize> = (0..HEAD.len()).map(width).collect();
     let mut text = String::new();
     for row in rows {
@@ -37,9 +46,15 @@ fn text(sessions: &[SessionEntry]) -> String {
 }
 
 fn row(session: &SessionEntry) -> [String; 8] {
-    let name =
-        |name: &Option<String>| name.as_deref().map_or_else(|| "-".to_owned(), |name| EscapedText(name).to_string());
-    let unused = if session.in_use { "in use".to_owned() } else { span(session.unused_seconds) };
+    let name = |name: &Option<String>| {
+        name.as_deref()
+            .map_or_else(|| "-".to_owned(), |name| EscapedText(name).to_string())
+    };
+    let unused = if session.in_use {
+        "in use".to_owned()
+    } else {
+        span(session.unused_seconds)
+    };
     [
         EscapedText(&session.session).to_string(),
         name(&session.subject),
@@ -82,7 +97,10 @@ mod tests {
     /// J8: names from tokens are escaped, and columns are aligned.
     #[test]
     fn sessions_are_aligned_and_escaped() {
-        let text = text(&[session(Some("mallory\u{1b}[2J"), 75, false), session(None, 0, true)]);
+        let text = text(&[
+            session(Some("mallory\u{1b}[2J"), 75, false),
+            session(None, 0, true),
+        ]);
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines[0].starts_with("SESSION           SUBJECT"), "{text}");
         assert!(lines[1].contains("  in use  2"), "{text}");
@@ -91,6 +109,9 @@ mod tests {
         assert!(lines[2].contains("mallory"), "{text}");
         assert!(!text.contains('\u{1b}'), "{text}");
         assert_eq!(lines[0].find("RESOURCE"), lines[1].find("https://mcp"));
-        assert_eq!(super::text(&[]), "there are no such sessions in the server's table");
+        assert_eq!(
+            super::text(&[]),
+            "there are no such sessions in the server's table"
+        );
     }
 }

@@ -52,7 +52,12 @@ impl Target {
                 (Place::Unix(DEFAULT_SOCKET.into()), None)
             }
             (None, None) => {
-                let (place, token) = of_config(arguments.config.as_deref().unwrap_or(Path::new(DEFAULT_CONFIG)))?;
+                let (place, token) = of_config(
+                    arguments
+                        .config
+                        .as_deref()
+                        .unwrap_or(Path::new(DEFAULT_CONFIG)),
+                )?;
                 (place, Some(token))
             }
         };
@@ -65,11 +70,22 @@ impl Target {
             !matches!(&source, SecretSource::Env(name) if env::var_os(name).is_none()),
             "there is no admin token: set {ADMIN_TOKEN_VARIABLE} or name a file with --token-file"
         );
-        let key = if arguments.token_file.is_some() { "--token-file" } else { "admin.token" };
-        if let Some(warning) = source.file().and_then(|file| secret_file_warning(key, file)) {
+        let key = if arguments.token_file.is_some() {
+            "--token-file"
+        } else {
+            "admin.token"
+        };
+        if let Some(warning) = source
+            .file()
+            .and_then(|file| secret_file_warning(key, file))
+        {
             tracing::warn!("{warning}");
         }
-        Ok(Self { place, token: source.read()?, ca_file: arguments.ca_file.clone() })
+        Ok(Self {
+            place,
+            token: source.read()?,
+            ca_file: arguments.ca_file.clone(),
+        })
     }
 }
 
@@ -90,9 +106,10 @@ fn of_config(file: &Path) -> anyhow::Result<(Place, SecretSource)> {
                 "the listener for administrators uses TLS; name it as in its certificate, with --url https://HOST:PORT"
             )
         }
-        AdminListen::Tcp(address) => {
-            Place::Url(Url::parse(&format!("http://{}", portcullis_config::reachable_address(address)))?)
-        }
+        AdminListen::Tcp(address) => Place::Url(Url::parse(&format!(
+            "http://{}",
+            portcullis_config::reachable_address(address)
+        ))?),
     };
     Ok((place, admin.token))
 }
@@ -112,7 +129,10 @@ fn parse_url(text: &str) -> anyhow::Result<Url> {
 }
 
 #[cfg(test)]
-#[expect(clippy::result_large_err, reason = "figment's jail wants its own error")]
+#[expect(
+    clippy::result_large_err,
+    reason = "figment's jail wants its own error"
+)]
 mod tests {
     use figment::Jail;
 
@@ -121,11 +141,21 @@ mod tests {
     const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
     fn arguments() -> AdminTarget {
-        AdminTarget { config: None, url: None, socket: None, token_file: None, ca_file: None, json: false }
+        AdminTarget {
+            config: None,
+            url: None,
+            socket: None,
+            token_file: None,
+            ca_file: None,
+            json: false,
+        }
     }
 
     fn error(arguments: &AdminTarget) -> String {
-        Target::new(arguments).err().map(|error| format!("{error:#}")).unwrap_or_default()
+        Target::new(arguments)
+            .err()
+            .map(|error| format!("{error:#}"))
+            .unwrap_or_default()
     }
 
     /// E12: the configuration names the listener and the token's source; flags replace both.
@@ -147,13 +177,25 @@ mod tests {
                 &file("[admin]\nlisten = \"0.0.0.0:9900\"\ntoken = { file = \"token\" }"),
             )?;
             let target = Target::new(&arguments()).unwrap();
-            assert_eq!(target.place, Place::Url(Url::parse("http://127.0.0.1:9900").unwrap()));
+            assert_eq!(
+                target.place,
+                Place::Url(Url::parse("http://127.0.0.1:9900").unwrap())
+            );
             assert_eq!(target.token, Secret::new(TOKEN));
-            jail.create_file("other.toml", &file("[admin]\nlisten = \"unix:/run/a.sock\""))?;
-            let other = AdminTarget { config: Some("other.toml".into()), ..arguments() };
+            jail.create_file(
+                "other.toml",
+                &file("[admin]\nlisten = \"unix:/run/a.sock\""),
+            )?;
+            let other = AdminTarget {
+                config: Some("other.toml".into()),
+                ..arguments()
+            };
             assert!(error(&other).contains("PORTCULLIS_ADMIN_TOKEN or name a file"));
             jail.set_env("PORTCULLIS_ADMIN_TOKEN", TOKEN);
-            assert_eq!(Target::new(&other).unwrap().place, Place::Unix("/run/a.sock".into()));
+            assert_eq!(
+                Target::new(&other).unwrap().place,
+                Place::Unix("/run/a.sock".into())
+            );
             let tls = "[admin]\nlisten = \"0.0.0.0:9900\"\n[admin.tls]\ncertificates = \"/c\"\nkey = \"/k\"";
             jail.create_file("other.toml", &file(tls))?;
             assert!(error(&other).contains("--url https://HOST:PORT"));
@@ -164,9 +206,12 @@ mod tests {
     /// J2: the token is never sent in clear text over a network.
     #[test]
     fn urls_do_not_expose_the_token() {
-        for url in
-            ["https://admin.example:9900", "http://127.0.0.1:9900", "http://localhost:9900/", "http://[::1]:9900"]
-        {
+        for url in [
+            "https://admin.example:9900",
+            "http://127.0.0.1:9900",
+            "http://localhost:9900/",
+            "http://[::1]:9900",
+        ] {
             assert!(parse_url(url).is_ok(), "{url}");
         }
         for url in [

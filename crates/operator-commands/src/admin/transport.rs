@@ -45,7 +45,8 @@ impl Target {
     /// # Errors
     /// Fails when the server cannot be reached or does not answer.
     pub(super) async fn post(&self, path: &str, body: &impl Serialize) -> anyhow::Result<Answer> {
-        self.send(&Method::POST, path, serde_json::to_vec(body)?.into()).await
+        self.send(&Method::POST, path, serde_json::to_vec(body)?.into())
+            .await
     }
 
     async fn send(&self, method: &Method, path: &str, body: Bytes) -> anyhow::Result<Answer> {
@@ -58,8 +59,12 @@ impl Target {
                 Place::Url(url) => self.send_to(url, method, path, body).await,
             }
         });
-        let place =
-            || format!("the listener for administrators at {} did not answer; is the server running?", self.place);
+        let place = || {
+            format!(
+                "the listener for administrators at {} did not answer; is the server running?",
+                self.place
+            )
+        };
         match answer.await {
             // It did answer, and the message says what to fix.
             Ok(Err(error)) if error.is::<UntrustedPeer>() => Err(error),
@@ -68,7 +73,13 @@ impl Target {
         }
     }
 
-    async fn send_to(&self, url: &Url, method: &Method, path: &str, body: Bytes) -> anyhow::Result<Answer> {
+    async fn send_to(
+        &self,
+        url: &Url,
+        method: &Method,
+        path: &str,
+        body: Bytes,
+    ) -> anyhow::Result<Answer> {
         let host = host_name(url);
         let port = url.port_or_known_default().context("the URL has no port")?;
         let stream = TcpStream::connect((host, port)).await?;
@@ -78,10 +89,23 @@ impl Target {
             return exchange(stream, request, MAX_RESPONSE).await;
         }
         let connector = TlsConnector::from(self.trust()?.tls_settings());
-        exchange(connector.connect(ServerName::try_from(host.to_owned())?, stream).await?, request, MAX_RESPONSE).await
+        exchange(
+            connector
+                .connect(ServerName::try_from(host.to_owned())?, stream)
+                .await?,
+            request,
+            MAX_RESPONSE,
+        )
+        .await
     }
 
-    fn request(&self, method: &Method, path: &str, host: &str, body: Bytes) -> anyhow::Result<Request> {
+    fn request(
+        &self,
+        method: &Method,
+        path: &str,
+        host: &str,
+        body: Bytes,
+    ) -> anyhow::Result<Request> {
         let mut request = RequestBuilder::new(method, &PathAndQuery::try_from(path)?);
         let authorization = Zeroizing::new(format!("Bearer {}", self.token.secret()));
         // The error contains no value.
@@ -96,7 +120,9 @@ impl Target {
     }
 
     fn trust(&self) -> anyhow::Result<UpstreamTrust> {
-        let Some(file) = &self.ca_file else { return Ok(UpstreamTrust::platform()?) };
+        let Some(file) = &self.ca_file else {
+            return Ok(UpstreamTrust::platform()?);
+        };
         let name = || format!("--ca-file {} cannot be used", file.display());
         let pem = file_content(file).with_context(name)?;
         UpstreamTrust::from_pem(&pem).with_context(name)
@@ -125,7 +151,17 @@ mod tests {
     fn the_file_of_certificates_is_bounded() {
         let place = Place::Url(Url::parse("https://localhost").unwrap());
         let ca_file = Some(Path::new("/dev/zero").to_owned());
-        let error = Target { place, token: Secret::new("t"), ca_file }.trust().err().unwrap();
-        assert_eq!(format!("{error:#}"), "--ca-file /dev/zero cannot be used: file too large");
+        let error = Target {
+            place,
+            token: Secret::new("t"),
+            ca_file,
+        }
+        .trust()
+        .err()
+        .unwrap();
+        assert_eq!(
+            format!("{error:#}"),
+            "--ca-file /dev/zero cannot be used: file too large"
+        );
     }
 }

@@ -11,7 +11,9 @@ use std::{io, sync::Arc, time::Duration};
 
 use portcullis_config::plan::{IssuerPlan, Plan, ResourcePlan, UpstreamPlan};
 use portcullis_discovery::HttpFetch;
-use portcullis_doctor::{ConfiguredIssuer, ConfiguredResource, Doctor, Finding, Report, Rule, Step};
+use portcullis_doctor::{
+    ConfiguredIssuer, ConfiguredResource, Doctor, Finding, Report, Rule, Step,
+};
 use portcullis_metadata::EscapedText;
 use portcullis_terminal::{print_step, tell};
 
@@ -65,20 +67,46 @@ async fn examine(
     on_start: &mut dyn FnMut(&str),
     on_step: &mut (dyn FnMut(&Step) + Send),
 ) -> Report {
-    let mut steps = Steps { done: Vec::new(), on_step };
+    let mut steps = Steps {
+        done: Vec::new(),
+        on_step,
+    };
     if parts.contains(&Part::Listener) {
         on_start(&format!("the listener on {}", plan.listen));
         steps.add(listener::check(plan, base_url).await);
-        certificate::check(plan).into_iter().for_each(|step| steps.add(step));
+        certificate::check(plan)
+            .into_iter()
+            .for_each(|step| steps.add(step));
     }
-    for (position, issuer) in plan.issuers.iter().enumerate().filter(|_| parts.contains(&Part::Issuers)) {
-        on_start(&format!("issuer {}", EscapedText(issuer.settings.issuer.as_str())));
+    for (position, issuer) in plan
+        .issuers
+        .iter()
+        .enumerate()
+        .filter(|_| parts.contains(&Part::Issuers))
+    {
+        on_start(&format!(
+            "issuer {}",
+            EscapedText(issuer.settings.issuer.as_str())
+        ));
         examine_issuer(plan, position, issuer, &mut steps).await;
     }
-    for (position, resource) in plan.resources.iter().enumerate().filter(|_| parts.contains(&Part::Upstreams)) {
-        let UpstreamPlan::Http(settings) = &resource.upstream else { continue };
+    for (position, resource) in plan
+        .resources
+        .iter()
+        .enumerate()
+        .filter(|_| parts.contains(&Part::Upstreams))
+    {
+        let UpstreamPlan::Http(settings) = &resource.upstream else {
+            continue;
+        };
         on_start(&format!("the upstream of {}", resource.endpoint));
-        upstream::examine(&format!("resource[{position}]"), resource, settings, &mut steps).await;
+        upstream::examine(
+            &format!("resource[{position}]"),
+            resource,
+            settings,
+            &mut steps,
+        )
+        .await;
     }
     Report::new(base_url, steps.done)
 }
@@ -89,24 +117,48 @@ async fn examine_issuer(plan: &Plan, position: usize, issuer: &IssuerPlan, steps
         Ok(fetch) => Arc::new(fetch),
         Err(error) => {
             let mut step = Step::new(format!("the settings of {key}"));
-            step.findings.push(Finding::problem(SETTINGS, error.to_string(), "correct ca_file or proxy"));
+            step.findings.push(Finding::problem(
+                SETTINGS,
+                error.to_string(),
+                "correct ca_file or proxy",
+            ));
             return steps.add(step);
         }
     };
-    let resources = plan.resources.iter().filter(|resource| resource.issuers.contains(&position));
+    let resources = plan
+        .resources
+        .iter()
+        .filter(|resource| resource.issuers.contains(&position));
     let resources = resources.map(configured_resource).collect();
-    let configured = ConfiguredIssuer { key: &key, settings: &issuer.settings, resources };
-    let examined = Doctor::new(fetch).examine_issuer(&configured, steps.on_step).await;
+    let configured = ConfiguredIssuer {
+        key: &key,
+        settings: &issuer.settings,
+        resources,
+    };
+    let examined = Doctor::new(fetch)
+        .examine_issuer(&configured, steps.on_step)
+        .await;
     steps.done.extend(examined);
 }
 
 fn configured_resource(resource: &ResourcePlan) -> ConfiguredResource<'_> {
     let rules = resource.rules.iter().map(|rule| &rule.scopes);
     let routes = resource.routes.iter().map(|route| &route.scopes);
-    let required = rules.chain(routes).chain([&resource.required_scopes]).flat_map(|scopes| scopes.iter());
-    let ResourcePlan { endpoint, metadata, .. } = resource;
-    let scopes = required.chain(metadata.scopes_supported.iter().map(String::as_str)).collect();
-    ConfiguredResource { endpoint, resource: &metadata.resource, scopes }
+    let required = rules
+        .chain(routes)
+        .chain([&resource.required_scopes])
+        .flat_map(|scopes| scopes.iter());
+    let ResourcePlan {
+        endpoint, metadata, ..
+    } = resource;
+    let scopes = required
+        .chain(metadata.scopes_supported.iter().map(String::as_str))
+        .collect();
+    ConfiguredResource {
+        endpoint,
+        resource: &metadata.resource,
+        scopes,
+    }
 }
 
 /// The steps so far.

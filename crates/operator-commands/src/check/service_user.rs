@@ -22,10 +22,19 @@ pub(super) fn warnings(file: &Path, config: &Config) -> Vec<String> {
         return Vec::new();
     }
     let read = |file| fs::read_to_string(file).unwrap_or_default();
-    let accounts = Accounts { users: read("/etc/passwd"), groups: read("/etc/group") };
-    let Some(user) = accounts.user(USER) else { return Vec::new() };
-    let files = [("the configuration".to_owned(), file.to_owned())].into_iter().chain(files(config));
-    files.filter_map(|(key, file)| Some(warning(&key, &file, &closed(&file, &user)?, &accounts))).collect()
+    let accounts = Accounts {
+        users: read("/etc/passwd"),
+        groups: read("/etc/group"),
+    };
+    let Some(user) = accounts.user(USER) else {
+        return Vec::new();
+    };
+    let files = [("the configuration".to_owned(), file.to_owned())]
+        .into_iter()
+        .chain(files(config));
+    files
+        .filter_map(|(key, file)| Some(warning(&key, &file, &closed(&file, &user)?, &accounts)))
+        .collect()
 }
 
 /// The text of `/etc/passwd` and `/etc/group`.
@@ -51,22 +60,34 @@ struct Closed {
 impl Accounts {
     /// Returns the user with this name.
     fn user(&self, name: &str) -> Option<User> {
-        let fields: Vec<&str> =
-            self.users.lines().map(|line| line.split(':').collect::<Vec<_>>()).find(|line| line[0] == name)?;
+        let fields: Vec<&str> = self
+            .users
+            .lines()
+            .map(|line| line.split(':').collect::<Vec<_>>())
+            .find(|line| line[0] == name)?;
         let (id, group) = (fields.get(2)?.parse().ok()?, fields.get(3)?.parse().ok()?);
         let others = self.groups.lines().filter_map(|line| {
             let mut fields = line.split(':').skip(2);
             let id = fields.next()?.parse().ok()?;
-            fields.next()?.split(',').any(|member| member == name).then_some(id)
+            fields
+                .next()?
+                .split(',')
+                .any(|member| member == name)
+                .then_some(id)
         });
-        Some(User { id, groups: others.chain([group]).collect() })
+        Some(User {
+            id,
+            groups: others.chain([group]).collect(),
+        })
     }
 
     /// Returns the name with this number in lines such as `name:x:number`, or the number.
     fn name(lines: &str, id: u32) -> String {
         let mut lines = lines.lines().map(|line| line.split(':'));
-        let found =
-            lines.find_map(|mut line| line.next().filter(|_| line.nth(1).is_some_and(|field| field.parse() == Ok(id))));
+        let found = lines.find_map(|mut line| {
+            line.next()
+                .filter(|_| line.nth(1).is_some_and(|field| field.parse() == Ok(id)))
+        });
         found.map_or_else(|| id.to_string(), str::to_owned)
     }
 }
@@ -91,16 +112,34 @@ fn closed(file: &Path, user: &User) -> Option<Closed> {
     let of = |path: &Path, bits: u32| -> io::Result<Option<Closed>> {
         let metadata = fs::metadata(path)?;
         let (owner, group, mode) = (metadata.uid(), metadata.gid(), metadata.mode() & 0o7777);
-        Ok((!user.may(&metadata, bits)).then(|| Closed { path: path.to_owned(), owner, group, mode }))
+        Ok((!user.may(&metadata, bits)).then(|| Closed {
+            path: path.to_owned(),
+            owner,
+            group,
+            mode,
+        }))
     };
-    let directories = file.ancestors().skip(1).collect::<Vec<_>>().into_iter().rev();
+    let directories = file
+        .ancestors()
+        .skip(1)
+        .collect::<Vec<_>>()
+        .into_iter()
+        .rev();
     let mut closed = directories.filter_map(|directory| of(directory, 1).ok()?);
     closed.next().or_else(|| of(&file, 4).ok()?)
 }
 
 fn warning(key: &str, file: &Path, closed: &Closed, accounts: &Accounts) -> String {
-    let Closed { path, owner, group, mode } = closed;
-    let (owner, group) = (Accounts::name(&accounts.users, *owner), Accounts::name(&accounts.groups, *group));
+    let Closed {
+        path,
+        owner,
+        group,
+        mode,
+    } = closed;
+    let (owner, group) = (
+        Accounts::name(&accounts.users, *owner),
+        Accounts::name(&accounts.groups, *group),
+    );
     let is_directory = path.is_dir();
     let (file, path) = (file.display(), path.display());
     let fix = match is_directory {
@@ -126,14 +165,21 @@ fn files(config: &Config) -> Vec<(String, PathBuf)> {
 fn collect(key: &str, name: &str, value: &Value, files: &mut Vec<(String, PathBuf)>) {
     match value {
         Value::Object(members) => {
-            let secret = members.get("file").and_then(Value::as_str).filter(|_| members.len() == 1);
+            let secret = members
+                .get("file")
+                .and_then(Value::as_str)
+                .filter(|_| members.len() == 1);
             // The target of the audit trail is written.
             if let Some(file) = secret.filter(|_| name != "target") {
                 files.push((key.to_owned(), file.into()));
                 return;
             }
             for (name, value) in members {
-                let key = if key.is_empty() { name.clone() } else { format!("{key}.{name}") };
+                let key = if key.is_empty() {
+                    name.clone()
+                } else {
+                    format!("{key}.{name}")
+                };
                 collect(&key, name, value, files);
             }
         }
@@ -142,7 +188,9 @@ fn collect(key: &str, name: &str, value: &Value, files: &mut Vec<(String, PathBu
                 collect(&format!("{key}[{position}]"), name, value, files);
             }
         }
-        Value::String(file) if name.ends_with("_file") || matches!(name, "certificates" | "key") => {
+        Value::String(file)
+            if name.ends_with("_file") || matches!(name, "certificates" | "key") =>
+        {
             files.push((key.to_owned(), file.into()));
         }
         _ => {}
@@ -160,7 +208,10 @@ mod tests {
     const GROUPS: &str = "root:x:0:\nssl-cert:x:105:postgres,portcullis\nportcullis:x:111:\n";
 
     fn accounts() -> Accounts {
-        Accounts { users: USERS.to_owned(), groups: GROUPS.to_owned() }
+        Accounts {
+            users: USERS.to_owned(),
+            groups: GROUPS.to_owned(),
+        }
     }
 
     /// J9: the user has its own group and those that list it.
@@ -169,7 +220,10 @@ mod tests {
         let user = accounts().user("portcullis").unwrap();
         assert_eq!((user.id, user.groups), (110, vec![105, 111]));
         assert!(accounts().user("absent").is_none());
-        assert_eq!((Accounts::name(USERS, 110), Accounts::name(GROUPS, 7)), ("portcullis".to_owned(), "7".to_owned()));
+        assert_eq!(
+            (Accounts::name(USERS, 110), Accounts::name(GROUPS, 7)),
+            ("portcullis".to_owned(), "7".to_owned())
+        );
     }
 
     /// J9: every file that is read is found under its key, and a file that is written is not.
@@ -181,8 +235,10 @@ mod tests {
              ca_file = '/ca'\nclient_id = 'me'\nclient_secret = { file = '/secret' }\n[[resource]]\nendpoint = '/mcp'\n\
              upstream = 'demo'\nupstream_ca_file = '/upstream'",
         );
-        let mut found: Vec<_> =
-            files(&config.unwrap()).into_iter().map(|(key, file)| format!("{key} {}", file.display())).collect();
+        let mut found: Vec<_> = files(&config.unwrap())
+            .into_iter()
+            .map(|(key, file)| format!("{key} {}", file.display()))
+            .collect();
         found.sort();
         assert_eq!(
             found,
@@ -206,13 +262,27 @@ mod tests {
         fs::create_dir(&inner).unwrap();
         let file = inner.join("secret");
         fs::write(&file, "hush").unwrap();
-        let (own, group) = (fs::metadata(&file).unwrap().uid(), fs::metadata(&file).unwrap().gid());
+        let (own, group) = (
+            fs::metadata(&file).unwrap().uid(),
+            fs::metadata(&file).unwrap().gid(),
+        );
         let users = [
-            User { id: own, groups: Vec::new() },
-            User { id: own + 1, groups: vec![group] },
-            User { id: own + 1, groups: vec![group + 1] },
+            User {
+                id: own,
+                groups: Vec::new(),
+            },
+            User {
+                id: own + 1,
+                groups: vec![group],
+            },
+            User {
+                id: own + 1,
+                groups: vec![group + 1],
+            },
         ];
-        let set = |path: &Path, mode: u32| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        let set = |path: &Path, mode: u32| {
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap()
+        };
         set(directory.path(), 0o755);
         for (of_directory, of_file, readable) in [
             (0o755, 0o600, [true, false, false]),
@@ -229,11 +299,27 @@ mod tests {
         }
         set(&inner, 0o755);
         set(&file, 0o600);
-        let text = warning("tls.key", &file, &closed(&file, &users[2]).unwrap(), &accounts());
-        assert!(text.starts_with("tls.key (") && text.contains("with mode 0600; run `chgrp portcullis"), "{text}");
+        let text = warning(
+            "tls.key",
+            &file,
+            &closed(&file, &users[2]).unwrap(),
+            &accounts(),
+        );
+        assert!(
+            text.starts_with("tls.key (") && text.contains("with mode 0600; run `chgrp portcullis"),
+            "{text}"
+        );
         set(&inner, 0o700);
-        let text = warning("tls.key", &file, &closed(&file, &users[2]).unwrap(), &accounts());
-        assert!(text.contains("inner belongs to") && text.contains("0700; let the user search"), "{text}");
+        let text = warning(
+            "tls.key",
+            &file,
+            &closed(&file, &users[2]).unwrap(),
+            &accounts(),
+        );
+        assert!(
+            text.contains("inner belongs to") && text.contains("0700; let the user search"),
+            "{text}"
+        );
         assert!(closed(Path::new("/nowhere/file"), &users[2]).is_none());
     }
 }

@@ -26,7 +26,13 @@ pub struct AuditVerify {
     #[arg(long, value_name = "FILE")]
     pub(crate) key_file: Option<PathBuf>,
     /// The configuration file (TOML), whose `audit.key` or `state_dir` has the key.
-    #[arg(long, short, value_name = "FILE", default_value = "portcullis.toml", conflicts_with = "key_file")]
+    #[arg(
+        long,
+        short,
+        value_name = "FILE",
+        default_value = "portcullis.toml",
+        conflicts_with = "key_file"
+    )]
     pub(crate) config: PathBuf,
     /// A head from the log, which must be in the files. Can be given several times.
     #[arg(long = "head", value_name = "SEQ:MAC")]

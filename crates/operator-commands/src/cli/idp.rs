@@ -10,7 +10,12 @@ pub struct Idp {
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:9000")]
     pub(crate) listen: SocketAddr,
     /// The path of the issuer, such as `/realms/dev`; none by default.
-    #[arg(long, value_name = "PATH", default_value = "", hide_default_value = true)]
+    #[arg(
+        long,
+        value_name = "PATH",
+        default_value = "",
+        hide_default_value = true
+    )]
     pub(crate) issuer_path: String,
     /// Grant every authorization request without consent, as the user that `--user` names.
     #[arg(long)]
@@ -40,7 +45,13 @@ pub struct Idp {
     #[arg(long = "claim", value_name = "NAME=VALUE")]
     pub(crate) claims: Vec<String>,
     /// How the token endpoint authenticates clients; see below.
-    #[arg(long, value_enum, value_name = "MODE", default_value = "registered", hide_possible_values = true)]
+    #[arg(
+        long,
+        value_enum,
+        value_name = "MODE",
+        default_value = "registered",
+        hide_possible_values = true
+    )]
     pub(crate) client_auth: ClientAuth,
     /// A TOML file of preconfigured clients, including resources that may introspect; see below.
     #[arg(long, value_name = "FILE")]

@@ -22,7 +22,10 @@ pub(super) fn connect<S: Read + Write>(
     address: SocketAddr,
 ) -> anyhow::Result<StreamOwned<ClientConnection, S>> {
     let name = ServerName::IpAddress(address.ip().into());
-    Ok(StreamOwned::new(ClientConnection::new(any_certificate()?, name)?, stream))
+    Ok(StreamOwned::new(
+        ClientConnection::new(any_certificate()?, name)?,
+        stream,
+    ))
 }
 
 /// Returns TLS settings that accept every certificate.
@@ -62,7 +65,12 @@ impl ServerCertVerifier for AnyCertificate {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls12_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
+        verify_tls12_signature(
+            message,
+            certificate,
+            signature,
+            &self.0.signature_verification_algorithms,
+        )
     }
 
     fn verify_tls13_signature(
@@ -71,7 +79,12 @@ impl ServerCertVerifier for AnyCertificate {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
+        verify_tls13_signature(
+            message,
+            certificate,
+            signature,
+            &self.0.signature_verification_algorithms,
+        )
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {

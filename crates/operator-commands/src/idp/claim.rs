@@ -11,7 +11,9 @@ pub(super) fn parse(claims: &[String]) -> anyhow::Result<Map<String, Value>> {
     let mut parsed = Map::new();
     for claim in claims {
         let Some((name, value)) = claim.split_once('=') else {
-            bail!("--claim: {claim:?} has no `=`: write NAME=VALUE, like groups='[\"admins\"]' or level=3");
+            bail!(
+                "--claim: {claim:?} has no `=`: write NAME=VALUE, like groups='[\"admins\"]' or level=3"
+            );
         };
         let value = serde_json::from_str(value).unwrap_or_else(|_| Value::from(value));
         if parsed.insert(name.to_owned(), value).is_some() {
@@ -30,7 +32,15 @@ mod tests {
     /// K1: a value that is not JSON is a string.
     #[test]
     fn values_are_json_or_strings() {
-        let claims = ["groups=[\"a\",\"b\"]", "level=3", "team=core", "text=\"3\"", "url=a=b", "open=[", "empty="];
+        let claims = [
+            "groups=[\"a\",\"b\"]",
+            "level=3",
+            "team=core",
+            "text=\"3\"",
+            "url=a=b",
+            "open=[",
+            "empty=",
+        ];
         let parsed = parse(&claims.map(str::to_owned)).unwrap();
         let expected = json!({
             "groups": ["a", "b"], "level": 3, "team": "core", "text": "3", "url": "a=b", "open": "[", "empty": "",
@@ -40,7 +50,10 @@ mod tests {
 
     #[test]
     fn invalid_claims_are_rejected_with_the_fix() {
-        for (claims, message) in [(&["groups"][..], "write NAME=VALUE"), (&["a=1", "a=2"], "as a JSON array")] {
+        for (claims, message) in [
+            (&["groups"][..], "write NAME=VALUE"),
+            (&["a=1", "a=2"], "as a JSON array"),
+        ] {
             let claims: Vec<_> = claims.iter().map(|claim| (*claim).to_owned()).collect();
             assert!(parse(&claims).unwrap_err().to_string().contains(message));
         }

@@ -18,12 +18,17 @@ use serde::Deserialize;
 /// can be a secret; it names variables, files, keys and clients.
 pub(super) fn read(path: &Path) -> anyhow::Result<Vec<ClientSettings>> {
     let shown = path.display();
-    let bytes = file_content(path).with_context(|| format!("--clients: the file {shown} cannot be read"))?;
-    let text = String::from_utf8(bytes).ok().with_context(|| format!("--clients: the file {shown} is not UTF-8"))?;
+    let bytes = file_content(path)
+        .with_context(|| format!("--clients: the file {shown} cannot be read"))?;
+    let text = String::from_utf8(bytes)
+        .ok()
+        .with_context(|| format!("--clients: the file {shown} is not UTF-8"))?;
     let file: ClientsFile = parse_values(path, &text).context("--clients")?;
     let client = |entry: ClientEntry| {
         let id = entry.id.clone();
-        entry.settings().with_context(|| format!("--clients: {shown}: the client {id:?}"))
+        entry
+            .settings()
+            .with_context(|| format!("--clients: {shown}: the client {id:?}"))
     };
     file.client.into_iter().map(client).collect()
 }
@@ -90,11 +95,17 @@ impl ClientEntry {
     fn settings(self) -> anyhow::Result<ClientSettings> {
         let authentication = self.authentication()?;
         let grant_types = match self.grant_types {
-            Some(names) => names.into_iter().map(|GrantTypeName(grant)| grant).collect(),
+            Some(names) => names
+                .into_iter()
+                .map(|GrantTypeName(grant)| grant)
+                .collect(),
             None if self.redirect_uris.is_empty() => Vec::new(),
             None => vec![GrantType::AuthorizationCode, GrantType::RefreshToken],
         };
-        let scopes = self.scopes.map(|names| Scopes::parse(&names.join(" "))).transpose();
+        let scopes = self
+            .scopes
+            .map(|names| Scopes::parse(&names.join(" ")))
+            .transpose();
         Ok(ClientSettings {
             authentication,
             scopes: scopes.context("scopes")?,
@@ -113,21 +124,37 @@ impl ClientEntry {
             (None, Some(_)) => AuthMethod::PrivateKeyJwt,
             (Some(_), Some(_)) => bail!("it has both secret and jwks_file: remove one"),
         };
-        Ok(match (self.auth_method.unwrap_or(implied), &self.secret, &self.jwks_file) {
-            (AuthMethod::None, None, None) => ClientAuthentication::None,
-            (AuthMethod::ClientSecretBasic, Some(secret), None) => ClientAuthentication::SecretBasic(secret.read()?),
-            (AuthMethod::ClientSecretPost, Some(secret), None) => ClientAuthentication::SecretPost(secret.read()?),
-            (AuthMethod::PrivateKeyJwt, None, Some(path)) => ClientAuthentication::PrivateKeyJwt(keys(path)?),
-            (AuthMethod::None, ..) => bail!("auth_method = \"none\" allows neither secret nor jwks_file"),
-            (AuthMethod::ClientSecretBasic | AuthMethod::ClientSecretPost, ..) => {
-                bail!(
-                    "its auth_method requires secret = {{ env = \"NAME\" }} or {{ file = \"/path\" }}, without jwks_file"
-                )
-            }
-            (AuthMethod::PrivateKeyJwt, ..) => {
-                bail!("auth_method = \"private_key_jwt\" requires jwks_file = \"/path\", without secret")
-            }
-        })
+        Ok(
+            match (
+                self.auth_method.unwrap_or(implied),
+                &self.secret,
+                &self.jwks_file,
+            ) {
+                (AuthMethod::None, None, None) => ClientAuthentication::None,
+                (AuthMethod::ClientSecretBasic, Some(secret), None) => {
+                    ClientAuthentication::SecretBasic(secret.read()?)
+                }
+                (AuthMethod::ClientSecretPost, Some(secret), None) => {
+                    ClientAuthentication::SecretPost(secret.read()?)
+                }
+                (AuthMethod::PrivateKeyJwt, None, Some(path)) => {
+                    ClientAuthentication::PrivateKeyJwt(keys(path)?)
+                }
+                (AuthMethod::None, ..) => {
+                    bail!("auth_method = \"none\" allows neither secret nor jwks_file")
+                }
+                (AuthMethod::ClientSecretBasic | AuthMethod::ClientSecretPost, ..) => {
+                    bail!(
+                        "its auth_method requires secret = {{ env = \"NAME\" }} or {{ file = \"/path\" }}, without jwks_file"
+                    )
+                }
+                (AuthMethod::PrivateKeyJwt, ..) => {
+                    bail!(
+                        "auth_method = \"private_key_jwt\" requires jwks_file = \"/path\", without secret"
+                    )
+                }
+            },
+        )
     }
 }
 
@@ -135,8 +162,9 @@ impl ClientEntry {
 fn keys(path: &Path) -> anyhow::Result<JwkSet> {
     let shown = path.display();
     let text = file_content(path).with_context(|| format!("the file {shown} cannot be read"))?;
-    JwkSet::parse(&text)
-        .with_context(|| format!("the file {shown} is not a JWK set, {{\"keys\":[...]}} with public keys"))
+    JwkSet::parse(&text).with_context(|| {
+        format!("the file {shown} is not a JWK set, {{\"keys\":[...]}} with public keys")
+    })
 }
 
 #[cfg(test)]
@@ -151,9 +179,14 @@ mod tests {
     /// K1: defaults follow from the other keys.
     #[test]
     fn defaults_follow_from_the_other_keys() {
-        let desktop = settings("[[client]]\nid = 'a'\nredirect_uris = ['http://127.0.0.1/callback']").unwrap();
+        let desktop =
+            settings("[[client]]\nid = 'a'\nredirect_uris = ['http://127.0.0.1/callback']")
+                .unwrap();
         assert!(matches!(desktop.authentication, ClientAuthentication::None));
-        assert_eq!(desktop.grant_types, [GrantType::AuthorizationCode, GrantType::RefreshToken]);
+        assert_eq!(
+            desktop.grant_types,
+            [GrantType::AuthorizationCode, GrantType::RefreshToken]
+        );
         let bare = settings("[[client]]\nid = 'a'").unwrap();
         assert!(bare.grant_types.is_empty());
         assert!(!bare.may_introspect);
@@ -164,7 +197,11 @@ mod tests {
     #[test]
     fn grant_types_are_parsed() {
         for grant in GrantType::ALL {
-            let client = settings(&format!("[[client]]\nid = 'a'\ngrant_types = ['{}']", grant.as_str())).unwrap();
+            let client = settings(&format!(
+                "[[client]]\nid = 'a'\ngrant_types = ['{}']",
+                grant.as_str()
+            ))
+            .unwrap();
             assert_eq!(client.grant_types, [grant]);
         }
     }
@@ -173,16 +210,28 @@ mod tests {
     #[test]
     fn contradictions_are_rejected_with_the_fix() {
         for (keys, fix) in [
-            ("secret = { env = 'NO_SUCH_SECRET_AT_ALL' }", "NO_SUCH_SECRET_AT_ALL is not set"),
+            (
+                "secret = { env = 'NO_SUCH_SECRET_AT_ALL' }",
+                "NO_SUCH_SECRET_AT_ALL is not set",
+            ),
             ("secret = { env = 'A' }\njwks_file = 'b'", "remove one"),
             ("auth_method = 'client_secret_basic'", "requires secret"),
             ("auth_method = 'client_secret_post'", "requires secret"),
-            ("auth_method = 'client_secret_post'\njwks_file = 'b'", "without jwks_file"),
+            (
+                "auth_method = 'client_secret_post'\njwks_file = 'b'",
+                "without jwks_file",
+            ),
             ("auth_method = 'private_key_jwt'", "requires jwks_file"),
             ("auth_method = 'none'\njwks_file = 'b'", "neither"),
-            ("jwks_file = '/nowhere/keys'", "/nowhere/keys cannot be read"),
+            (
+                "jwks_file = '/nowhere/keys'",
+                "/nowhere/keys cannot be read",
+            ),
         ] {
-            let error = format!("{:#}", settings(&format!("[[client]]\nid = 'a'\n{keys}")).unwrap_err());
+            let error = format!(
+                "{:#}",
+                settings(&format!("[[client]]\nid = 'a'\n{keys}")).unwrap_err()
+            );
             assert!(error.contains(fix), "{keys}: {error}");
         }
     }
@@ -191,28 +240,82 @@ mod tests {
     #[test]
     fn misplaced_secrets_are_not_printed() {
         for (keys, expected) in [
-            ("id = ['hunter2']", "2: client[0].id is an array; expected a string"),
-            ("id = 'a'\nname = { hunter2 = 'hunter2' }", "3: client[0].name is a table; expected a string"),
-            ("id = 'a'\nsecret = 'hunter2'", "3: client[0].secret: a secret is not written into the configuration"),
-            ("id = 'a'\nsecret = ['hunter2']", "3: client[0].secret is an array; expected { env"),
-            ("id = 'a'\nsecret = { value = 'hunter2' }", "3: client[0].secret: a secret is not written into"),
-            ("id = 'a'\nsecret = { env = ['hunter2'] }", "3: client[0].secret.env is an array; expected a string"),
-            ("id = 'a'\njwks_file = ['hunter2']", "3: client[0].jwks_file is an array; expected a string"),
-            ("id = 'a'\nauth_method = 'hunter2'", "3: client[0].auth_method has an unknown value; write one of none, "),
-            ("id = 'a'\nredirect_uris = 'hunter2'", "3: client[0].redirect_uris is a string; expected an array"),
-            ("id = 'a'\ngrant_types = 'hunter2'", "3: client[0].grant_types is a string; expected an array"),
-            ("id = 'a'\ngrant_types = ['hunter2']", "3: client[0].grant_types[0]: it is not a known grant type"),
-            ("id = 'a'\nscopes = 'hunter2'", "3: client[0].scopes is a string; expected an array"),
-            ("id = 'a'\nintrospect = 'hunter2'", "3: client[0].introspect is a string; expected true or false"),
-            ("id = 'a'\nsecert = 'hunter2'", "3: client[0].secert is not a known key; did you mean `secret`?"),
+            (
+                "id = ['hunter2']",
+                "2: client[0].id is an array; expected a string",
+            ),
+            (
+                "id = 'a'\nname = { hunter2 = 'hunter2' }",
+                "3: client[0].name is a table; expected a string",
+            ),
+            (
+                "id = 'a'\nsecret = 'hunter2'",
+                "3: client[0].secret: a secret is not written into the configuration",
+            ),
+            (
+                "id = 'a'\nsecret = ['hunter2']",
+                "3: client[0].secret is an array; expected { env",
+            ),
+            (
+                "id = 'a'\nsecret = { value = 'hunter2' }",
+                "3: client[0].secret: a secret is not written into",
+            ),
+            (
+                "id = 'a'\nsecret = { env = ['hunter2'] }",
+                "3: client[0].secret.env is an array; expected a string",
+            ),
+            (
+                "id = 'a'\njwks_file = ['hunter2']",
+                "3: client[0].jwks_file is an array; expected a string",
+            ),
+            (
+                "id = 'a'\nauth_method = 'hunter2'",
+                "3: client[0].auth_method has an unknown value; write one of none, ",
+            ),
+            (
+                "id = 'a'\nredirect_uris = 'hunter2'",
+                "3: client[0].redirect_uris is a string; expected an array",
+            ),
+            (
+                "id = 'a'\ngrant_types = 'hunter2'",
+                "3: client[0].grant_types is a string; expected an array",
+            ),
+            (
+                "id = 'a'\ngrant_types = ['hunter2']",
+                "3: client[0].grant_types[0]: it is not a known grant type",
+            ),
+            (
+                "id = 'a'\nscopes = 'hunter2'",
+                "3: client[0].scopes is a string; expected an array",
+            ),
+            (
+                "id = 'a'\nintrospect = 'hunter2'",
+                "3: client[0].introspect is a string; expected true or false",
+            ),
+            (
+                "id = 'a'\nsecert = 'hunter2'",
+                "3: client[0].secert is not a known key; did you mean `secret`?",
+            ),
             ("id = 'a'\nsecret = hunter2", "3: client[0].secret: "),
-            ("id = 'a'\n[client.name]\nkey = 'hunter2'", "3: client[0].name is a table; expected a string"),
+            (
+                "id = 'a'\n[client.name]\nkey = 'hunter2'",
+                "3: client[0].name is a table; expected a string",
+            ),
         ] {
-            let error = format!("{:#}", settings(&format!("[[client]]\n{keys}")).unwrap_err());
-            assert!(error.starts_with(&format!("clients.toml:{expected}")), "{keys}: {error}");
+            let error = format!(
+                "{:#}",
+                settings(&format!("[[client]]\n{keys}")).unwrap_err()
+            );
+            assert!(
+                error.starts_with(&format!("clients.toml:{expected}")),
+                "{keys}: {error}"
+            );
             assert!(!error.contains("hunter2"), "{keys}: {error}");
             assert!(!error.contains('\n'), "{keys}: {error}");
-            assert!(!error.contains("[["), "another kind of table does not help: {error}");
+            assert!(
+                !error.contains("[["),
+                "another kind of table does not help: {error}"
+            );
         }
     }
 }

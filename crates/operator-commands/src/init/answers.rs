@@ -86,8 +86,15 @@ impl Answers {
     pub(super) fn default_endpoint(&self) -> String {
         let url = Url::parse(&self.0.upstream);
         let path = url.as_ref().map_or(Values::ENDPOINT, Url::path);
-        let candidate = Self(Values { endpoint: path.to_owned(), ..Values::default() });
-        if path != "/" && candidate.plan().is_ok() { path.to_owned() } else { Values::ENDPOINT.to_owned() }
+        let candidate = Self(Values {
+            endpoint: path.to_owned(),
+            ..Values::default()
+        });
+        if path != "/" && candidate.plan().is_ok() {
+            path.to_owned()
+        } else {
+            Values::ENDPOINT.to_owned()
+        }
     }
 
     /// Sets the endpoint.
@@ -100,7 +107,10 @@ impl Answers {
     ///
     /// # Errors
     /// Fails also when there is no scope.
-    pub(super) fn set_scopes<'a>(&mut self, texts: impl IntoIterator<Item = &'a str>) -> Result<(), String> {
+    pub(super) fn set_scopes<'a>(
+        &mut self,
+        texts: impl IntoIterator<Item = &'a str>,
+    ) -> Result<(), String> {
         let mut scopes: Vec<String> = Vec::new();
         for scope in texts.into_iter().flat_map(str::split_whitespace) {
             if !scopes.iter().any(|other| other == scope) {
@@ -108,14 +118,21 @@ impl Answers {
             }
         }
         if scopes.is_empty() {
-            return Err(format!("no scope is given; name one, such as {}", Values::SCOPE));
+            return Err(format!(
+                "no scope is given; name one, such as {}",
+                Values::SCOPE
+            ));
         }
         self.0.scopes = scopes;
         self.plan().map(drop)
     }
 
     /// Sets the issuer and the algorithms of its keys; none if the default fits.
-    pub(super) fn set_issuer(&mut self, issuer: Issuer, algorithms: Vec<Algorithm>) -> Result<(), String> {
+    pub(super) fn set_issuer(
+        &mut self,
+        issuer: Issuer,
+        algorithms: Vec<Algorithm>,
+    ) -> Result<(), String> {
         self.0.issuer = Some(issuer);
         self.0.algorithms = algorithms;
         self.plan().map(drop)
@@ -126,9 +143,15 @@ impl Answers {
     /// # Errors
     /// Fails with all errors of the configuration, in one line.
     pub(super) fn plan(&self) -> Result<Plan, String> {
-        let config = portcullis_config::from_text(&template::text(&self.0)).map_err(|error| format!("{error:#}"))?;
-        runnable_plan(&config)
-            .map_err(|errors| errors.iter().map(|error| error.text.as_str()).collect::<Vec<_>>().join("; "))
+        let config = portcullis_config::from_text(&template::text(&self.0))
+            .map_err(|error| format!("{error:#}"))?;
+        runnable_plan(&config).map_err(|errors| {
+            errors
+                .iter()
+                .map(|error| error.text.as_str())
+                .collect::<Vec<_>>()
+                .join("; ")
+        })
     }
 }
 
@@ -142,7 +165,10 @@ fn listen_address(base_url: &Url) -> SocketAddr {
         Some(Host::Ipv6(address)) => address.into(),
         _ => Ipv4Addr::LOCALHOST.into(),
     };
-    SocketAddr::new(host, base_url.port_or_known_default().unwrap_or(Values::PORT))
+    SocketAddr::new(
+        host,
+        base_url.port_or_known_default().unwrap_or(Values::PORT),
+    )
 }
 
 /// Whether the URL is on this machine, also at all its addresses (0.0.0.0).
@@ -162,12 +188,28 @@ mod tests {
     #[test]
     fn the_base_url_decides_where_to_listen() {
         for (base_url, written, listen) in [
-            ("http://127.0.0.1:3000", "http://127.0.0.1:3000", "127.0.0.1:3000"),
-            ("http://localhost:4000/", "http://localhost:4000", "127.0.0.1:4000"),
+            (
+                "http://127.0.0.1:3000",
+                "http://127.0.0.1:3000",
+                "127.0.0.1:3000",
+            ),
+            (
+                "http://localhost:4000/",
+                "http://localhost:4000",
+                "127.0.0.1:4000",
+            ),
             ("http://[::1]:4000", "http://[::1]:4000", "[::1]:4000"),
             ("http://127.0.0.1", "http://127.0.0.1", "127.0.0.1:80"),
-            ("https://MCP.example.com/", "https://mcp.example.com", "127.0.0.1:3000"),
-            ("https://localhost:8443", "https://localhost:8443", "127.0.0.1:3000"),
+            (
+                "https://MCP.example.com/",
+                "https://mcp.example.com",
+                "127.0.0.1:3000",
+            ),
+            (
+                "https://localhost:8443",
+                "https://localhost:8443",
+                "127.0.0.1:3000",
+            ),
         ] {
             let mut answers = Answers::default();
             answers.set_base_url(base_url).unwrap();
@@ -182,11 +224,23 @@ mod tests {
         let mut answers = Answers::default();
         for (error, words) in [
             (answers.set_base_url("http://mcp.example.com"), "https"),
-            (Answers::default().set_base_url("https://mcp.example.com/path"), "endpoint"),
+            (
+                Answers::default().set_base_url("https://mcp.example.com/path"),
+                "endpoint",
+            ),
             (Answers::default().set_base_url("x"), "base_url"),
-            (Answers::default().set_upstream("127.0.0.1:8000"), "upstream"),
-            (Answers::default().set_upstream("http://127.0.0.1:3000/mcp"), "another port"),
-            (Answers::default().set_trusted_proxies(&["proxy.internal".to_owned()]), "trusted_proxies"),
+            (
+                Answers::default().set_upstream("127.0.0.1:8000"),
+                "upstream",
+            ),
+            (
+                Answers::default().set_upstream("http://127.0.0.1:3000/mcp"),
+                "another port",
+            ),
+            (
+                Answers::default().set_trusted_proxies(&["proxy.internal".to_owned()]),
+                "trusted_proxies",
+            ),
             (Answers::default().set_endpoint("mcp"), "slash"),
             (Answers::default().set_scopes(["a\"b"]), "scope"),
             (Answers::default().set_scopes([" ", ""]), "no scope"),

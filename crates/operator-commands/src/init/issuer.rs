@@ -4,11 +4,14 @@ use std::{sync::Arc, time::Duration};
 
 use http::StatusCode;
 use portcullis_client::error_chain;
-use portcullis_discovery::{Discovery, Fetch as _, FetchRequest, FetchSettings, HttpFetch, LookupContent, UrlPolicy};
+use portcullis_discovery::{
+    Discovery, Fetch as _, FetchRequest, FetchSettings, HttpFetch, LookupContent, UrlPolicy,
+};
 use portcullis_doctor::algorithms_to_configure;
 use portcullis_jose::Algorithm;
 use portcullis_metadata::{
-    AuthorizationServerMetadata, Issuer, JwkSet, authorization_server_urls, is_https_or_loopback_http,
+    AuthorizationServerMetadata, Issuer, JwkSet, authorization_server_urls,
+    is_https_or_loopback_http,
 };
 use tokio::time::timeout;
 use url::{Position, Url};
@@ -41,9 +44,13 @@ pub(super) enum Found {
 /// # Errors
 /// Fails with the reason if it is not an issuer identifier, or the URL of metadata.
 pub(super) fn as_written(text: &str) -> Result<Issuer, String> {
-    let issuer = Issuer::parse(text).map_err(|error| format!("{error}; write it as \"https://auth.example.com\""))?;
+    let issuer = Issuer::parse(text)
+        .map_err(|error| format!("{error}; write it as \"https://auth.example.com\""))?;
     if text.contains(WELL_KNOWN) {
-        return Err("this is the URL of the metadata; give the issuer, which is in its member `issuer`".to_owned());
+        return Err(
+            "this is the URL of the metadata; give the issuer, which is in its member `issuer`"
+                .to_owned(),
+        );
     }
     Ok(issuer)
 }
@@ -69,7 +76,9 @@ async fn search(entered: &Url, fetch: &Arc<HttpFetch>) -> Result<Found, String> 
     let discovery = Discovery::new(Arc::clone(fetch) as _, UrlPolicy::Operator);
     let at_one_url = discovery.clone().timeout(REQUEST_TIMEOUT);
     for url in &documents {
-        let Some(metadata) = metadata(url, &at_one_url).await? else { continue };
+        let Some(metadata) = metadata(url, &at_one_url).await? else {
+            continue;
+        };
         let issuer = metadata.issuer;
         if let Some(reason) = difference(entered, &issuer, url) {
             return Ok(Found::Other { issuer, reason });
@@ -77,8 +86,10 @@ async fn search(entered: &Url, fetch: &Arc<HttpFetch>) -> Result<Found, String> 
         let metadata = match discovery.authorization_server(&issuer).await {
             Ok(metadata) => metadata,
             Err(error) => {
-                let reason =
-                    format!("the metadata at {url} is of {issuer}, which cannot be used: {}", error_chain(&error));
+                let reason = format!(
+                    "the metadata at {url} is of {issuer}, which cannot be used: {}",
+                    error_chain(&error)
+                );
                 return Ok(Found::Other { issuer, reason });
             }
         };
@@ -88,14 +99,24 @@ async fn search(entered: &Url, fetch: &Arc<HttpFetch>) -> Result<Found, String> 
         };
         return Ok(Found::Issuer { issuer, algorithms });
     }
-    let places = documents.iter().map(Url::as_str).collect::<Vec<_>>().join(", ");
-    Err(format!("there is no metadata of an authorization server at {places}"))
+    let places = documents
+        .iter()
+        .map(Url::as_str)
+        .collect::<Vec<_>>()
+        .join(", ");
+    Err(format!(
+        "there is no metadata of an authorization server at {places}"
+    ))
 }
 
 /// The URL without query and fragment. A missing scheme is added.
 fn parse(text: &str) -> Result<Url, String> {
     let has_scheme = text.contains("://");
-    let text = if has_scheme { text.to_owned() } else { format!("https://{text}") };
+    let text = if has_scheme {
+        text.to_owned()
+    } else {
+        format!("https://{text}")
+    };
     let mut url = Url::parse(&text).map_err(|error| format!("{text:?} is not a URL: {error}"))?;
     if !is_https_or_loopback_http(&url) {
         return Err(format!("{text:?} is neither https nor http on loopback"));
@@ -133,15 +154,22 @@ fn documents(entered: &Url) -> Vec<Url> {
 
 /// The path of the issuer in the path of its metadata: before or after the well-known part.
 fn issuer_path(path: &str) -> String {
-    let Some((before, name)) = path.split_once(WELL_KNOWN) else { return path.to_owned() };
-    let after = name.find('/').and_then(|start| name.get(start..)).unwrap_or_default();
+    let Some((before, name)) = path.split_once(WELL_KNOWN) else {
+        return path.to_owned();
+    };
+    let after = name
+        .find('/')
+        .and_then(|start| name.get(start..))
+        .unwrap_or_default();
     format!("{before}{after}")
 }
 
 /// Why this is not the issuer that the person means, if so. A slash at the end makes no difference.
 fn difference(entered: &Url, issuer: &Issuer, document: &Url) -> Option<String> {
     if entered.origin() != issuer.url().origin() {
-        return Some(format!("the metadata at {document} is of {issuer}, which has another host"));
+        return Some(format!(
+            "the metadata at {document} is of {issuer}, which has another host"
+        ));
     }
     let meant = issuer_path(entered.path());
     let is_same = meant.trim_end_matches('/') == issuer.url().path().trim_end_matches('/');
@@ -150,8 +178,14 @@ fn difference(entered: &Url, issuer: &Issuer, document: &Url) -> Option<String> 
 }
 
 /// The metadata at a URL. `None` if there is none: some servers have a page for every path.
-async fn metadata(url: &Url, discovery: &Discovery) -> Result<Option<Box<AuthorizationServerMetadata>>, String> {
-    let found = discovery.look_up_authorization_server(url.clone()).await.result;
+async fn metadata(
+    url: &Url,
+    discovery: &Discovery,
+) -> Result<Option<Box<AuthorizationServerMetadata>>, String> {
+    let found = discovery
+        .look_up_authorization_server(url.clone())
+        .await
+        .result;
     let found = found.map_err(|error| format!("cannot fetch {url}: {}", error_chain(&error)))?;
     match found.content {
         LookupContent::Document(metadata) => Ok(Some(metadata)),
@@ -164,9 +198,14 @@ async fn metadata(url: &Url, discovery: &Discovery) -> Result<Option<Box<Authori
 async fn algorithms(keys: &Url, fetch: &HttpFetch) -> Vec<Algorithm> {
     let mut request = FetchRequest::get(keys.clone(), UrlPolicy::Operator);
     request.timeout = REQUEST_TIMEOUT;
-    let response = fetch.fetch(request).await.ok().filter(|response| response.status == StatusCode::OK);
+    let response = fetch
+        .fetch(request)
+        .await
+        .ok()
+        .filter(|response| response.status == StatusCode::OK);
     let keys = response.and_then(|response| JwkSet::parse(&response.body).ok());
-    keys.map(|keys| algorithms_to_configure(&keys)).unwrap_or_default()
+    keys.map(|keys| algorithms_to_configure(&keys))
+        .unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -181,23 +220,38 @@ mod tests {
     fn documents_are_those_of_the_path_and_its_parents() {
         let documents = documents(&url("https://a.example/realms/prod/"));
         let paths: Vec<&str> = documents.iter().map(Url::path).collect();
-        assert_eq!(paths[0], "/.well-known/oauth-authorization-server/realms/prod");
+        assert_eq!(
+            paths[0],
+            "/.well-known/oauth-authorization-server/realms/prod"
+        );
         assert_eq!(paths[2], "/realms/prod/.well-known/openid-configuration");
         assert_eq!(paths.last(), Some(&"/.well-known/openid-configuration"));
         assert_eq!(paths.len(), 8);
-        assert!(super::documents(&url("https://a.example/1/2/3/4/5/6/7/8/9")).len() <= MAX_DOCUMENTS);
+        assert!(
+            super::documents(&url("https://a.example/1/2/3/4/5/6/7/8/9")).len() <= MAX_DOCUMENTS
+        );
     }
 
     #[test]
     fn the_url_of_metadata_is_the_first_document() {
         for (entered, path) in [
             ("https://a.example/.well-known/openid-configuration", ""),
-            ("https://a.example/.well-known/oauth-authorization-server/realms/prod", "/realms/prod"),
-            ("https://a.example/realms/prod/.well-known/openid-configuration", "/realms/prod"),
+            (
+                "https://a.example/.well-known/oauth-authorization-server/realms/prod",
+                "/realms/prod",
+            ),
+            (
+                "https://a.example/realms/prod/.well-known/openid-configuration",
+                "/realms/prod",
+            ),
             ("https://a.example/realms/prod", "/realms/prod"),
         ] {
             assert_eq!(issuer_path(url(entered).path()), path);
-            assert_eq!(documents(&url(entered))[0] == url(entered), entered.contains(WELL_KNOWN), "{entered}");
+            assert_eq!(
+                documents(&url(entered))[0] == url(entered),
+                entered.contains(WELL_KNOWN),
+                "{entered}"
+            );
         }
     }
 
@@ -208,26 +262,50 @@ mod tests {
         for (entered, issuer, is_same) in [
             ("https://a.example", "https://a.example/", true),
             ("https://a.example/x/", "https://a.example/x", true),
-            ("https://a.example/.well-known/openid-configuration", "https://a.example", true),
+            (
+                "https://a.example/.well-known/openid-configuration",
+                "https://a.example",
+                true,
+            ),
             ("https://a.example/x", "https://b.example/x", false),
-            ("https://a.example/.well-known/openid-configuration", "https://b.example", false),
+            (
+                "https://a.example/.well-known/openid-configuration",
+                "https://b.example",
+                false,
+            ),
             ("https://a.example/x", "https://a.example", false),
             ("https://a.example/x", "https://a.example:8443/x", false),
         ] {
             let entered = url(entered);
             let issuer = Issuer::parse(issuer).unwrap();
-            assert_eq!(difference(&entered, &issuer, &document(&entered)).is_none(), is_same, "{entered} {issuer:?}");
+            assert_eq!(
+                difference(&entered, &issuer, &document(&entered)).is_none(),
+                is_same,
+                "{entered} {issuer:?}"
+            );
         }
     }
 
     #[test]
     fn urls_are_completed_and_restricted() {
-        assert_eq!(parse("a.example/x?y#z").unwrap().as_str(), "https://a.example/x");
-        for invalid in ["http://a.example", "https://u:p@a.example", "https://", "ftp://a.example", ""] {
+        assert_eq!(
+            parse("a.example/x?y#z").unwrap().as_str(),
+            "https://a.example/x"
+        );
+        for invalid in [
+            "http://a.example",
+            "https://u:p@a.example",
+            "https://",
+            "ftp://a.example",
+            "",
+        ] {
             assert!(parse(invalid).is_err(), "{invalid}");
         }
         assert!(as_written("https://a.example/.well-known/openid-configuration").is_err());
         assert!(as_written("https://a.example/?x").is_err());
-        assert_eq!(as_written("https://a.example/").unwrap().as_str(), "https://a.example/");
+        assert_eq!(
+            as_written("https://a.example/").unwrap().as_str(),
+            "https://a.example/"
+        );
     }
 }

@@ -19,12 +19,19 @@ pub(super) enum Provider {
 pub(super) fn of(issuer: &Issuer) -> Option<Provider> {
     let host = issuer.url().host_str().unwrap_or_default();
     let path = issuer.url().path();
-    let is_in = |domain: &str| host.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
+    let is_in = |domain: &str| {
+        host.strip_suffix(domain)
+            .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+    };
     let in_domain = |domains: &[&str]| domains.iter().copied().any(is_in);
     if in_domain(ENTRA) {
         Some(Provider::Entra)
     } else if in_domain(&["okta.com", "oktapreview.com", "okta-emea.com"]) {
-        Some(if path.starts_with("/oauth2/") { Provider::Okta } else { Provider::OktaOrg })
+        Some(if path.starts_with("/oauth2/") {
+            Provider::Okta
+        } else {
+            Provider::OktaOrg
+        })
     } else if in_domain(&["auth0.com"]) {
         Some(Provider::Auth0)
     } else if host == "accounts.google.com" {
@@ -87,7 +94,10 @@ impl Provider {
             }
             Self::Authentik => format!("Authentik: add a scope mapping with the audience\n{resource}"),
         };
-        let lines = lines.lines().map(|line| format!("# {line}\n")).collect::<String>();
+        let lines = lines
+            .lines()
+            .map(|line| format!("# {line}\n"))
+            .collect::<String>();
         format!("# See {}.\n{lines}", self.guide())
     }
 }
@@ -101,13 +111,22 @@ mod tests {
     #[test]
     fn issuers_have_their_provider() {
         for (issuer, provider) in [
-            ("https://login.microsoftonline.com/x/v2.0", Some(Provider::Entra)),
-            ("https://example.okta.com/oauth2/default", Some(Provider::Okta)),
+            (
+                "https://login.microsoftonline.com/x/v2.0",
+                Some(Provider::Entra),
+            ),
+            (
+                "https://example.okta.com/oauth2/default",
+                Some(Provider::Okta),
+            ),
             ("https://example.okta.com", Some(Provider::OktaOrg)),
             ("https://example.eu.auth0.com/", Some(Provider::Auth0)),
             ("https://accounts.google.com", Some(Provider::Google)),
             ("https://a.example/realms/prod", Some(Provider::Keycloak)),
-            ("https://a.example/application/o/mcp/", Some(Provider::Authentik)),
+            (
+                "https://a.example/application/o/mcp/",
+                Some(Provider::Authentik),
+            ),
             ("https://notokta.com/oauth2/default", None),
             ("https://okta.com.a.example/oauth2/default", None),
             ("https://a.example", None),
@@ -121,8 +140,17 @@ mod tests {
         use Provider::{Auth0, Authentik, Entra, Google, Keycloak, Okta, OktaOrg};
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         for provider in [Entra, Okta, OktaOrg, Auth0, Google, Keycloak, Authentik] {
-            assert!(root.join(provider.guide()).is_file(), "{}", provider.guide());
-            assert!(provider.comment("https://a.example/mcp").lines().all(|line| line.starts_with("# ")));
+            assert!(
+                root.join(provider.guide()).is_file(),
+                "{}",
+                provider.guide()
+            );
+            assert!(
+                provider
+                    .comment("https://a.example/mcp")
+                    .lines()
+                    .all(|line| line.starts_with("# "))
+            );
         }
     }
 }

@@ -23,7 +23,10 @@ impl Questions {
     }
 
     pub(super) fn new(input: impl BufRead + 'static, output: impl Write + 'static) -> Self {
-        Self { input: Box::new(input), output: Box::new(output) }
+        Self {
+            input: Box::new(input),
+            output: Box::new(output),
+        }
     }
 
     /// Returns the answer without spaces around it, or the default if it is empty. Without a default, an empty answer is
@@ -38,7 +41,11 @@ impl Questions {
         }
         let answer = self.line()?;
         let answer = answer.trim();
-        Ok(if answer.is_empty() { default.unwrap_or_default().to_owned() } else { answer.to_owned() })
+        Ok(if answer.is_empty() {
+            default.unwrap_or_default().to_owned()
+        } else {
+            answer.to_owned()
+        })
     }
 
     /// Whether the answer is yes. An empty answer means no.
@@ -61,11 +68,16 @@ impl Questions {
     fn line(&mut self) -> anyhow::Result<String> {
         self.output.flush()?;
         let mut line = String::new();
-        let read = (&mut self.input).take(MAX_ANSWER).read_line(&mut line).context("cannot read the answer")?;
+        let read = (&mut self.input)
+            .take(MAX_ANSWER)
+            .read_line(&mut line)
+            .context("cannot read the answer")?;
         if read == 0 {
             // Ctrl-D leaves the cursor behind the question.
             writeln!(self.output)?;
-            bail!("the input ended, and nothing is written; run it again, or give the answers as options (see --help)");
+            bail!(
+                "the input ended, and nothing is written; run it again, or give the answers as options (see --help)"
+            );
         }
         if !line.ends_with('\n') && read as u64 == MAX_ANSWER {
             bail!("the answer has more than {MAX_ANSWER} bytes; nothing is written");
@@ -111,16 +123,34 @@ pub(super) mod tests {
     #[test]
     fn an_empty_answer_is_the_default() {
         let (mut questions, shown) = answered("\n  https://a.example \n\n");
-        assert_eq!(questions.ask("Base URL", Some("http://127.0.0.1:3000")).unwrap(), "http://127.0.0.1:3000");
-        assert_eq!(questions.ask("Base URL", Some("http://127.0.0.1:3000")).unwrap(), "https://a.example");
+        assert_eq!(
+            questions
+                .ask("Base URL", Some("http://127.0.0.1:3000"))
+                .unwrap(),
+            "http://127.0.0.1:3000"
+        );
+        assert_eq!(
+            questions
+                .ask("Base URL", Some("http://127.0.0.1:3000"))
+                .unwrap(),
+            "https://a.example"
+        );
         assert_eq!(questions.ask("Issuer", None).unwrap(), "");
-        assert!(shown.text().starts_with("Base URL [http://127.0.0.1:3000]: "), "{}", shown.text());
+        assert!(
+            shown
+                .text()
+                .starts_with("Base URL [http://127.0.0.1:3000]: "),
+            "{}",
+            shown.text()
+        );
     }
 
     #[test]
     fn only_yes_confirms() {
         let (mut questions, _) = answered("y\nYES\n\nn\nyeah\n");
-        let answers: Vec<bool> = (0..5).map(|_| questions.confirm("Write?").unwrap()).collect();
+        let answers: Vec<bool> = (0..5)
+            .map(|_| questions.confirm("Write?").unwrap())
+            .collect();
         assert_eq!(answers, [true, true, false, false, false]);
     }
 
@@ -131,14 +161,22 @@ pub(super) mod tests {
         assert!(error.contains("nothing is written"), "{error}");
         let long = Box::leak("x".repeat(5000).into_boxed_str());
         let (mut questions, _) = answered(long);
-        assert!(questions.ask("Issuer", None).unwrap_err().to_string().contains("4096"));
+        assert!(
+            questions
+                .ask("Issuer", None)
+                .unwrap_err()
+                .to_string()
+                .contains("4096")
+        );
     }
 
     /// J8: defaults that come from servers are escaped.
     #[test]
     fn defaults_are_escaped() {
         let (mut questions, shown) = answered("\n");
-        questions.ask("Issuer", Some("https://a.example/\u{1b}[2J")).unwrap();
+        questions
+            .ask("Issuer", Some("https://a.example/\u{1b}[2J"))
+            .unwrap();
         questions.tell("a\u{1b}b").unwrap();
         assert!(!shown.text().contains('\u{1b}'), "{:?}", shown.text());
     }

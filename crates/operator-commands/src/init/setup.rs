@@ -40,7 +40,10 @@ struct Invalid {
 
 impl From<String> for Invalid {
     fn from(reason: String) -> Self {
-        Self { reason, proposal: None }
+        Self {
+            reason,
+            proposal: None,
+        }
     }
 }
 
@@ -55,9 +58,18 @@ struct Question<'a> {
 }
 
 impl<'a> Setup<'a> {
-    pub(super) fn new(arguments: &'a cli::Init, questions: Option<Questions>) -> anyhow::Result<Self> {
+    pub(super) fn new(
+        arguments: &'a cli::Init,
+        questions: Option<Questions>,
+    ) -> anyhow::Result<Self> {
         let runtime = crate::control_runtime()?;
-        Ok(Self { arguments, questions, runtime, answers: Answers::default(), problems: 0 })
+        Ok(Self {
+            arguments,
+            questions,
+            runtime,
+            answers: Answers::default(),
+            problems: 0,
+        })
     }
 
     /// Gets and tests all answers.
@@ -84,7 +96,9 @@ impl<'a> Setup<'a> {
             default: Some(Values::BASE_URL.to_owned()),
             is_optional: false,
         };
-        self.answer(question, Self::set_base_url, |setup| setup.test(online::Part::Listener))
+        self.answer(question, Self::set_base_url, |setup| {
+            setup.test(online::Part::Listener)
+        })
     }
 
     fn ask_upstream(&mut self) -> anyhow::Result<()> {
@@ -106,7 +120,11 @@ impl<'a> Setup<'a> {
             default: Some(self.answers.default_endpoint()),
             is_optional: true,
         };
-        self.answer(question, |setup, text| Ok(setup.answers.set_endpoint(text)?), |_| Ok(0))
+        self.answer(
+            question,
+            |setup, text| Ok(setup.answers.set_endpoint(text)?),
+            |_| Ok(0),
+        )
     }
 
     fn ask_scopes(&mut self) -> anyhow::Result<()> {
@@ -118,7 +136,11 @@ impl<'a> Setup<'a> {
             default: Some(Values::SCOPE.to_owned()),
             is_optional: true,
         };
-        self.answer(question, |setup, text| Ok(setup.answers.set_scopes([text])?), |_| Ok(0))
+        self.answer(
+            question,
+            |setup, text| Ok(setup.answers.set_scopes([text])?),
+            |_| Ok(0),
+        )
     }
 
     fn ask_issuer(&mut self) -> anyhow::Result<()> {
@@ -129,7 +151,9 @@ impl<'a> Setup<'a> {
             default: self.proposed_issuer()?,
             is_optional: false,
         };
-        self.answer(question, Self::set_issuer, |setup| setup.test(online::Part::Issuers))
+        self.answer(question, Self::set_issuer, |setup| {
+            setup.test(online::Part::Issuers)
+        })
     }
 
     /// Returns the values of the file and their plan, if the file can be written.
@@ -141,7 +165,9 @@ impl<'a> Setup<'a> {
         if self.problems > 0 && !self.arguments.force {
             let problems = counted(self.problems, "problem");
             let Some(questions) = &mut self.questions else {
-                bail!("nothing is written because of {problems}; correct that, or give --force to write it anyway")
+                bail!(
+                    "nothing is written because of {problems}; correct that, or give --force to write it anyway"
+                )
             };
             if !questions.confirm(&format!("{problems} above. Write the file anyway?"))? {
                 bail!("nothing is written because of {problems}")
@@ -157,7 +183,13 @@ impl<'a> Setup<'a> {
         set: impl Fn(&mut Self, &str) -> Result<(), Invalid>,
         test: impl Fn(&mut Self) -> anyhow::Result<usize>,
     ) -> anyhow::Result<()> {
-        let Question { text, option, given, mut default, is_optional } = question;
+        let Question {
+            text,
+            option,
+            given,
+            mut default,
+            is_optional,
+        } = question;
         let uses_default = is_optional && self.questions.is_none();
         if let Some(given) = given.or(default.as_deref().filter(|_| uses_default)) {
             set(self, given).map_err(|invalid| anyhow!("{option}: {}", invalid.reason))?;
@@ -165,7 +197,9 @@ impl<'a> Setup<'a> {
             return Ok(());
         }
         for _ in 0..MAX_ATTEMPTS {
-            let Some(questions) = &mut self.questions else { bail!("give {option}") };
+            let Some(questions) = &mut self.questions else {
+                bail!("give {option}")
+            };
             let answer = questions.ask(text, default.as_deref())?;
             if let Err(Invalid { reason, proposal }) = set(self, &answer) {
                 self.tell_user(&reason)?;
@@ -206,25 +240,34 @@ impl<'a> Setup<'a> {
         let listen = self.answers.values().listen;
         let mut ports = (listen.port()..=u16::MAX).take(MAX_PORTS);
         let is_free = |port: &u16| std::net::TcpListener::bind((listen.ip(), *port)).is_ok();
-        self.answers.set_port(ports.find(is_free).unwrap_or(listen.port()));
+        self.answers
+            .set_port(ports.find(is_free).unwrap_or(listen.port()));
     }
 
     /// Sets the issuer. One without metadata is set as written, and its test reports the problem.
     fn set_issuer(&mut self, text: &str) -> Result<(), Invalid> {
         if self.arguments.offline {
-            return Ok(self.answers.set_issuer(issuer::as_written(text)?, Vec::new())?);
+            return Ok(self
+                .answers
+                .set_issuer(issuer::as_written(text)?, Vec::new())?);
         }
         tell("looking for the metadata of the issuer");
         match self.runtime.block_on(issuer::find(text)) {
             Ok(Found::Issuer { issuer, algorithms }) => {
-                tell(format_args!("the issuer is {}", EscapedText(issuer.as_str())));
+                tell(format_args!(
+                    "the issuer is {}",
+                    EscapedText(issuer.as_str())
+                ));
                 Ok(self.answers.set_issuer(issuer, algorithms)?)
             }
             Ok(Found::Other { issuer, reason }) => {
                 // First validates the issuer: for the template of a provider, that error is more precise.
                 self.answers.set_issuer(issuer.clone(), Vec::new())?;
                 let reason = format!("{reason}; give that issuer if tokens have this `iss`");
-                Err(Invalid { reason, proposal: Some(issuer.as_str().to_owned()) })
+                Err(Invalid {
+                    reason,
+                    proposal: Some(issuer.as_str().to_owned()),
+                })
             }
             Err(reason) => match issuer::as_written(text) {
                 Ok(issuer) => Ok(self.answers.set_issuer(issuer, Vec::new())?),
@@ -241,22 +284,33 @@ impl<'a> Setup<'a> {
         let plan = self.plan()?;
         let issuers = self.runtime.block_on(online::upstream_issuers(&plan));
         if !issuers.is_empty() {
-            let names = issuers.iter().map(Issuer::as_str).collect::<Vec<_>>().join(", ");
-            self.tell_user(&format!("the MCP server names as its authorization server: {names}"))?;
+            let names = issuers
+                .iter()
+                .map(Issuer::as_str)
+                .collect::<Vec<_>>()
+                .join(", ");
+            self.tell_user(&format!(
+                "the MCP server names as its authorization server: {names}"
+            ))?;
         }
         Ok(issuers.first().map(|issuer| issuer.as_str().to_owned()))
     }
 
     fn test_upstream(&mut self) -> anyhow::Result<usize> {
         self.answers.set_sessions_off(false);
-        let Some(report) = self.examine(online::Part::Upstreams)? else { return Ok(0) };
-        self.answers.set_sessions_off(online::suggests_sessions_off(&report));
+        let Some(report) = self.examine(online::Part::Upstreams)? else {
+            return Ok(0);
+        };
+        self.answers
+            .set_sessions_off(online::suggests_sessions_off(&report));
         Ok(report.count(Verdict::Problem))
     }
 
     /// Tests a part. Returns the number of problems.
     fn test(&mut self, part: online::Part) -> anyhow::Result<usize> {
-        Ok(self.examine(part)?.map_or(0, |report| report.count(Verdict::Problem)))
+        Ok(self
+            .examine(part)?
+            .map_or(0, |report| report.count(Verdict::Problem)))
     }
 
     /// Tests a part and prints the findings. `None` without requests.
@@ -266,7 +320,8 @@ impl<'a> Setup<'a> {
         }
         let plan = self.plan()?;
         let parts = [part];
-        let examined = online::examine_and_print(&parts, &plan, &self.answers.values().base_url, true);
+        let examined =
+            online::examine_and_print(&parts, &plan, &self.answers.values().base_url, true);
         Ok(Some(self.runtime.block_on(examined)?))
     }
 
@@ -282,7 +337,9 @@ impl<'a> Setup<'a> {
     }
 
     fn is_confirmed(&mut self, question: &str) -> anyhow::Result<bool> {
-        self.questions.as_mut().map_or(Ok(false), |questions| questions.confirm(question))
+        self.questions
+            .as_mut()
+            .map_or(Ok(false), |questions| questions.confirm(question))
     }
 }
 

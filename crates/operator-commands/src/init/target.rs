@@ -20,13 +20,24 @@ impl Target {
     ///
     /// # Errors
     /// Fails if the folder does not exist, or there is a file that the user does not want to replace.
-    pub(super) fn open(path: &Path, force: bool, questions: Option<&mut Questions>) -> anyhow::Result<Self> {
+    pub(super) fn open(
+        path: &Path,
+        force: bool,
+        questions: Option<&mut Questions>,
+    ) -> anyhow::Result<Self> {
         let shown = path.display();
         let folder = directory_of(path);
-        ensure!(folder.is_dir(), "{} is not a folder; create it, or give another file with --config", folder.display());
+        ensure!(
+            folder.is_dir(),
+            "{} is not a folder; create it, or give another file with --config",
+            folder.display()
+        );
         let former = ConfigFile::read(path).with_context(|| shown.to_string())?;
         if former.is_some() && !force {
-            let question = format!("{} exists. Replace it, and keep a backup?", EscapedText(&shown.to_string()));
+            let question = format!(
+                "{} exists. Replace it, and keep a backup?",
+                EscapedText(&shown.to_string())
+            );
             let Some(questions) = questions else {
                 bail!("{shown} exists; give --force to replace it, or another file with --config")
             };
@@ -34,7 +45,10 @@ impl Target {
                 bail!("{shown} is unchanged; give another file with --config")
             }
         }
-        Ok(Self { path: path.to_owned(), former })
+        Ok(Self {
+            path: path.to_owned(),
+            former,
+        })
     }
 
     /// Writes the file. It has the permissions of the one that it replaces, and otherwise everyone can read it.
@@ -46,7 +60,8 @@ impl Target {
         let backup = match &self.former {
             Some(former) => Some(former.replace(text).with_context(|| shown.clone())?),
             None => {
-                create_public(&self.path, text).with_context(|| format!("{shown} cannot be written"))?;
+                create_public(&self.path, text)
+                    .with_context(|| format!("{shown} cannot be written"))?;
                 None
             }
         };
@@ -85,10 +100,16 @@ mod tests {
         let target = Target::open(&path, false, None).unwrap();
         target.write("a = 1\n").unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "a = 1\n");
-        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o644);
+        assert_eq!(
+            fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+            0o644
+        );
         // A file that appeared meanwhile is kept.
         let late = target.write("a = 2\n").unwrap_err();
-        assert!(format!("{late:#}").contains("cannot be written"), "{late:#}");
+        assert!(
+            format!("{late:#}").contains("cannot be written"),
+            "{late:#}"
+        );
         assert_eq!(fs::read_to_string(&path).unwrap(), "a = 1\n");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
@@ -105,8 +126,15 @@ mod tests {
         let target = Target::open(&path, false, Some(&mut questions)).unwrap();
         target.write("new").unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "new");
-        assert_eq!(fs::read_to_string(folder.path().join("a file.toml.backup-1")).unwrap(), "old");
-        assert!(target.option().starts_with(" --config '"), "{}", target.option());
+        assert_eq!(
+            fs::read_to_string(folder.path().join("a file.toml.backup-1")).unwrap(),
+            "old"
+        );
+        assert!(
+            target.option().starts_with(" --config '"),
+            "{}",
+            target.option()
+        );
         assert!(Target::open(&folder.path().join("none/x.toml"), true, None).is_err());
     }
 }

@@ -11,12 +11,23 @@ const UNKNOWN_ISSUER: &str = "https://issuer.invalid";
 pub(super) fn text(values: &Values) -> String {
     let mut text = String::from(HEAD);
     // Writing to a string cannot fail.
-    let _ = write!(text, "base_url = {}\n{}", quoted(&values.base_url), listen(values));
-    let issuer = values.issuer.as_ref().map_or(UNKNOWN_ISSUER, |issuer| issuer.as_str());
+    let _ = write!(
+        text,
+        "base_url = {}\n{}",
+        quoted(&values.base_url),
+        listen(values)
+    );
+    let issuer = values
+        .issuer
+        .as_ref()
+        .map_or(UNKNOWN_ISSUER, |issuer| issuer.as_str());
     let _ = writeln!(text, "{ISSUER}issuer = {}", quoted(issuer));
     if !values.algorithms.is_empty() {
         let names = list(values.algorithms.iter().map(|algorithm| algorithm.as_str()));
-        let _ = writeln!(text, "# The signature algorithms of its keys.\nalgorithms = {names}");
+        let _ = writeln!(
+            text,
+            "# The signature algorithms of its keys.\nalgorithms = {names}"
+        );
     }
     if let Some(provider) = values.issuer.as_ref().and_then(provider::of) {
         text += &provider.comment(&values.resource());
@@ -107,8 +118,11 @@ mod tests {
     }
 
     fn assert_valid(text: &str) {
-        let config = portcullis_config::from_text(text).unwrap_or_else(|error| panic!("{error:#}\n{text}"));
-        Plan::new(&config).map(drop).unwrap_or_else(|errors| panic!("{errors:?}\n{text}"));
+        let config =
+            portcullis_config::from_text(text).unwrap_or_else(|error| panic!("{error:#}\n{text}"));
+        Plan::new(&config)
+            .map(drop)
+            .unwrap_or_else(|errors| panic!("{errors:?}\n{text}"));
     }
 
     /// The text, in which the setting in a comment that starts with `key` is switched on.
@@ -126,8 +140,15 @@ mod tests {
         assert_valid(&text(answers.values()));
         assert!(!text(answers.values()).contains("trusted_proxies"));
         answers.set_base_url("https://mcp.example.com").unwrap();
-        answers.set_scopes(["mcp:tools", "mcp:admin mcp:tools"]).unwrap();
-        answers.set_issuer(issuer("https://auth.example.com/"), vec![Algorithm::Rs256, Algorithm::Es256]).unwrap();
+        answers
+            .set_scopes(["mcp:tools", "mcp:admin mcp:tools"])
+            .unwrap();
+        answers
+            .set_issuer(
+                issuer("https://auth.example.com/"),
+                vec![Algorithm::Rs256, Algorithm::Es256],
+            )
+            .unwrap();
         answers.set_sessions_off(true);
         let written = text(answers.values());
         assert_valid(&written);
@@ -140,21 +161,35 @@ mod tests {
             "sessions = \"off\"",
             "upstream = { http = \"http://127.0.0.1:8000/mcp\" }",
         ] {
-            assert!(written.lines().any(|other| other == line), "{line}\n{written}");
+            assert!(
+                written.lines().any(|other| other == line),
+                "{line}\n{written}"
+            );
         }
         assert_valid(&uncommented(&written, "trusted_proxies"));
-        answers.set_trusted_proxies(&["10.0.0.7".to_owned(), "10.1.0.0/16".to_owned()]).unwrap();
+        answers
+            .set_trusted_proxies(&["10.0.0.7".to_owned(), "10.1.0.0/16".to_owned()])
+            .unwrap();
         let written = text(answers.values());
         assert_valid(&written);
-        assert!(written.contains("\ntrusted_proxies = [\"10.0.0.7\", \"10.1.0.0/16\"]\n"), "{written}");
+        assert!(
+            written.contains("\ntrusted_proxies = [\"10.0.0.7\", \"10.1.0.0/16\"]\n"),
+            "{written}"
+        );
     }
 
     /// The settings for providers are valid when they are switched on.
     #[test]
     fn settings_for_providers_are_valid() {
         for (url, key) in [
-            ("https://login.microsoftonline.com/aaaabbbb-0000-cccc-1111-dddd2222eeee/v2.0", Some("audiences")),
-            ("https://sts.windows.net/aaaabbbb-0000-cccc-1111-dddd2222eeee/", Some("audiences")),
+            (
+                "https://login.microsoftonline.com/aaaabbbb-0000-cccc-1111-dddd2222eeee/v2.0",
+                Some("audiences"),
+            ),
+            (
+                "https://sts.windows.net/aaaabbbb-0000-cccc-1111-dddd2222eeee/",
+                Some("audiences"),
+            ),
             ("https://example.eu.auth0.com/", Some("scope_claims")),
             ("https://example.okta.com/oauth2/default", None),
             ("https://accounts.google.com", None),
@@ -164,9 +199,13 @@ mod tests {
             let mut answers = Answers::default();
             answers.set_issuer(issuer(url), Vec::new()).unwrap();
             let written = text(answers.values());
-            assert!(written.contains("docs/guides/") || written.contains("docs/use/keycloak.md"), "{written}");
+            assert!(
+                written.contains("docs/guides/") || written.contains("docs/use/keycloak.md"),
+                "{written}"
+            );
             assert_valid(&written);
-            key.into_iter().for_each(|key| assert_valid(&uncommented(&written, key)));
+            key.into_iter()
+                .for_each(|key| assert_valid(&uncommented(&written, key)));
         }
     }
 
@@ -179,8 +218,14 @@ mod tests {
             ..Values::default()
         };
         let parsed: toml::Table = toml::from_str(&text(&values)).unwrap();
-        assert_eq!(parsed["resource"][0]["upstream"]["http"].as_str(), Some(values.upstream.as_str()));
-        assert_eq!(parsed["resource"][0]["required_scopes"][0].as_str(), Some(values.scopes[0].as_str()));
+        assert_eq!(
+            parsed["resource"][0]["upstream"]["http"].as_str(),
+            Some(values.upstream.as_str())
+        );
+        assert_eq!(
+            parsed["resource"][0]["required_scopes"][0].as_str(),
+            Some(values.scopes[0].as_str())
+        );
         assert_eq!(parsed["listen"].as_str(), Some("127.0.0.1:3000"));
     }
 
@@ -189,6 +234,10 @@ mod tests {
         let mut answers = Answers::default();
         answers.set_base_url("https://mcp.example.com").unwrap();
         answers.set_sessions_off(true);
-        assert!(text(answers.values()).lines().all(|line| line.len() <= 120), "{}", text(answers.values()));
+        assert!(
+            text(answers.values()).lines().all(|line| line.len() <= 120),
+            "{}",
+            text(answers.values())
+        );
     }
 }

@@ -31,7 +31,11 @@ pub(super) struct AccessPolicy {
 
 impl AccessPolicy {
     pub(super) fn new(plan: &AdminPlan) -> Self {
-        Self { token: plan.token.clone(), metrics_token: plan.metrics_token.clone(), hosts: plan.hosts.clone() }
+        Self {
+            token: plan.token.clone(),
+            metrics_token: plan.metrics_token.clone(),
+            hosts: plan.hosts.clone(),
+        }
     }
 
     /// Checks the number of header fields, that the request has no `Origin`, the host, and the token, in this order, and returns what the token allows. Tokens are
@@ -47,18 +51,31 @@ impl AccessPolicy {
         // HTTP/1.1 heads were counted when they were parsed, HTTP/2 ones only in bytes.
         if head.headers.len() > LIMITS.max_headers {
             let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
-            return Err(AdminError::new(status, "headers.too_many", "the request has too many header fields"));
+            return Err(AdminError::new(
+                status,
+                "headers.too_many",
+                "the request has too many header fields",
+            ));
         }
         if head.headers.contains_key(ORIGIN) {
-            return Err(AdminError::forbidden("origin.not_allowed", "requests of web pages are not accepted"));
+            return Err(AdminError::forbidden(
+                "origin.not_allowed",
+                "requests of web pages are not accepted",
+            ));
         }
-        self.hosts.check(head.version, &head.uri, &head.headers).map_err(|rejection| {
-            let fix = match rejection {
-                OriginRejection::HostNotAllowed => "; add its name to admin.allowed_hosts",
-                _ => "",
-            };
-            AdminError::new(rejection.status(), rejection.code(), format!("{rejection}{fix}"))
-        })?;
+        self.hosts
+            .check(head.version, &head.uri, &head.headers)
+            .map_err(|rejection| {
+                let fix = match rejection {
+                    OriginRejection::HostNotAllowed => "; add its name to admin.allowed_hosts",
+                    _ => "",
+                };
+                AdminError::new(
+                    rejection.status(),
+                    rejection.code(),
+                    format!("{rejection}{fix}"),
+                )
+            })?;
         let token = bearer_token(&head.headers)?;
         if token == self.token {
             return Ok(Role::Administrator);
@@ -66,7 +83,9 @@ impl AccessPolicy {
         if self.metrics_token.as_ref() == Some(&token) {
             return Ok(Role::MetricsReader);
         }
-        Err(invalid("the token is neither the admin token nor the metrics token of this listener"))
+        Err(invalid(
+            "the token is neither the admin token nor the metrics token of this listener",
+        ))
     }
 }
 
@@ -78,8 +97,7 @@ impl AccessPolicy {
 /// are several headers, or the value has characters that no token has.
 fn bearer_token(headers: &HeaderMap) -> Result<Secret, AdminError> {
     let missing = || {
-        let message =
-            "the request has no `Authorization: Bearer` with the admin token, or for metrics with the metrics token";
+        let message = "the request has no `Authorization: Bearer` with the admin token, or for metrics with the metrics token";
         AdminError::unauthorized("admin.token_missing", message)
     };
     let mut values = headers.get_all(AUTHORIZATION).iter();
@@ -87,11 +105,15 @@ fn bearer_token(headers: &HeaderMap) -> Result<Secret, AdminError> {
     if values.next().is_some() {
         return Err(invalid("the request has several `Authorization` headers"));
     }
-    let value = value
-        .to_str()
-        .map_err(|_| invalid("the `Authorization` header has other characters than visible ASCII and spaces"))?;
+    let value = value.to_str().map_err(|_| {
+        invalid("the `Authorization` header has other characters than visible ASCII and spaces")
+    })?;
     let (scheme, token) = value.split_once(' ').ok_or_else(missing)?;
-    if scheme.eq_ignore_ascii_case("bearer") { Ok(Secret::new(token.trim_matches(' '))) } else { Err(missing()) }
+    if scheme.eq_ignore_ascii_case("bearer") {
+        Ok(Secret::new(token.trim_matches(' ')))
+    } else {
+        Err(missing())
+    }
 }
 
 fn invalid(message: &'static str) -> AdminError {
@@ -133,15 +155,27 @@ mod tests {
     #[test]
     fn the_token_is_required() {
         let bearer = format!("Bearer {TOKEN}");
-        assert_eq!(check(&[("host", "localhost:9900"), ("authorization", &bearer)]), Ok(Role::Administrator));
         assert_eq!(
-            check(&[("host", "127.0.0.1"), ("authorization", &format!("bearer  {TOKEN}"))]),
+            check(&[("host", "localhost:9900"), ("authorization", &bearer)]),
             Ok(Role::Administrator)
         );
-        assert_eq!(check(&[("host", "admin.example"), ("authorization", &bearer)]), Ok(Role::Administrator));
+        assert_eq!(
+            check(&[
+                ("host", "127.0.0.1"),
+                ("authorization", &format!("bearer  {TOKEN}"))
+            ]),
+            Ok(Role::Administrator)
+        );
+        assert_eq!(
+            check(&[("host", "admin.example"), ("authorization", &bearer)]),
+            Ok(Role::Administrator)
+        );
 
         let reader = format!("Bearer {METRICS_TOKEN}");
-        assert_eq!(check(&[("host", "localhost"), ("authorization", &reader)]), Ok(Role::MetricsReader));
+        assert_eq!(
+            check(&[("host", "localhost"), ("authorization", &reader)]),
+            Ok(Role::MetricsReader)
+        );
         let refused = |headers: &[(&str, &str)]| {
             let mut all = vec![("host", "localhost")];
             all.extend_from_slice(headers);
@@ -164,7 +198,10 @@ mod tests {
         ] {
             assert_eq!(refused(&[("authorization", value)]), invalid, "{value}");
         }
-        assert_eq!(refused(&[("authorization", &bearer), ("authorization", &bearer)]), invalid);
+        assert_eq!(
+            refused(&[("authorization", &bearer), ("authorization", &bearer)]),
+            invalid
+        );
     }
 
     /// F4: the number of header fields is limited on HTTP/2, too.
@@ -175,7 +212,13 @@ mod tests {
         headers.extend([("host", "localhost"), ("authorization", &bearer)]);
         assert_eq!(check(&headers), Ok(Role::Administrator));
         headers.push(("x-filling", "v"));
-        assert_eq!(check(&headers), Err((StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "headers.too_many")));
+        assert_eq!(
+            check(&headers),
+            Err((
+                StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+                "headers.too_many"
+            ))
+        );
     }
 
     /// F3: a web page reaches nothing, with or without a rebound name.
@@ -188,13 +231,25 @@ mod tests {
             check(&all).unwrap_err()
         };
         let forbidden = |code| (StatusCode::FORBIDDEN, code);
-        assert_eq!(refused(&[("host", "rebound.example")]), forbidden("host.not_allowed"));
-        assert_eq!(refused(&[("host", "localhost.rebound.example")]), forbidden("host.not_allowed"));
+        assert_eq!(
+            refused(&[("host", "rebound.example")]),
+            forbidden("host.not_allowed")
+        );
+        assert_eq!(
+            refused(&[("host", "localhost.rebound.example")]),
+            forbidden("host.not_allowed")
+        );
         assert_eq!(refused(&[]).1, "host.missing");
-        assert_eq!(refused(&[("host", "localhost"), ("host", "localhost")]).1, "host.repeated");
+        assert_eq!(
+            refused(&[("host", "localhost"), ("host", "localhost")]).1,
+            "host.repeated"
+        );
 
         for origin in ["http://localhost:9900", "null", "https://evil.example", ""] {
-            assert_eq!(refused(&[("host", "localhost"), ("origin", origin)]), forbidden("origin.not_allowed"));
+            assert_eq!(
+                refused(&[("host", "localhost"), ("origin", origin)]),
+                forbidden("origin.not_allowed")
+            );
         }
     }
 
@@ -203,10 +258,19 @@ mod tests {
     fn only_a_host_that_is_not_allowed_can_be_added() {
         for (headers, expected) in [
             (&[][..], "the request has no host"),
-            (&[("host", "localhost"), ("host", "localhost")], "the request has several host headers"),
+            (
+                &[("host", "localhost"), ("host", "localhost")],
+                "the request has several host headers",
+            ),
             (&[("host", "a b")], "the host is malformed"),
-            (&[("host", "other.example")], "the host is not allowed; add its name to admin.allowed_hosts"),
-            (&[("host", "localhost"), ("origin", "null")], "requests of web pages are not accepted"),
+            (
+                &[("host", "other.example")],
+                "the host is not allowed; add its name to admin.allowed_hosts",
+            ),
+            (
+                &[("host", "localhost"), ("origin", "null")],
+                "requests of web pages are not accepted",
+            ),
         ] {
             assert_eq!(check_all(headers).unwrap_err().message, expected);
         }

@@ -45,6 +45,10 @@ mod tests {
         assert_eq!(started.elapsed(), LIMIT);
 
         authenticated.clone().set();
-        assert!(timeout(LIMIT * 100, authenticated.missing_after(LIMIT)).await.is_err());
+        assert!(
+            timeout(LIMIT * 100, authenticated.missing_after(LIMIT))
+                .await
+                .is_err()
+        );
     }
 }

@@ -46,7 +46,10 @@ mod tests {
     async fn failures_and_timeouts_differ() {
         assert_eq!(wait(None).await, Ok(()));
         assert_eq!(wait([EndTicket::done(), EndTicket::done()]).await, Ok(()));
-        assert_eq!(wait([EndTicket::done(), EndTicket::failed()]).await, Err(Unconfirmed::Failed));
+        assert_eq!(
+            wait([EndTicket::done(), EndTicket::failed()]).await,
+            Err(Unconfirmed::Failed)
+        );
         let (_confirmation, pending) = EndTicket::pending();
         let started = Instant::now();
         assert_eq!(wait([pending]).await, Err(Unconfirmed::TimedOut));

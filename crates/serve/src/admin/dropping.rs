@@ -34,15 +34,28 @@ pub(super) struct Dropping {
 /// # Errors
 /// Fails if the issuer is not configured.
 pub(super) async fn begin(state: &ServerState, name: &str) -> Result<Dropping, AdminError> {
-    let unknown =
-        || AdminError::unknown_issuer("the issuer is not configured; write it exactly as in the configuration");
-    let issuer = state.issuers().find(|issuer| issuer.issuer().as_str() == name).ok_or_else(unknown)?;
+    let unknown = || {
+        AdminError::unknown_issuer(
+            "the issuer is not configured; write it exactly as in the configuration",
+        )
+    };
+    let issuer = state
+        .issuers()
+        .find(|issuer| issuer.issuer().as_str() == name)
+        .ok_or_else(unknown)?;
     // New keys first: a token that is verified meanwhile is not cached with the former ones.
-    let keys_fetched = matches!(timeout(FETCH_TIMEOUT, issuer.refresh_now()).await, Ok(Ok(())));
+    let keys_fetched = matches!(
+        timeout(FETCH_TIMEOUT, issuer.refresh_now()).await,
+        Ok(Ok(()))
+    );
     let Dropped { tokens, streams } = revocations::drop_issuer(state, issuer);
     let replicas = state.process().replicas.as_ref();
     let ticket = replicas.map(|replicas| replicas.drop_tokens(revocations::issuer_id(issuer)));
-    let result = DropResult { tokens_dropped: tokens, streams_ended: streams, keys_fetched };
+    let result = DropResult {
+        tokens_dropped: tokens,
+        streams_ended: streams,
+        keys_fetched,
+    };
     Ok(Dropping { result, ticket })
 }
 
@@ -52,7 +65,9 @@ impl Dropping {
     /// # Errors
     /// Fails if one has not confirmed it in time. The tokens are dropped in this process.
     pub(super) async fn confirmed(self) -> Result<DropResult, AdminError> {
-        let Err(unconfirmed) = confirmation::wait(self.ticket).await else { return Ok(self.result) };
+        let Err(unconfirmed) = confirmation::wait(self.ticket).await else {
+            return Ok(self.result);
+        };
         let message = match unconfirmed {
             Unconfirmed::Failed => {
                 "the tokens are dropped in this process, and the other replicas could not be told: they drop them as soon as \
@@ -63,7 +78,11 @@ impl Dropping {
                  them as soon as redis allows; try again"
             }
         };
-        Err(AdminError::new(StatusCode::SERVICE_UNAVAILABLE, DROP_NOT_SHARED, message))
+        Err(AdminError::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            DROP_NOT_SHARED,
+            message,
+        ))
     }
 }
 
@@ -74,13 +93,33 @@ mod tests {
     /// C11, E13: a drop that not all replicas confirm is not confirmed.
     #[tokio::test(start_paused = true)]
     async fn a_drop_is_confirmed_when_all_replicas_know_it() {
-        let result = || DropResult { tokens_dropped: 1, streams_ended: 0, keys_fetched: true };
+        let result = || DropResult {
+            tokens_dropped: 1,
+            streams_ended: 0,
+            keys_fetched: true,
+        };
         for ticket in [None, Some(EndTicket::done())] {
-            assert_eq!(Dropping { result: result(), ticket }.confirmed().await.unwrap().tokens_dropped, 1);
+            assert_eq!(
+                Dropping {
+                    result: result(),
+                    ticket
+                }
+                .confirmed()
+                .await
+                .unwrap()
+                .tokens_dropped,
+                1
+            );
         }
         let (_confirmation, pending) = EndTicket::pending();
         for ticket in [EndTicket::failed(), pending] {
-            let error = Dropping { result: result(), ticket: Some(ticket) }.confirmed().await.unwrap_err();
+            let error = Dropping {
+                result: result(),
+                ticket: Some(ticket),
+            }
+            .confirmed()
+            .await
+            .unwrap_err();
             assert_eq!(error.status, StatusCode::SERVICE_UNAVAILABLE);
             assert_eq!(error.code, "admin.drop_not_shared");
         }

@@ -60,7 +60,11 @@ impl Ending {
 /// so that its hash is unknown to a second request. The owners are still known.
 fn not_recorded(target: TargetType, unconfirmed: Unconfirmed) -> AdminError {
     let (ended, pronoun, fix) = match target {
-        TargetType::Session => ("session has", "it", "end the sessions of its subject or client instead"),
+        TargetType::Session => (
+            "session has",
+            "it",
+            "end the sessions of its subject or client instead",
+        ),
         TargetType::Owners => ("sessions have", "they", "try again"),
     };
     let cause = match unconfirmed {
@@ -76,18 +80,27 @@ fn not_recorded(target: TargetType, unconfirmed: Unconfirmed) -> AdminError {
 fn end_session(state: &ServerState, hash: LogHash) -> Result<Ending, AdminError> {
     let process = state.process();
     let unknown = || {
-        let message =
-            "no session in the table of this process has this hash; end the sessions of its subject or client instead";
+        let message = "no session in the table of this process has this hash; end the sessions of its subject or client instead";
         AdminError::new(StatusCode::NOT_FOUND, "admin.session_unknown", message)
     };
     let session = process.sessions.find(hash).ok_or_else(unknown)?;
     let streams_ended = StreamRegistry::of_session(&session);
-    let ticket = process.sessions.end(&session, EndReason::Administrator).ok_or_else(unknown)?;
+    let ticket = process
+        .sessions
+        .end(&session, EndReason::Administrator)
+        .ok_or_else(unknown)?;
     // The sweep ends the streams whose session has ended. Streams of requests without a session stay.
     process.streams.sweep();
     process.upstream_ends.add_all(&[session]);
-    let result = EndResult { sessions_ended: 1, streams_ended };
-    Ok(Ending { result, tickets: vec![ticket], target: TargetType::Session })
+    let result = EndResult {
+        sessions_ended: 1,
+        streams_ended,
+    };
+    Ok(Ending {
+        result,
+        tickets: vec![ticket],
+        target: TargetType::Session,
+    })
 }
 
 /// Ends the sessions of a subject or a client by a floor: sessions in no table end, too, and those opened later do not.
@@ -98,27 +111,49 @@ fn end_owners(state: &ServerState, owners: &EndOwners) -> Result<Ending, AdminEr
     let mut sessions = Vec::new();
     for issuer in issuers(state, &filter)? {
         // The sessions that the floor ended are told to their upstreams: a list from before would lack those opened meanwhile.
-        let ended = process.sessions.end_scope(scope(&issuer, &owners.names), EndReason::Administrator);
-        let EndedScope { ticket, sessions: of_issuer, .. } = ended;
+        let ended = process
+            .sessions
+            .end_scope(scope(&issuer, &owners.names), EndReason::Administrator);
+        let EndedScope {
+            ticket,
+            sessions: of_issuer,
+            ..
+        } = ended;
         tickets.push(ticket);
         sessions.extend(of_issuer);
     }
     // Streams are selected by their token and not by their session, because requests without a session can have streams.
     let is_ended = |request: &StreamRequest<'_>| {
         request.principal.is_some_and(|principal| {
-            filter.matches_names(Some(principal.issuer().as_str()), principal.subject(), principal.client())
+            filter.matches_names(
+                Some(principal.issuer().as_str()),
+                principal.subject(),
+                principal.client(),
+            )
         })
     };
-    let streams_ended = process.streams.end(StreamEndReason::Administrator, is_ended);
+    let streams_ended = process
+        .streams
+        .end(StreamEndReason::Administrator, is_ended);
     process.upstream_ends.add_all(&sessions);
-    let result = EndResult { sessions_ended: sessions.len(), streams_ended };
-    Ok(Ending { result, tickets, target: TargetType::Owners })
+    let result = EndResult {
+        sessions_ended: sessions.len(),
+        streams_ended,
+    };
+    Ok(Ending {
+        result,
+        tickets,
+        target: TargetType::Owners,
+    })
 }
 
 /// Returns the issuers whose sessions end: all that are configured, and those of the owners' sessions in the table. If the
 /// filter names an issuer, only this one.
 fn issuers(state: &ServerState, filter: &OwnerFilter) -> Result<BTreeSet<String>, AdminError> {
-    let mut issuers: BTreeSet<String> = state.issuers().map(|issuer| issuer.issuer().as_str().to_owned()).collect();
+    let mut issuers: BTreeSet<String> = state
+        .issuers()
+        .map(|issuer| issuer.issuer().as_str().to_owned())
+        .collect();
     for session in state.process().sessions.all() {
         let owner = session.owner();
         if filter.matches(owner) {
@@ -139,9 +174,11 @@ fn scope<'a>(issuer: &'a str, names: &'a OwnerNames) -> EndScope<'a> {
     match names {
         OwnerNames::Subject(subject) => EndScope::Subject { issuer, subject },
         OwnerNames::Client(client) => EndScope::Client { issuer, client },
-        OwnerNames::Both { subject, client } => {
-            EndScope::Owner(Owner::Subject { issuer, subject, client: Some(client) })
-        }
+        OwnerNames::Both { subject, client } => EndScope::Owner(Owner::Subject {
+            issuer,
+            subject,
+            client: Some(client),
+        }),
     }
 }
 
@@ -180,24 +217,47 @@ mod tests {
         let (process, _) = Process::new(
             &plan,
             Arc::new(SystemClock::new()),
-            Observers { access, audit: None, metrics: None, traces: None },
+            Observers {
+                access,
+                audit: None,
+                metrics: None,
+                traces: None,
+            },
             &mut KeptSessions::in_memory(&plan),
         );
         ServerState::new(&plan, &process, None).unwrap()
     }
 
     fn open(state: &ServerState, owner: Owner<'_>) -> Arc<Session> {
-        let target: SessionTarget = ResourceUri::parse("http://127.0.0.1:3000/mcp").unwrap().into();
-        let reservation = state.process().sessions.reserve(&target, owner, &Scopes::empty()).unwrap();
-        Arc::clone(reservation.open(Box::from(*b"backend"), None).unwrap().session())
+        let target: SessionTarget = ResourceUri::parse("http://127.0.0.1:3000/mcp")
+            .unwrap()
+            .into();
+        let reservation = state
+            .process()
+            .sessions
+            .reserve(&target, owner, &Scopes::empty())
+            .unwrap();
+        Arc::clone(
+            reservation
+                .open(Box::from(*b"backend"), None)
+                .unwrap()
+                .session(),
+        )
     }
 
     fn alice(issuer: &str) -> Owner<'_> {
-        Owner::Subject { issuer, subject: "alice", client: Some("app") }
+        Owner::Subject {
+            issuer,
+            subject: "alice",
+            client: Some("app"),
+        }
     }
 
     fn owners(issuer: Option<&str>, names: OwnerNames) -> EndTarget {
-        EndTarget::Owners(EndOwners { issuer: issuer.map(str::to_owned), names })
+        EndTarget::Owners(EndOwners {
+            issuer: issuer.map(str::to_owned),
+            names,
+        })
     }
 
     /// E12: a session ends by its hash once; an unknown hash is an error with a fix.
@@ -208,12 +268,18 @@ mod tests {
         let other = open(&state, alice(CONFIGURED));
         let target = EndTarget::Session(session.log_hash());
         let ending = begin(&state, target.clone()).unwrap();
-        assert_eq!((ending.result.sessions_ended, ending.result.streams_ended), (1, 0));
+        assert_eq!(
+            (ending.result.sessions_ended, ending.result.streams_ended),
+            (1, 0)
+        );
         assert!(session.has_ended());
         assert!(!other.has_ended());
 
         let error = begin(&state, target).unwrap_err();
-        assert_eq!((error.status, error.code), (StatusCode::NOT_FOUND, "admin.session_unknown"));
+        assert_eq!(
+            (error.status, error.code),
+            (StatusCode::NOT_FOUND, "admin.session_unknown")
+        );
     }
 
     /// E12: the sessions of a subject end, in the number that is returned; those of others do not.
@@ -221,9 +287,19 @@ mod tests {
     async fn the_ended_sessions_are_counted() {
         let state = state();
         let ended = [CONFIGURED, CONFIGURED, REMOVED].map(|issuer| open(&state, alice(issuer)));
-        let other = open(&state, Owner::Subject { issuer: CONFIGURED, subject: "bob", client: Some("app") });
+        let other = open(
+            &state,
+            Owner::Subject {
+                issuer: CONFIGURED,
+                subject: "bob",
+                client: Some("app"),
+            },
+        );
         let target = owners(None, OwnerNames::Subject("alice".to_owned()));
-        assert_eq!(begin(&state, target.clone()).unwrap().result.sessions_ended, 3);
+        assert_eq!(
+            begin(&state, target.clone()).unwrap().result.sessions_ended,
+            3
+        );
         assert!(ended.iter().all(|session| session.has_ended()));
         assert!(!other.has_ended());
         assert_eq!(begin(&state, target).unwrap().result.sessions_ended, 0);
@@ -235,12 +311,27 @@ mod tests {
         let state = state();
         let names = || OwnerNames::Client("app".to_owned());
         let error = begin(&state, owners(Some(REMOVED), names())).unwrap_err();
-        assert_eq!((error.status, error.code), (StatusCode::NOT_FOUND, "admin.issuer_unknown"));
-        assert_eq!(begin(&state, owners(Some(CONFIGURED), names())).unwrap().result.sessions_ended, 0);
+        assert_eq!(
+            (error.status, error.code),
+            (StatusCode::NOT_FOUND, "admin.issuer_unknown")
+        );
+        assert_eq!(
+            begin(&state, owners(Some(CONFIGURED), names()))
+                .unwrap()
+                .result
+                .sessions_ended,
+            0
+        );
 
         let kept = open(&state, alice(CONFIGURED));
         let session = open(&state, alice(REMOVED));
-        assert_eq!(begin(&state, owners(Some(REMOVED), names())).unwrap().result.sessions_ended, 1);
+        assert_eq!(
+            begin(&state, owners(Some(REMOVED), names()))
+                .unwrap()
+                .result
+                .sessions_ended,
+            1
+        );
         assert!(session.has_ended());
         assert!(!kept.has_ended());
     }
@@ -251,11 +342,27 @@ mod tests {
         let issuer = "https://i";
         let subject = "alice";
         let client = "app";
-        let owner = Owner::Subject { issuer, subject, client: Some(client) };
+        let owner = Owner::Subject {
+            issuer,
+            subject,
+            client: Some(client),
+        };
         for (names, expected) in [
-            (OwnerNames::Subject(subject.into()), EndScope::Subject { issuer, subject }),
-            (OwnerNames::Client(client.into()), EndScope::Client { issuer, client }),
-            (OwnerNames::Both { subject: subject.into(), client: client.into() }, EndScope::Owner(owner)),
+            (
+                OwnerNames::Subject(subject.into()),
+                EndScope::Subject { issuer, subject },
+            ),
+            (
+                OwnerNames::Client(client.into()),
+                EndScope::Client { issuer, client },
+            ),
+            (
+                OwnerNames::Both {
+                    subject: subject.into(),
+                    client: client.into(),
+                },
+                EndScope::Owner(owner),
+            ),
         ] {
             assert_eq!(scope(issuer, &names).id(), expected.id(), "{names:?}");
         }
@@ -265,11 +372,16 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_end_is_confirmed_when_it_is_recorded() {
         let ending = |target, ticket| Ending {
-            result: EndResult { sessions_ended: 1, streams_ended: 0 },
+            result: EndResult {
+                sessions_ended: 1,
+                streams_ended: 0,
+            },
             tickets: vec![EndTicket::done(), ticket],
             target,
         };
-        let confirmed = ending(TargetType::Session, EndTicket::done()).confirmed().await;
+        let confirmed = ending(TargetType::Session, EndTicket::done())
+            .confirmed()
+            .await;
         assert_eq!(confirmed.unwrap().sessions_ended, 1);
 
         let (_confirmation, pending) = EndTicket::pending();

@@ -47,7 +47,12 @@ impl Handler for AdminHandler {
     type Future = Pin<Box<dyn Future<Output = Response<Full<Bytes>>> + Send>>;
 
     fn handle(&self, request: Request<RequestBody<Incoming>>, _: SocketAddr) -> Self::Future {
-        let Self { context, peer, authenticated, permit } = self.clone();
+        let Self {
+            context,
+            peer,
+            authenticated,
+            permit,
+        } = self.clone();
         // A task of its own, so that the action is completed and reported even if the client disconnects.
         let action = tokio::spawn(async move {
             let _permit = permit;
@@ -74,7 +79,10 @@ impl AdminContext {
         let route = Route::of(&head)?;
         report.action = route.action();
         if role != Role::Administrator && route != Route::ReadMetrics {
-            return Err(AdminError::forbidden("admin.token_restricted", "the token allows only to read the metrics"));
+            return Err(AdminError::forbidden(
+                "admin.token_restricted",
+                "the token allows only to read the metrics",
+            ));
         }
         let state = self.state.load_full();
         match route {
@@ -120,19 +128,31 @@ async fn read(body: RequestBody<Incoming>) -> Result<Bytes, AdminError> {
         Ok(body) => Ok(body.to_bytes()),
         Err(error) if error.is::<LengthLimitError>() => {
             let message = format!("the body has more than {MAX_BODY} bytes");
-            Err(AdminError::new(StatusCode::PAYLOAD_TOO_LARGE, "admin.body_too_large", message))
+            Err(AdminError::new(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                "admin.body_too_large",
+                message,
+            ))
         }
-        Err(_) => {
-            Err(AdminError::new(StatusCode::REQUEST_TIMEOUT, "admin.body_incomplete", "the body is not complete"))
-        }
+        Err(_) => Err(AdminError::new(
+            StatusCode::REQUEST_TIMEOUT,
+            "admin.body_incomplete",
+            "the body is not complete",
+        )),
     }
 }
 
 /// Runs work that examines all sessions, so that it does not delay the control runtime.
-async fn in_background<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, AdminError> {
+async fn in_background<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, AdminError> {
     task::spawn_blocking(work).await.map_err(|_| interrupted())
 }
 
 fn interrupted() -> AdminError {
-    AdminError::new(StatusCode::INTERNAL_SERVER_ERROR, "server.interrupted", "the action was interrupted")
+    AdminError::new(
+        StatusCode::INTERNAL_SERVER_ERROR,
+        "server.interrupted",
+        "the action was interrupted",
+    )
 }

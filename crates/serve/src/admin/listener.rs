@@ -92,13 +92,19 @@ impl Listening {
             Self::Tcp(listener) => {
                 let (stream, address) = listener.accept().await?;
                 stream.set_nodelay(true)?;
-                Ok(Accepted { stream: AcceptedStream::Tcp(stream), peer: AdminPeer::Address(address.ip()) })
+                Ok(Accepted {
+                    stream: AcceptedStream::Tcp(stream),
+                    peer: AdminPeer::Address(address.ip()),
+                })
             }
             Self::Unix(listener, _) => {
                 let (stream, _) = listener.accept().await?;
                 let user = stream.peer_cred().map(|credentials| credentials.uid());
                 let peer = user.map_or(AdminPeer::Unknown, AdminPeer::User);
-                Ok(Accepted { stream: AcceptedStream::Unix(stream), peer })
+                Ok(Accepted {
+                    stream: AcceptedStream::Unix(stream),
+                    peer,
+                })
             }
         }
     }
@@ -119,11 +125,15 @@ impl fmt::Display for Listening {
 /// Connections are refused until the socket listens, so that none is accepted before its mode is set.
 fn bind_unix(path: &Path) -> anyhow::Result<(std::os::unix::net::UnixListener, SocketFile)> {
     remove_stale(path)?;
-    let address = SocketAddrUnix::new(path).context("the path is too long; choose one of at most 107 bytes")?;
+    let address = SocketAddrUnix::new(path)
+        .context("the path is too long; choose one of at most 107 bytes")?;
     let socket = socket(AddressFamily::UNIX, SocketType::STREAM, None)?;
     fcntl_setfd(&socket, FdFlags::CLOEXEC)?;
     bind(&socket, &address).context("the directory must exist and be writable for this process")?;
-    let mut file = SocketFile { path: path.to_owned(), identity: None };
+    let mut file = SocketFile {
+        path: path.to_owned(),
+        identity: None,
+    };
     file.identity = identity(path);
     fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
     listen(&socket, BACKLOG)?;
@@ -143,15 +153,21 @@ fn remove_stale(path: &Path) -> anyhow::Result<()> {
         bail!("there is another file, which is not a socket; remove it or change admin.listen");
     }
     match StdUnixStream::connect(path) {
-        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(fs::remove_file(path)?),
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            Ok(fs::remove_file(path)?)
+        }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(error).context("another process may listen there; stop it or change admin.listen"),
+        Err(error) => {
+            Err(error).context("another process may listen there; stop it or change admin.listen")
+        }
         Ok(_) => bail!("another process listens there; stop it or change admin.listen"),
     }
 }
 
 fn identity(path: &Path) -> Option<(u64, u64)> {
-    fs::symlink_metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()))
+    fs::symlink_metadata(path)
+        .ok()
+        .map(|metadata| (metadata.dev(), metadata.ino()))
 }
 
 impl Drop for SocketFile {
@@ -170,7 +186,8 @@ mod tests {
     use super::*;
 
     fn bind_at(path: &Path) -> Result<AdminListener, String> {
-        AdminListener::listen(&AdminListen::Unix(path.to_owned())).map_err(|error| format!("{error:#}"))
+        AdminListener::listen(&AdminListen::Unix(path.to_owned()))
+            .map_err(|error| format!("{error:#}"))
     }
 
     /// E12: the socket is for its user only, and is removed with the listener.
@@ -179,7 +196,10 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("admin.sock");
         let listener = bind_at(&path).unwrap();
-        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(
+            fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
         assert!(StdUnixStream::connect(&path).is_ok());
         let error = bind_at(&path).err().unwrap();
         assert!(error.contains("another process listens"), "{error}");
@@ -200,14 +220,22 @@ mod tests {
         fs::remove_file(&path).unwrap();
         fs::write(&path, "precious").unwrap();
         drop(listener);
-        assert_eq!(fs::read_to_string(&path).unwrap(), "precious", "a file that replaced the socket stays");
+        assert_eq!(
+            fs::read_to_string(&path).unwrap(),
+            "precious",
+            "a file that replaced the socket stays"
+        );
 
         let error = bind_at(&path).err().unwrap();
         assert!(error.contains("not a socket"), "{error}");
-        let error = bind_at(&directory.path().join("missing/admin.sock")).err().unwrap();
+        let error = bind_at(&directory.path().join("missing/admin.sock"))
+            .err()
+            .unwrap();
         assert!(error.contains("directory"), "{error}");
 
-        let error = bind_at(&directory.path().join("x".repeat(200))).err().unwrap();
+        let error = bind_at(&directory.path().join("x".repeat(200)))
+            .err()
+            .unwrap();
         assert!(error.contains("too long"), "{error}");
     }
 }

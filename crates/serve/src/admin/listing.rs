@@ -13,12 +13,20 @@ use crate::state::ServerState;
 pub(super) fn list(state: &ServerState, request: &ListRequest) -> SessionList {
     let sessions = &state.process().sessions;
     let is_listed = |session: &Session| {
-        request.session.is_none_or(|hash| session.log_hash() == hash)
-            && request.resource.as_deref().is_none_or(|resource| session.resource().as_str() == resource)
+        request
+            .session
+            .is_none_or(|hash| session.log_hash() == hash)
+            && request
+                .resource
+                .as_deref()
+                .is_none_or(|resource| session.resource().as_str() == resource)
             && request.owner.matches(session.owner())
     };
     let page = sessions.list(is_listed, request.after, request.limit);
-    let last = page.sessions.last().map(|listed| listed.session.log_hash().to_string());
+    let last = page
+        .sessions
+        .last()
+        .map(|listed| listed.session.log_hash().to_string());
     SessionList {
         next: last.filter(|_| page.has_more),
         sessions: page.sessions.iter().map(entry).collect(),
@@ -52,8 +60,15 @@ impl OwnerFilter {
     }
 
     /// Returns whether these names are those of this filter.
-    pub(super) fn matches_names(&self, issuer: Option<&str>, subject: Option<&str>, client: Option<&str>) -> bool {
-        let is = |wanted: &Option<String>, name: Option<&str>| wanted.is_none() || wanted.as_deref() == name;
+    pub(super) fn matches_names(
+        &self,
+        issuer: Option<&str>,
+        subject: Option<&str>,
+        client: Option<&str>,
+    ) -> bool {
+        let is = |wanted: &Option<String>, name: Option<&str>| {
+            wanted.is_none() || wanted.as_deref() == name
+        };
         is(&self.issuer, issuer) && is(&self.subject, subject) && is(&self.client, client)
     }
 }
@@ -65,11 +80,22 @@ mod tests {
     /// E7: a filter compares exactly, and a client's own session has no subject.
     #[test]
     fn filters_compare_exactly() {
-        let alice = Owner::Subject { issuer: "https://i", subject: "alice", client: Some("app") };
-        let client = Owner::Client { issuer: "https://i", client: "app" };
+        let alice = Owner::Subject {
+            issuer: "https://i",
+            subject: "alice",
+            client: Some("app"),
+        };
+        let client = Owner::Client {
+            issuer: "https://i",
+            client: "app",
+        };
         let filter = |issuer: &str, subject: &str, client: &str| {
             let name = |name: &str| (!name.is_empty()).then(|| name.to_owned());
-            OwnerFilter { issuer: name(issuer), subject: name(subject), client: name(client) }
+            OwnerFilter {
+                issuer: name(issuer),
+                subject: name(subject),
+                client: name(client),
+            }
         };
         for (filter, expected) in [
             (filter("", "", ""), [true, true, true]),
@@ -80,7 +106,11 @@ mod tests {
             (filter("", "Alice", ""), [false; 3]),
             (filter("", "app", ""), [false; 3]),
         ] {
-            assert_eq!([alice, client, Owner::Anonymous].map(|owner| filter.matches(owner)), expected, "{filter:?}");
+            assert_eq!(
+                [alice, client, Owner::Anonymous].map(|owner| filter.matches(owner)),
+                expected,
+                "{filter:?}"
+            );
         }
     }
 }

@@ -7,7 +7,9 @@ use serde::de::DeserializeOwned;
 use url::form_urlencoded;
 
 use super::response::AdminError;
-use crate::administration::{DROP_TOKENS, DropRequest, END_SESSIONS, EndRequest, MAX_PAGE, METRICS, SESSIONS};
+use crate::administration::{
+    DROP_TOKENS, DropRequest, END_SESSIONS, EndRequest, MAX_PAGE, METRICS, SESSIONS,
+};
 
 /// The number of sessions on a page if the request does not say.
 const DEFAULT_PAGE: usize = 100;
@@ -74,7 +76,11 @@ impl EndOwners {
             OwnerNames::Client(client) => (None, Some(client)),
             OwnerNames::Both { subject, client } => (Some(subject), Some(client)),
         };
-        OwnerFilter { issuer: self.issuer.clone(), subject: subject.cloned(), client: client.cloned() }
+        OwnerFilter {
+            issuer: self.issuer.clone(),
+            subject: subject.cloned(),
+            client: client.cloned(),
+        }
     }
 }
 
@@ -89,14 +95,24 @@ impl Route {
             END_SESSIONS => (Self::EndSessions, Method::POST),
             DROP_TOKENS => (Self::DropTokens, Method::POST),
             METRICS => (Self::ReadMetrics, Method::GET),
-            _ => return Err(AdminError::new(StatusCode::NOT_FOUND, "path.unknown", "there is nothing at this path")),
+            _ => {
+                return Err(AdminError::new(
+                    StatusCode::NOT_FOUND,
+                    "path.unknown",
+                    "there is nothing at this path",
+                ));
+            }
         };
         if head.method != method {
             return Err(AdminError::method_not_allowed(method));
         }
         if method == Method::POST && !has_media_type(&head.headers, "application/json") {
             let message = "the content type of the body must be application/json";
-            return Err(AdminError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "admin.content_type", message));
+            return Err(AdminError::new(
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "admin.content_type",
+                message,
+            ));
         }
         Ok(route)
     }
@@ -118,7 +134,10 @@ impl ListRequest {
     /// # Errors
     /// Fails if a parameter is unknown, repeated or invalid.
     pub(super) fn parse(query: &str) -> Result<Self, AdminError> {
-        let mut request = Self { limit: DEFAULT_PAGE, ..Self::default() };
+        let mut request = Self {
+            limit: DEFAULT_PAGE,
+            ..Self::default()
+        };
         let mut seen = Vec::new();
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
             if seen.contains(&name) {
@@ -133,9 +152,13 @@ impl ListRequest {
                 "session" => request.session = Some(parse_hash("session", &value)?),
                 "after" => request.after = Some(parse_hash("after", &value)?),
                 "limit" => {
-                    let limit = value.parse().ok().filter(|limit| (1..=MAX_PAGE).contains(limit));
-                    request.limit = limit
-                        .ok_or_else(|| AdminError::invalid(format!("limit must be a number from 1 to {MAX_PAGE}")))?;
+                    let limit = value
+                        .parse()
+                        .ok()
+                        .filter(|limit| (1..=MAX_PAGE).contains(limit));
+                    request.limit = limit.ok_or_else(|| {
+                        AdminError::invalid(format!("limit must be a number from 1 to {MAX_PAGE}"))
+                    })?;
                 }
                 _ => {
                     return Err(AdminError::invalid(
@@ -154,14 +177,21 @@ impl ListRequest {
 /// # Errors
 /// Fails if it is not JSON of the expected form, or does not name a session, a subject or a client.
 pub(super) fn parse_end(body: &[u8]) -> Result<(EndTarget, Option<String>), AdminError> {
-    let EndRequest { session, subject, client, issuer, note } = from_json(body)?;
+    let EndRequest {
+        session,
+        subject,
+        client,
+        issuer,
+        note,
+    } = from_json(body)?;
     for (name, text, max) in [
         ("subject", &subject, MAX_NAME),
         ("client", &client, MAX_NAME),
         ("issuer", &issuer, MAX_NAME),
         ("note", &note, MAX_NOTE),
     ] {
-        text.iter().try_for_each(|text| check_length(name, text, max))?;
+        text.iter()
+            .try_for_each(|text| check_length(name, text, max))?;
     }
     let names = match (session, subject, client) {
         (Some(session), None, None) if issuer.is_none() => {
@@ -170,9 +200,13 @@ pub(super) fn parse_end(body: &[u8]) -> Result<(EndTarget, Option<String>), Admi
         (None, Some(subject), None) => OwnerNames::Subject(subject),
         (None, None, Some(client)) => OwnerNames::Client(client),
         (None, Some(subject), Some(client)) => OwnerNames::Both { subject, client },
-        (None, None, None) => return Err(AdminError::invalid("name a session, a subject or a client")),
+        (None, None, None) => {
+            return Err(AdminError::invalid("name a session, a subject or a client"));
+        }
         (Some(_), ..) => {
-            return Err(AdminError::invalid("name either a session, or a subject, a client and an issuer"));
+            return Err(AdminError::invalid(
+                "name either a session, or a subject, a client and an issuer",
+            ));
         }
     };
     Ok((EndTarget::Owners(EndOwners { issuer, names }), note))
@@ -185,18 +219,24 @@ pub(super) fn parse_end(body: &[u8]) -> Result<(EndTarget, Option<String>), Admi
 pub(super) fn parse_drop(body: &[u8]) -> Result<DropRequest, AdminError> {
     let request: DropRequest = from_json(body)?;
     check_length("issuer", &request.issuer, MAX_NAME)?;
-    request.note.iter().try_for_each(|note| check_length("note", note, MAX_NOTE))?;
+    request
+        .note
+        .iter()
+        .try_for_each(|note| check_length("note", note, MAX_NOTE))?;
     Ok(request)
 }
 
 fn from_json<T: DeserializeOwned>(body: &[u8]) -> Result<T, AdminError> {
-    serde_json::from_slice(body).map_err(|error| AdminError::invalid(format!("the body is not as expected: {error}")))
+    serde_json::from_slice(body)
+        .map_err(|error| AdminError::invalid(format!("the body is not as expected: {error}")))
 }
 
 fn check_length(name: &str, text: &str, max: usize) -> Result<(), AdminError> {
     match text.len() {
         0 => Err(AdminError::invalid(format!("{name} is empty"))),
-        length if length > max => Err(AdminError::invalid(format!("{name} has more than {max} bytes"))),
+        length if length > max => Err(AdminError::invalid(format!(
+            "{name} has more than {max} bytes"
+        ))),
         _ => Ok(()),
     }
 }
@@ -213,7 +253,11 @@ mod tests {
 
     use super::*;
 
-    fn route(method: &str, path: &str, content_type: Option<&str>) -> Result<Route, (u16, &'static str)> {
+    fn route(
+        method: &str,
+        path: &str,
+        content_type: Option<&str>,
+    ) -> Result<Route, (u16, &'static str)> {
         let mut request = Request::builder().method(method).uri(path);
         if let Some(content_type) = content_type {
             request = request.header(CONTENT_TYPE, content_type);
@@ -226,19 +270,49 @@ mod tests {
     #[test]
     fn routes_are_exact() {
         let json = Some("application/json; charset=utf-8");
-        assert_eq!(route("GET", "/v1/sessions?limit=1", None), Ok(Route::ListSessions));
+        assert_eq!(
+            route("GET", "/v1/sessions?limit=1", None),
+            Ok(Route::ListSessions)
+        );
         assert_eq!(route("GET", "/metrics", None), Ok(Route::ReadMetrics));
-        assert_eq!(route("POST", "/v1/sessions/end", json), Ok(Route::EndSessions));
-        assert_eq!(route("POST", "/v1/tokens/drop", json), Ok(Route::DropTokens));
+        assert_eq!(
+            route("POST", "/v1/sessions/end", json),
+            Ok(Route::EndSessions)
+        );
+        assert_eq!(
+            route("POST", "/v1/tokens/drop", json),
+            Ok(Route::DropTokens)
+        );
 
-        for path in ["/", "/v1/sessions/", "//v1/sessions", "/v1/%73essions", "/v1", "/mcp"] {
-            assert_eq!(route("GET", path, None), Err((404, "path.unknown")), "{path}");
+        for path in [
+            "/",
+            "/v1/sessions/",
+            "//v1/sessions",
+            "/v1/%73essions",
+            "/v1",
+            "/mcp",
+        ] {
+            assert_eq!(
+                route("GET", path, None),
+                Err((404, "path.unknown")),
+                "{path}"
+            );
         }
         for method in ["POST", "HEAD", "OPTIONS", "DELETE"] {
-            assert_eq!(route(method, "/v1/sessions", json), Err((405, "admin.method_not_allowed")));
+            assert_eq!(
+                route(method, "/v1/sessions", json),
+                Err((405, "admin.method_not_allowed"))
+            );
         }
-        for content_type in [None, Some("text/plain"), Some("application/x-www-form-urlencoded")] {
-            assert_eq!(route("POST", "/v1/sessions/end", content_type), Err((415, "admin.content_type")));
+        for content_type in [
+            None,
+            Some("text/plain"),
+            Some("application/x-www-form-urlencoded"),
+        ] {
+            assert_eq!(
+                route("POST", "/v1/sessions/end", content_type),
+                Err((415, "admin.content_type"))
+            );
         }
     }
 
@@ -255,10 +329,21 @@ mod tests {
         assert_eq!(request.after, LogHash::parse("00000000000000ff"));
         assert_eq!(ListRequest::parse("").unwrap().limit, DEFAULT_PAGE);
 
-        for query in
-            ["limit=0", "limit=1001", "limit=x", "after=x", "session=", "user=alice", "subject=", "subject=a&subject=b"]
-        {
-            assert_eq!(ListRequest::parse(query).unwrap_err().code, "admin.request_invalid", "{query}");
+        for query in [
+            "limit=0",
+            "limit=1001",
+            "limit=x",
+            "after=x",
+            "session=",
+            "user=alice",
+            "subject=",
+            "subject=a&subject=b",
+        ] {
+            assert_eq!(
+                ListRequest::parse(query).unwrap_err().code,
+                "admin.request_invalid",
+                "{query}"
+            );
         }
     }
 
@@ -272,22 +357,42 @@ mod tests {
             ("limit=0", "limit must be a number from 1 to"),
         ] {
             let error = ListRequest::parse(query).unwrap_err();
-            assert!(format!("{error:?}").contains(expected), "{query}: {error:?}");
+            assert!(
+                format!("{error:?}").contains(expected),
+                "{query}: {error:?}"
+            );
         }
         let long = "x".repeat(MAX_NOTE + 1);
-        let error = parse_end(format!("{{\"subject\":\"a\",\"note\":\"{long}\"}}").as_bytes()).unwrap_err();
-        assert!(format!("{error:?}").contains("note has more than"), "{error:?}");
+        let error =
+            parse_end(format!("{{\"subject\":\"a\",\"note\":\"{long}\"}}").as_bytes()).unwrap_err();
+        assert!(
+            format!("{error:?}").contains("note has more than"),
+            "{error:?}"
+        );
     }
 
     /// E12: an end names what ends, and nothing else.
     #[test]
     fn ends_name_their_target() {
         let session = "00000000000000ff";
-        let parsed = parse_end(format!("{{\"session\":\"{session}\",\"note\":\"n\"}}").as_bytes()).unwrap();
-        assert_eq!(parsed, (EndTarget::Session(LogHash::parse(session).unwrap()), Some("n".to_owned())));
+        let parsed =
+            parse_end(format!("{{\"session\":\"{session}\",\"note\":\"n\"}}").as_bytes()).unwrap();
+        assert_eq!(
+            parsed,
+            (
+                EndTarget::Session(LogHash::parse(session).unwrap()),
+                Some("n".to_owned())
+            )
+        );
         let (target, note) = parse_end(br#"{"subject":"alice","issuer":"https://i"}"#).unwrap();
         let names = OwnerNames::Subject("alice".into());
-        assert_eq!(target, EndTarget::Owners(EndOwners { issuer: Some("https://i".into()), names }));
+        assert_eq!(
+            target,
+            EndTarget::Owners(EndOwners {
+                issuer: Some("https://i".into()),
+                names
+            })
+        );
         assert_eq!(note, None);
 
         for body in [
@@ -304,7 +409,11 @@ mod tests {
             "{\"subject\":\"a\"} x",
             "{\"subject\":\"a\",\"subject\":\"b\"}",
         ] {
-            assert_eq!(parse_end(body.as_bytes()).unwrap_err().code, "admin.request_invalid", "{body}");
+            assert_eq!(
+                parse_end(body.as_bytes()).unwrap_err().code,
+                "admin.request_invalid",
+                "{body}"
+            );
         }
         let long = format!("{{\"subject\":\"{}\"}}", "x".repeat(MAX_NAME + 1));
         assert!(parse_end(long.as_bytes()).is_err());

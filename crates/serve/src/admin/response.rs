@@ -6,7 +6,9 @@ use crate::administration::{ErrorDetails, ErrorResponse};
 use bytes::Bytes;
 use http::{
     HeaderValue, Method, Response, StatusCode,
-    header::{ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS},
+    header::{
+        ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
+    },
 };
 use http_body_util::Full;
 use portcullis_telemetry::metrics::Exposition;
@@ -26,8 +28,17 @@ pub(super) struct AdminError {
 }
 
 impl AdminError {
-    pub(super) fn new(status: StatusCode, code: &'static str, message: impl Into<Cow<'static, str>>) -> Self {
-        Self { status, code, message: message.into(), allowed_method: None }
+    pub(super) fn new(
+        status: StatusCode,
+        code: &'static str,
+        message: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        Self {
+            status,
+            code,
+            message: message.into(),
+            allowed_method: None,
+        }
     }
 
     pub(super) fn unauthorized(code: &'static str, message: &'static str) -> Self {
@@ -51,20 +62,34 @@ impl AdminError {
     /// 15.5.6).
     pub(super) fn method_not_allowed(allowed: Method) -> Self {
         let message = format!("the method of this path is {allowed}");
-        let error = Self::new(StatusCode::METHOD_NOT_ALLOWED, "admin.method_not_allowed", message);
-        Self { allowed_method: Some(allowed), ..error }
+        let error = Self::new(
+            StatusCode::METHOD_NOT_ALLOWED,
+            "admin.method_not_allowed",
+            message,
+        );
+        Self {
+            allowed_method: Some(allowed),
+            ..error
+        }
     }
 
     /// Returns the response. The connection ends with it.
     pub(super) fn response(&self) -> Response<Full<Bytes>> {
-        let details = ErrorDetails { code: self.code.to_owned(), message: self.message.to_string() };
+        let details = ErrorDetails {
+            code: self.code.to_owned(),
+            message: self.message.to_string(),
+        };
         let mut response = json(self.status, &ErrorResponse { error: details });
         let headers = response.headers_mut();
         headers.insert(CONNECTION, HeaderValue::from_static("close"));
         if self.status == StatusCode::UNAUTHORIZED {
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
-        if let Some(Ok(method)) = self.allowed_method.as_ref().map(|method| HeaderValue::from_str(method.as_str())) {
+        if let Some(Ok(method)) = self
+            .allowed_method
+            .as_ref()
+            .map(|method| HeaderValue::from_str(method.as_str()))
+        {
             headers.insert(ALLOW, method);
         }
         response
@@ -86,7 +111,11 @@ pub(super) fn json(status: StatusCode, value: &impl Serialize) -> Response<Full<
 
 /// Returns a response with metrics in the text format.
 pub(super) fn metrics(text: String) -> Response<Full<Bytes>> {
-    respond(StatusCode::OK, HeaderValue::from_static(Exposition::MEDIA_TYPE), text.into())
+    respond(
+        StatusCode::OK,
+        HeaderValue::from_static(Exposition::MEDIA_TYPE),
+        text.into(),
+    )
 }
 
 fn respond(status: StatusCode, media_type: HeaderValue, body: Vec<u8>) -> Response<Full<Bytes>> {
@@ -117,7 +146,9 @@ mod tests {
 
     async fn read(response: Response<Full<Bytes>>) -> ErrorDetails {
         let body = response.into_body().collect().await.unwrap().to_bytes();
-        serde_json::from_slice::<ErrorResponse>(&body).unwrap().error
+        serde_json::from_slice::<ErrorResponse>(&body)
+            .unwrap()
+            .error
     }
 
     /// E12: a 405 names the method of the path in `Allow`; other errors have no such header.
@@ -127,7 +158,12 @@ mod tests {
         assert_eq!(response.status(), StatusCode::METHOD_NOT_ALLOWED);
         assert_eq!(response.headers()[ALLOW], "POST");
         assert_eq!(read(response).await.code, "admin.method_not_allowed");
-        assert!(!AdminError::invalid("wrong").response().headers().contains_key(ALLOW));
+        assert!(
+            !AdminError::invalid("wrong")
+                .response()
+                .headers()
+                .contains_key(ALLOW)
+        );
     }
 
     /// E12: a value that cannot be serialized causes an error response and not an empty one.

@@ -45,7 +45,12 @@ impl Activity {
     /// Returns the activity of a connection that has just been opened.
     pub(crate) fn new() -> Arc<Self> {
         let last_progress = Instant::now();
-        Arc::new(Self(Mutex::new(State { in_flight: 0, blocked: 0, last_progress, is_closed: false })))
+        Arc::new(Self(Mutex::new(State {
+            in_flight: 0,
+            blocked: 0,
+            last_progress,
+            is_closed: false,
+        })))
     }
 
     /// Counts a request until the returned guard is dropped. Returns `None` if the connection is being closed.
@@ -54,12 +59,21 @@ impl Activity {
             state.in_flight += usize::from(!state.is_closed);
             !state.is_closed
         });
-        is_open.then(|| InFlight { activity: Arc::clone(self), is_blocked: false })
+        is_open.then(|| InFlight {
+            activity: Arc::clone(self),
+            is_blocked: false,
+        })
     }
 
     /// Returns `None` if the connection is active or being closed.
     pub(crate) fn inactivity(&self) -> Option<Inactivity> {
-        self.with_state(|state| if state.is_closed { None } else { state.inactivity() })
+        self.with_state(|state| {
+            if state.is_closed {
+                None
+            } else {
+                state.inactivity()
+            }
+        })
     }
 
     /// Prevents further requests if the connection is inactive. Returns whether further requests are prevented.

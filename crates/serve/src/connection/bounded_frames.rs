@@ -25,7 +25,10 @@ pin_project! {
 
 impl<B> BoundedFrames<B> {
     pub(super) fn new(body: B) -> Self {
-        Self { body, remainder: Bytes::new() }
+        Self {
+            body,
+            remainder: Bytes::new(),
+        }
     }
 }
 
@@ -33,7 +36,10 @@ impl<B: Body<Data = Bytes>> Body for BoundedFrames<B> {
     type Data = Bytes;
     type Error = B::Error;
 
-    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         let this = self.project();
         if this.remainder.is_empty() {
             let frame = match ready!(this.body.poll_frame(cx)) {

@@ -28,12 +28,20 @@ pin_project! {
 impl<F> CountedResponse<F> {
     /// `asks_to_close` adds `Connection: close` to the response, which is for HTTP/1.1 only.
     pub(crate) fn new(response: F, in_flight: InFlight, asks_to_close: bool) -> Self {
-        Self { in_flight: Some(in_flight), response: Some(response), asks_to_close }
+        Self {
+            in_flight: Some(in_flight),
+            response: Some(response),
+            asks_to_close,
+        }
     }
 
     /// Returns the future of a request on a connection that is being closed.
     pub(crate) fn never() -> Self {
-        Self { in_flight: None, response: None, asks_to_close: false }
+        Self {
+            in_flight: None,
+            response: None,
+            asks_to_close: false,
+        }
     }
 }
 
@@ -45,11 +53,17 @@ where
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
-        let Some(response) = this.response.as_pin_mut() else { return Poll::Pending };
+        let Some(response) = this.response.as_pin_mut() else {
+            return Poll::Pending;
+        };
         let mut response = ready!(response.poll(cx));
-        let Some(in_flight) = this.in_flight.take() else { return Poll::Pending };
+        let Some(in_flight) = this.in_flight.take() else {
+            return Poll::Pending;
+        };
         if *this.asks_to_close {
-            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            response
+                .headers_mut()
+                .insert(CONNECTION, HeaderValue::from_static("close"));
         }
         Poll::Ready(Ok(response.map(|body| CountedBody::new(body, in_flight))))
     }
@@ -72,7 +86,11 @@ impl<B> CountedBody<B> {
     /// read earlier responses.
     pub(super) fn new(body: B, mut in_flight: InFlight) -> Self {
         in_flight.block();
-        Self { body: BoundedFrames::new(body), is_polled: false, in_flight }
+        Self {
+            body: BoundedFrames::new(body),
+            is_polled: false,
+            in_flight,
+        }
     }
 }
 
@@ -80,7 +98,10 @@ impl<B: Body<Data = Bytes>> Body for CountedBody<B> {
     type Data = Bytes;
     type Error = B::Error;
 
-    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         let mut this = self.project();
         let polled = this.body.as_mut().poll_frame(cx);
         let is_first = !std::mem::replace(this.is_polled, true);
@@ -115,7 +136,10 @@ mod tests {
     };
 
     const LIMIT: Duration = Duration::from_secs(30);
-    const LIMITS: InactivityLimits = InactivityLimits { idle: LIMIT, blocked: LIMIT };
+    const LIMITS: InactivityLimits = InactivityLimits {
+        idle: LIMIT,
+        blocked: LIMIT,
+    };
 
     /// A body whose queued frames are ready and which is pending without any.
     #[derive(Default)]
@@ -125,13 +149,21 @@ mod tests {
         type Data = Bytes;
         type Error = Infallible;
 
-        fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-            self.0.pop_front().map_or(Poll::Pending, |data| Poll::Ready(Some(Ok(Frame::data(data)))))
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+            self.0.pop_front().map_or(Poll::Pending, |data| {
+                Poll::Ready(Some(Ok(Frame::data(data))))
+            })
         }
     }
 
     fn counted(activity: &Arc<Activity>, frames: &[usize]) -> CountedBody<Frames> {
-        let frames = frames.iter().map(|length| vec![0; *length].into()).collect();
+        let frames = frames
+            .iter()
+            .map(|length| vec![0; *length].into())
+            .collect();
         CountedBody::new(Frames(frames), activity.begin().unwrap())
     }
 
@@ -167,9 +199,16 @@ mod tests {
             for _ in 0..taken {
                 tokio::time::advance(LIMIT - Duration::from_secs(1)).await;
                 assert_eq!(take(&mut body), Some(1));
-                assert_eq!(activity.next_check(LIMITS), Some(Instant::now() + LIMIT), "a part was taken");
+                assert_eq!(
+                    activity.next_check(LIMITS),
+                    Some(Instant::now() + LIMIT),
+                    "a part was taken"
+                );
             }
-            assert_eq!(activity.inactivity(), Some(Inactivity::Blocked(Instant::now())));
+            assert_eq!(
+                activity.inactivity(),
+                Some(Inactivity::Blocked(Instant::now()))
+            );
             tokio::time::advance(LIMIT).await;
             assert_eq!(activity.next_check(LIMITS), None);
             assert!(activity.close());
@@ -189,7 +228,10 @@ mod tests {
         assert!(activity.inactivity().is_none());
         assert!(!activity.close());
         drop(body);
-        assert_eq!(activity.inactivity(), Some(Inactivity::Idle(Instant::now())));
+        assert_eq!(
+            activity.inactivity(),
+            Some(Inactivity::Idle(Instant::now()))
+        );
     }
 
     /// A blocked response does not end the other responses of its connection.

@@ -72,12 +72,20 @@ struct Lingering {
 
 impl<T> LingeringClose<T> {
     pub(crate) fn new(socket: T, unread: UnreadBytes) -> Self {
-        Self { socket, unread, lingering: None }
+        Self {
+            socket,
+            unread,
+            lingering: None,
+        }
     }
 }
 
 impl<T: AsyncRead> AsyncRead for LingeringClose<T> {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         let this = self.project();
         let before = buf.filled().len();
         ready!(this.socket.poll_read(cx, buf))?;
@@ -90,7 +98,11 @@ impl<T: AsyncRead> AsyncRead for LingeringClose<T> {
 }
 
 impl<T: AsyncRead + AsyncWrite> AsyncWrite for LingeringClose<T> {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
         self.project().socket.poll_write(cx, buf)
     }
 
@@ -117,7 +129,10 @@ impl<T: AsyncRead + AsyncWrite> AsyncWrite for LingeringClose<T> {
             if !this.unread.is_set() {
                 return Poll::Ready(Ok(()));
             }
-            *this.lingering = Some(Lingering { discarded: 0, deadline: Box::pin(sleep(MAX_TIME)) });
+            *this.lingering = Some(Lingering {
+                discarded: 0,
+                deadline: Box::pin(sleep(MAX_TIME)),
+            });
         }
         match this.lingering {
             Some(lingering) => lingering.poll(this.socket, cx),
@@ -127,7 +142,11 @@ impl<T: AsyncRead + AsyncWrite> AsyncWrite for LingeringClose<T> {
 }
 
 impl Lingering {
-    fn poll<T: AsyncRead>(&mut self, mut socket: Pin<&mut T>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll<T: AsyncRead>(
+        &mut self,
+        mut socket: Pin<&mut T>,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<()>> {
         let mut space = [0; 16 << 10];
         while self.discarded < MAX_BYTES && self.deadline.as_mut().poll(cx).is_pending() {
             let mut buf = ReadBuf::new(&mut space);
@@ -163,7 +182,11 @@ mod tests {
         });
         assert!(closed.is_ok());
         assert!(sent.is_ok());
-        assert_eq!(client.read(&mut [0]).await.unwrap(), 0, "the write side is shut");
+        assert_eq!(
+            client.read(&mut [0]).await.unwrap(),
+            0,
+            "the write side is shut"
+        );
     }
 
     /// B8: a client that does not stop is disconnected after a number of bytes.
@@ -191,7 +214,10 @@ mod tests {
     async fn the_time_is_bounded() {
         let (_client, server) = duplex(1 << 10);
         let started = tokio::time::Instant::now();
-        LingeringClose::new(server, unread(true)).shutdown().await.unwrap();
+        LingeringClose::new(server, unread(true))
+            .shutdown()
+            .await
+            .unwrap();
         assert_eq!(started.elapsed().as_secs(), MAX_TIME.as_secs());
     }
 
@@ -212,7 +238,10 @@ mod tests {
     async fn closes_at_once_when_everything_was_read() {
         let (_client, server) = duplex(1 << 10);
         let started = tokio::time::Instant::now();
-        LingeringClose::new(server, unread(false)).shutdown().await.unwrap();
+        LingeringClose::new(server, unread(false))
+            .shutdown()
+            .await
+            .unwrap();
         assert_eq!(started.elapsed(), Duration::ZERO);
     }
 }

@@ -42,13 +42,28 @@ impl<B: Body> RequestBody<B> {
         if let Some(unread) = &unread {
             unread.set(!body.is_end_stream());
         }
-        Self { body: Either::Left(body), unread, times, pause: None, deadline: None }
+        Self {
+            body: Either::Left(body),
+            unread,
+            times,
+            pause: None,
+            deadline: None,
+        }
     }
 
     /// Wraps a body that has arrived. It never waits.
     pub(crate) fn complete(body: Bytes) -> Self {
-        let times = BodyTimeouts { pause: Duration::MAX, whole: Duration::MAX };
-        Self { body: Either::Right(Full::new(body)), unread: None, times, pause: None, deadline: None }
+        let times = BodyTimeouts {
+            pause: Duration::MAX,
+            whole: Duration::MAX,
+        };
+        Self {
+            body: Either::Right(Full::new(body)),
+            unread: None,
+            times,
+            pause: None,
+            deadline: None,
+        }
     }
 }
 
@@ -59,13 +74,18 @@ where
     type Data = Bytes;
     type Error = io::Error;
 
-    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
         let mut this = self.project();
         let Poll::Ready(frame) = this.body.as_mut().poll_frame(cx) else {
             // Only bodies that pause need a timer.
             let now = Instant::now();
             let deadline = *this.deadline.get_or_insert(now + this.times.whole);
-            let pause = this.pause.get_or_insert_with(|| Box::pin(sleep_until(deadline.min(now + this.times.pause))));
+            let pause = this
+                .pause
+                .get_or_insert_with(|| Box::pin(sleep_until(deadline.min(now + this.times.pause))));
             ready!(pause.as_mut().poll(cx));
             return Poll::Ready(Some(Err(io::ErrorKind::TimedOut.into())));
         };
@@ -90,7 +110,10 @@ mod tests {
     use super::*;
     use http_body_util::BodyExt as _;
 
-    const TIMES: BodyTimeouts = BodyTimeouts { pause: Duration::from_secs(30), whole: Duration::from_secs(300) };
+    const TIMES: BodyTimeouts = BodyTimeouts {
+        pause: Duration::from_secs(30),
+        whole: Duration::from_secs(300),
+    };
 
     #[tokio::test]
     async fn a_body_is_unread_until_its_end() {
@@ -107,7 +130,10 @@ mod tests {
         type Data = Bytes;
         type Error = io::Error;
 
-        fn poll_frame(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+        fn poll_frame(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
             Poll::Pending
         }
     }
@@ -119,7 +145,10 @@ mod tests {
         type Data = Bytes;
         type Error = io::Error;
 
-        fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            cx: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
             self.0 = !self.0;
             if self.0 {
                 let waker = cx.waker().clone();
@@ -137,17 +166,27 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_duration_is_bounded() {
         let started = Instant::now();
-        let error = RequestBody::new(Drip(false), None, TIMES).collect().await.unwrap_err();
+        let error = RequestBody::new(Drip(false), None, TIMES)
+            .collect()
+            .await
+            .unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         assert!(started.elapsed() >= TIMES.whole, "{:?}", started.elapsed());
-        assert!(started.elapsed() <= TIMES.whole + TIMES.pause, "{:?}", started.elapsed());
+        assert!(
+            started.elapsed() <= TIMES.whole + TIMES.pause,
+            "{:?}",
+            started.elapsed()
+        );
     }
 
     /// F4: a pause within the body has a time limit.
     #[tokio::test(start_paused = true)]
     async fn a_pause_is_bounded() {
         let started = Instant::now();
-        let error = RequestBody::new(Stalled, None, TIMES).collect().await.unwrap_err();
+        let error = RequestBody::new(Stalled, None, TIMES)
+            .collect()
+            .await
+            .unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         assert_eq!(started.elapsed(), TIMES.pause);
     }

@@ -26,7 +26,10 @@ pub(super) struct Signals(FuturesUnordered<SignalFuture>);
 impl Signals {
     /// Waits for the shutdown and this time.
     pub(super) fn new(draining: watch::Receiver<bool>, timer: Instant) -> Self {
-        Self(FuturesUnordered::from_iter([shutdown(draining), until(timer)]))
+        Self(FuturesUnordered::from_iter([
+            shutdown(draining),
+            until(timer),
+        ]))
     }
 
     /// Waits for this time only: the shutdown has begun.

@@ -41,7 +41,10 @@ impl ConnectionTable {
     /// Adds a connection.
     pub(crate) fn add(self: &Arc<Self>, activity: Arc<Activity>) -> TableEntry {
         let mut table = self.0.lock();
-        let open = Some(Open { activity, task: None });
+        let open = Some(Open {
+            activity,
+            task: None,
+        });
         let slot = match table.free.pop() {
             Some(slot) => {
                 table.slots[slot] = open;
@@ -52,7 +55,10 @@ impl ConnectionTable {
                 table.slots.len() - 1
             }
         };
-        TableEntry { connections: Arc::clone(self), slot }
+        TableEntry {
+            connections: Arc::clone(self),
+            slot,
+        }
     }
 
     /// Sets the task that serves the connection in this slot.
@@ -80,8 +86,12 @@ impl ConnectionTable {
             };
             (now.saturating_duration_since(since) >= grace).then_some((inactivity, open))
         });
-        let Some((_, open)) = inactive.min_by_key(|(inactivity, _)| *inactivity) else { return false };
-        let Some(task) = open.task.clone().filter(|_| open.activity.close()) else { return false };
+        let Some((_, open)) = inactive.min_by_key(|(inactivity, _)| *inactivity) else {
+            return false;
+        };
+        let Some(task) = open.task.clone().filter(|_| open.activity.close()) else {
+            return false;
+        };
         drop(table);
         task.abort();
         true
@@ -126,7 +136,10 @@ mod tests {
 
     impl Served {
         fn new() -> Self {
-            Self { connections: Arc::default(), tasks: JoinSet::new() }
+            Self {
+                connections: Arc::default(),
+                tasks: JoinSet::new(),
+            }
         }
 
         fn open(&mut self) -> Arc<Activity> {
@@ -144,7 +157,14 @@ mod tests {
         async fn closes_one(&mut self) -> bool {
             let closes = self.connections.close_idle();
             if closes {
-                assert!(self.tasks.join_next().await.unwrap().unwrap_err().is_cancelled());
+                assert!(
+                    self.tasks
+                        .join_next()
+                        .await
+                        .unwrap()
+                        .unwrap_err()
+                        .is_cancelled()
+                );
             }
             closes
         }
@@ -177,7 +197,10 @@ mod tests {
         advance(IDLE_GRACE).await;
         assert!(served.closes_one().await);
         assert!(served.tasks.is_empty());
-        assert!(served.connections.0.lock().slots.is_empty(), "nothing is kept");
+        assert!(
+            served.connections.0.lock().slots.is_empty(),
+            "nothing is kept"
+        );
     }
 
     /// L9: a blocked connection is closed if no connection is idle.
@@ -209,7 +232,11 @@ mod tests {
         let requests: Vec<_> = held.iter().map(|activity| activity.begin()).collect();
         let idle = served.open();
         advance(IDLE_GRACE).await;
-        let searches = [served.closes_one().await, served.closes_one().await, served.closes_one().await];
+        let searches = [
+            served.closes_one().await,
+            served.closes_one().await,
+            served.closes_one().await,
+        ];
         assert_eq!(searches, [false, false, true]);
         assert!(idle.begin().is_none());
         assert!(requests.iter().all(Option::is_some));

@@ -26,7 +26,10 @@ pub(super) fn call(
         ("tools/call", _) => (tools::call(params, principal)?, false),
         _ => {
             let message = format!("the demo server has no method {method:?}");
-            return Err(MethodError { code: ErrorCode::MethodNotFound, message });
+            return Err(MethodError {
+                code: ErrorCode::MethodNotFound,
+                message,
+            });
         }
     };
     // What 2026-07-28 defines for all results, and for cacheable ones.
@@ -45,7 +48,9 @@ pub(super) fn call(
 fn initialize(params: &Value, served: Revisions) -> Value {
     let requested = params["protocolVersion"].as_str().and_then(Revision::parse);
     let has_sessions = |revision: &Revision| !revision.is_modern() && served.contains(*revision);
-    let version = requested.filter(has_sessions).or_else(|| served.iter().find(has_sessions));
+    let version = requested
+        .filter(has_sessions)
+        .or_else(|| served.iter().find(has_sessions));
     // The endpoint admits no `initialize` if none is served.
     let version = version.unwrap_or(Revision::V2025_11_25);
     json!({ "protocolVersion": version.as_str(), "capabilities": capabilities(), "serverInfo": server_info() })
@@ -83,23 +88,39 @@ mod tests {
             (json!(7), "2025-11-25"),
             (Value::Null, "2025-11-25"),
         ] {
-            let result = call("initialize", &json!({ "protocolVersion": requested }), false).unwrap();
+            let result = call(
+                "initialize",
+                &json!({ "protocolVersion": requested }),
+                false,
+            )
+            .unwrap();
             assert_eq!(result["protocolVersion"], negotiated, "{requested}");
         }
-        assert_eq!(call("initialize", &Value::Null, false).unwrap()["protocolVersion"], "2025-11-25");
+        assert_eq!(
+            call("initialize", &Value::Null, false).unwrap()["protocolVersion"],
+            "2025-11-25"
+        );
     }
 
     /// E6, E11: only served revisions are negotiated and listed.
     #[test]
     fn other_revisions_are_not_offered() {
-        let served = Revisions::from_iter([Revision::V2025_03_26, Revision::V2025_06_18, Revision::V2026_07_28]);
-        for (requested, negotiated) in [("2025-03-26", "2025-03-26"), ("2025-11-25", "2025-06-18")] {
+        let served = Revisions::from_iter([
+            Revision::V2025_03_26,
+            Revision::V2025_06_18,
+            Revision::V2026_07_28,
+        ]);
+        for (requested, negotiated) in [("2025-03-26", "2025-03-26"), ("2025-11-25", "2025-06-18")]
+        {
             let params = json!({ "protocolVersion": requested });
             let result = super::call("initialize", &params, None, false, served).unwrap();
             assert_eq!(result["protocolVersion"], negotiated, "{requested}");
         }
         let result = super::call("server/discover", &Value::Null, None, true, served).unwrap();
-        assert_eq!(result["supportedVersions"], json!(["2026-07-28", "2025-06-18", "2025-03-26"]));
+        assert_eq!(
+            result["supportedVersions"],
+            json!(["2026-07-28", "2025-06-18", "2025-03-26"])
+        );
     }
 
     /// E11: each era has its own methods, and modern results have the members that 2026-07-28 defines.
@@ -116,9 +137,18 @@ mod tests {
                 match call(method, &Value::Null, is_modern) {
                     Ok(result) => {
                         assert!(exists, "{method}");
-                        assert_eq!(result.get("resultType").is_some(), is_modern, "{method}: {result}");
-                        assert_eq!(result.get("ttlMs").is_some(), is_modern, "{method}: {result}");
-                        let server = result.pointer("/_meta/io.modelcontextprotocol~1serverInfo/name");
+                        assert_eq!(
+                            result.get("resultType").is_some(),
+                            is_modern,
+                            "{method}: {result}"
+                        );
+                        assert_eq!(
+                            result.get("ttlMs").is_some(),
+                            is_modern,
+                            "{method}: {result}"
+                        );
+                        let server =
+                            result.pointer("/_meta/io.modelcontextprotocol~1serverInfo/name");
                         assert_eq!(server.is_some(), is_modern, "{method}: {result}");
                     }
                     Err(error) => {
@@ -130,7 +160,13 @@ mod tests {
         }
         let params = json!({ "name": "add", "arguments": { "a": 2, "b": 3 } });
         let result = call("tools/call", &params, true).unwrap();
-        assert_eq!((&result["resultType"], result.get("ttlMs")), (&json!("complete"), None));
-        assert_eq!(result["_meta"]["io.modelcontextprotocol/serverInfo"], server_info());
+        assert_eq!(
+            (&result["resultType"], result.get("ttlMs")),
+            (&json!("complete"), None)
+        );
+        assert_eq!(
+            result["_meta"]["io.modelcontextprotocol/serverInfo"],
+            server_info()
+        );
     }
 }

@@ -20,7 +20,10 @@ struct Operands {
 /// Fails if `params` has a cursor: this server issues none, so it is invalid.
 pub(super) fn list(params: &Value) -> Result<Value, MethodError> {
     if !params["cursor"].is_null() {
-        return Err(MethodError { code: ErrorCode::InvalidParams, message: "the cursor is invalid".to_owned() });
+        return Err(MethodError {
+            code: ErrorCode::InvalidParams,
+            message: "the cursor is invalid".to_owned(),
+        });
     }
     let operands = json!({
         "type": "object",
@@ -53,7 +56,10 @@ pub(super) fn call(params: &Value, principal: Option<&Principal>) -> Result<Valu
         Some("whoami") => Ok(whoami(principal)),
         name => {
             let message = format!("the demo server has no tool {:?}", name.unwrap_or_default());
-            return Err(MethodError { code: ErrorCode::InvalidParams, message });
+            return Err(MethodError {
+                code: ErrorCode::InvalidParams,
+                message,
+            });
         }
     };
     let is_error = result.is_err();
@@ -70,12 +76,15 @@ fn compute(arguments: &Value, operation: fn(Operands) -> f64) -> Result<String, 
     if !arguments.is_object() {
         return Err("invalid arguments: they are not an object".to_owned());
     }
-    let operands = Operands::deserialize(arguments).map_err(|error| format!("invalid arguments: {error}"))?;
+    let operands =
+        Operands::deserialize(arguments).map_err(|error| format!("invalid arguments: {error}"))?;
     Ok(operation(operands).to_string())
 }
 
 fn whoami(principal: Option<&Principal>) -> String {
-    let Some(principal) = principal else { return "anonymous: authorization is off".to_owned() };
+    let Some(principal) = principal else {
+        return "anonymous: authorization is off".to_owned();
+    };
     json!({
         "issuer": principal.issuer().as_str(),
         "subject": principal.subject(),
@@ -94,14 +103,42 @@ mod tests {
         for (tool, arguments, text, is_error) in [
             ("add", json!({ "a": 2, "b": 3 }), "5", false),
             ("multiply", json!({ "a": 6, "b": -0.5 }), "-3", false),
-            ("whoami", Value::Null, "anonymous: authorization is off", false),
-            ("add", json!({ "a": 2 }), "invalid arguments: missing field `b`", true),
-            ("add", json!({ "a": "2", "b": 3 }), "invalid arguments: invalid type: string \"2\", expected f64", true),
-            ("add", json!([2, 3]), "invalid arguments: they are not an object", true),
-            ("add", Value::Null, "invalid arguments: they are not an object", true),
+            (
+                "whoami",
+                Value::Null,
+                "anonymous: authorization is off",
+                false,
+            ),
+            (
+                "add",
+                json!({ "a": 2 }),
+                "invalid arguments: missing field `b`",
+                true,
+            ),
+            (
+                "add",
+                json!({ "a": "2", "b": 3 }),
+                "invalid arguments: invalid type: string \"2\", expected f64",
+                true,
+            ),
+            (
+                "add",
+                json!([2, 3]),
+                "invalid arguments: they are not an object",
+                true,
+            ),
+            (
+                "add",
+                Value::Null,
+                "invalid arguments: they are not an object",
+                true,
+            ),
         ] {
             let result = call(&json!({ "name": tool, "arguments": arguments }), None).unwrap();
-            assert_eq!((&result["content"][0]["text"], &result["isError"]), (&json!(text), &json!(is_error)));
+            assert_eq!(
+                (&result["content"][0]["text"], &result["isError"]),
+                (&json!(text), &json!(is_error))
+            );
         }
     }
 
@@ -110,13 +147,24 @@ mod tests {
         let tools = list(&json!({})).unwrap();
         assert_eq!(tools["tools"].as_array().map(Vec::len), Some(3));
         assert_eq!(tools.get("nextCursor"), None);
-        assert_eq!(list(&json!({ "cursor": "2" })).unwrap_err().code, ErrorCode::InvalidParams);
+        assert_eq!(
+            list(&json!({ "cursor": "2" })).unwrap_err().code,
+            ErrorCode::InvalidParams
+        );
     }
 
     #[test]
     fn other_tools_are_errors() {
-        for params in [json!({ "name": "divide" }), json!({ "name": 7 }), Value::Null] {
-            assert_eq!(call(&params, None).unwrap_err().code, ErrorCode::InvalidParams, "{params}");
+        for params in [
+            json!({ "name": "divide" }),
+            json!({ "name": 7 }),
+            Value::Null,
+        ] {
+            assert_eq!(
+                call(&params, None).unwrap_err().code,
+                ErrorCode::InvalidParams,
+                "{params}"
+            );
         }
     }
 }

@@ -35,7 +35,10 @@ pub(crate) struct LegacyBody {
 
 impl LegacyFuture {
     pub(super) fn new(call: UpstreamFuture, continuation: Option<Continuation>) -> Self {
-        Self { call: Some(call), continuation }
+        Self {
+            call: Some(call),
+            continuation,
+        }
     }
 }
 
@@ -43,7 +46,9 @@ impl Future for LegacyFuture {
     type Output = Result<Response<LegacyBody>, Infallible>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let Some(call) = &mut self.call else { return Poll::Pending };
+        let Some(call) = &mut self.call else {
+            return Poll::Pending;
+        };
         let Ok(mut response) = ready!(Pin::new(call).poll(cx));
         self.call = None;
         let continuation = self.continuation.take();
@@ -52,13 +57,19 @@ impl Future for LegacyFuture {
         if let Some(stopped) = &stopped {
             response.extensions_mut().insert(stopped.clone());
         }
-        Poll::Ready(Ok(response.map(|body| LegacyBody { body: Some(body), continuation, stopped })))
+        Poll::Ready(Ok(response.map(|body| LegacyBody {
+            body: Some(body),
+            continuation,
+            stopped,
+        })))
     }
 }
 
 impl Drop for LegacyFuture {
     fn drop(&mut self) {
-        let (Some(call), Some(continuation)) = (self.call.take(), self.continuation.take()) else { return };
+        let (Some(call), Some(continuation)) = (self.call.take(), self.continuation.take()) else {
+            return;
+        };
         continuation.run(async {
             let Ok(response) = call.await;
             read_to_end(response.into_body()).await;
@@ -68,7 +79,11 @@ impl Drop for LegacyFuture {
 
 impl From<UpstreamBody> for LegacyBody {
     fn from(body: UpstreamBody) -> Self {
-        Self { body: Some(body), continuation: None, stopped: None }
+        Self {
+            body: Some(body),
+            continuation: None,
+            stopped: None,
+        }
     }
 }
 
@@ -76,8 +91,13 @@ impl Body for LegacyBody {
     type Data = Bytes;
     type Error = <UpstreamBody as Body>::Error;
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        let Some(body) = &mut self.body else { return Poll::Ready(None) };
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        let Some(body) = &mut self.body else {
+            return Poll::Ready(None);
+        };
         let frame = ready!(Pin::new(&mut *body).poll_frame(cx));
         if body.is_end_stream() || !matches!(frame, Some(Ok(_))) {
             self.continuation = None;
@@ -90,13 +110,17 @@ impl Body for LegacyBody {
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.as_ref().map_or_else(|| SizeHint::with_exact(0), Body::size_hint)
+        self.body
+            .as_ref()
+            .map_or_else(|| SizeHint::with_exact(0), Body::size_hint)
     }
 }
 
 impl Drop for LegacyBody {
     fn drop(&mut self) {
-        let (Some(body), Some(continuation)) = (self.body.take(), self.continuation.take()) else { return };
+        let (Some(body), Some(continuation)) = (self.body.take(), self.continuation.take()) else {
+            return;
+        };
         if !body.is_end_stream() && !self.stopped.as_ref().is_some_and(StreamStopped::is_set) {
             continuation.run(read_to_end(body));
         }

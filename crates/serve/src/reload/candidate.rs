@@ -32,7 +32,12 @@ impl Candidate {
     pub(super) fn read(source: &ConfigSource) -> Reading {
         let mut loaded = match load(&source.file, source.overrides) {
             Ok(loaded) => loaded,
-            Err(unusable) => return Reading { versions: None, candidate: Err(all_errors(unusable)) },
+            Err(unusable) => {
+                return Reading {
+                    versions: None,
+                    candidate: Err(all_errors(unusable)),
+                };
+            }
         };
         // A passed socket has an address that need not be configured.
         if source.has_passed_socket && !loaded.sets("listen") {
@@ -42,7 +47,10 @@ impl Candidate {
         let versions = FileVersions::of(&source.file, &loaded.config);
         let candidate = Self::new(loaded.config, &source.config);
         let candidate = candidate.map_err(|errors| ConfigErrors(loaded.places.locate(errors)));
-        Reading { versions: Some(versions), candidate }
+        Reading {
+            versions: Some(versions),
+            candidate,
+        }
     }
 
     /// Validates a configuration that replaces the running one, except for the keys that need a restart.
@@ -65,10 +73,16 @@ impl Candidate {
                 );
                 Diagnostic { key, text }
             };
-            plan = Plan::new(&config).map_err(|errors| errors.into_iter().map(needs_restart).collect::<Vec<_>>())?;
+            plan = Plan::new(&config)
+                .map_err(|errors| errors.into_iter().map(needs_restart).collect::<Vec<_>>())?;
         }
         let applied = changes(running, &config);
-        Ok(Self { config, plan, applied, kept })
+        Ok(Self {
+            config,
+            plan,
+            applied,
+            kept,
+        })
     }
 }
 
@@ -100,7 +114,10 @@ mod tests {
 
     fn assert_all_found(errors: &[String], expected: &[&str]) {
         for wanted in expected {
-            assert!(errors.iter().any(|error| error.contains(wanted)), "{wanted}: {errors:#?}");
+            assert!(
+                errors.iter().any(|error| error.contains(wanted)),
+                "{wanted}: {errors:#?}"
+            );
         }
     }
 
@@ -120,7 +137,14 @@ mod tests {
         let issuer = "[[issuer]]\nissuer = 'https://a.example'";
         let running = text("listen = '0.0.0.0:4000'", issuer).replace("auth = 'none'", "");
         let errors = candidate(&text(LISTEN, issuer), &running).err().unwrap();
-        assert_all_found(&errors, &["resource[0].auth", "or restart the server", "need a restart: listen"]);
+        assert_all_found(
+            &errors,
+            &[
+                "resource[0].auth",
+                "or restart the server",
+                "need a restart: listen",
+            ],
+        );
     }
 
     /// J10: every invalid value has its error.
@@ -129,13 +153,25 @@ mod tests {
         let many = "[[resource]]\nendpoint = 'bad'\nupstream = 'demo'\nauth = 'none'\n[[issuer]]\nissuer = 'ftp://x'\n\
                     [[issuer]]\nissuer = 'https://a.example'\nalgorithms = ['none']\n[limits]\nmax_body = 1\nmax_depth = 1\n\
                     [session]\nidle_timeout = '1ms'\nmax_total = 0";
-        let errors = candidate(&text(LISTEN, many), &text(LISTEN, "")).err().unwrap();
+        let errors = candidate(&text(LISTEN, many), &text(LISTEN, ""))
+            .err()
+            .unwrap();
         assert_all_found(
             &errors,
-            &["max_body", "max_depth", "idle_timeout", "max_total", "ftp://x", "algorithms has \"none\""],
+            &[
+                "max_body",
+                "max_depth",
+                "idle_timeout",
+                "max_total",
+                "ftp://x",
+                "algorithms has \"none\"",
+            ],
         );
-        let many = "revisions = []\n[[resource]]\nendpoint = 'bad'\nauth = 'none'\nupstream = 'demo'";
-        let errors = candidate(&text(LISTEN, many), &text(LISTEN, "")).err().unwrap();
+        let many =
+            "revisions = []\n[[resource]]\nendpoint = 'bad'\nauth = 'none'\nupstream = 'demo'";
+        let errors = candidate(&text(LISTEN, many), &text(LISTEN, ""))
+            .err()
+            .unwrap();
         assert_all_found(&errors, &["resource[0].revisions", "resource[1].endpoint"]);
     }
 
@@ -154,7 +190,10 @@ mod tests {
                 config: from_text(&text(LISTEN, "")).unwrap(),
                 has_passed_socket,
             };
-            Self { _folder: folder, source }
+            Self {
+                _folder: folder,
+                source,
+            }
         }
 
         fn read(&self, text: &str) -> Reading {
@@ -168,10 +207,20 @@ mod tests {
     fn a_deleted_address_needs_a_restart() {
         let without = text("", "");
         let own = Running::new(false).read(&without).candidate.ok().unwrap();
-        assert_eq!((keys(&own.kept), own.config.listen.port()), (vec!["listen"], 4000));
+        assert_eq!(
+            (keys(&own.kept), own.config.listen.port()),
+            (vec!["listen"], 4000)
+        );
         let passed = Running::new(true).read(&without).candidate.ok().unwrap();
-        assert_eq!((keys(&passed.kept), passed.config.listen.port()), (vec![], 4000));
-        let changed = Running::new(true).read(&text("listen = '127.0.0.1:5000'", "")).candidate.ok().unwrap();
+        assert_eq!(
+            (keys(&passed.kept), passed.config.listen.port()),
+            (vec![], 4000)
+        );
+        let changed = Running::new(true)
+            .read(&text("listen = '127.0.0.1:5000'", ""))
+            .candidate
+            .ok()
+            .unwrap();
         assert_eq!(keys(&changed.kept), ["listen"]);
     }
 
@@ -181,8 +230,19 @@ mod tests {
         let running = Running::new(false);
         let missing = Candidate::read(&running.source);
         assert!(missing.versions.is_none());
-        let text_of = |reading: &Reading| reading.candidate.as_ref().err().map(ToString::to_string).unwrap_or_default();
-        assert!(text_of(&missing).contains("does not exist"), "{}", text_of(&missing));
+        let text_of = |reading: &Reading| {
+            reading
+                .candidate
+                .as_ref()
+                .err()
+                .map(ToString::to_string)
+                .unwrap_or_default()
+        };
+        assert!(
+            text_of(&missing).contains("does not exist"),
+            "{}",
+            text_of(&missing)
+        );
         let invalid = running.read(&text(LISTEN, "[limits]\nmax_body = 1"));
         assert!(invalid.versions.is_some());
         let error = text_of(&invalid);

@@ -35,7 +35,9 @@ impl UpstreamEnd {
             | EndReason::IssuerRemoved
             | EndReason::Administrator => Self::ByCaller,
             // This or another process deleted it there, or the upstream did not know it.
-            EndReason::Deleted | EndReason::TransportClosed | EndReason::EndedElsewhere => Self::Done,
+            EndReason::Deleted | EndReason::TransportClosed | EndReason::EndedElsewhere => {
+                Self::Done
+            }
             // Of the sessions of a scope, another process has deleted only those that it knew.
             _ => Self::Queued,
         }

@@ -49,7 +49,12 @@ type Counted = Arc<Mutex<Option<ContinuedRequest>>>;
 impl InitializeCalls {
     /// Starts a call. The capacity for its session stays reserved until the call has ended, and so long the call counts as a
     /// request in progress of its caller.
-    pub(crate) fn start<F>(self: &Arc<Self>, call: F, permit: CapacityPermit, caller: Caller) -> InitializeFuture
+    pub(crate) fn start<F>(
+        self: &Arc<Self>,
+        call: F,
+        permit: CapacityPermit,
+        caller: Caller,
+    ) -> InitializeFuture
     where
         F: Future<Output = Result<Response<BackendBody>, Infallible>> + Send + 'static,
     {
@@ -78,19 +83,33 @@ impl InitializeCalls {
             }
             drop((permit, until_end));
         });
-        InitializeFuture { response: Some(awaited), caller, counted }
+        InitializeFuture {
+            response: Some(awaited),
+            caller,
+            counted,
+        }
     }
 
     /// Ends the upstream session that a response names unless the endpoint records it. The endpoint does not record it
     /// if the client has disconnected or the response is rejected.
     fn end_unless_recorded(self: &Arc<Self>, response: &mut Response<BackendBody>) {
-        let opened = response.status().is_success().then(|| response.headers().get(&self.upstream.header)).flatten();
-        let Some(backend) = opened.map(|backend| Box::<[u8]>::from(backend.as_bytes())) else { return };
+        let opened = response
+            .status()
+            .is_success()
+            .then(|| response.headers().get(&self.upstream.header))
+            .flatten();
+        let Some(backend) = opened.map(|backend| Box::<[u8]>::from(backend.as_bytes())) else {
+            return;
+        };
         let initialize_calls = Arc::clone(self);
-        response.extensions_mut().insert(BackendSessionGuard::new(move || {
-            tracing::info!("an upstream session ends because it was never recorded");
-            initialize_calls.upstream_ends.add(initialize_calls.upstream.clone(), backend.clone());
-        }));
+        response
+            .extensions_mut()
+            .insert(BackendSessionGuard::new(move || {
+                tracing::info!("an upstream session ends because it was never recorded");
+                initialize_calls
+                    .upstream_ends
+                    .add(initialize_calls.upstream.clone(), backend.clone());
+            }));
     }
 }
 
@@ -98,7 +117,9 @@ impl Future for InitializeFuture {
     type Output = Response<BackendBody>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let Some(response) = &mut self.response else { return Poll::Pending };
+        let Some(response) = &mut self.response else {
+            return Poll::Pending;
+        };
         let response = ready!(Pin::new(response).poll(cx)).unwrap_or_else(|_| lost());
         self.response = None;
         Poll::Ready(response)
@@ -117,10 +138,19 @@ impl Drop for InitializeFuture {
 
 /// Returns the response for a call whose task has panicked or was dropped with its runtime.
 fn lost() -> Response<BackendBody> {
-    let body = error_body(ErrorCode::InternalError, "The request was interrupted; try again", None, None);
+    let body = error_body(
+        ErrorCode::InternalError,
+        "The request was interrupted; try again",
+        None,
+        None,
+    );
     let mut response = Response::new(Either::Left(Full::new(Bytes::from(body)).boxed()));
     *response.status_mut() = StatusCode::BAD_GATEWAY;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("5"));
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+        .headers_mut()
+        .insert(RETRY_AFTER, HeaderValue::from_static("5"));
     response
 }

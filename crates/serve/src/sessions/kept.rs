@@ -37,7 +37,11 @@ struct NoJournal;
 impl KeptSessions {
     /// Keeps nothing in a directory.
     pub(crate) fn in_memory(plan: &Plan) -> Self {
-        let SessionPlan { settings, key_sources, .. } = &plan.session;
+        let SessionPlan {
+            settings,
+            key_sources,
+            ..
+        } = &plan.session;
         Self {
             settings: settings.clone(),
             are_continued: key_sources.is_some(),
@@ -60,15 +64,24 @@ impl KeptSessions {
         clock: Arc<dyn Clock>,
     ) -> Result<Self, StateError> {
         let mut kept = Self::in_memory(plan);
-        let Some(directory) = directory else { return Ok(kept) };
+        let Some(directory) = directory else {
+            return Ok(kept);
+        };
         kept.directory = Some(directory.path().to_owned());
         // A new directory with shared keys is that of another replica, which continues sessions.
         let must_know_ends = directory.was_used() && plan.replicas.is_none();
         if plan.session.key_sources.is_none() {
             kept.settings.keys = directory.session_keys()?;
         }
-        let SessionSettings { lifetime, idle_timeout, .. } = kept.settings;
-        let retention = Retention { lifetime, idle_timeout };
+        let SessionSettings {
+            lifetime,
+            idle_timeout,
+            ..
+        } = kept.settings;
+        let retention = Retention {
+            lifetime,
+            idle_timeout,
+        };
         let unknown = must_know_ends.then(|| end_of_earlier(&*clock));
         let (journal, recovered) = FileJournal::open(directory, retention, clock, unknown)?;
         (kept.journal, kept.recovered) = (Some(Arc::new(journal)), recovered);
@@ -86,14 +99,23 @@ impl KeptSessions {
         let is_alone = plan.replicas.is_none();
         let in_memory = Self::in_memory(plan);
         let are_continued = in_memory.are_continued && !is_alone;
-        Self { are_continued, ends_earlier: is_alone, rejects_ends: is_alone, ..in_memory }
+        Self {
+            are_continued,
+            ends_earlier: is_alone,
+            rejects_ends: is_alone,
+            ..in_memory
+        }
     }
 
     /// Shares the sessions with other replicas.
     ///
     /// # Errors
     /// Fails if the address of Redis cannot be used.
-    pub(crate) fn share(mut self, plan: Option<&ReplicasPlan>, clock: Arc<dyn Clock>) -> anyhow::Result<Self> {
+    pub(crate) fn share(
+        mut self,
+        plan: Option<&ReplicasPlan>,
+        clock: Arc<dyn Clock>,
+    ) -> anyhow::Result<Self> {
         self.replicas = plan.map(|plan| Replicas::new(plan, clock)).transpose()?;
         Ok(self)
     }
@@ -101,9 +123,15 @@ impl KeptSessions {
     /// Logs whether sessions of earlier processes have ended, and a warning if the state directory does not outlive the container.
     pub(crate) fn report(&self) {
         if self.ends_earlier {
-            tracing::info!("sessions of earlier processes have ended: no state directory keeps which of them continue");
+            tracing::info!(
+                "sessions of earlier processes have ended: no state directory keeps which of them continue"
+            );
         }
-        if let Some(directory) = self.directory.as_deref().filter(|path| is_container() && !is_on_volume(path)) {
+        if let Some(directory) = self
+            .directory
+            .as_deref()
+            .filter(|path| is_container() && !is_on_volume(path))
+        {
             tracing::warn!(
                 "sessions end with this container: no volume is mounted at {}; mount one, or set state_dir = \"off\"",
                 directory.display()
@@ -112,7 +140,11 @@ impl KeptSessions {
     }
 
     /// Creates the session store with the recovered records, and releases them.
-    pub(crate) fn store(&mut self, clock: Arc<dyn Clock>, observer: Arc<dyn SessionObserver>) -> SessionStore {
+    pub(crate) fn store(
+        &mut self,
+        clock: Arc<dyn Clock>,
+        observer: Arc<dyn SessionObserver>,
+    ) -> SessionStore {
         let journal: Arc<dyn SessionJournal> = match (&self.replicas, &self.journal) {
             (Some(replicas), file) => replicas.journal(file.clone()),
             (None, Some(file)) => Arc::clone(file) as _,
@@ -120,8 +152,11 @@ impl KeptSessions {
             (None, None) => Arc::new(()),
         };
         let earlier = self.ends_earlier.then(|| end_of_earlier(&*clock));
-        let sessions =
-            SessionStore::builder(self.settings.clone()).clock(clock).observer(observer).journal(journal).build();
+        let sessions = SessionStore::builder(self.settings.clone())
+            .clock(clock)
+            .observer(observer)
+            .journal(journal)
+            .build();
         earlier.iter().for_each(|end| sessions.import(end));
         std::mem::take(&mut self.recovered).import_into(&sessions);
         sessions
@@ -153,17 +188,27 @@ impl SessionJournal for NoJournal {
 
 /// Returns the end of all sessions that were opened before now. The clock of the process that opened one can have been ahead.
 fn end_of_earlier(clock: &dyn Clock) -> SessionEnd {
-    SessionEnd::Floor { scope: None, created: clock.now().saturating_add(SessionStore::MAX_CLOCK_DIFFERENCE) }
+    SessionEnd::Floor {
+        scope: None,
+        created: clock
+            .now()
+            .saturating_add(SessionStore::MAX_CLOCK_DIFFERENCE),
+    }
 }
 
 /// Records last uses until the task is aborted.
 pub(crate) async fn record_last_uses(sessions: SessionStore) {
-    every(SessionStore::RECORD_INTERVAL, || sessions.record_last_uses()).await
+    every(SessionStore::RECORD_INTERVAL, || {
+        sessions.record_last_uses()
+    })
+    .await
 }
 
 /// Waits until everything is written, at most `limit`.
 pub(crate) async fn finish(journal: &FileJournal, limit: Duration) {
     if timeout(limit, journal.flush()).await.is_err() {
-        tracing::warn!("the last uses of sessions were not written in time; clients may have to open new sessions");
+        tracing::warn!(
+            "the last uses of sessions were not written in time; clients may have to open new sessions"
+        );
     }
 }

@@ -4,7 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use portcullis_config::plan::ReplicasPlan;
 use portcullis_metadata::Clock;
-use portcullis_session::{AnnouncedSession, EndTicket, LastUse, ScopeId, SessionEnd, SessionJournal, SessionStore};
+use portcullis_session::{
+    AnnouncedSession, EndTicket, LastUse, ScopeId, SessionEnd, SessionJournal, SessionStore,
+};
 use portcullis_store::{FileJournal, LimitCounts, LimitUse, RedisJournal, RedisState, Revocations};
 use portcullis_verifier::TokenId;
 use serde_json::json;
@@ -42,12 +44,18 @@ impl Replicas {
     /// # Errors
     /// Fails if the address of Redis cannot be used.
     pub(crate) fn new(plan: &ReplicasPlan, clock: Arc<dyn Clock>) -> anyhow::Result<Self> {
-        Ok(Self { journal: Arc::new(RedisJournal::new(&plan.redis, clock)?), strict: plan.strict })
+        Ok(Self {
+            journal: Arc::new(RedisJournal::new(&plan.redis, clock)?),
+            strict: plan.strict,
+        })
     }
 
     /// Returns the journal for a session store, which also records in the state directory.
     pub(crate) fn journal(&self, file: Option<Arc<FileJournal>>) -> Arc<dyn SessionJournal> {
-        Arc::new(BothJournals { redis: Arc::clone(&self.journal), file })
+        Arc::new(BothJournals {
+            redis: Arc::clone(&self.journal),
+            file,
+        })
     }
 
     /// Connects to Redis. `counts` receives the requests that other replicas have counted, and `revocations` what they have found
@@ -95,7 +103,11 @@ impl Replicas {
                     JOIN_TIMEOUT.as_secs()
                 );
             }
-            let limit = if state == RedisState::Joining { JOIN_TIMEOUT } else { CONNECT_TIMEOUT };
+            let limit = if state == RedisState::Joining {
+                JOIN_TIMEOUT
+            } else {
+                CONNECT_TIMEOUT
+            };
             if started.elapsed() >= limit {
                 break;
             }

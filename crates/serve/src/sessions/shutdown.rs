@@ -30,7 +30,10 @@ pub(crate) async fn end_all(
     let all = left.len();
     left.retain(|session| !(keeps_keys && session.is_sealed()));
     if left.len() < all {
-        tracing::info!(sessions = all - left.len(), "sessions continue after the shutdown");
+        tracing::info!(
+            sessions = all - left.len(),
+            "sessions continue after the shutdown"
+        );
     }
     let mut ended = Vec::with_capacity(left.len());
     while !left.is_empty() && Instant::now() < deadline {
@@ -68,7 +71,10 @@ impl UpstreamEndTask {
     pub(crate) async fn finish(mut self, sessions: Vec<Arc<Session>>, within: Duration) {
         // Fails only when the task has ended.
         let _ = self.last_sessions.send(sessions);
-        if timeout(within.min(UPSTREAM_END_TIMEOUT), &mut self.task).await.is_err() {
+        if timeout(within.min(UPSTREAM_END_TIMEOUT), &mut self.task)
+            .await
+            .is_err()
+        {
             self.task.abort();
             tracing::warn!(
                 "not all sessions were ended at their upstreams in time; the rest is left to the upstreams' own timeouts"
@@ -93,12 +99,22 @@ mod tests {
     fn store(audit: Option<&AuditTrail>) -> SessionStore {
         let (upstream_ends, _) = UpstreamEndQueue::new();
         let audit = audit.map(|trail| trail.audit().clone());
-        let events = SessionEvents { upstream_ends, audit, metrics: None };
+        let events = SessionEvents {
+            upstream_ends,
+            audit,
+            metrics: None,
+        };
         let settings = SessionSettings::new(SessionKey::random().unwrap());
-        let store = SessionStore::builder(settings).observer(Arc::new(events)).build();
-        let resource = ResourceUri::parse("https://mcp.example.com/mcp").unwrap().into();
+        let store = SessionStore::builder(settings)
+            .observer(Arc::new(events))
+            .build();
+        let resource = ResourceUri::parse("https://mcp.example.com/mcp")
+            .unwrap()
+            .into();
         for _ in 0..COUNT {
-            let reservation = store.reserve(&resource, Owner::Anonymous, &Scopes::empty()).unwrap();
+            let reservation = store
+                .reserve(&resource, Owner::Anonymous, &Scopes::empty())
+                .unwrap();
             drop(reservation.open(Box::from(*b"backend"), None).unwrap());
         }
         store
@@ -114,12 +130,20 @@ mod tests {
         let audit = AuditTrail::start(&settings, None, 1, Arc::new(SystemClock::new())).unwrap();
         let sessions = store(Some(&audit));
         let deadline = Instant::now() + Duration::from_secs(60);
-        assert_eq!(end_all(&sessions, false, Some(&audit), deadline).await.len(), COUNT);
+        assert_eq!(
+            end_all(&sessions, false, Some(&audit), deadline)
+                .await
+                .len(),
+            COUNT
+        );
         assert!(sessions.is_empty());
 
         audit.finish(Duration::from_secs(60)).await;
         let text = fs::read_to_string(&file).unwrap();
-        assert_eq!(text.matches("\"session.reason\":\"shutdown\"").count(), COUNT);
+        assert_eq!(
+            text.matches("\"session.reason\":\"shutdown\"").count(),
+            COUNT
+        );
     }
 
     /// E9: after the deadline, the remaining sessions are not ended here. They are still returned, to be ended at their
@@ -127,7 +151,10 @@ mod tests {
     #[tokio::test]
     async fn the_time_is_bounded() {
         let sessions = store(None);
-        assert_eq!(end_all(&sessions, false, None, Instant::now()).await.len(), COUNT);
+        assert_eq!(
+            end_all(&sessions, false, None, Instant::now()).await.len(),
+            COUNT
+        );
         assert_eq!(sessions.len(), COUNT);
         let deadline = Instant::now() + Duration::from_secs(60);
         assert_eq!(end_all(&sessions, false, None, deadline).await.len(), COUNT);
@@ -139,9 +166,17 @@ mod tests {
     async fn sessions_that_continue_do_not_end() {
         let sessions = store(None);
         let deadline = Instant::now() + Duration::from_secs(60);
-        let resource = ResourceUri::parse("https://mcp.example.com/mcp").unwrap().into();
-        let reservation = sessions.reserve(&resource, Owner::Anonymous, &Scopes::empty()).unwrap();
-        drop(reservation.open(vec![b'x'; Session::MAX_BACKEND_ID + 1].into(), None).unwrap());
+        let resource = ResourceUri::parse("https://mcp.example.com/mcp")
+            .unwrap()
+            .into();
+        let reservation = sessions
+            .reserve(&resource, Owner::Anonymous, &Scopes::empty())
+            .unwrap();
+        drop(
+            reservation
+                .open(vec![b'x'; Session::MAX_BACKEND_ID + 1].into(), None)
+                .unwrap(),
+        );
         assert_eq!(end_all(&sessions, true, None, deadline).await.len(), 1);
         assert_eq!(sessions.len(), COUNT);
     }
@@ -152,7 +187,12 @@ mod tests {
         let (last_sessions, _received) = oneshot::channel();
         let task = tokio::spawn(std::future::pending());
         let started = Instant::now();
-        UpstreamEndTask { last_sessions, task }.finish(Vec::new(), Duration::from_secs(60)).await;
+        UpstreamEndTask {
+            last_sessions,
+            task,
+        }
+        .finish(Vec::new(), Duration::from_secs(60))
+        .await;
         assert_eq!(started.elapsed(), UPSTREAM_END_TIMEOUT);
     }
 }

@@ -50,14 +50,20 @@ mod tests {
     /// E12, J10: ends whose record fails or is never confirmed are counted, and the wait is bounded.
     #[tokio::test(start_paused = true)]
     async fn unrecorded_ends_are_counted() {
-        assert_eq!(count_unrecorded(vec![EndTicket::done(), EndTicket::done()]).await, 0);
+        assert_eq!(
+            count_unrecorded(vec![EndTicket::done(), EndTicket::done()]).await,
+            0
+        );
         let (dropped, failing) = EndTicket::pending();
         let (confirmation, recorded) = EndTicket::pending();
         let (_never, waiting) = EndTicket::pending();
         drop(dropped);
         confirmation.confirm();
         let started = Instant::now();
-        assert_eq!(count_unrecorded(vec![failing, waiting, recorded, EndTicket::failed()]).await, 3);
+        assert_eq!(
+            count_unrecorded(vec![failing, waiting, recorded, EndTicket::failed()]).await,
+            3
+        );
         assert_eq!(started.elapsed(), RECORD_TIMEOUT);
     }
 }

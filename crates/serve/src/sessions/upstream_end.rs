@@ -34,7 +34,13 @@ impl UpstreamEndQueue {
     pub(crate) fn new() -> (Self, UpstreamEnder) {
         let (sender, queued) = mpsc::channel(MAX_QUEUED);
         let upstreams = Arc::<ArcSwap<Upstreams>>::default();
-        (Self { sender, upstreams: Arc::clone(&upstreams) }, UpstreamEnder { queued, upstreams })
+        (
+            Self {
+                sender,
+                upstreams: Arc::clone(&upstreams),
+            },
+            UpstreamEnder { queued, upstreams },
+        )
     }
 
     /// Queues the end of a session at its upstream. Without a known upstream, nothing is sent.
@@ -58,7 +64,10 @@ impl UpstreamEndQueue {
     /// Queues the end of many sessions at their upstreams, as far as the queue has capacity for them within 60 s.
     pub(crate) fn add_all(&self, sessions: &[Arc<Session>]) {
         let upstreams = self.upstreams.load();
-        let sessions: Vec<_> = sessions.iter().filter_map(|session| UpstreamSession::of(session, &upstreams)).collect();
+        let sessions: Vec<_> = sessions
+            .iter()
+            .filter_map(|session| UpstreamSession::of(session, &upstreams))
+            .collect();
         if sessions.is_empty() {
             return;
         }
@@ -71,14 +80,17 @@ impl UpstreamEndQueue {
                 }
             };
             if timeout(QUEUE_TIMEOUT, send_all).await.is_err() {
-                tracing::warn!("too many sessions end at once; some are left to their upstream's timeout");
+                tracing::warn!(
+                    "too many sessions end at once; some are left to their upstream's timeout"
+                );
             }
         });
     }
 
     /// Replaces the upstreams of the configuration. The sessions of former ones still end there.
     pub(crate) fn set_upstreams(&self, current: HashMap<SessionTarget, SessionUpstream>) {
-        self.upstreams.rcu(|upstreams| upstreams.followed_by(&current));
+        self.upstreams
+            .rcu(|upstreams| upstreams.followed_by(&current));
     }
 
     /// Removes the upstreams of former configurations, when no session can end there.
@@ -107,7 +119,10 @@ impl UpstreamSession {
             );
             return None;
         };
-        Some(Self { upstream: upstream.clone(), backend: session.backend_id().into() })
+        Some(Self {
+            upstream: upstream.clone(),
+            backend: session.backend_id().into(),
+        })
     }
 
     /// Sends the request that ends the session.
@@ -141,7 +156,10 @@ impl UpstreamEnder {
             session.end(&mut requests);
         }
         let upstreams = self.upstreams.load_full();
-        for session in last.iter().filter_map(|session| UpstreamSession::of(session, &upstreams)) {
+        for session in last
+            .iter()
+            .filter_map(|session| UpstreamSession::of(session, &upstreams))
+        {
             wait_for_capacity(&mut requests).await;
             session.end(&mut requests);
         }
@@ -168,16 +186,24 @@ mod tests {
     /// Ends a session with this identifier at the upstream. Returns the identifier that is queued.
     fn queued(backend: &[u8], is_known: bool, reason: EndReason) -> Option<Box<[u8]>> {
         let (upstream_ends, mut ender) = UpstreamEndQueue::new();
-        let events = SessionEvents { upstream_ends: upstream_ends.clone(), audit: None, metrics: None };
+        let events = SessionEvents {
+            upstream_ends: upstream_ends.clone(),
+            audit: None,
+            metrics: None,
+        };
         let settings = SessionSettings::new(SessionKey::new(0, &[7; 32]));
-        let store =
-            SessionStore::builder(settings).clock(Arc::new(ManualClock::new())).observer(Arc::new(events)).build();
+        let store = SessionStore::builder(settings)
+            .clock(Arc::new(ManualClock::new()))
+            .observer(Arc::new(events))
+            .build();
         let target: SessionTarget = ResourceUri::parse("http://127.0.0.1/mcp").unwrap().into();
         if is_known {
             let upstream = SessionUpstream::for_tests("mcp-session-id");
             upstream_ends.set_upstreams(HashMap::from([(target.clone(), upstream)]));
         }
-        let reservation = store.reserve(&target, Owner::Anonymous, &Scopes::empty()).unwrap();
+        let reservation = store
+            .reserve(&target, Owner::Anonymous, &Scopes::empty())
+            .unwrap();
         store.end(&reservation.open(backend.into(), None).unwrap(), reason);
         ender.queued.try_recv().ok().map(|session| session.backend)
     }
@@ -185,10 +211,29 @@ mod tests {
     /// E9: a session is ended at its upstream, if that is known and has sessions.
     #[test]
     fn sessions_of_known_upstreams_are_queued() {
-        assert_eq!(queued(b"backend", true, EndReason::Idle).as_deref(), Some(&b"backend"[..]));
-        assert_eq!(queued(b"", true, EndReason::Idle), None, "the upstream keeps no sessions");
-        assert_eq!(queued(b"backend", false, EndReason::Idle), None, "the upstream is not configured any more");
-        assert_eq!(queued(b"backend", true, EndReason::Deleted), None, "the client's DELETE went to the upstream");
-        assert_eq!(queued(b"backend", true, EndReason::Shutdown), None, "the shutdown ends the last sessions itself");
+        assert_eq!(
+            queued(b"backend", true, EndReason::Idle).as_deref(),
+            Some(&b"backend"[..])
+        );
+        assert_eq!(
+            queued(b"", true, EndReason::Idle),
+            None,
+            "the upstream keeps no sessions"
+        );
+        assert_eq!(
+            queued(b"backend", false, EndReason::Idle),
+            None,
+            "the upstream is not configured any more"
+        );
+        assert_eq!(
+            queued(b"backend", true, EndReason::Deleted),
+            None,
+            "the client's DELETE went to the upstream"
+        );
+        assert_eq!(
+            queued(b"backend", true, EndReason::Shutdown),
+            None,
+            "the shutdown ends the last sessions itself"
+        );
     }
 }

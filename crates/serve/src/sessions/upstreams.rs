@@ -34,22 +34,36 @@ pub(crate) struct SessionUpstream {
 impl Upstreams {
     /// Returns the upstream of these sessions.
     pub(super) fn get(&self, target: &SessionTarget) -> Option<&SessionUpstream> {
-        let former = || self.former.iter().find(|(former, _)| former == target).map(|(_, upstream)| upstream);
+        let former = || {
+            self.former
+                .iter()
+                .find(|(former, _)| former == target)
+                .map(|(_, upstream)| upstream)
+        };
         self.current.get(target).or_else(former)
     }
 
     /// Returns the upstreams after a change of the configuration.
     pub(super) fn followed_by(&self, current: &HashMap<SessionTarget, SessionUpstream>) -> Self {
-        let replaced = self.current.iter().map(|(target, upstream)| (target.clone(), upstream.clone()));
+        let replaced = self
+            .current
+            .iter()
+            .map(|(target, upstream)| (target.clone(), upstream.clone()));
         let mut former: Vec<_> = self.former.iter().cloned().chain(replaced).collect();
         former.retain(|(target, _)| !current.contains_key(target));
         former.drain(..former.len().saturating_sub(MAX_FORMER));
-        Self { current: current.clone(), former }
+        Self {
+            current: current.clone(),
+            former,
+        }
     }
 
     /// Returns only the upstreams of the running configuration.
     pub(super) fn without_former(&self) -> Self {
-        Self { current: self.current.clone(), former: Vec::new() }
+        Self {
+            current: self.current.clone(),
+            former: Vec::new(),
+        }
     }
 }
 
@@ -58,7 +72,10 @@ impl SessionUpstream {
     pub(super) async fn end(self, backend: &[u8]) {
         let Self { header, client } = self;
         let status = client.end_session(header, backend).await;
-        tracing::debug!(status = status.as_u16(), "the upstream responded to the end of a session");
+        tracing::debug!(
+            status = status.as_u16(),
+            "the upstream responded to the end of a session"
+        );
     }
 }
 
@@ -69,7 +86,10 @@ impl SessionUpstream {
         let url = "http://127.0.0.1:1/".parse().unwrap();
         let settings = HttpUpstreamSettings::new(UpstreamAddress::Tcp(url));
         let client = HttpUpstream::new(settings, Arc::new(ManualClock::new())).unwrap();
-        Self { header: header.parse().unwrap(), client }
+        Self {
+            header: header.parse().unwrap(),
+            client,
+        }
     }
 }
 
@@ -80,11 +100,17 @@ mod tests {
     use super::*;
 
     fn configuration(upstreams: &[usize]) -> HashMap<SessionTarget, SessionUpstream> {
-        upstreams.iter().map(|number| (target(*number), upstream(*number))).collect()
+        upstreams
+            .iter()
+            .map(|number| (target(*number), upstream(*number)))
+            .collect()
     }
 
     fn target(number: usize) -> SessionTarget {
-        SessionTarget::new(ResourceUri::parse("https://r.example/mcp").unwrap(), &number.to_string())
+        SessionTarget::new(
+            ResourceUri::parse("https://r.example/mcp").unwrap(),
+            &number.to_string(),
+        )
     }
 
     /// The header tells the upstreams apart.
@@ -93,7 +119,9 @@ mod tests {
     }
 
     fn header(upstreams: &Upstreams, number: usize) -> Option<&str> {
-        upstreams.get(&target(number)).map(|upstream| upstream.header.as_str())
+        upstreams
+            .get(&target(number))
+            .map(|upstream| upstream.header.as_str())
     }
 
     /// E9, J10: the sessions of a former upstream end there, and never at the one that replaced it.
@@ -102,7 +130,9 @@ mod tests {
         let mut upstreams = Upstreams::default().followed_by(&configuration(&[1]));
         assert_eq!(header(&upstreams, 1), Some("session-1"));
         assert_eq!(header(&upstreams, 2), None);
-        upstreams = upstreams.followed_by(&configuration(&[2])).followed_by(&configuration(&[3]));
+        upstreams = upstreams
+            .followed_by(&configuration(&[2]))
+            .followed_by(&configuration(&[3]));
         assert_eq!(
             [1, 2, 3].map(|number| header(&upstreams, number)),
             [Some("session-1"), Some("session-2"), Some("session-3")]
@@ -111,14 +141,18 @@ mod tests {
         assert_eq!(upstreams.current.len(), 1);
         assert_eq!(upstreams.former.len(), 2);
         upstreams = upstreams.without_former();
-        assert_eq!([1, 2, 3].map(|number| header(&upstreams, number)), [Some("session-1"), None, None]);
+        assert_eq!(
+            [1, 2, 3].map(|number| header(&upstreams, number)),
+            [Some("session-1"), None, None]
+        );
     }
 
     /// J10: the number of former upstreams is bounded.
     #[test]
     fn the_latest_upstreams_are_kept() {
-        let all =
-            (0..100).fold(Upstreams::default(), |upstreams, number| upstreams.followed_by(&configuration(&[number])));
+        let all = (0..100).fold(Upstreams::default(), |upstreams, number| {
+            upstreams.followed_by(&configuration(&[number]))
+        });
         assert_eq!(all.former.len(), MAX_FORMER);
         assert!(header(&all, 0).is_none());
         assert!(header(&all, 98).is_some());

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use portcullis_discovery::HttpFetch;
 use portcullis_endpoint::{EndpointLayer, EndpointSettings};
 use portcullis_guard::{
-    Authentication, DecisionSink, GuardLayer, GuardSettings, ProtectedResource, authorize::ScopeEnforcer,
-    limit::RateLimiter,
+    Authentication, DecisionSink, GuardLayer, GuardSettings, ProtectedResource,
+    authorize::ScopeEnforcer, limit::RateLimiter,
 };
 use portcullis_mcp::{ErrorCode, error_body};
 use portcullis_metadata::ResourceUri;
@@ -56,7 +56,12 @@ impl StateBuilder<'_> {
     /// # Errors
     /// Fails with the key of the first issuer whose settings cannot be used.
     pub(super) fn issuers(&self) -> anyhow::Result<Vec<ConfiguredIssuer>> {
-        let previous = |fingerprint| self.previous?.issuers.iter().find(|previous| previous.fingerprint == fingerprint);
+        let previous = |fingerprint| {
+            self.previous?
+                .issuers
+                .iter()
+                .find(|previous| previous.fingerprint == fingerprint)
+        };
         self.plan
             .issuers
             .iter()
@@ -67,12 +72,17 @@ impl StateBuilder<'_> {
                     return Ok(previous.clone());
                 }
                 let key = format!("issuer[{position}]");
-                let fetch = HttpFetch::new(plan.fetch.clone()).map_err(|error| diagnostic(&key, &error.into()))?;
+                let fetch = HttpFetch::new(plan.fetch.clone())
+                    .map_err(|error| diagnostic(&key, &error.into()))?;
                 let clock = Arc::clone(&self.process.clock);
                 let control = tokio::runtime::Handle::current();
-                let issuer = TrustedIssuer::new(plan.settings.clone(), Arc::new(fetch), clock, control);
+                let issuer =
+                    TrustedIssuer::new(plan.settings.clone(), Arc::new(fetch), clock, control);
                 let issuer = issuer.map_err(|error| diagnostic(&key, &error.into()))?;
-                Ok(ConfiguredIssuer { fingerprint, issuer })
+                Ok(ConfiguredIssuer {
+                    fingerprint,
+                    issuer,
+                })
             })
             .collect()
     }
@@ -81,16 +91,28 @@ impl StateBuilder<'_> {
     ///
     /// # Errors
     /// Fails with the key of the first resource that cannot be built.
-    pub(super) fn resources(&self, issuers: &[ConfiguredIssuer]) -> anyhow::Result<Vec<Arc<Resource>>> {
+    pub(super) fn resources(
+        &self,
+        issuers: &[ConfiguredIssuer],
+    ) -> anyhow::Result<Vec<Arc<Resource>>> {
         let build = |(position, plan)| {
-            self.resource(plan, issuers).map_err(|error| diagnostic(&format!("resource[{position}]"), &error).into())
+            self.resource(plan, issuers)
+                .map_err(|error| diagnostic(&format!("resource[{position}]"), &error).into())
         };
         self.plan.resources.iter().enumerate().map(build).collect()
     }
 
     /// Builds a resource, or returns the previous one if neither it nor anything that it uses has changed.
-    fn resource(&self, plan: &ResourcePlan, issuers: &[ConfiguredIssuer]) -> anyhow::Result<Arc<Resource>> {
-        let issuers: Vec<&ConfiguredIssuer> = plan.issuers.iter().map(|position| &issuers[*position]).collect();
+    fn resource(
+        &self,
+        plan: &ResourcePlan,
+        issuers: &[ConfiguredIssuer],
+    ) -> anyhow::Result<Arc<Resource>> {
+        let issuers: Vec<&ConfiguredIssuer> = plan
+            .issuers
+            .iter()
+            .map(|position| &issuers[*position])
+            .collect();
         let inputs = ResourceInputs {
             shared: self.plan.shared,
             own: plan.fingerprint,
@@ -101,17 +123,28 @@ impl StateBuilder<'_> {
         if let Some(previous) = previous.filter(|previous| previous.inputs == inputs) {
             return Ok(Arc::clone(previous));
         }
-        let metrics = self.process.observers.metrics.as_ref().map(|metrics| metrics.of_resource(uri));
+        let metrics = self
+            .process
+            .observers
+            .metrics
+            .as_ref()
+            .map(|metrics| metrics.of_resource(uri));
         let verifier = self.verifier(plan, &issuers, previous, metrics.clone())?;
         let protected = self.protected_resource(plan, verifier.clone(), metrics.clone())?;
         let rule_limits = self.rule_limits(plan, previous);
         let endpoint = EndpointLayer::new(self.endpoint(plan, &protected, &rule_limits))?;
         let guard = GuardLayer::new(Arc::clone(&protected));
-        let upstream = match previous.filter(|previous| previous.upstream.fingerprint == plan.upstream_fingerprint) {
+        let upstream = match previous
+            .filter(|previous| previous.upstream.fingerprint == plan.upstream_fingerprint)
+        {
             Some(previous) => Arc::clone(&previous.upstream),
             None => ResourceUpstream::new(plan, self.process)?,
         };
-        let stacks = upstream.backends.iter().map(|backend| guard.layer(endpoint.layer(backend.clone()))).collect();
+        let stacks = upstream
+            .backends
+            .iter()
+            .map(|backend| guard.layer(endpoint.layer(backend.clone())))
+            .collect();
         Ok(Arc::new(Resource {
             endpoint: plan.endpoint.clone(),
             metadata_path: protected.metadata_path().to_owned(),
@@ -142,18 +175,34 @@ impl StateBuilder<'_> {
         settings.max_token_bytes = self.plan.limits.max_token;
         settings.cache_entries = self.plan.limits.cached_tokens;
         settings.observer = metrics.map(|metrics| Arc::new(MeasuredTokens(metrics)) as _);
-        settings.inactive_tokens = self.process.replicas.clone().map(|replicas| Arc::new(replicas) as _);
-        let has_same_cache = self.previous.is_some_and(|previous| previous.cached_tokens == settings.cache_entries);
-        let previous = previous.and_then(|previous| previous.verifier.as_ref()).filter(|_| has_same_cache);
+        settings.inactive_tokens = self
+            .process
+            .replicas
+            .clone()
+            .map(|replicas| Arc::new(replicas) as _);
+        let has_same_cache = self
+            .previous
+            .is_some_and(|previous| previous.cached_tokens == settings.cache_entries);
+        let previous = previous
+            .and_then(|previous| previous.verifier.as_ref())
+            .filter(|_| has_same_cache);
         let has_same_issuers = |previous: &&Arc<Verifier>| {
             let mut pairs = previous.issuers().iter().zip(issuers);
-            previous.issuers().len() == issuers.len() && pairs.all(|(previous, new)| Arc::ptr_eq(previous, &new.issuer))
+            previous.issuers().len() == issuers.len()
+                && pairs.all(|(previous, new)| Arc::ptr_eq(previous, &new.issuer))
         };
         if let Some(previous) = previous.filter(has_same_issuers) {
             return Ok(Some(Arc::clone(previous)));
         }
-        let issuers = issuers.iter().map(|issuer| Arc::clone(&issuer.issuer)).collect();
-        Ok(Some(Verifier::new(settings, issuers, Arc::clone(&self.process.clock))?))
+        let issuers = issuers
+            .iter()
+            .map(|issuer| Arc::clone(&issuer.issuer))
+            .collect();
+        Ok(Some(Verifier::new(
+            settings,
+            issuers,
+            Arc::clone(&self.process.clock),
+        )?))
     }
 
     /// Builds what the guards of all workers share.
@@ -176,13 +225,21 @@ impl StateBuilder<'_> {
         settings.cors = EndpointSettings::cors(&plan.session_header);
         settings.limits = self.limits.guard.clone();
         // The guard rejects the request before its message is read.
-        let exceeded = error_body(ErrorCode::InternalError, "Too many requests; try again later", None, None);
+        let exceeded = error_body(
+            ErrorCode::InternalError,
+            "Too many requests; try again later",
+            None,
+            None,
+        );
         settings.limits.exceeded_body = Some(exceeded.into());
         settings.trusted_proxies = self.plan.rates.proxies.clone();
         settings.clock = Arc::clone(&self.process.clock);
         let observers = Arc::clone(&self.process.observers);
         settings.sink = match metrics {
-            Some(metrics) => Arc::new(MeasuredRequests { inner: observers, metrics }) as Arc<dyn DecisionSink>,
+            Some(metrics) => Arc::new(MeasuredRequests {
+                inner: observers,
+                metrics,
+            }) as Arc<dyn DecisionSink>,
             None => observers,
         };
         settings.traces = self.plan.traces.as_ref().map(|traces| traces.sampling);
@@ -190,18 +247,37 @@ impl StateBuilder<'_> {
     }
 
     /// Returns the rate limit of each rule; `None` for a rule without one. Rules that have not changed keep their counts.
-    fn rule_limits(&self, plan: &ResourcePlan, previous: Option<&Arc<Resource>>) -> Vec<Option<RuleLimit>> {
-        let mut kept: Vec<RuleLimit> = previous.map(|previous| previous.rule_limits.clone()).unwrap_or_default();
+    fn rule_limits(
+        &self,
+        plan: &ResourcePlan,
+        previous: Option<&Arc<Resource>>,
+    ) -> Vec<Option<RuleLimit>> {
+        let mut kept: Vec<RuleLimit> = previous
+            .map(|previous| previous.rule_limits.clone())
+            .unwrap_or_default();
         let limit = |(rate, fingerprint): (&Option<_>, &Fingerprint)| {
             let rate = (*rate)?;
             // Of two equal rules, each has its own.
-            let position = kept.iter().position(|previous| previous.fingerprint == *fingerprint);
-            Some(position.map(|position| kept.swap_remove(position)).unwrap_or_else(|| {
-                let clock = Arc::clone(&self.process.clock);
-                RuleLimit { fingerprint: *fingerprint, limiter: RateLimiter::new(rate, self.plan.rates.entries, clock) }
-            }))
+            let position = kept
+                .iter()
+                .position(|previous| previous.fingerprint == *fingerprint);
+            Some(
+                position
+                    .map(|position| kept.swap_remove(position))
+                    .unwrap_or_else(|| {
+                        let clock = Arc::clone(&self.process.clock);
+                        RuleLimit {
+                            fingerprint: *fingerprint,
+                            limiter: RateLimiter::new(rate, self.plan.rates.entries, clock),
+                        }
+                    }),
+            )
         };
-        plan.rates.iter().zip(&plan.rule_fingerprints).map(limit).collect()
+        plan.rates
+            .iter()
+            .zip(&plan.rule_fingerprints)
+            .map(limit)
+            .collect()
     }
 
     /// Returns the settings of the endpoint.
@@ -211,7 +287,8 @@ impl StateBuilder<'_> {
         resource: &Arc<ProtectedResource>,
         rule_limits: &[Option<RuleLimit>],
     ) -> EndpointSettings {
-        let mut settings = EndpointSettings::new(Arc::clone(resource), self.process.sessions.clone());
+        let mut settings =
+            EndpointSettings::new(Arc::clone(resource), self.process.sessions.clone());
         settings.ended_status = self.plan.session.ended_status;
         settings.required_scopes = plan.required_scopes.clone();
         settings.rules.clone_from(&plan.rules);
@@ -236,7 +313,9 @@ impl StateBuilder<'_> {
 impl<'a> PreviousParts<'a> {
     /// Returns the resource with this URI.
     fn resource(&self, uri: &ResourceUri) -> Option<&'a Arc<Resource>> {
-        self.resources.iter().find(|resource| resource.protected.resource() == uri)
+        self.resources
+            .iter()
+            .find(|resource| resource.protected.resource() == uri)
     }
 }
 

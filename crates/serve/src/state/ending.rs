@@ -31,8 +31,14 @@ impl ServerState {
 
     fn end_removed_scopes(&self, previous: &Self) -> EndedSessions {
         let mut ended = EndedSessions::default();
-        let mut end = |scope: EndScope<'_>, reason| ended.add_scope(self.process.sessions.end_scope(scope, reason));
-        let has_issuer = |issuer: &str| self.issuers.iter().any(|current| current.issuer.issuer().as_str() == issuer);
+        let mut end = |scope: EndScope<'_>, reason| {
+            ended.add_scope(self.process.sessions.end_scope(scope, reason))
+        };
+        let has_issuer = |issuer: &str| {
+            self.issuers
+                .iter()
+                .any(|current| current.issuer.issuer().as_str() == issuer)
+        };
         for resource in &previous.resources {
             let uri = resource.protected.resource();
             let Some(current) = self.resource(uri) else {
@@ -44,12 +50,24 @@ impl ServerState {
                 end(EndScope::Target(&target), EndReason::BackendRemoved);
             }
             // The sessions of issuers that are not configured any more end below, at all resources together.
-            let removed = |issuer: &Option<&str>| !current.accepts_owners_of(*issuer) && issuer.is_none_or(has_issuer);
+            let removed = |issuer: &Option<&str>| {
+                !current.accepts_owners_of(*issuer) && issuer.is_none_or(has_issuer)
+            };
             for issuer in resource.owner_issuers().filter(removed) {
-                end(EndScope::ResourceIssuer { resource: uri, issuer }, EndReason::IssuerRemoved);
+                end(
+                    EndScope::ResourceIssuer {
+                        resource: uri,
+                        issuer,
+                    },
+                    EndReason::IssuerRemoved,
+                );
             }
         }
-        for removed in previous.issuers.iter().map(|configured| configured.issuer.issuer()) {
+        for removed in previous
+            .issuers
+            .iter()
+            .map(|configured| configured.issuer.issuer())
+        {
             if !has_issuer(removed.as_str()) {
                 end(EndScope::Issuer(removed.as_str()), EndReason::IssuerRemoved);
             }
@@ -77,7 +95,9 @@ impl ServerState {
     /// A stream whose issuer has changed ends, too: only the issuer's new settings and keys can verify its token.
     pub(crate) fn end_streams(&self) -> usize {
         self.process.streams.end_unless(|request| {
-            let Some(current) = self.resource(request.resource.resource()) else { return false };
+            let Some(current) = self.resource(request.resource.resource()) else {
+                return false;
+            };
             Arc::ptr_eq(&current.protected, request.resource)
                 || current.trusts_issuer_of(request) && current.layer.admits(request)
         })
@@ -86,7 +106,10 @@ impl ServerState {
     /// Returns the upstreams at which the sessions of this configuration end.
     pub(crate) fn upstreams(&self) -> HashMap<SessionTarget, SessionUpstream> {
         let entry = |resource: &Arc<Resource>| {
-            let target = SessionTarget::new(resource.protected.resource().clone(), &resource.upstream.identity);
+            let target = SessionTarget::new(
+                resource.protected.resource().clone(),
+                &resource.upstream.identity,
+            );
             Some((target, resource.upstream.control.clone()?))
         };
         self.resources.iter().filter_map(entry).collect()
@@ -94,11 +117,16 @@ impl ServerState {
 
     /// Ends the sessions that no request can use any more. `end_scopes` can end many of them together.
     fn end_sessions(&self, end_scopes: impl FnOnce() -> EndedSessions) -> EndedSessions {
-        let resources: HashMap<&str, &Resource> =
-            self.resources.iter().map(|resource| (resource.protected.resource().as_str(), &**resource)).collect();
+        let resources: HashMap<&str, &Resource> = self
+            .resources
+            .iter()
+            .map(|resource| (resource.protected.resource().as_str(), &**resource))
+            .collect();
         let reason = |session: &Session| match resources.get(session.resource().as_str()) {
             None => Some(EndReason::ResourceRemoved),
-            Some(resource) if !resource.accepts_owners_of(session.owner().issuer()) => Some(EndReason::IssuerRemoved),
+            Some(resource) if !resource.accepts_owners_of(session.owner().issuer()) => {
+                Some(EndReason::IssuerRemoved)
+            }
             Some(resource) if session.target().upstream() != resource.upstream.identity => {
                 Some(EndReason::BackendRemoved)
             }
@@ -106,7 +134,9 @@ impl ServerState {
         };
         let mut ended = end_scopes();
         for session in self.process.sessions.all() {
-            if let Some(ticket) = reason(&session).and_then(|reason| self.process.sessions.end(&session, reason)) {
+            if let Some(ticket) =
+                reason(&session).and_then(|reason| self.process.sessions.end(&session, reason))
+            {
                 ended.tickets.push(ticket);
                 ended.sessions.push(session);
             }
@@ -130,16 +160,33 @@ impl Resource {
 
     /// Returns the issuers of the owners of sessions: those of the resource, or none without authorization.
     fn owner_issuers(&self) -> impl Iterator<Item = Option<&str>> {
-        let issuers = self.verifier.as_ref().map_or(&[][..], |verifier| verifier.issuers());
+        let issuers = self
+            .verifier
+            .as_ref()
+            .map_or(&[][..], |verifier| verifier.issuers());
         let none = self.verifier.is_none().then_some(None);
-        issuers.iter().map(|trusted| Some(trusted.issuer().as_str())).chain(none)
+        issuers
+            .iter()
+            .map(|trusted| Some(trusted.issuer().as_str()))
+            .chain(none)
     }
 
     /// Returns whether the request's issuer is one of this resource's, and has not changed since.
     fn trusts_issuer_of(&self, request: &StreamRequest<'_>) -> bool {
-        let (Some(principal), Some(verifier)) = (request.principal, &self.verifier) else { return true };
-        let admitted_by = request.resource.verifier().into_iter().flat_map(|verifier| verifier.issuers());
+        let (Some(principal), Some(verifier)) = (request.principal, &self.verifier) else {
+            return true;
+        };
+        let admitted_by = request
+            .resource
+            .verifier()
+            .into_iter()
+            .flat_map(|verifier| verifier.issuers());
         let mut admitted_by = admitted_by.filter(|issuer| issuer.issuer() == principal.issuer());
-        admitted_by.any(|issuer| verifier.issuers().iter().any(|current| Arc::ptr_eq(current, issuer)))
+        admitted_by.any(|issuer| {
+            verifier
+                .issuers()
+                .iter()
+                .any(|current| Arc::ptr_eq(current, issuer))
+        })
     }
 }

@@ -48,25 +48,40 @@ impl SharedLimits {
             },
             body_budget: plan.limits.body_budget,
         };
-        let limiter = |rate: fn(&Settings) -> Option<Rate>, kept: fn(&GuardLimits) -> &Option<Arc<RateLimiter>>| {
+        let limiter = |rate: fn(&Settings) -> Option<Rate>,
+                       kept: fn(&GuardLimits) -> &Option<Arc<RateLimiter>>| {
             let inputs = |settings: &Settings| (rate(settings), settings.entries);
             match previous.filter(|previous| inputs(&previous.settings) == inputs(&settings)) {
                 Some(previous) => kept(&previous.guard).clone(),
-                None => rate(&settings).map(|rate| RateLimiter::new(rate, settings.entries, Arc::clone(clock))),
+                None => rate(&settings)
+                    .map(|rate| RateLimiter::new(rate, settings.entries, Arc::clone(clock))),
             }
         };
         let mut guard = GuardLimits::default();
         guard.per_address = limiter(|settings| settings.per_address, |guard| &guard.per_address);
-        guard.per_principal = limiter(|settings| settings.per_principal, |guard| &guard.per_principal);
-        guard.in_flight = match previous.filter(|previous| previous.settings.in_flight == settings.in_flight) {
-            Some(previous) => previous.guard.in_flight.clone(),
-            None => Some(ConcurrencyLimiter::new(settings.in_flight.requests, settings.in_flight.streams)),
-        };
-        let body_budget = match previous.filter(|previous| previous.settings.body_budget == settings.body_budget) {
+        guard.per_principal = limiter(
+            |settings| settings.per_principal,
+            |guard| &guard.per_principal,
+        );
+        guard.in_flight =
+            match previous.filter(|previous| previous.settings.in_flight == settings.in_flight) {
+                Some(previous) => previous.guard.in_flight.clone(),
+                None => Some(ConcurrencyLimiter::new(
+                    settings.in_flight.requests,
+                    settings.in_flight.streams,
+                )),
+            };
+        let body_budget = match previous
+            .filter(|previous| previous.settings.body_budget == settings.body_budget)
+        {
             Some(previous) => Arc::clone(&previous.body_budget),
             None => BodyBudget::new(settings.body_budget),
         };
-        Self { settings, guard, body_budget }
+        Self {
+            settings,
+            guard,
+            body_budget,
+        }
     }
 
     /// Returns the size of the budget of request bodies in bytes.
@@ -76,7 +91,12 @@ impl SharedLimits {
 
     /// Returns the rate limits with their names.
     pub(super) fn named(&self) -> impl Iterator<Item = (String, &Arc<RateLimiter>)> {
-        let limits = [("per_address", &self.guard.per_address), ("per_principal", &self.guard.per_principal)];
-        limits.into_iter().filter_map(|(name, limit)| Some((name.to_owned(), limit.as_ref()?)))
+        let limits = [
+            ("per_address", &self.guard.per_address),
+            ("per_principal", &self.guard.per_principal),
+        ];
+        limits
+            .into_iter()
+            .filter_map(|(name, limit)| Some((name.to_owned(), limit.as_ref()?)))
     }
 }

@@ -21,7 +21,11 @@ impl ServerState {
             }
             if let Some(connections) = &resource.upstream.connections {
                 out.value(&family::UPSTREAM_CONNECTIONS, &labels, connections.open());
-                out.value(&family::UPSTREAM_CONNECTIONS_MAX, &labels, connections.max());
+                out.value(
+                    &family::UPSTREAM_CONNECTIONS_MAX,
+                    &labels,
+                    connections.max(),
+                );
             }
         }
         for issuer in self.issuers() {
@@ -33,7 +37,11 @@ impl ServerState {
         out.value(&family::STREAMS, &[], self.process.streams.len());
         let budget = self.limits.body_budget_bytes();
         out.value(&family::BODY_BUDGET, &[], budget);
-        out.value(&family::BODY_BUDGET_USED, &[], budget.saturating_sub(self.limits.body_budget.available()));
+        out.value(
+            &family::BODY_BUDGET_USED,
+            &[],
+            budget.saturating_sub(self.limits.body_budget.available()),
+        );
         out.value(&family::ACCESS_DROPPED, &[], self.access().dropped());
         if let Some(audit) = &self.process.observers.audit {
             out.value(&family::AUDIT_WRITTEN, &[], audit.written());
@@ -50,13 +58,25 @@ fn write_issuer(out: &mut Exposition, issuer: &TrustedIssuer) {
     let labels = [("issuer", issuer.issuer().as_str())];
     let health = issuer.health();
     let activity = issuer.activity();
-    out.value(&family::ISSUER_USABLE, &labels, u8::from(health.is_usable()));
+    out.value(
+        &family::ISSUER_USABLE,
+        &labels,
+        u8::from(health.is_usable()),
+    );
     if let IssuerHealth::Usable { keys, age } | IssuerHealth::Stale { keys, age, .. } = health {
         out.value(&family::ISSUER_KEYS, &labels, keys);
         out.value(&family::ISSUER_KEY_AGE, &labels, age.as_secs());
     }
     out.value(&family::ISSUER_FETCHES, &labels, activity.fetches);
-    out.value(&family::ISSUER_FETCH_FAILURES, &labels, activity.fetch_failures);
+    out.value(
+        &family::ISSUER_FETCH_FAILURES,
+        &labels,
+        activity.fetch_failures,
+    );
     out.value(&family::INTROSPECTIONS, &labels, activity.introspections);
-    out.value(&family::INTROSPECTION_FAILURES, &labels, activity.introspection_failures);
+    out.value(
+        &family::INTROSPECTION_FAILURES,
+        &labels,
+        activity.introspection_failures,
+    );
 }

@@ -19,20 +19,41 @@ pub(super) struct ReplacedResources {
 impl Default for ReplacedResources {
     /// Returns those of a first configuration: none.
     fn default() -> Self {
-        Self { resources: Vec::new(), is_settled: AtomicBool::new(true) }
+        Self {
+            resources: Vec::new(),
+            is_settled: AtomicBool::new(true),
+        }
     }
 }
 
 impl ReplacedResources {
     /// Returns these and the resources of the `previous` configuration, except the `current` ones.
-    pub(super) fn followed_by(&self, previous: &[Arc<Resource>], current: &[Arc<Resource>]) -> Self {
-        let earlier = self.resources.iter().filter(|resource| resource.strong_count() > 0).cloned();
-        let replaced = previous.iter().map(|resource| Arc::downgrade(&resource.protected));
+    pub(super) fn followed_by(
+        &self,
+        previous: &[Arc<Resource>],
+        current: &[Arc<Resource>],
+    ) -> Self {
+        let earlier = self
+            .resources
+            .iter()
+            .filter(|resource| resource.strong_count() > 0)
+            .cloned();
+        let replaced = previous
+            .iter()
+            .map(|resource| Arc::downgrade(&resource.protected));
         let is_current = |replaced: &Weak<ProtectedResource>| {
-            current.iter().any(|resource| std::ptr::eq(Arc::as_ptr(&resource.protected), replaced.as_ptr()))
+            current
+                .iter()
+                .any(|resource| std::ptr::eq(Arc::as_ptr(&resource.protected), replaced.as_ptr()))
         };
-        let resources = earlier.chain(replaced).filter(|replaced| !is_current(replaced)).collect();
-        Self { resources, is_settled: AtomicBool::new(false) }
+        let resources = earlier
+            .chain(replaced)
+            .filter(|replaced| !is_current(replaced))
+            .collect();
+        Self {
+            resources,
+            is_settled: AtomicBool::new(false),
+        }
     }
 
     /// Returns the resources that requests still use.

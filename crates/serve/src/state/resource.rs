@@ -62,6 +62,8 @@ pub(super) struct RuleLimit {
 impl Resource {
     /// Returns whether a path is that of the endpoint or of its metadata, byte for byte.
     pub(super) fn answers(&self, path: &str) -> bool {
-        path == self.endpoint || path == self.metadata_path || (self.root_metadata && path == ROOT_METADATA)
+        path == self.endpoint
+            || path == self.metadata_path
+            || (self.root_metadata && path == ROOT_METADATA)
     }
 }

@@ -69,23 +69,42 @@ fn kept(edits: &[(&str, &str)]) -> Kept {
     let (process, _) = Process::new(
         &first,
         Arc::new(SystemClock::new()),
-        Observers { access, audit: None, metrics: None, traces: None },
+        Observers {
+            access,
+            audit: None,
+            metrics: None,
+            traces: None,
+        },
         &mut KeptSessions::in_memory(&first),
     );
     let old = ServerState::new(&first, &process, None).unwrap();
     let new = ServerState::new(&plan(edits), &process, Some(&old)).unwrap();
-    let same = |old: &Option<Arc<_>>, new: &Option<Arc<_>>| Arc::ptr_eq(old.as_ref().unwrap(), new.as_ref().unwrap());
+    let same = |old: &Option<Arc<_>>, new: &Option<Arc<_>>| {
+        Arc::ptr_eq(old.as_ref().unwrap(), new.as_ref().unwrap())
+    };
     let resource = |position: usize| {
         let old = &old.resources[position];
         let new = &new.resources[position];
-        let verifier = Arc::ptr_eq(old.verifier.as_ref().unwrap(), new.verifier.as_ref().unwrap());
-        [Arc::ptr_eq(old, new), verifier, Arc::ptr_eq(&old.upstream, &new.upstream)]
+        let verifier = Arc::ptr_eq(
+            old.verifier.as_ref().unwrap(),
+            new.verifier.as_ref().unwrap(),
+        );
+        [
+            Arc::ptr_eq(old, new),
+            verifier,
+            Arc::ptr_eq(&old.upstream, &new.upstream),
+        ]
     };
     let rule_limit = |rule: usize| {
-        Arc::ptr_eq(&old.resources[0].rule_limits[rule].limiter, &new.resources[0].rule_limits[rule].limiter)
+        Arc::ptr_eq(
+            &old.resources[0].rule_limits[rule].limiter,
+            &new.resources[0].rule_limits[rule].limiter,
+        )
     };
     Kept {
-        issuers: [0, 1].map(|position| Arc::ptr_eq(&old.issuers[position].issuer, &new.issuers[position].issuer)),
+        issuers: [0, 1].map(|position| {
+            Arc::ptr_eq(&old.issuers[position].issuer, &new.issuers[position].issuer)
+        }),
         resources: [resource(0), resource(1)],
         rule_limits: [rule_limit(0), rule_limit(1)],
         per_address: same(&old.limits.guard.per_address, &new.limits.guard.per_address),
@@ -102,22 +121,71 @@ fn kept(edits: &[(&str, &str)]) -> Kept {
 async fn unchanged_parts_are_kept() {
     assert_eq!(kept(&[]), ALL);
     let changed_resource = [[false, true, true], [true; 3]];
-    assert_eq!(kept(&[("\"/one\"", "\"/one\"\nrealm = \"r\"")]), Kept { resources: changed_resource, ..ALL });
+    assert_eq!(
+        kept(&[("\"/one\"", "\"/one\"\nrealm = \"r\"")]),
+        Kept {
+            resources: changed_resource,
+            ..ALL
+        }
+    );
     let changed_rule = kept(&[("\"tools/*\"", "\"tools/call\"")]);
-    assert_eq!(changed_rule, Kept { resources: changed_resource, rule_limits: [false, true], ..ALL });
+    assert_eq!(
+        changed_rule,
+        Kept {
+            resources: changed_resource,
+            rule_limits: [false, true],
+            ..ALL
+        }
+    );
 
     let changed_upstream = kept(&[("127.0.0.1:1/", "127.0.0.1:2/")]);
-    assert_eq!(changed_upstream, Kept { resources: [[false, true, false], [true; 3]], ..ALL });
-    let changed_issuer = kept(&[("\"https://b.example\"", "\"https://b.example\"\nleeway = \"1s\"")]);
+    assert_eq!(
+        changed_upstream,
+        Kept {
+            resources: [[false, true, false], [true; 3]],
+            ..ALL
+        }
+    );
+    let changed_issuer = kept(&[(
+        "\"https://b.example\"",
+        "\"https://b.example\"\nleeway = \"1s\"",
+    )]);
     let resources = [[true; 3], [false, false, true]];
-    assert_eq!(changed_issuer, Kept { issuers: [true, false], resources, ..ALL });
+    assert_eq!(
+        changed_issuer,
+        Kept {
+            issuers: [true, false],
+            resources,
+            ..ALL
+        }
+    );
 
     let changed_rate = kept(&[("requests = 9", "requests = 8")]);
     let resources = [[false, true, true]; 2];
-    assert_eq!(changed_rate, Kept { resources, per_address: false, ..ALL });
+    assert_eq!(
+        changed_rate,
+        Kept {
+            resources,
+            per_address: false,
+            ..ALL
+        }
+    );
     let changed_budget = kept(&[("[limits]", "[limits]\nbody_budget = 99999999")]);
-    assert_eq!(changed_budget, Kept { resources, body_budget: false, ..ALL });
+    assert_eq!(
+        changed_budget,
+        Kept {
+            resources,
+            body_budget: false,
+            ..ALL
+        }
+    );
 
     let changed_cache = kept(&[("[limits]", "[limits]\ncached_tokens = 99")]);
-    assert_eq!(changed_cache, Kept { resources: [[false, false, true]; 2], ..ALL });
+    assert_eq!(
+        changed_cache,
+        Kept {
+            resources: [[false, false, true]; 2],
+            ..ALL
+        }
+    );
 }

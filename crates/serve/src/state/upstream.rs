@@ -39,11 +39,18 @@ impl ResourceUpstream {
         let (connections, control, backends) = match &plan.upstream {
             UpstreamPlan::Http(settings) => {
                 let (control, backends) = http_backends(settings, plan, process)?;
-                (Some(settings.connection_limit.clone()), Some(control), backends)
+                (
+                    Some(settings.connection_limit.clone()),
+                    Some(control),
+                    backends,
+                )
             }
             UpstreamPlan::Demo => {
                 let server = DemoServer::new(plan.revisions)?;
-                let demo = Backend::Demo { server, clock: Arc::clone(&process.clock) };
+                let demo = Backend::Demo {
+                    server,
+                    clock: Arc::clone(&process.clock),
+                };
                 (None, None, vec![demo; process.workers])
             }
         };
@@ -65,16 +72,28 @@ fn http_backends(
 ) -> anyhow::Result<(SessionUpstream, Vec<Backend>)> {
     let mut settings = settings.clone();
     settings.resource = Some(plan.metadata.resource.clone());
-    let new_client = || HttpUpstream::new(settings.clone(), Arc::clone(&process.clock)).context("upstream");
-    let control = SessionUpstream { header: plan.session_header.clone(), client: new_client()? };
-    let initialize_calls =
-        Arc::new(InitializeCalls { upstream: control.clone(), upstream_ends: process.upstream_ends.clone() });
+    let new_client =
+        || HttpUpstream::new(settings.clone(), Arc::clone(&process.clock)).context("upstream");
+    let control = SessionUpstream {
+        header: plan.session_header.clone(),
+        client: new_client()?,
+    };
+    let initialize_calls = Arc::new(InitializeCalls {
+        upstream: control.clone(),
+        upstream_ends: process.upstream_ends.clone(),
+    });
     let legacy_calls = LegacyCalls::new(plan.session_header.clone());
     let new_backend = |_| {
         let initialize_calls = Arc::clone(&initialize_calls);
         let legacy_calls = Arc::clone(&legacy_calls);
-        Ok(Backend::Http(HttpBackend { upstream: new_client()?, initialize_calls, legacy_calls }))
+        Ok(Backend::Http(HttpBackend {
+            upstream: new_client()?,
+            initialize_calls,
+            legacy_calls,
+        }))
     };
-    let backends = (0..process.workers).map(new_backend).collect::<anyhow::Result<_>>()?;
+    let backends = (0..process.workers)
+        .map(new_backend)
+        .collect::<anyhow::Result<_>>()?;
     Ok((control, backends))
 }

@@ -16,8 +16,12 @@ const MIGRATION: &str = include_str!("../../../../docs/use/migrate-from-mcp-remo
 
 /// Whether the page contains the option itself, not only a longer one with the same beginning.
 fn names(page: &str, option: &str) -> bool {
-    let continues = |rest: &str| rest.starts_with(|next: char| next == '-' || next.is_ascii_alphanumeric());
-    page.match_indices(option).any(|(at, _)| page.get(at + option.len()..).is_some_and(|rest| !continues(rest)))
+    let continues =
+        |rest: &str| rest.starts_with(|next: char| next == '-' || next.is_ascii_alphanumeric());
+    page.match_indices(option).any(|(at, _)| {
+        page.get(at + option.len()..)
+            .is_some_and(|rest| !continues(rest))
+    })
 }
 
 /// A command is described by the list of commands, and not by a type of its arguments.
@@ -56,11 +60,20 @@ fn the_guide_names_every_option() {
         ("import-mcp-remote", &[CONNECT, MIGRATION]),
         ("audit verify", &[AUDIT, CONNECT]),
     ] {
-        let command = command.split(' ').fold(&cli, |cli, command| cli.find_subcommand(command).unwrap());
-        let of_subcommands = command.get_subcommands().flat_map(|command| command.get_arguments());
-        for option in command.get_arguments().chain(of_subcommands).filter_map(|argument| argument.get_long()) {
+        let command = command
+            .split(' ')
+            .fold(&cli, |cli, command| cli.find_subcommand(command).unwrap());
+        let of_subcommands = command
+            .get_subcommands()
+            .flat_map(|command| command.get_arguments());
+        for option in command
+            .get_arguments()
+            .chain(of_subcommands)
+            .filter_map(|argument| argument.get_long())
+        {
             let option = format!("--{option}");
-            let is_named = ["--help", "--version"].contains(&&*option) || pages.iter().any(|page| names(page, &option));
+            let is_named = ["--help", "--version"].contains(&&*option)
+                || pages.iter().any(|page| names(page, &option));
             assert!(is_named, "{} {option}", command.get_name());
         }
     }

@@ -46,8 +46,10 @@ impl ScopeEnds {
 
     /// Returns whether an identifier of this generation has ended.
     pub(super) fn contains(&self, created: u64, session: &SessionId, generation: u32) -> bool {
-        let is_entombed =
-            || self.position(created, session).is_ok_and(|at| generation < self.tombstones[at].lowest_generation);
+        let is_entombed = || {
+            self.position(created, session)
+                .is_ok_and(|at| generation < self.tombstones[at].lowest_generation)
+        };
         created < self.valid_from || is_entombed()
     }
 
@@ -60,11 +62,17 @@ impl ScopeEnds {
         generation: u32,
     ) -> Option<IncludingEnd> {
         if created < self.valid_from {
-            return Some(IncludingEnd::floor(Some(scope), self.valid_from, created < self.recorded_from));
+            return Some(IncludingEnd::floor(
+                Some(scope),
+                self.valid_from,
+                created < self.recorded_from,
+            ));
         }
         let tombstone = self.tombstones[self.position(created, session).ok()?];
-        (generation < tombstone.lowest_generation)
-            .then(|| IncludingEnd { end: tombstone.to_end(scope), is_recorded: generation < tombstone.recorded_below })
+        (generation < tombstone.lowest_generation).then(|| IncludingEnd {
+            end: tombstone.to_end(scope),
+            is_recorded: generation < tombstone.recorded_below,
+        })
     }
 
     /// Marks the floor up to this time as recorded.
@@ -102,27 +110,43 @@ impl ScopeEnds {
 
     /// Removes the tombstones of sessions that were created before `time`.
     pub(super) fn remove_before(&mut self, time: u64) {
-        let removed = self.tombstones.partition_point(|tombstone| tombstone.created < time);
+        let removed = self
+            .tombstones
+            .partition_point(|tombstone| tombstone.created < time);
         self.tombstones.drain(..removed);
     }
 
     /// Returns the lowest floor that includes this whole entry.
     pub(super) fn including_floor(&self) -> u64 {
-        let newest = self.tombstones.back().map_or(0, |newest| newest.created.saturating_add(1));
+        let newest = self
+            .tombstones
+            .back()
+            .map_or(0, |newest| newest.created.saturating_add(1));
         newest.max(self.valid_from)
     }
 
     /// Returns the position of a session's tombstone, or the one at which it would be inserted.
     fn position(&self, created: u64, session: &SessionId) -> Result<usize, usize> {
-        self.tombstones.binary_search_by(|other| (other.created, &other.session).cmp(&(created, session)))
+        self.tombstones
+            .binary_search_by(|other| (other.created, &other.session).cmp(&(created, session)))
     }
 }
 
 impl Tombstone {
     /// Returns the end that a journal records.
     pub(super) fn to_end(self, owner: ScopeId) -> SessionEnd {
-        let Self { created, session, lowest_generation, recorded_below: _ } = self;
+        let Self {
+            created,
+            session,
+            lowest_generation,
+            recorded_below: _,
+        } = self;
         let lowest_generation = (lowest_generation != ALL_GENERATIONS).then_some(lowest_generation);
-        SessionEnd::Session { owner, session, created: UnixTime::from_millis(created), lowest_generation }
+        SessionEnd::Session {
+            owner,
+            session,
+            created: UnixTime::from_millis(created),
+            lowest_generation,
+        }
     }
 }

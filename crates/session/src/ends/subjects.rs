@@ -8,7 +8,12 @@ use crate::scope::ScopeId;
 impl Ends {
     /// Counts an owner whose end was added for its subject. If the subject has too many owners, raises a floor of the subject in place
     /// of the ends of some of them, and returns it: a quarter of the limit at once, so that this is rare.
-    pub(crate) fn limit_subject(&self, subject: ScopeId, owner: ScopeId, now: UnixTime) -> Option<(ScopeId, UnixTime)> {
+    pub(crate) fn limit_subject(
+        &self,
+        subject: ScopeId,
+        owner: ScopeId,
+        now: UnixTime,
+    ) -> Option<(ScopeId, UnixTime)> {
         let limit = self.limits.owners_per_subject;
         let mut owners = self.subjects.entry(subject).or_default();
         owners.insert(owner);
@@ -17,9 +22,14 @@ impl Ends {
         }
         // The others' ends have expired, or another floor has replaced them.
         owners.retain(|owner| self.scopes.contains_key(owner));
-        let mut floors: Vec<u64> =
-            owners.iter().filter_map(|owner| Some(self.scopes.get(owner)?.including_floor())).collect();
-        let excess = floors.len().checked_sub(limit).filter(|excess| *excess > 0)?;
+        let mut floors: Vec<u64> = owners
+            .iter()
+            .filter_map(|owner| Some(self.scopes.get(owner)?.including_floor()))
+            .collect();
+        let excess = floors
+            .len()
+            .checked_sub(limit)
+            .filter(|excess| *excess > 0)?;
         let last_replaced = (excess + limit / 4).min(floors.len()) - 1;
         let valid_from = *floors.select_nth_unstable(last_replaced).1;
         let created = UnixTime::from_millis(valid_from.saturating_sub(1));

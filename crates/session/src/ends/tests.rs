@@ -8,11 +8,21 @@ use proptest::prelude::*;
 use super::*;
 
 const LIFETIME: u64 = 1_000;
-const LIMITS: EndsLimits = EndsLimits { per_owner: 4, anonymous: 8, owners_per_subject: 3, tombstones: 20, scopes: 6 };
+const LIMITS: EndsLimits = EndsLimits {
+    per_owner: 4,
+    anonymous: 8,
+    owners_per_subject: 3,
+    tombstones: 20,
+    scopes: 6,
+};
 const ISSUER: &str = "https://a.example";
 
 fn owner(subject: &str) -> Owner<'_> {
-    Owner::Subject { issuer: ISSUER, subject, client: Some("app") }
+    Owner::Subject {
+        issuer: ISSUER,
+        subject,
+        client: Some("app"),
+    }
 }
 
 fn target() -> SessionTarget {
@@ -29,7 +39,13 @@ fn ends() -> Ends {
 
 impl Ends {
     fn end(&self, subject: &str, session: u8, created: u64, now: u64) -> RaisedFloors {
-        self.add(ScopeId::of_owner(owner(subject)), [session; 16], at(created), ALL_GENERATIONS, at(now))
+        self.add(
+            ScopeId::of_owner(owner(subject)),
+            [session; 16],
+            at(created),
+            ALL_GENERATIONS,
+            at(now),
+        )
     }
 
     fn has_ended(&self, subject: &str, session: u8, created: u64) -> bool {
@@ -46,11 +62,21 @@ fn a_subject_with_many_clients_takes_few_entries() {
     let mut raised = 0;
     for number in 0..100 {
         let client = client(number);
-        let owner = Owner::Subject { issuer: ISSUER, subject: "mallory", client: Some(&client) };
+        let owner = Owner::Subject {
+            issuer: ISSUER,
+            subject: "mallory",
+            client: Some(&client),
+        };
         let id = ScopeId::of_owner(owner);
         let created = at(10 + number);
-        assert_eq!(ends.add(id, [7; 16], created, ALL_GENERATIONS, created), RaisedFloors::default());
-        raised += usize::from(ends.limit_subject(owner.subject_scope().unwrap(), id, created).is_some());
+        assert_eq!(
+            ends.add(id, [7; 16], created, ALL_GENERATIONS, created),
+            RaisedFloors::default()
+        );
+        raised += usize::from(
+            ends.limit_subject(owner.subject_scope().unwrap(), id, created)
+                .is_some(),
+        );
         assert!(
             ends.scopes.len() <= 1 + 1 + LIMITS.owners_per_subject,
             "bob, and the floor and the clients of mallory"
@@ -60,8 +86,15 @@ fn a_subject_with_many_clients_takes_few_entries() {
     assert_eq!(raised, 97);
     for number in 0..100 {
         let client = client(number);
-        let owner = Owner::Subject { issuer: ISSUER, subject: "mallory", client: Some(&client) };
-        assert!(ends.contains(owner, &target(), &[7; 16], at(10 + number), 0), "{number}");
+        let owner = Owner::Subject {
+            issuer: ISSUER,
+            subject: "mallory",
+            client: Some(&client),
+        };
+        assert!(
+            ends.contains(owner, &target(), &[7; 16], at(10 + number), 0),
+            "{number}"
+        );
     }
     assert!(!ends.has_ended("bob", 2, 5));
     assert!(ends.has_ended("bob", 1, 5));
@@ -75,7 +108,10 @@ fn a_subject_with_many_clients_takes_few_entries() {
 fn a_tombstone_names_one_session() {
     const CREATED: u64 = PRUNE_INTERVAL;
     let ends = ends();
-    assert_eq!(ends.end("alice", 1, CREATED, CREATED), RaisedFloors::default());
+    assert_eq!(
+        ends.end("alice", 1, CREATED, CREATED),
+        RaisedFloors::default()
+    );
     assert!(ends.has_ended("alice", 1, CREATED));
     assert!(!ends.has_ended("alice", 2, CREATED));
     assert!(!ends.has_ended("bob", 1, CREATED));
@@ -90,7 +126,10 @@ fn a_tombstone_names_one_session() {
     assert_eq!(ends.all().len(), 0);
     assert_eq!(ends.scopes.len(), 0);
     assert_eq!(ends.tombstones.load(Ordering::SeqCst), 0);
-    assert_eq!(ends.end("alice", 1, 10, 10 + LIFETIME), RaisedFloors::default());
+    assert_eq!(
+        ends.end("alice", 1, 10, 10 + LIFETIME),
+        RaisedFloors::default()
+    );
     assert!(ends.all().is_empty(), "expired already");
 }
 
@@ -113,11 +152,19 @@ fn generations_end_one_by_one() {
     let ends = ends();
     let alice = ScopeId::of_owner(owner("alice"));
     let valid = || {
-        let has_ended = |generation| ends.contains(owner("alice"), &target(), &[1; 16], at(10), generation);
-        (0..5).filter(|generation| !has_ended(*generation)).collect::<Vec<_>>()
+        let has_ended =
+            |generation| ends.contains(owner("alice"), &target(), &[1; 16], at(10), generation);
+        (0..5)
+            .filter(|generation| !has_ended(*generation))
+            .collect::<Vec<_>>()
     };
-    for (lowest, left) in [(2, vec![2, 3, 4]), (1, vec![2, 3, 4]), (4, vec![4]), (ALL_GENERATIONS, vec![]), (3, vec![])]
-    {
+    for (lowest, left) in [
+        (2, vec![2, 3, 4]),
+        (1, vec![2, 3, 4]),
+        (4, vec![4]),
+        (ALL_GENERATIONS, vec![]),
+        (3, vec![]),
+    ] {
         ends.add(alice, [1; 16], at(10), lowest, at(20));
         assert_eq!(valid(), left);
     }
@@ -129,29 +176,61 @@ fn generations_end_one_by_one() {
 fn an_owner_with_too_many_tombstones_gets_a_floor() {
     let ends = ends();
     for number in 0..4 {
-        assert_eq!(ends.end("alice", number, 10 * u64::from(number), 40), RaisedFloors::default());
+        assert_eq!(
+            ends.end("alice", number, 10 * u64::from(number), 40),
+            RaisedFloors::default()
+        );
     }
     assert!(!ends.has_ended("alice", 9, 0));
-    assert_eq!(ends.end("alice", 4, 40, 40), RaisedFloors { owner: Some(at(0)), ..RaisedFloors::default() });
+    assert_eq!(
+        ends.end("alice", 4, 40, 40),
+        RaisedFloors {
+            owner: Some(at(0)),
+            ..RaisedFloors::default()
+        }
+    );
     assert!(ends.has_ended("alice", 9, 0));
     assert!(!ends.has_ended("alice", 9, 1));
     assert!(!ends.has_ended("bob", 9, 0));
-    assert_eq!(ends.end("alice", 5, 5, 40).owner, Some(at(5)), "the one that was created first goes first");
-    assert!((0..6).all(|number| ends.has_ended("alice", number, [0, 10, 20, 30, 40, 5][usize::from(number)])));
+    assert_eq!(
+        ends.end("alice", 5, 5, 40).owner,
+        Some(at(5)),
+        "the one that was created first goes first"
+    );
+    assert!((0..6).all(|number| ends.has_ended(
+        "alice",
+        number,
+        [0, 10, 20, 30, 40, 5][usize::from(number)]
+    )));
     assert_eq!(ends.next_creation(owner("alice"), &target(), at(3)), at(6));
-    assert_eq!(ends.next_creation(owner("alice"), &target(), at(50)), at(50));
+    assert_eq!(
+        ends.next_creation(owner("alice"), &target(), at(50)),
+        at(50)
+    );
     assert_eq!(ends.next_creation(owner("bob"), &target(), at(3)), at(3));
 }
 
 /// E12: at the limit of all tombstones, the owner that ends another session gets a floor.
 #[test]
 fn the_total_is_bounded_at_the_cost_of_the_owner_that_ends_sessions() {
-    let ends = Ends::new(EndsLimits { tombstones: 5, ..LIMITS }, LIFETIME);
+    let ends = Ends::new(
+        EndsLimits {
+            tombstones: 5,
+            ..LIMITS
+        },
+        LIFETIME,
+    );
     for number in 0..4 {
         ends.end("alice", number, 10, 40);
     }
     assert_eq!(ends.end("bob", 1, 10, 40), RaisedFloors::default());
-    assert_eq!(ends.end("carol", 1, 20, 40), RaisedFloors { owner: Some(at(20)), ..RaisedFloors::default() });
+    assert_eq!(
+        ends.end("carol", 1, 20, 40),
+        RaisedFloors {
+            owner: Some(at(20)),
+            ..RaisedFloors::default()
+        }
+    );
     assert_eq!(ends.tombstones.load(Ordering::SeqCst), 5);
     assert!(ends.has_ended("carol", 1, 20));
     assert!(!ends.has_ended("carol", 2, 21));
@@ -165,9 +244,16 @@ fn anonymous_callers_have_a_higher_limit() {
     let ends = ends();
     let anonymous = ScopeId::of_owner(Owner::Anonymous);
     for number in 0..8 {
-        assert_eq!(ends.add(anonymous, [number; 16], at(10), ALL_GENERATIONS, at(20)), RaisedFloors::default());
+        assert_eq!(
+            ends.add(anonymous, [number; 16], at(10), ALL_GENERATIONS, at(20)),
+            RaisedFloors::default()
+        );
     }
-    assert_eq!(ends.add(anonymous, [8; 16], at(11), ALL_GENERATIONS, at(20)).owner, Some(at(10)));
+    assert_eq!(
+        ends.add(anonymous, [8; 16], at(11), ALL_GENERATIONS, at(20))
+            .owner,
+        Some(at(10))
+    );
 }
 
 /// E12: only too many owners cause a floor for all sessions. It includes the ends that it replaces.
@@ -199,15 +285,40 @@ fn too_many_owners_raise_the_global_floor() {
 /// E12: the floor of an issuer, a subject, a client, a resource or an upstream ends only its sessions.
 #[test]
 fn wide_scopes_have_floors() {
-    let here = SessionTarget::new(ResourceUri::parse("https://r.example/mcp").unwrap(), "http://127.0.0.1:1");
-    let elsewhere = SessionTarget::new(ResourceUri::parse("https://r.example/other").unwrap(), "http://127.0.0.1:1");
+    let here = SessionTarget::new(
+        ResourceUri::parse("https://r.example/mcp").unwrap(),
+        "http://127.0.0.1:1",
+    );
+    let elsewhere = SessionTarget::new(
+        ResourceUri::parse("https://r.example/other").unwrap(),
+        "http://127.0.0.1:1",
+    );
     let moved = SessionTarget::new(here.resource().clone(), "http://127.0.0.1:2");
-    let bob = Owner::Subject { issuer: ISSUER, subject: "bob", client: Some("other") };
+    let bob = Owner::Subject {
+        issuer: ISSUER,
+        subject: "bob",
+        client: Some("other"),
+    };
     let cases = [
         (EndScope::Issuer(ISSUER), [true, true, true, true]),
-        (EndScope::Subject { issuer: ISSUER, subject: "alice" }, [true, false, true, true]),
-        (EndScope::Client { issuer: ISSUER, client: "other" }, [false, true, false, false]),
-        (EndScope::Resource(here.resource()), [true, true, false, true]),
+        (
+            EndScope::Subject {
+                issuer: ISSUER,
+                subject: "alice",
+            },
+            [true, false, true, true],
+        ),
+        (
+            EndScope::Client {
+                issuer: ISSUER,
+                client: "other",
+            },
+            [false, true, false, false],
+        ),
+        (
+            EndScope::Resource(here.resource()),
+            [true, true, false, true],
+        ),
         (EndScope::Target(&here), [true, true, false, false]),
         (EndScope::Owner(owner("alice")), [true, false, true, true]),
         (EndScope::Issuer("https://b.example"), [false; 4]),
@@ -215,12 +326,19 @@ fn wide_scopes_have_floors() {
     for (scope, expected) in cases {
         let ends = ends();
         ends.raise(Some(scope.id()), at(10), at(20));
-        let sessions = [(owner("alice"), &here), (bob, &here), (owner("alice"), &elsewhere), (owner("alice"), &moved)];
-        let has_ended =
-            |created| sessions.map(|(owner, target)| ends.contains(owner, target, &[1; 16], at(created), 0));
+        let sessions = [
+            (owner("alice"), &here),
+            (bob, &here),
+            (owner("alice"), &elsewhere),
+            (owner("alice"), &moved),
+        ];
+        let has_ended = |created| {
+            sessions.map(|(owner, target)| ends.contains(owner, target, &[1; 16], at(created), 0))
+        };
         assert_eq!(has_ended(10), expected, "{scope:?}");
         assert_eq!(has_ended(11), [false; 4], "{scope:?}");
-        let next = sessions.map(|(owner, target)| ends.next_creation(owner, target, at(5)) == at(11));
+        let next =
+            sessions.map(|(owner, target)| ends.next_creation(owner, target, at(5)) == at(11));
         assert_eq!(next, expected, "{scope:?}");
     }
     let ends = ends();

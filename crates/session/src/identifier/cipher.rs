@@ -18,18 +18,35 @@ impl Cipher {
     /// Always succeeds: the key has the right length.
     pub(super) fn new(key: &[u8; 32], random: &RandomPart) -> Option<Self> {
         let subkey = Zeroizing::new(hchacha::<R20>(key.into(), random.into()).0);
-        UnboundKey::new(&CHACHA20_POLY1305, &*subkey).ok().map(LessSafeKey::new).map(Self)
+        UnboundKey::new(&CHACHA20_POLY1305, &*subkey)
+            .ok()
+            .map(LessSafeKey::new)
+            .map(Self)
     }
 
     /// Encrypts in place and returns the tag.
-    pub(super) fn encrypt(&self, associated_data: &[u8], plaintext: &mut [u8]) -> Option<[u8; TAG]> {
-        let tag = self.0.seal_in_place_separate_tag(zeros(), Aad::from(associated_data), plaintext).ok()?;
+    pub(super) fn encrypt(
+        &self,
+        associated_data: &[u8],
+        plaintext: &mut [u8],
+    ) -> Option<[u8; TAG]> {
+        let tag = self
+            .0
+            .seal_in_place_separate_tag(zeros(), Aad::from(associated_data), plaintext)
+            .ok()?;
         tag.as_ref().try_into().ok()
     }
 
     /// Decrypts a ciphertext that ends with its tag, in place. Returns `None` if it is not authentic.
-    pub(super) fn decrypt<'a>(&self, associated_data: &[u8], sealed: &'a mut [u8]) -> Option<&'a [u8]> {
-        self.0.open_in_place(zeros(), Aad::from(associated_data), sealed).ok().map(|plaintext| &*plaintext)
+    pub(super) fn decrypt<'a>(
+        &self,
+        associated_data: &[u8],
+        sealed: &'a mut [u8],
+    ) -> Option<&'a [u8]> {
+        self.0
+            .open_in_place(zeros(), Aad::from(associated_data), sealed)
+            .ok()
+            .map(|plaintext| &*plaintext)
     }
 }
 

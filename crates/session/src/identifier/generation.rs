@@ -39,8 +39,21 @@ pub(crate) struct Generation {
 
 impl Generation {
     /// Returns an identifier that this process makes or opens at the time `now`, in milliseconds, and that is not used yet.
-    pub(crate) fn new(random: RandomPart, text_hash: u64, number: u32, fingerprint: u64, now: u64) -> Self {
-        Self { random, text_hash, number, fingerprint, since: now, first_used: AtomicU64::new(UNUSED) }
+    pub(crate) fn new(
+        random: RandomPart,
+        text_hash: u64,
+        number: u32,
+        fingerprint: u64,
+        now: u64,
+    ) -> Self {
+        Self {
+            random,
+            text_hash,
+            number,
+            fingerprint,
+            since: now,
+            first_used: AtomicU64::new(UNUSED),
+        }
     }
 
     /// Records the first use. Later calls do nothing.
@@ -48,7 +61,9 @@ impl Generation {
         if self.first_used.load(Ordering::Relaxed) != UNUSED {
             return;
         }
-        let _ = self.first_used.compare_exchange(UNUSED, now, Ordering::AcqRel, Ordering::Acquire);
+        let _ = self
+            .first_used
+            .compare_exchange(UNUSED, now, Ordering::AcqRel, Ordering::Acquire);
     }
 
     /// Returns whether a new identifier may follow this one: always after the first; otherwise only after a use, and after the
@@ -80,13 +95,22 @@ impl Generations {
     /// Returns the identifier with the highest number.
     pub(crate) fn newest(&self) -> Option<Arc<Generation>> {
         // Of several with the same number, the one that this process knew first.
-        self.0.lock().iter().rev().max_by_key(|generation| generation.number).cloned()
+        self.0
+            .lock()
+            .iter()
+            .rev()
+            .max_by_key(|generation| generation.number)
+            .cloned()
     }
 
     /// Returns the lowest generation that still resolves, according to the uses in this process.
     pub(crate) fn lowest_valid(&self, now: u64) -> u32 {
         let list = self.0.lock();
-        list.iter().filter(|later| later.retires_earlier(now)).map(|later| later.number).max().unwrap_or(0)
+        list.iter()
+            .filter(|later| later.retires_earlier(now))
+            .map(|later| later.number)
+            .max()
+            .unwrap_or(0)
     }
 
     /// Returns the identifier with the same random part, or adds this one if `may_be_added` returns true for the highest number
@@ -98,7 +122,10 @@ impl Generations {
     ) -> Option<AddedGeneration> {
         let mut list = self.0.lock();
         if let Some(known) = list.iter().find(|known| known.random == generation.random) {
-            return Some(AddedGeneration { generation: Arc::clone(known), removed: None });
+            return Some(AddedGeneration {
+                generation: Arc::clone(known),
+                removed: None,
+            });
         }
         if !may_be_added(list.iter().map(|known| known.number).max()) {
             return None;
@@ -106,19 +133,29 @@ impl Generations {
         let removed = (list.len() >= MAX_REMEMBERED).then(|| list.remove(0).random);
         let generation = Arc::new(generation);
         list.push(Arc::clone(&generation));
-        Some(AddedGeneration { generation, removed })
+        Some(AddedGeneration {
+            generation,
+            removed,
+        })
     }
 
     /// Removes the generations below `lowest`, and returns the random parts of their identifiers.
     pub(crate) fn remove_below(&self, lowest: u32) -> Vec<RandomPart> {
         let mut list = self.0.lock();
-        let removed = list.iter().filter(|old| old.number < lowest).map(|old| old.random).collect();
+        let removed = list
+            .iter()
+            .filter(|old| old.number < lowest)
+            .map(|old| old.random)
+            .collect();
         list.retain(|generation| generation.number >= lowest);
         removed
     }
 
     /// Removes all identifiers, and returns their random parts.
     pub(crate) fn take(&self) -> Vec<RandomPart> {
-        std::mem::take(&mut *self.0.lock()).iter().map(|generation| generation.random).collect()
+        std::mem::take(&mut *self.0.lock())
+            .iter()
+            .map(|generation| generation.random)
+            .collect()
     }
 }

@@ -103,7 +103,10 @@ impl SessionKey {
     }
 
     /// Derives the random part of a later identifier: a PRF of the concatenated parts.
-    pub(super) fn derive_bytes<'a>(&self, parts: impl IntoIterator<Item = &'a [u8]>) -> Zeroizing<[u8; 32]> {
+    pub(super) fn derive_bytes<'a>(
+        &self,
+        parts: impl IntoIterator<Item = &'a [u8]>,
+    ) -> Zeroizing<[u8; 32]> {
         hmac(&self.0.derivation, parts)
     }
 
@@ -139,7 +142,9 @@ impl SessionKey {
 
 impl fmt::Debug for SessionKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SessionKey").field("epoch", &self.0.epoch).finish_non_exhaustive()
+        f.debug_struct("SessionKey")
+            .field("epoch", &self.0.epoch)
+            .finish_non_exhaustive()
     }
 }
 
@@ -173,7 +178,10 @@ fn half(subkey: &Subkey) -> Zeroizing<[u8; 16]> {
 }
 
 /// Returns the hash over the concatenated parts.
-pub(super) fn finish<'a>(mut hasher: impl Hasher, parts: impl IntoIterator<Item = &'a [u8]>) -> u64 {
+pub(super) fn finish<'a>(
+    mut hasher: impl Hasher,
+    parts: impl IntoIterator<Item = &'a [u8]>,
+) -> u64 {
     for part in parts {
         hasher.write(part);
     }
@@ -197,7 +205,10 @@ mod tests {
         let mut key = [0; 32];
         key[..4].copy_from_slice(b"Jefe");
         let expected = [0x5b, 0xdc, 0xc1, 0x46, 0xbf, 0x60, 0x75, 0x4e];
-        assert_eq!(hmac(&key, [b"what do ya want ".as_slice(), b"for nothing?"])[..8], expected);
+        assert_eq!(
+            hmac(&key, [b"what do ya want ".as_slice(), b"for nothing?"])[..8],
+            expected
+        );
     }
 
     /// E12: subkeys are those of HKDF-SHA256 (RFC 5869 appendix A.1), of which one block is used.
@@ -206,10 +217,16 @@ mod tests {
         let mut salt = [0; 32];
         salt[..13].copy_from_slice(&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
         let extracted = hmac(&salt, [[0x0b_u8; 22].as_slice()]);
-        assert_eq!(extracted[..8], [0x07, 0x77, 0x09, 0x36, 0x2c, 0x2e, 0x32, 0xdf]);
+        assert_eq!(
+            extracted[..8],
+            [0x07, 0x77, 0x09, 0x36, 0x2c, 0x2e, 0x32, 0xdf]
+        );
         let info: Vec<u8> = (0xf0..=0xf9).collect();
         let expanded = hmac(&extracted, [info.as_slice(), &[1]]);
-        assert_eq!(expanded[..8], [0x3c, 0xb2, 0x5f, 0x25, 0xfa, 0xac, 0xd5, 0x7a]);
+        assert_eq!(
+            expanded[..8],
+            [0x3c, 0xb2, 0x5f, 0x25, 0xfa, 0xac, 0xd5, 0x7a]
+        );
     }
 
     /// E12: each purpose has a subkey of its own.
@@ -217,23 +234,46 @@ mod tests {
     fn subkeys_differ() {
         let key = SessionKey::new(0, &[1; 32]);
         // Without `..`: a new subkey does not compile until it is compared.
-        let Subkeys { epoch: _, sealing, derivation, fingerprint, text, log, limits } = &*key.0;
+        let Subkeys {
+            epoch: _,
+            sealing,
+            derivation,
+            fingerprint,
+            text,
+            log,
+            limits,
+        } = &*key.0;
         let subkeys = [sealing, derivation, fingerprint, text, log, limits];
         for (position, one) in subkeys.iter().enumerate() {
-            assert!(subkeys[..position].iter().all(|other| other[..16] != one[..16]));
+            assert!(
+                subkeys[..position]
+                    .iter()
+                    .all(|other| other[..16] != one[..16])
+            );
         }
     }
 
     #[test]
     fn random_keys_differ() {
-        assert!(!SessionKey::random().unwrap().same_secret(&SessionKey::random().unwrap()));
+        assert!(
+            !SessionKey::random()
+                .unwrap()
+                .same_secret(&SessionKey::random().unwrap())
+        );
         assert!(!SessionKey::new(1, &[1; 32]).same_secret(&SessionKey::new(1, &[2; 32])));
         assert!(SessionKey::new(1, &[1; 32]).same_secret(&SessionKey::new(2, &[1; 32])));
     }
 
     /// The starts of the subkeys whose results other processes compare: of all but `text`.
     fn starts_of_shared_subkeys(key: &SessionKey) -> [[u8; 4]; 5] {
-        let Subkeys { sealing, derivation, fingerprint, log, limits, .. } = &*key.0;
+        let Subkeys {
+            sealing,
+            derivation,
+            fingerprint,
+            log,
+            limits,
+            ..
+        } = &*key.0;
         [sealing, derivation, fingerprint, log, limits].map(|subkey| *subkey.first_chunk().unwrap())
     }
 
@@ -241,8 +281,13 @@ mod tests {
     #[test]
     fn keys_of_bytes_follow_from_their_secret() {
         let key = SessionKey::new(7, &[1; 32]);
-        let starts =
-            [[216, 38, 216, 250], [103, 114, 108, 104], [227, 81, 197, 94], [150, 52, 155, 121], [26, 162, 187, 232]];
+        let starts = [
+            [216, 38, 216, 250],
+            [103, 114, 108, 104],
+            [227, 81, 197, 94],
+            [150, 52, 155, 121],
+            [26, 162, 187, 232],
+        ];
         assert_eq!((key.epoch(), starts_of_shared_subkeys(&key)), (7, starts));
     }
 
@@ -257,16 +302,28 @@ mod tests {
 
         // The identifiers of other versions and replicas must remain valid.
         assert_eq!(one.epoch(), 239);
-        let starts =
-            [[37, 1, 113, 223], [106, 53, 94, 155], [235, 105, 152, 32], [116, 68, 43, 126], [204, 150, 142, 218]];
+        let starts = [
+            [37, 1, 113, 223],
+            [106, 53, 94, 155],
+            [235, 105, 152, 32],
+            [116, 68, 43, 126],
+            [204, 150, 142, 218],
+        ];
         assert_eq!(starts_of_shared_subkeys(&one), starts);
         let longer = SessionKey::derive(b"0123456789abcdef0123456789abcdef0").unwrap();
         assert!(!one.same_secret(&longer));
-        assert_eq!(SessionKey::derive(&secret[1..]).unwrap_err(), KeyError::TooShort);
+        assert_eq!(
+            SessionKey::derive(&secret[1..]).unwrap_err(),
+            KeyError::TooShort
+        );
         assert_eq!(SessionKey::derive(b"").unwrap_err(), KeyError::TooShort);
 
         let epochs: std::collections::BTreeSet<_> = (0..16_u8)
-            .map(|last| SessionKey::derive(&[[b'x'; 31].as_slice(), &[last]].concat()).unwrap().epoch())
+            .map(|last| {
+                SessionKey::derive(&[[b'x'; 31].as_slice(), &[last]].concat())
+                    .unwrap()
+                    .epoch()
+            })
             .collect();
         assert!(epochs.len() > 8, "epochs follow from the secrets");
     }

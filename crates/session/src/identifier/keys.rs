@@ -32,11 +32,18 @@ impl SessionKeys {
         }
         for (position, key) in others.iter().enumerate() {
             // With two epochs for one key, one record could have two identifiers.
-            if key.same_secret(&current) || others[..position].iter().any(|earlier| key.same_secret(earlier)) {
+            if key.same_secret(&current)
+                || others[..position]
+                    .iter()
+                    .any(|earlier| key.same_secret(earlier))
+            {
                 return Err(KeyError::Repeated);
             }
         }
-        Ok(Self { current, others: others.into() })
+        Ok(Self {
+            current,
+            others: others.into(),
+        })
     }
 
     /// Returns the key for the hashes under which replicas count requests. It is derived from the first key.
@@ -51,18 +58,25 @@ impl SessionKeys {
 
     /// Returns whether the list has this key with this epoch.
     pub(crate) fn contains(&self, key: &SessionKey) -> bool {
-        self.of_epoch(key.epoch()).any(|listed| listed.same_secret(key))
+        self.of_epoch(key.epoch())
+            .any(|listed| listed.same_secret(key))
     }
 
     /// Returns the keys with this epoch.
     pub(crate) fn of_epoch(&self, epoch: u8) -> impl Iterator<Item = &SessionKey> {
-        [&self.current].into_iter().chain(&*self.others).filter(move |key| key.epoch() == epoch)
+        [&self.current]
+            .into_iter()
+            .chain(&*self.others)
+            .filter(move |key| key.epoch() == epoch)
     }
 }
 
 impl From<SessionKey> for SessionKeys {
     fn from(key: SessionKey) -> Self {
-        Self { current: key, others: Arc::default() }
+        Self {
+            current: key,
+            others: Arc::default(),
+        }
     }
 }
 
@@ -78,17 +92,37 @@ mod tests {
     #[test]
     fn unusable_lists_are_rejected() {
         assert_eq!(SessionKeys::new([]).unwrap_err(), KeyError::None);
-        assert_eq!(SessionKeys::new([key(1), key(1)]).unwrap_err(), KeyError::Repeated);
-        assert_eq!(SessionKeys::new([key(1), key(2), key(2)]).unwrap_err(), KeyError::Repeated);
-        assert_eq!(SessionKeys::new([key(1), SessionKey::new(2, &[1; 32])]).unwrap_err(), KeyError::Repeated);
+        assert_eq!(
+            SessionKeys::new([key(1), key(1)]).unwrap_err(),
+            KeyError::Repeated
+        );
+        assert_eq!(
+            SessionKeys::new([key(1), key(2), key(2)]).unwrap_err(),
+            KeyError::Repeated
+        );
+        assert_eq!(
+            SessionKeys::new([key(1), SessionKey::new(2, &[1; 32])]).unwrap_err(),
+            KeyError::Repeated
+        );
         assert!(SessionKeys::new((0..16).map(key)).is_ok());
-        assert_eq!(SessionKeys::new((0..17).map(key)).unwrap_err(), KeyError::TooMany);
-        assert_eq!(SessionKeys::new((0..255).map(key)).unwrap_err(), KeyError::TooMany);
+        assert_eq!(
+            SessionKeys::new((0..17).map(key)).unwrap_err(),
+            KeyError::TooMany
+        );
+        assert_eq!(
+            SessionKeys::new((0..255).map(key)).unwrap_err(),
+            KeyError::TooMany
+        );
     }
 
     #[test]
     fn keys_are_found_by_epoch() {
-        let keys = SessionKeys::new([key(3), SessionKey::new(4, &[9; 32]), SessionKey::new(3, &[8; 32])]).unwrap();
+        let keys = SessionKeys::new([
+            key(3),
+            SessionKey::new(4, &[9; 32]),
+            SessionKey::new(3, &[8; 32]),
+        ])
+        .unwrap();
         assert_eq!(keys.current().epoch(), 3);
         assert_eq!(keys.of_epoch(3).count(), 2);
         assert_eq!(keys.of_epoch(4).count(), 1);

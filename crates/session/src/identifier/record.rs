@@ -43,7 +43,11 @@ impl Record {
 
     /// Appends the encoding of the record. Integers are big-endian.
     pub(super) fn encode(&self, bytes: &mut Vec<u8>) {
-        let marker = if self.backend_id.is_none() { WITHOUT_BACKEND_ID } else { 0 };
+        let marker = if self.backend_id.is_none() {
+            WITHOUT_BACKEND_ID
+        } else {
+            0
+        };
         bytes.extend_from_slice(&self.session);
         bytes.extend_from_slice(&self.generation.to_be_bytes());
         for number in [self.created.as_millis(), self.upstream, self.fingerprint] {
@@ -62,7 +66,8 @@ impl Record {
         let (upstream, bytes) = bytes.split_first_chunk()?;
         let (fingerprint, bytes) = bytes.split_first_chunk()?;
         let (&length, bytes) = bytes.split_first()?;
-        let (version, backend_id) = bytes.split_at_checked(usize::from(length & !WITHOUT_BACKEND_ID))?;
+        let (version, backend_id) =
+            bytes.split_at_checked(usize::from(length & !WITHOUT_BACKEND_ID))?;
         Some(Self {
             session: *session,
             generation: u32::from_be_bytes(*generation),
@@ -93,7 +98,10 @@ impl Version {
 
     /// Returns the version, or an empty text.
     pub(crate) fn as_str(&self) -> &str {
-        self.text.get(..self.length.into()).and_then(|text| str::from_utf8(text).ok()).unwrap_or_default()
+        self.text
+            .get(..self.length.into())
+            .and_then(|text| str::from_utf8(text).ok())
+            .unwrap_or_default()
     }
 }
 
@@ -106,23 +114,36 @@ mod tests {
     fn any_record() -> impl Strategy<Value = Record> {
         let backend_id = proptest::option::of(proptest::collection::vec(any::<u8>(), 0..300));
         let numbers = (any::<u64>(), any::<u64>(), any::<u64>());
-        (any::<SessionId>(), any::<u32>(), numbers, "[ -~]{0,15}", backend_id).prop_map(
-            |(session, generation, (created, upstream, fingerprint), version, backend_id)| Record {
-                session,
-                generation,
-                created: UnixTime::from_millis(created),
-                upstream,
-                fingerprint,
-                version: Version::new(&version),
-                backend_id: backend_id.map(Into::into),
-            },
+        (
+            any::<SessionId>(),
+            any::<u32>(),
+            numbers,
+            "[ -~]{0,15}",
+            backend_id,
         )
+            .prop_map(
+                |(session, generation, (created, upstream, fingerprint), version, backend_id)| {
+                    Record {
+                        session,
+                        generation,
+                        created: UnixTime::from_millis(created),
+                        upstream,
+                        fingerprint,
+                        version: Version::new(&version),
+                        backend_id: backend_id.map(Into::into),
+                    }
+                },
+            )
     }
 
     /// A version that is too long is dropped, not truncated.
     #[test]
     fn versions_are_whole() {
-        for (version, kept) in [("", ""), ("2025-11-25", "2025-11-25"), ("123456789012345", "123456789012345")] {
+        for (version, kept) in [
+            ("", ""),
+            ("2025-11-25", "2025-11-25"),
+            ("123456789012345", "123456789012345"),
+        ] {
             assert_eq!(Version::new(version).as_str(), kept);
         }
         assert_eq!(Version::new("1234567890123456").as_str(), "");

@@ -28,7 +28,8 @@ pub(super) const MAX_CHARACTERS: usize = 512;
 /// The maximum length of an identifier, in decoded bytes.
 const MAX_BYTES: usize = MAX_CHARACTERS / 4 * 3;
 /// The maximum length of a backend identifier, in bytes: it must fit in each identifier of its session.
-pub(crate) const MAX_BACKEND_ID: usize = MAX_BYTES - HEAD - TAG - Record::MAX_LENGTH_BEFORE_BACKEND_ID;
+pub(crate) const MAX_BACKEND_ID: usize =
+    MAX_BYTES - HEAD - TAG - Record::MAX_LENGTH_BEFORE_BACKEND_ID;
 /// The number of characters that contain the epoch and the random part, and the number of bytes that they encode.
 const HEAD_CHARACTERS: usize = 24;
 const HEAD_BYTES: usize = HEAD_CHARACTERS / 4 * 3;
@@ -39,12 +40,27 @@ pub(crate) struct AssociatedData(Vec<u8>);
 impl AssociatedData {
     /// Returns the associated data of the identifiers of this owner at this resource.
     pub(crate) fn new(resource: &ResourceUri, owner: Owner<'_>) -> Self {
-        let owner = if is_planted(Fault::UnboundOwner) { Owner::Anonymous } else { owner };
+        let owner = if is_planted(Fault::UnboundOwner) {
+            Owner::Anonymous
+        } else {
+            owner
+        };
         let resource = resource.as_str().as_bytes();
         let owner = owner.encode();
         let [head, issuer, subject, client] = owner.parts();
         let length = (resource.len() as u64).to_be_bytes();
-        Self([b"portcullis session 1".as_slice(), &length, resource, head, issuer, subject, client].concat())
+        Self(
+            [
+                b"portcullis session 1".as_slice(),
+                &length,
+                resource,
+                head,
+                issuer,
+                subject,
+                client,
+            ]
+            .concat(),
+        )
     }
 }
 
@@ -99,13 +115,22 @@ pub(crate) fn head(identifier: &[u8]) -> Option<Head> {
         return None;
     }
     let mut bytes = [0; HEAD_BYTES];
-    let length = URL_SAFE_NO_PAD.decode_slice(identifier.get(..HEAD_CHARACTERS)?, &mut bytes).ok()?;
+    let length = URL_SAFE_NO_PAD
+        .decode_slice(identifier.get(..HEAD_CHARACTERS)?, &mut bytes)
+        .ok()?;
     let (&epoch, random) = bytes.get(..length)?.split_first()?;
-    Some(Head { epoch, random: *random.first_chunk()? })
+    Some(Head {
+        epoch,
+        random: *random.first_chunk()?,
+    })
 }
 
 /// Opens an identifier. Returns `None` if it was not sealed with this key for this resource and owner.
-pub(crate) fn open(key: &SessionKey, bound_to: &AssociatedData, identifier: &[u8]) -> Option<Record> {
+pub(crate) fn open(
+    key: &SessionKey,
+    bound_to: &AssociatedData,
+    identifier: &[u8],
+) -> Option<Record> {
     if identifier.len() > MAX_CHARACTERS {
         return None;
     }

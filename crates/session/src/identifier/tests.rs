@@ -7,7 +7,11 @@ use proptest::prelude::*;
 use super::{sealed::MAX_CHARACTERS, *};
 use crate::owner::Owner;
 
-const ALICE: Owner<'_> = Owner::Subject { issuer: "https://a.example", subject: "alice", client: Some("app") };
+const ALICE: Owner<'_> = Owner::Subject {
+    issuer: "https://a.example",
+    subject: "alice",
+    client: Some("app"),
+};
 
 fn key() -> SessionKey {
     SessionKey::new(3, b"0123456789abcdef0123456789abcdef")
@@ -47,8 +51,18 @@ fn opened(owner: Owner<'_>, identifier: &str) -> Option<Record> {
 fn form_is_base64url() {
     let identifier = sealed();
     assert_eq!(identifier.len(), 166);
-    assert!(identifier.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_'));
-    assert_eq!(head(identifier.as_bytes()), Some(Head { epoch: 3, random: [7; 16] }));
+    assert!(
+        identifier
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+    );
+    assert_eq!(
+        head(identifier.as_bytes()),
+        Some(Head {
+            epoch: 3,
+            random: [7; 16]
+        })
+    );
 }
 
 /// E12: an identifier opens only with its resource, owner, key and epoch.
@@ -57,11 +71,25 @@ fn the_seal_binds_everything() {
     let identifier = sealed();
     assert_eq!(opened(ALICE, &identifier), Some(record()));
     assert_eq!(opened(Owner::Anonymous, &identifier), None);
-    let other_client = Owner::Subject { issuer: "https://a.example", subject: "alice", client: Some("other") };
+    let other_client = Owner::Subject {
+        issuer: "https://a.example",
+        subject: "alice",
+        client: Some("other"),
+    };
     assert_eq!(opened(other_client, &identifier), None);
     let elsewhere = ResourceUri::parse("https://r.example/mcp2").unwrap();
-    assert_eq!(open(&key(), &AssociatedData::new(&elsewhere, ALICE), identifier.as_bytes()), None);
-    for other in [SessionKey::new(3, &[0; 32]), SessionKey::new(4, b"0123456789abcdef0123456789abcdef")] {
+    assert_eq!(
+        open(
+            &key(),
+            &AssociatedData::new(&elsewhere, ALICE),
+            identifier.as_bytes()
+        ),
+        None
+    );
+    for other in [
+        SessionKey::new(3, &[0; 32]),
+        SessionKey::new(4, b"0123456789abcdef0123456789abcdef"),
+    ] {
         assert_eq!(open(&other, &data(ALICE), identifier.as_bytes()), None);
     }
 }
@@ -85,8 +113,14 @@ fn identifiers_are_bounded() {
 /// E8, E12: all processes make the same successor. With a difference in any part, the successor is another one.
 #[test]
 fn successors_are_deterministic_and_distinct() {
-    let next = Record { generation: 1, fingerprint: 3, ..record() };
-    let successor = |owner, predecessor, record: &Record| successor_random(&key(), &data(owner), predecessor, record);
+    let next = Record {
+        generation: 1,
+        fingerprint: 3,
+        ..record()
+    };
+    let successor = |owner, predecessor, record: &Record| {
+        successor_random(&key(), &data(owner), predecessor, record)
+    };
     let random = successor(ALICE, &[7; 16], &next);
     assert_eq!(successor(ALICE, &[7; 16], &next), random);
 
@@ -96,9 +130,30 @@ fn successors_are_deterministic_and_distinct() {
     let others = [
         successor(Owner::Anonymous, &[7; 16], &next),
         successor(ALICE, &[8; 16], &next),
-        successor(ALICE, &[7; 16], &Record { generation: 2, ..next.clone() }),
-        successor(ALICE, &[7; 16], &Record { fingerprint: 4, ..next.clone() }),
-        successor(ALICE, &[7; 16], &Record { backend_id: None, ..next.clone() }),
+        successor(
+            ALICE,
+            &[7; 16],
+            &Record {
+                generation: 2,
+                ..next.clone()
+            },
+        ),
+        successor(
+            ALICE,
+            &[7; 16],
+            &Record {
+                fingerprint: 4,
+                ..next.clone()
+            },
+        ),
+        successor(
+            ALICE,
+            &[7; 16],
+            &Record {
+                backend_id: None,
+                ..next.clone()
+            },
+        ),
     ];
     for other in others {
         assert_ne!(other, random, "two records with one nonce");
@@ -111,13 +166,20 @@ fn spliced_identifiers_do_not_open() {
     let bytes = |identifier: &Identifier| URL_SAFE_NO_PAD.decode(&**identifier).unwrap();
     let one = bytes(&sealed());
     let other = {
-        let record = Record { session: [9; 16], ..record() };
+        let record = Record {
+            session: [9; 16],
+            ..record()
+        };
         bytes(&seal(&key(), &data(ALICE), &[9; 16], &record).unwrap())
     };
     for at in 1..one.len() {
         let spliced = [&one[..at], &other[at..]].concat();
         if spliced != one && spliced != other {
-            assert_eq!(opened(ALICE, &URL_SAFE_NO_PAD.encode(spliced)), None, "at {at}");
+            assert_eq!(
+                opened(ALICE, &URL_SAFE_NO_PAD.encode(spliced)),
+                None,
+                "at {at}"
+            );
         }
     }
 }
@@ -131,8 +193,14 @@ fn fingerprints_are_distinct() {
     for (position, one) in different.iter().enumerate() {
         assert!(!different[..position].contains(one));
     }
-    assert_ne!(of("a"), SessionKey::new(3, &[0; 32]).scopes_fingerprint(&Scopes::parse("a").unwrap()));
-    assert_ne!(key().upstream_hash("http://a"), key().upstream_hash("http://b"));
+    assert_ne!(
+        of("a"),
+        SessionKey::new(3, &[0; 32]).scopes_fingerprint(&Scopes::parse("a").unwrap())
+    );
+    assert_ne!(
+        key().upstream_hash("http://a"),
+        key().upstream_hash("http://b")
+    );
 }
 
 /// E3: `Debug` does not print identifiers, and the hash for logs has no bytes of one.

@@ -52,7 +52,10 @@ impl EndTicket {
     /// Returns a ticket and its confirmation.
     pub fn pending() -> (EndConfirmation, Self) {
         let pending = Arc::<Pending>::default();
-        (EndConfirmation(Arc::clone(&pending)), Self(State::Pending(pending)))
+        (
+            EndConfirmation(Arc::clone(&pending)),
+            Self(State::Pending(pending)),
+        )
     }
 
     /// Returns whether the ticket has completed without a failure.

@@ -27,12 +27,16 @@ pub(crate) struct EndedGenerations {
 impl Session {
     /// Returns the newest identifier of the session. Each call seals it again.
     pub fn identifier(&self) -> Identifier {
-        self.newest_generation().map_or_else(|| self.sealed(&self.first), |newest| self.sealed(&newest))
+        self.newest_generation()
+            .map_or_else(|| self.sealed(&self.first), |newest| self.sealed(&newest))
     }
 
     /// Returns the newest identifier, if it is not [`first`](Self::first).
     pub(crate) fn newest_generation(&self) -> Option<Arc<Generation>> {
-        self.others.get()?.newest().filter(|newest| newest.number > self.first.number)
+        self.others
+            .get()?
+            .newest()
+            .filter(|newest| newest.number > self.first.number)
     }
 
     /// Returns the identifiers other than [`first`](Self::first), to add one.
@@ -42,17 +46,31 @@ impl Session {
 
     /// Removes the identifiers other than [`first`](Self::first) and returns their random parts.
     pub(crate) fn take_others(&self) -> Vec<RandomPart> {
-        self.others.get().map(|others| others.take()).unwrap_or_default()
+        self.others
+            .get()
+            .map(|others| others.take())
+            .unwrap_or_default()
     }
 
     /// Returns the identifier that follows `current`, for a token with other scopes. All processes make the same one.
-    pub(crate) fn successor(&self, current: &Generation, fingerprint: u64, now: Duration) -> Option<Generation> {
+    pub(crate) fn successor(
+        &self,
+        current: &Generation,
+        fingerprint: u64,
+        now: Duration,
+    ) -> Option<Generation> {
         let record = self.record(current.number.checked_add(1)?, fingerprint);
         let bound_to = AssociatedData::new(self.resource(), self.owner());
         let random = successor_random(&self.key, &bound_to, &current.random, &record);
         let identifier = seal(&self.key, &bound_to, &random, &record)?;
         let text_hash = self.key.text_hash(identifier.as_bytes());
-        Some(Generation::new(random, text_hash, record.generation, fingerprint, millis(now)))
+        Some(Generation::new(
+            random,
+            text_hash,
+            record.generation,
+            fingerprint,
+            millis(now),
+        ))
     }
 
     /// Returns the text of one of the session's identifiers. If it cannot be sealed, it is empty, which no process knows: the
@@ -84,8 +102,15 @@ impl Session {
     /// Ends the generations below `lowest`, in this process. The caller removes their identifiers from the table.
     pub(crate) fn end_generations_below(&self, lowest: u32) -> EndedGenerations {
         let before = self.lowest_generation.fetch_max(lowest, Ordering::AcqRel);
-        let removed = self.others.get().map(|others| others.remove_below(lowest)).unwrap_or_default();
-        EndedGenerations { has_ended_some: before < lowest, removed }
+        let removed = self
+            .others
+            .get()
+            .map(|others| others.remove_below(lowest))
+            .unwrap_or_default();
+        EndedGenerations {
+            has_ended_some: before < lowest,
+            removed,
+        }
     }
 
     /// Returns the generation to which [`lowest_generation`](Self::lowest_generation) is due to rise, because its grace period is
@@ -97,8 +122,14 @@ impl Session {
             return None;
         }
         let now = millis(now);
-        let by_first = if self.first.retires_earlier(now) { self.first.number } else { 0 };
-        let lowest = others.map_or(0, |others| others.lowest_valid(now)).max(by_first);
+        let by_first = if self.first.retires_earlier(now) {
+            self.first.number
+        } else {
+            0
+        };
+        let lowest = others
+            .map_or(0, |others| others.lowest_valid(now))
+            .max(by_first);
         (lowest > self.lowest_generation()).then_some(lowest)
     }
 }
@@ -125,23 +156,35 @@ mod tests {
     #[test]
     fn the_newest_has_the_highest_number() {
         let newest = |numbers: &[u8]| {
-            session_with(numbers.iter().copied()).newest_generation().map(|generation| generation.number)
+            session_with(numbers.iter().copied())
+                .newest_generation()
+                .map(|generation| generation.number)
         };
         assert_eq!(newest(&[]), None, "the first is the newest");
         assert_eq!(newest(&[1]), Some(1));
         assert_eq!(newest(&[2, 1]), Some(2));
         assert_ne!(&*opened_at(Duration::ZERO).identifier(), "");
-        assert_ne!(*opened_at(Duration::ZERO).identifier(), *session_with([1]).identifier());
+        assert_ne!(
+            *opened_at(Duration::ZERO).identifier(),
+            *session_with([1]).identifier()
+        );
     }
 
     /// E8: earlier generations are due to end when a later one has been in use for the grace period.
     #[test]
     fn earlier_generations_end_after_the_grace_period() {
         let session = session_with([1, 2]);
-        assert_eq!(session.due_lowest_generation(2 * GRACE_PERIOD), None, "only the first was used");
+        assert_eq!(
+            session.due_lowest_generation(2 * GRACE_PERIOD),
+            None,
+            "only the first was used"
+        );
         let used = Duration::from_secs(1);
         session.newest_generation().unwrap().mark_used(millis(used));
-        assert_eq!(session.due_lowest_generation(used + GRACE_PERIOD - MILLISECOND), None);
+        assert_eq!(
+            session.due_lowest_generation(used + GRACE_PERIOD - MILLISECOND),
+            None
+        );
         assert_eq!(session.due_lowest_generation(used + GRACE_PERIOD), Some(2));
         session.end_generations_below(2);
         assert_eq!(session.due_lowest_generation(used + GRACE_PERIOD), None);
@@ -153,7 +196,10 @@ mod tests {
     fn generations_end_once() {
         let session = session_with([1, 2, 3]);
         let end_below = |lowest| {
-            let EndedGenerations { has_ended_some, removed } = session.end_generations_below(lowest);
+            let EndedGenerations {
+                has_ended_some,
+                removed,
+            } = session.end_generations_below(lowest);
             (has_ended_some, removed, session.lowest_generation())
         };
         assert_eq!(end_below(3), (true, vec![[1; 16], [2; 16]], 3));

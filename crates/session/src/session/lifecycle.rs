@@ -18,7 +18,10 @@ pub(crate) struct Timeouts {
 impl Timeouts {
     /// Returns these timeouts, rounded down to milliseconds.
     pub(crate) fn new(idle: Duration, lifetime: Duration) -> Self {
-        Self { idle: millis(idle), lifetime: millis(lifetime) }
+        Self {
+            idle: millis(idle),
+            lifetime: millis(lifetime),
+        }
     }
 }
 
@@ -48,16 +51,19 @@ impl Session {
 
     /// Returns the time of the last use, in milliseconds of the store's monotonic clock; `None` if the session has ended.
     pub(crate) fn last_used(&self) -> Option<u64> {
-        self.use_state.usage().map(|usage| self.opened.saturating_add(usage.last_used))
+        self.use_state
+            .usage()
+            .map(|usage| self.opened.saturating_add(usage.last_used))
     }
 
     /// Begins a use, or ends the session if it has expired. [`end_use`](Self::end_use) ends the use.
     pub(crate) fn begin_use(&self, now: Duration, timeouts: Timeouts) -> Status {
         let age = self.age(now);
-        self.use_state.change(|usage| match self.expiry_reason(usage, age, timeouts) {
-            Some(reason) => Change::End(reason),
-            None => usage.begun(age).map_or(Change::Refuse, Change::Continue),
-        })
+        self.use_state
+            .change(|usage| match self.expiry_reason(usage, age, timeouts) {
+                Some(reason) => Change::End(reason),
+                None => usage.begun(age).map_or(Change::Refuse, Change::Continue),
+            })
     }
 
     /// Ends a use, and the session if it has reached its lifetime.
@@ -75,10 +81,11 @@ impl Session {
     /// Ends the session if it has expired.
     pub(crate) fn expire(&self, now: Duration, timeouts: Timeouts) -> Status {
         let age = self.age(now);
-        self.use_state.change(|usage| match self.expiry_reason(usage, age, timeouts) {
-            Some(reason) => Change::End(reason),
-            None => Change::Continue(usage),
-        })
+        self.use_state
+            .change(|usage| match self.expiry_reason(usage, age, timeouts) {
+                Some(reason) => Change::End(reason),
+                None => Change::Continue(usage),
+            })
     }
 
     /// Returns why the session has expired; `None` if it has not, or has already ended.
@@ -94,7 +101,9 @@ impl Session {
 
     /// Ends the session if it is not in use and was not used after `last_used`, in milliseconds of the store's monotonic clock.
     pub(crate) fn evict(&self, last_used: u64) -> Eviction {
-        let Some(usage) = self.use_state.usage() else { return Eviction::Ended };
+        let Some(usage) = self.use_state.usage() else {
+            return Eviction::Ended;
+        };
         let used = self.opened.saturating_add(usage.last_used);
         if usage.uses > 0 {
             Eviction::InUse
@@ -112,7 +121,10 @@ impl Session {
         now: Duration,
         timeouts: Timeouts,
     ) -> Option<EndReason> {
-        let usage = Usage { last_used: last_used.saturating_sub(self.opened), uses: 0 };
+        let usage = Usage {
+            last_used: last_used.saturating_sub(self.opened),
+            uses: 0,
+        };
         self.expiry_reason(usage, self.age(now), timeouts)
     }
 
@@ -153,7 +165,10 @@ pub(super) mod tests {
         session::NewSession,
     };
 
-    const TIMEOUTS: Timeouts = Timeouts { idle: 60_000, lifetime: 600_000 };
+    const TIMEOUTS: Timeouts = Timeouts {
+        idle: 60_000,
+        lifetime: 600_000,
+    };
 
     pub(in crate::session) fn opened_at(monotonic: Duration) -> Session {
         created_before(monotonic, Duration::ZERO)
@@ -176,7 +191,15 @@ pub(super) mod tests {
         let first = Generation::new(record.session, 0, 0, 0, 0);
         let target = resource.into();
         let backend_id = Box::default();
-        let new = NewSession { first, record, key, target, encoded_owner: None, backend_id, is_adopted: false };
+        let new = NewSession {
+            first,
+            record,
+            key,
+            target,
+            encoded_owner: None,
+            backend_id,
+            is_adopted: false,
+        };
         Session::new(new, Now { unix, monotonic })
     }
 
@@ -184,12 +207,21 @@ pub(super) mod tests {
     #[test]
     fn the_age_before_counts() {
         let session = created_before(Duration::ZERO, Duration::from_secs(590));
-        assert_eq!(session.end_use(Duration::from_secs(9), TIMEOUTS), Status::Active);
+        assert_eq!(
+            session.end_use(Duration::from_secs(9), TIMEOUTS),
+            Status::Active
+        );
         assert_eq!(session.expired(Duration::from_secs(9), TIMEOUTS), None);
-        assert_eq!(session.expired(Duration::from_secs(10), TIMEOUTS), Some(EndReason::Lifetime));
+        assert_eq!(
+            session.expired(Duration::from_secs(10), TIMEOUTS),
+            Some(EndReason::Lifetime)
+        );
         let new = opened_at(Duration::ZERO);
         assert_eq!(new.expired(Duration::from_secs(599), TIMEOUTS), None);
-        assert_eq!(new.expired(Duration::from_secs(600), TIMEOUTS), Some(EndReason::Lifetime));
+        assert_eq!(
+            new.expired(Duration::from_secs(600), TIMEOUTS),
+            Some(EndReason::Lifetime)
+        );
     }
 
     #[test]
@@ -218,9 +250,15 @@ pub(super) mod tests {
     fn a_sweep_is_not_a_use() {
         let session = opened_at(Duration::ZERO);
         assert_eq!(session.end_use(Duration::ZERO, TIMEOUTS), Status::Active);
-        assert_eq!(session.expire(Duration::from_secs(59), TIMEOUTS), Status::Active);
+        assert_eq!(
+            session.expire(Duration::from_secs(59), TIMEOUTS),
+            Status::Active
+        );
         assert!(session.expired(Duration::from_secs(60), TIMEOUTS).is_some());
-        assert_eq!(session.begin_use(Duration::from_secs(59), TIMEOUTS), Status::Active);
+        assert_eq!(
+            session.begin_use(Duration::from_secs(59), TIMEOUTS),
+            Status::Active
+        );
         assert_eq!(session.expired(Duration::from_secs(60), TIMEOUTS), None);
     }
 
@@ -229,14 +267,23 @@ pub(super) mod tests {
     fn only_unused_sessions_are_evicted() {
         let session = opened_at(Duration::from_secs(1));
         assert_eq!(session.evict(u64::MAX), Eviction::InUse);
-        assert_eq!(session.end_use(Duration::from_secs(3), TIMEOUTS), Status::Active);
+        assert_eq!(
+            session.end_use(Duration::from_secs(3), TIMEOUTS),
+            Status::Active
+        );
         assert_eq!(session.last_used(), Some(3000));
         assert_eq!(session.evict(2999), Eviction::UsedSince(3000));
         assert_eq!(session.evict(3000), Eviction::JustEnded);
         assert_eq!(session.evict(3000), Eviction::Ended);
         assert_eq!(session.last_used(), None);
         assert!(!session.end());
-        assert_eq!(session.begin_use(Duration::from_secs(3), TIMEOUTS), Status::Ended);
-        assert_eq!(session.end_use(Duration::from_secs(3), TIMEOUTS), Status::Ended);
+        assert_eq!(
+            session.begin_use(Duration::from_secs(3), TIMEOUTS),
+            Status::Ended
+        );
+        assert_eq!(
+            session.end_use(Duration::from_secs(3), TIMEOUTS),
+            Status::Ended
+        );
     }
 }

@@ -9,7 +9,10 @@ pub struct LogHash(pub(super) u64);
 impl LogHash {
     /// Returns the hash with this text: 16 lowercase hexadecimal digits. Returns `None` for any other text.
     pub fn parse(text: &str) -> Option<Self> {
-        let is_well_formed = text.len() == 16 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        let is_well_formed = text.len() == 16
+            && text
+                .bytes()
+                .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
         let hash = is_well_formed.then(|| u64::from_str_radix(text, 16).ok())?;
         hash.map(Self)
     }

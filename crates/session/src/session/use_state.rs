@@ -52,7 +52,10 @@ const ENDED: u64 = u64::MAX;
 impl UseState {
     /// Returns the state of a session that has just been opened, with one use in progress.
     pub(crate) fn opened() -> Self {
-        Self(AtomicU64::new(pack(Usage { last_used: 0, uses: 1 })))
+        Self(AtomicU64::new(pack(Usage {
+            last_used: 0,
+            uses: 1,
+        })))
     }
 
     /// Returns the usage; `None` if the session has ended.
@@ -65,7 +68,9 @@ impl UseState {
     pub(crate) fn change(&self, decide: impl Fn(Usage) -> Change) -> Status {
         let mut word = self.0.load(Ordering::Acquire);
         loop {
-            let Some(usage) = unpack(word) else { return Status::Ended };
+            let Some(usage) = unpack(word) else {
+                return Status::Ended;
+            };
             let (next, status) = match decide(usage) {
                 Change::Continue(usage) => (pack(usage), Status::Active),
                 Change::End(reason) => (ENDED, Status::JustEnded(reason)),
@@ -74,7 +79,10 @@ impl UseState {
             if next == word {
                 return status;
             }
-            match self.0.compare_exchange_weak(word, next, Ordering::AcqRel, Ordering::Acquire) {
+            match self
+                .0
+                .compare_exchange_weak(word, next, Ordering::AcqRel, Ordering::Acquire)
+            {
                 Ok(_) => return status,
                 Err(newer) => word = newer,
             }
@@ -88,19 +96,27 @@ impl UseState {
 
     /// Ends the session if its usage is still `expected`. Returns whether this call has ended it.
     pub(crate) fn end_if(&self, expected: Usage) -> bool {
-        self.0.compare_exchange(pack(expected), ENDED, Ordering::AcqRel, Ordering::Acquire).is_ok()
+        self.0
+            .compare_exchange(pack(expected), ENDED, Ordering::AcqRel, Ordering::Acquire)
+            .is_ok()
     }
 }
 
 impl Usage {
     /// Returns the usage with another use that begins now; `None` at 16,777,215 uses.
     pub(crate) fn begun(self, now: u64) -> Option<Self> {
-        (self.uses < MAX_USES).then(|| Self { last_used: self.last_used.max(now), uses: self.uses + 1 })
+        (self.uses < MAX_USES).then(|| Self {
+            last_used: self.last_used.max(now),
+            uses: self.uses + 1,
+        })
     }
 
     /// Returns the usage after one of the uses has ended now.
     pub(crate) fn finished(self, now: u64) -> Self {
-        Self { last_used: self.last_used.max(now), uses: self.uses.saturating_sub(1) }
+        Self {
+            last_used: self.last_used.max(now),
+            uses: self.uses.saturating_sub(1),
+        }
     }
 }
 
@@ -109,7 +125,10 @@ fn pack(usage: Usage) -> u64 {
 }
 
 fn unpack(word: u64) -> Option<Usage> {
-    (word != ENDED).then_some(Usage { last_used: word >> USES_BITS, uses: word & MAX_USES })
+    (word != ENDED).then_some(Usage {
+        last_used: word >> USES_BITS,
+        uses: word & MAX_USES,
+    })
 }
 
 #[cfg(test)]
@@ -125,11 +144,19 @@ mod tests {
     /// E9: no active session has the word of an ended session.
     #[test]
     fn words_are_unambiguous() {
-        for usage in [usage(0, 0), usage(0, MAX_USES), usage(MAX_TIME, 0), usage(MAX_TIME, MAX_USES)] {
+        for usage in [
+            usage(0, 0),
+            usage(0, MAX_USES),
+            usage(MAX_TIME, 0),
+            usage(MAX_TIME, MAX_USES),
+        ] {
             assert_eq!(unpack(pack(usage)), Some(usage));
         }
         assert_eq!(unpack(ENDED), None);
-        assert_eq!(unpack(pack(usage(u64::MAX, u64::MAX))), Some(usage(MAX_TIME, MAX_USES)));
+        assert_eq!(
+            unpack(pack(usage(u64::MAX, u64::MAX))),
+            Some(usage(MAX_TIME, MAX_USES))
+        );
     }
 
     #[test]
@@ -146,7 +173,10 @@ mod tests {
     fn an_end_requires_the_expected_usage() {
         let state = UseState::opened();
         let opened = state.usage().unwrap();
-        assert_eq!(state.change(|usage| Change::Continue(usage.finished(7))), Status::Active);
+        assert_eq!(
+            state.change(|usage| Change::Continue(usage.finished(7))),
+            Status::Active
+        );
         let used = state.usage().unwrap();
         assert_eq!(used, usage(7, 0));
         assert!(!state.end_if(opened));
@@ -180,17 +210,25 @@ mod tests {
                     let barrier = &barrier;
                     scope.spawn(move || {
                         barrier.wait();
-                        let begun = state.change(|usage| usage.begun(now).map_or(Change::Refuse, Change::Continue));
+                        let begun = state.change(|usage| {
+                            usage.begun(now).map_or(Change::Refuse, Change::Continue)
+                        });
                         if begun == Status::Active {
                             assert_ne!(state.usage(), None);
                             thread::yield_now();
                             assert_ne!(state.usage(), None);
-                            assert_eq!(state.change(|usage| Change::Continue(usage.finished(now))), Status::Active);
+                            assert_eq!(
+                                state.change(|usage| Change::Continue(usage.finished(now))),
+                                Status::Active
+                            );
                         }
                     });
                 }
                 barrier.wait();
-                while !state.usage().is_some_and(|usage| usage.uses == 0 && state.end_if(usage)) {
+                while !state
+                    .usage()
+                    .is_some_and(|usage| usage.uses == 0 && state.end_if(usage))
+                {
                     thread::yield_now();
                 }
             });

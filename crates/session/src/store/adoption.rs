@@ -9,7 +9,9 @@ use super::{Inner, SessionStore, in_use::InUse, reservation::CapacityPermit, res
 use crate::{
     end_reason::EndReason,
     error::ResolveError,
-    identifier::{AssociatedData, Generation, Head, RandomPart, Record, SessionKey, SessionKeys, open},
+    identifier::{
+        AssociatedData, Generation, Head, RandomPart, Record, SessionKey, SessionKeys, open,
+    },
     owner::Owner,
     planted::{Fault, is_planted},
     scope::SessionTarget,
@@ -43,7 +45,8 @@ impl SessionStore {
         identifier: &[u8],
     ) -> Result<InUse, ResolveError> {
         let keys = self.0.keys.load();
-        let opened = Opened::new(&keys, head, target, owner, identifier).ok_or(ResolveError::Unknown)?;
+        let opened =
+            Opened::new(&keys, head, target, owner, identifier).ok_or(ResolveError::Unknown)?;
         let now = self.0.clock.read();
         if opened.record.created > now.unix.saturating_add(SessionStore::MAX_AHEAD) {
             return Err(ResolveError::Unknown);
@@ -54,7 +57,11 @@ impl SessionStore {
         if !self.0.journal.is_complete() {
             return Err(ResolveError::NotReady);
         }
-        let known = self.0.table.get(&opened.record.session).map(|known| Arc::clone(&known));
+        let known = self
+            .0
+            .table
+            .get(&opened.record.session)
+            .map(|known| Arc::clone(&known));
         let entered = match known {
             Some(session) => Entered::Known(session),
             None => self.0.adopt(target, owner, &opened, now)?,
@@ -66,7 +73,8 @@ impl SessionStore {
             }
             Entered::Known(session) => {
                 let found = self.0.with_generation(session, &opened, now)?;
-                self.begin_use(found, target, scopes)?.ok_or(ResolveError::Ended)
+                self.begin_use(found, target, scopes)?
+                    .ok_or(ResolveError::Ended)
             }
         }
     }
@@ -74,16 +82,34 @@ impl SessionStore {
 
 impl Inner {
     /// Returns whether this process knows that the session of an opened identifier has ended.
-    fn has_ended(&self, target: &SessionTarget, owner: Owner<'_>, opened: &Opened<'_>, now: Now) -> bool {
+    fn has_ended(
+        &self,
+        target: &SessionTarget,
+        owner: Owner<'_>,
+        opened: &Opened<'_>,
+        now: Now,
+    ) -> bool {
         let Opened { key, record, .. } = opened;
         self.is_recorded_as_ended(target, owner, record)
             || record.upstream != key.upstream_hash(target.upstream())
-            || (millis(now.unix.saturating_duration_since(record.created)) >= self.timeouts.lifetime
+            || (millis(now.unix.saturating_duration_since(record.created))
+                >= self.timeouts.lifetime
                 && !is_planted(Fault::LifetimeFromFirstSight))
     }
 
-    fn is_recorded_as_ended(&self, target: &SessionTarget, owner: Owner<'_>, record: &Record) -> bool {
-        self.ends.contains(owner, target, &record.session, record.created, record.generation)
+    fn is_recorded_as_ended(
+        &self,
+        target: &SessionTarget,
+        owner: Owner<'_>,
+        record: &Record,
+    ) -> bool {
+        self.ends.contains(
+            owner,
+            target,
+            &record.session,
+            record.created,
+            record.generation,
+        )
     }
 
     /// Adds the session of an opened identifier to the table, unless the table has it.
@@ -117,15 +143,21 @@ impl Inner {
             Entry::Occupied(known) => return Ok(Entered::Known(Arc::clone(known.get()))),
             Entry::Vacant(entry) => {
                 // This takes the owner's lock while it holds that of the table. No other code holds both.
-                let evicted =
-                    self.capacity.record(&session, permit.0.elsewhere.of_owner, permit.0.counts_for_subject)?;
+                let evicted = self.capacity.record(
+                    &session,
+                    permit.0.elsewhere.of_owner,
+                    permit.0.counts_for_subject,
+                )?;
                 entry.insert(Arc::clone(&session));
                 evicted
             }
         };
         permit.0.set_recorded();
         if record.generation > 0 {
-            let found = Found { session: Arc::clone(&session), generation: None };
+            let found = Found {
+                session: Arc::clone(&session),
+                generation: None,
+            };
             self.rotated.insert(session.first().random, found);
         }
         self.finish_evictions(evicted);
@@ -142,19 +174,33 @@ impl Inner {
     /// creation.
     fn is_idle(&self, record: &Record, now: Now) -> bool {
         let age = |since| millis(now.unix.saturating_duration_since(since));
-        let is_recently_used =
-            self.last_uses.get(&record.session).is_some_and(|last_use| age(last_use) < self.timeouts.idle);
+        let is_recently_used = self
+            .last_uses
+            .get(&record.session)
+            .is_some_and(|last_use| age(last_use) < self.timeouts.idle);
         !is_recently_used && age(record.created) >= self.unused_timeout
     }
 
     /// Adds an opened identifier to its session, unless the session has it.
-    fn with_generation(&self, session: Arc<Session>, opened: &Opened<'_>, now: Now) -> Result<Found, ResolveError> {
+    fn with_generation(
+        &self,
+        session: Arc<Session>,
+        opened: &Opened<'_>,
+        now: Now,
+    ) -> Result<Found, ResolveError> {
         if session.first().random == opened.random {
-            return Ok(Found { session, generation: None });
+            return Ok(Found {
+                session,
+                generation: None,
+            });
         }
-        let generation = self.add_generation(&session, opened.generation(now), |_| !session.has_ended());
+        let generation =
+            self.add_generation(&session, opened.generation(now), |_| !session.has_ended());
         let generation = Some(generation.ok_or(ResolveError::Ended)?);
-        Ok(Found { session, generation })
+        Ok(Found {
+            session,
+            generation,
+        })
     }
 }
 
@@ -170,12 +216,27 @@ impl<'a> Opened<'a> {
         let bound_to = AssociatedData::new(target.resource(), owner);
         keys.of_epoch(epoch).find_map(|key| {
             let record = open(key, &bound_to, identifier)?;
-            Some(Self { key, random, text_hash: key.text_hash(identifier), record })
+            Some(Self {
+                key,
+                random,
+                text_hash: key.text_hash(identifier),
+                record,
+            })
         })
     }
 
     fn generation(&self, now: Now) -> Generation {
-        let Record { generation, fingerprint, .. } = self.record;
-        Generation::new(self.random, self.text_hash, generation, fingerprint, millis(now.monotonic))
+        let Record {
+            generation,
+            fingerprint,
+            ..
+        } = self.record;
+        Generation::new(
+            self.random,
+            self.text_hash,
+            generation,
+            fingerprint,
+            millis(now.monotonic),
+        )
     }
 }

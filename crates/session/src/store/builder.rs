@@ -5,7 +5,9 @@ use std::sync::Arc;
 use portcullis_metadata::{Clock, SystemClock};
 
 use super::SessionStore;
-use crate::{ends::EndsLimits, journal::SessionJournal, observer::SessionObserver, settings::SessionSettings};
+use crate::{
+    ends::EndsLimits, journal::SessionJournal, observer::SessionObserver, settings::SessionSettings,
+};
 
 /// Builds a [`SessionStore`].
 pub struct SessionStoreBuilder {
@@ -17,7 +19,12 @@ pub struct SessionStoreBuilder {
 
 impl SessionStoreBuilder {
     pub(super) fn new(settings: SessionSettings) -> Self {
-        Self { settings, clock: Arc::new(SystemClock::new()), observer: Arc::new(()), journal: Arc::new(()) }
+        Self {
+            settings,
+            clock: Arc::new(SystemClock::new()),
+            observer: Arc::new(()),
+            journal: Arc::new(()),
+        }
     }
 
     /// Sets the clock. Default: the system's.
@@ -48,7 +55,12 @@ impl SessionStoreBuilder {
 
     /// Returns the store with other limits of remembered ends.
     pub(super) fn with_limits(self, limits: EndsLimits) -> SessionStore {
-        let Self { settings, clock, observer, journal } = self;
+        let Self {
+            settings,
+            clock,
+            observer,
+            journal,
+        } = self;
         SessionStore::new(settings, clock, observer, journal, limits)
     }
 }

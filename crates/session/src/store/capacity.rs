@@ -81,7 +81,14 @@ impl Capacity {
     /// [`reserve`](Self::reserve).
     pub(super) fn new(max_total: usize, max_per_owner: usize, max_per_subject: usize) -> Self {
         let total = AtomicUsize::new(0);
-        Self { max_total, max_per_owner, max_per_subject, total, owners: DashMap::new(), subjects: DashMap::new() }
+        Self {
+            max_total,
+            max_per_owner,
+            max_per_subject,
+            total,
+            owners: DashMap::new(),
+            subjects: DashMap::new(),
+        }
     }
 
     /// Reserves a session for `owner`.
@@ -89,33 +96,50 @@ impl Capacity {
     /// # Errors
     /// Fails at the limit of all sessions, at that of the owner's subject, and at the owner's limit if no further session of the owner
     /// can be evicted.
-    pub(super) fn reserve(&self, owner: Owner<'_>, elsewhere: Elsewhere) -> Result<Reserved, ReservationError> {
+    pub(super) fn reserve(
+        &self,
+        owner: Owner<'_>,
+        elsewhere: Elsewhere,
+    ) -> Result<Reserved, ReservationError> {
         // The owner's limits come first, so that an owner at its limits does not take capacity from others.
         let subject = owner.subject_scope();
-        let ReservedOfOwner { encoded_owner, replaces } =
-            self.reserve_of_owner(owner, self.limit_here(elsewhere.of_owner))?;
+        let ReservedOfOwner {
+            encoded_owner,
+            replaces,
+        } = self.reserve_of_owner(owner, self.limit_here(elsewhere.of_owner))?;
         let counts_for_subject = subject.is_some() && !replaces;
         if let Some(subject) = subject.filter(|_| counts_for_subject)
-            && !self.add_of_subject(subject, self.max_per_subject.saturating_sub(elsewhere.of_subject))
+            && !self.add_of_subject(
+                subject,
+                self.max_per_subject.saturating_sub(elsewhere.of_subject),
+            )
         {
             self.cancel_of_owner(encoded_owner.as_deref());
             return Err(ReservationError::SubjectLimit);
         }
         let reserved = self
             .total
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |taken| (taken < self.max_total).then_some(taken + 1));
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |taken| {
+                (taken < self.max_total).then_some(taken + 1)
+            });
         if reserved.is_err() {
             self.cancel_of_subject(subject.filter(|_| counts_for_subject));
             self.cancel_of_owner(encoded_owner.as_deref());
             return Err(ReservationError::TotalLimit);
         }
-        Ok(Reserved { encoded_owner, counts_for_subject })
+        Ok(Reserved {
+            encoded_owner,
+            counts_for_subject,
+        })
     }
 
     /// Releases a reservation whose session was not recorded.
     pub(super) fn cancel(&self, encoded_owner: Option<&[u8]>, counts_for_subject: bool) {
         self.total.fetch_sub(1, Ordering::AcqRel);
-        let subject = encoded_owner.filter(|_| counts_for_subject).map(Owner::decode).and_then(Owner::subject_scope);
+        let subject = encoded_owner
+            .filter(|_| counts_for_subject)
+            .map(Owner::decode)
+            .and_then(Owner::subject_scope);
         self.cancel_of_subject(subject);
         self.cancel_of_owner(encoded_owner);
     }
@@ -152,7 +176,11 @@ impl Capacity {
             Ok::<_, ReservationError>(())
         })?;
         drop(entry);
-        if let Some(subject) = session.owner().subject_scope().filter(|_| !counts_for_subject) {
+        if let Some(subject) = session
+            .owner()
+            .subject_scope()
+            .filter(|_| !counts_for_subject)
+        {
             // The session that it replaces counts until it is removed.
             self.add_of_subject(subject, usize::MAX);
         }
@@ -170,19 +198,34 @@ impl Capacity {
 
     /// Returns the owner's limit in this process: what other processes leave of it, but at least one.
     fn limit_here(&self, elsewhere: usize) -> usize {
-        self.max_per_owner.saturating_sub(elsewhere).max(1).min(self.max_per_owner)
+        self.max_per_owner
+            .saturating_sub(elsewhere)
+            .max(1)
+            .min(self.max_per_owner)
     }
 
     /// Adds a reservation of an owner whose limit in this process is `limit`.
-    fn reserve_of_owner(&self, owner: Owner<'_>, limit: usize) -> Result<ReservedOfOwner, ReservationError> {
+    fn reserve_of_owner(
+        &self,
+        owner: Owner<'_>,
+        limit: usize,
+    ) -> Result<ReservedOfOwner, ReservationError> {
         if owner == Owner::Anonymous {
-            return Ok(ReservedOfOwner { encoded_owner: None, replaces: false });
+            return Ok(ReservedOfOwner {
+                encoded_owner: None,
+                replaces: false,
+            });
         }
         let mut entry = self.owners.entry(ScopeId::of_owner(owner)).or_default();
         let reserved = entry.change(|owned| {
             let replaces = owned.reserve(limit)?;
-            let encoded = owned.encoded.get_or_insert_with(|| owner.encode().parts().concat().into());
-            Ok(ReservedOfOwner { encoded_owner: Some(Arc::clone(encoded)), replaces })
+            let encoded = owned
+                .encoded
+                .get_or_insert_with(|| owner.encode().parts().concat().into());
+            Ok(ReservedOfOwner {
+                encoded_owner: Some(Arc::clone(encoded)),
+                replaces,
+            })
         });
         drop(entry);
         if reserved.is_err() {
@@ -214,23 +257,29 @@ impl Capacity {
     /// Removes a session or reservation of a subject.
     fn cancel_of_subject(&self, subject: Option<ScopeId>) {
         if let Some(subject) = subject {
-            self.subjects.remove_if_mut(&subject_key(subject), |_, count| {
-                *count = count.saturating_sub(1);
-                *count == 0
-            });
+            self.subjects
+                .remove_if_mut(&subject_key(subject), |_, count| {
+                    *count = count.saturating_sub(1);
+                    *count == 0
+                });
         }
     }
 
     /// Returns the sessions of an owner; none for [`Owner::Anonymous`].
     pub(super) fn sessions_of(&self, owner: ScopeId) -> Vec<Arc<Session>> {
-        self.owners.get(&owner).map(|entry| entry.sessions()).unwrap_or_default()
+        self.owners
+            .get(&owner)
+            .map(|entry| entry.sessions())
+            .unwrap_or_default()
     }
 
     /// Removes a reservation of an owner.
     fn cancel_of_owner(&self, encoded_owner: Option<&[u8]>) {
         if let Some(encoded) = encoded_owner {
             let owner = ScopeId::of_encoded_owner(Some(encoded));
-            self.change_or_remove(owner, |owned| owned.reserved = owned.reserved.saturating_sub(1));
+            self.change_or_remove(owner, |owned| {
+                owned.reserved = owned.reserved.saturating_sub(1)
+            });
         }
     }
 
@@ -263,7 +312,9 @@ impl OwnerSessions {
     /// Adds a reservation, if a session can be evicted for each reservation that would exceed the limit.
     /// There can be more sessions than `max` if other processes have some: each reservation then requires one. Returns whether it does.
     fn reserve(&mut self, max: usize) -> Result<bool, ReservationError> {
-        let exceeding = (self.reserved + self.sessions.len() + 1).saturating_sub(max).min(self.reserved + 1);
+        let exceeding = (self.reserved + self.sessions.len() + 1)
+            .saturating_sub(max)
+            .min(self.reserved + 1);
         if !self.sessions.has_unused(exceeding) {
             return Err(ReservationError::OwnerLimit);
         }
@@ -293,7 +344,11 @@ impl OwnerEntry {
             }
         };
         let result = change(&mut owned);
-        let single = if owned.reserved == 0 { owned.sessions.take_single() } else { None };
+        let single = if owned.reserved == 0 {
+            owned.sessions.take_single()
+        } else {
+            None
+        };
         *self = single.map_or(Self::Many(owned), Self::Single);
         result
     }

@@ -56,7 +56,11 @@ impl SessionStore {
                     created,
                     lowest_generation: None,
                 };
-                EndRecord { store: Arc::clone(&self.0), end: Some(end), ticket }
+                EndRecord {
+                    store: Arc::clone(&self.0),
+                    end: Some(end),
+                    ticket,
+                }
             }
             // Only this process could have continued the session.
             None if !session.is_sealed() => self.recorded(),
@@ -75,31 +79,52 @@ impl SessionStore {
     /// the journal has failed, or the session has ended only by the view of this process. In the second case, the session ends.
     ///
     /// An identifier that was not issued to this owner for this resource has nothing to record.
-    pub fn record_known_end(&self, target: &SessionTarget, owner: Owner<'_>, identifier: &[u8]) -> EndRecord {
+    pub fn record_known_end(
+        &self,
+        target: &SessionTarget,
+        owner: Owner<'_>,
+        identifier: &[u8],
+    ) -> EndRecord {
         let keys = self.0.keys.load();
-        let opened = identifier::head(identifier).and_then(|head| Opened::new(&keys, head, target, owner, identifier));
+        let opened = identifier::head(identifier)
+            .and_then(|head| Opened::new(&keys, head, target, owner, identifier));
         match opened {
-            Some(Opened { record, .. }) if record.backend_id.is_some() => self.record_again(&Named {
-                target,
-                owner,
-                session: &record.session,
-                created: record.created,
-                generation: record.generation,
-            }),
+            Some(Opened { record, .. }) if record.backend_id.is_some() => {
+                self.record_again(&Named {
+                    target,
+                    owner,
+                    session: &record.session,
+                    created: record.created,
+                    generation: record.generation,
+                })
+            }
             _ => self.recorded(),
         }
     }
 
     fn record_again(&self, named: &Named<'_>) -> EndRecord {
-        let Named { target, owner, session, created, generation } = *named;
+        let Named {
+            target,
+            owner,
+            session,
+            created,
+            generation,
+        } = *named;
         let age = self.0.clock.now().saturating_duration_since(created);
         // The clock of another process can be behind: it accepts the session for longer.
-        let is_over = millis(age.saturating_sub(Self::MAX_CLOCK_DIFFERENCE)) >= self.0.timeouts.lifetime;
+        let is_over =
+            millis(age.saturating_sub(Self::MAX_CLOCK_DIFFERENCE)) >= self.0.timeouts.lifetime;
         if is_over || is_planted(Fault::AssumedRecord) {
             return self.recorded();
         }
-        let (end, ticket) = match self.0.ends.including(owner, target, session, created, generation) {
-            Some(IncludingEnd { is_recorded: true, .. }) => return self.recorded(),
+        let (end, ticket) = match self
+            .0
+            .ends
+            .including(owner, target, session, created, generation)
+        {
+            Some(IncludingEnd {
+                is_recorded: true, ..
+            }) => return self.recorded(),
             Some(IncludingEnd { end, .. }) => (end, self.0.journal.record(&end)),
             None => {
                 let owner_id = ScopeId::of_owner(owner);
@@ -107,16 +132,34 @@ impl SessionStore {
                 let known = known.filter(|known| known.owner_id() == owner_id);
                 let ended = known.and_then(|known| self.end(&known, EndReason::DeleteFailed));
                 // Without a ticket, another call may have ended the session and not recorded it yet.
-                let ticket =
-                    ended.unwrap_or_else(|| self.0.record_session_end(owner, owner_id, *session, created, None));
-                (SessionEnd::Session { owner: owner_id, session: *session, created, lowest_generation: None }, ticket)
+                let ticket = ended.unwrap_or_else(|| {
+                    self.0
+                        .record_session_end(owner, owner_id, *session, created, None)
+                });
+                (
+                    SessionEnd::Session {
+                        owner: owner_id,
+                        session: *session,
+                        created,
+                        lowest_generation: None,
+                    },
+                    ticket,
+                )
             }
         };
-        EndRecord { store: Arc::clone(&self.0), end: Some(end), ticket }
+        EndRecord {
+            store: Arc::clone(&self.0),
+            end: Some(end),
+            ticket,
+        }
     }
 
     fn recorded(&self) -> EndRecord {
-        EndRecord { store: Arc::clone(&self.0), end: None, ticket: EndTicket::done() }
+        EndRecord {
+            store: Arc::clone(&self.0),
+            end: None,
+            ticket: EndTicket::done(),
+        }
     }
 }
 
@@ -136,6 +179,8 @@ impl Future for EndRecord {
 
 impl fmt::Debug for EndRecord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("EndRecord").field("ticket", &self.ticket).finish_non_exhaustive()
+        f.debug_struct("EndRecord")
+            .field("ticket", &self.ticket)
+            .finish_non_exhaustive()
     }
 }

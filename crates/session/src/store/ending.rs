@@ -37,7 +37,11 @@ impl SessionStore {
     /// Ends a session, even if it is in use. Returns a ticket that completes when the end is recorded. Returns `None`, and does
     /// nothing, if the session has already ended or belongs to another store.
     pub fn end(&self, session: &Session, reason: EndReason) -> Option<EndTicket> {
-        let is_stored = self.0.table.get(session.id()).is_some_and(|stored| ptr::eq(&**stored, session));
+        let is_stored = self
+            .0
+            .table
+            .get(session.id())
+            .is_some_and(|stored| ptr::eq(&**stored, session));
         (is_stored && session.end()).then(|| self.0.remove(session, reason))
     }
 
@@ -45,10 +49,16 @@ impl SessionStore {
     pub fn end_scope(&self, scope: EndScope<'_>, reason: EndReason) -> EndedScope {
         let now = self.0.clock.now();
         // The clock of a process that has opened a session can be ahead.
-        let created = self.0.ends.floor_above_all(now.saturating_add(Self::MAX_CLOCK_DIFFERENCE));
+        let created = self
+            .0
+            .ends
+            .floor_above_all(now.saturating_add(Self::MAX_CLOCK_DIFFERENCE));
         let id = scope.id();
         let raised = self.0.ends.raise(Some(id), created, now);
-        let ticket = self.0.journal.record(&SessionEnd::Floor { scope: Some(id), created });
+        let ticket = self.0.journal.record(&SessionEnd::Floor {
+            scope: Some(id),
+            created,
+        });
         let sessions = self.0.end_created_until(Some(id), created, reason);
         self.0.record_overflow(id, raised);
         EndedScope { ticket, sessions }
@@ -60,9 +70,16 @@ impl SessionStore {
     /// to that time.
     pub fn import(&self, end: &SessionEnd) {
         let now = self.0.clock.now();
-        let Some(end) = end.limited_to(now.saturating_add(Self::MAX_AHEAD)) else { return };
+        let Some(end) = end.limited_to(now.saturating_add(Self::MAX_AHEAD)) else {
+            return;
+        };
         match end {
-            SessionEnd::Session { owner, session, created, lowest_generation } => {
+            SessionEnd::Session {
+                owner,
+                session,
+                created,
+                lowest_generation,
+            } => {
                 let lowest = lowest_generation.unwrap_or(ALL_GENERATIONS);
                 let raised = self.0.ends.add(owner, session, created, lowest, now);
                 if lowest == ALL_GENERATIONS {
@@ -83,7 +100,10 @@ impl SessionStore {
             SessionEnd::Floor { scope, created } if self.0.ends.has_floor(scope, created) => {}
             SessionEnd::Floor { scope, created } => {
                 let raised = self.0.ends.raise(scope, created, now);
-                drop(self.0.end_created_until(scope, created, EndReason::ScopeEndedElsewhere));
+                drop(
+                    self.0
+                        .end_created_until(scope, created, EndReason::ScopeEndedElsewhere),
+                );
                 if let Some(scope) = scope {
                     self.0.end_overflow(scope, raised);
                 }
@@ -98,7 +118,11 @@ impl SessionStore {
 
     /// Records all ends and last uses again, for a journal that may have lost them. Returns a ticket for each end.
     pub fn record_all(&self) -> Vec<EndTicket> {
-        let tickets = self.ends().iter().map(|end| self.0.journal.record(end)).collect();
+        let tickets = self
+            .ends()
+            .iter()
+            .map(|end| self.0.journal.record(end))
+            .collect();
         self.0.last_uses_recorded.store(0, Ordering::Release);
         self.record_last_uses();
         tickets
@@ -116,7 +140,9 @@ impl Inner {
             return self.release(session, now);
         }
         // The session may have been used or ended in the meantime.
-        let Status::JustEnded(reason) = session.expire(now, self.timeouts) else { return false };
+        let Status::JustEnded(reason) = session.expire(now, self.timeouts) else {
+            return false;
+        };
         self.remove(session, reason);
         true
     }
@@ -126,15 +152,21 @@ impl Inner {
         if is_planted(Fault::OwnViewOfIdleTime) {
             return false;
         }
-        let oldest = self.clock.now().saturating_sub(Duration::from_millis(self.timeouts.idle));
-        self.last_uses.get(session.id()).is_some_and(|last_use| last_use > oldest)
+        let oldest = self
+            .clock
+            .now()
+            .saturating_sub(Duration::from_millis(self.timeouts.idle));
+        self.last_uses
+            .get(session.id())
+            .is_some_and(|last_use| last_use > oldest)
     }
 
     /// Removes a session from the table that is idle in this process and continues in another one. Returns whether it was removed.
     fn release(&self, session: &Arc<Session>, now: Duration) -> bool {
         // The lock of the table is held, so that a new use finds the session either active or not at all.
         let is_released = |_: &_, stored: &Arc<Session>| {
-            Arc::ptr_eq(stored, session) && matches!(session.expire(now, self.timeouts), Status::JustEnded(_))
+            Arc::ptr_eq(stored, session)
+                && matches!(session.expire(now, self.timeouts), Status::JustEnded(_))
         };
         if self.table.remove_if(session.id(), is_released).is_none() {
             return false;
@@ -154,7 +186,9 @@ impl Inner {
         counts_for_subject: bool,
     ) -> Result<(), ReservationError> {
         // No eviction can select the session before it is in the table, because it is in use.
-        let evicted = self.capacity.record(session, elsewhere, counts_for_subject)?;
+        let evicted = self
+            .capacity
+            .record(session, elsewhere, counts_for_subject)?;
         self.table.insert(*session.id(), Arc::clone(session));
         self.announce_later(session);
         self.observer.opened(session);
@@ -163,7 +197,13 @@ impl Inner {
         }
         self.finish_evictions(evicted);
         // A floor that was recorded in the meantime did not find the session in the table.
-        if self.ends.contains(session.owner(), session.target(), session.id(), session.created(), 0) {
+        if self.ends.contains(
+            session.owner(),
+            session.target(),
+            session.id(),
+            session.created(),
+            0,
+        ) {
             self.end_here(session, EndReason::ScopeEndedElsewhere);
         }
         Ok(())
@@ -180,7 +220,8 @@ impl Inner {
 
     /// Removes an evicted session from the store. If it had expired, its end has that reason.
     fn finish_eviction(&self, session: Arc<Session>, last_used: u64) {
-        let reason = session.expiry_reason_if_unused(last_used, self.clock.monotonic(), self.timeouts);
+        let reason =
+            session.expiry_reason_if_unused(last_used, self.clock.monotonic(), self.timeouts);
         if self.has_peers && reason == Some(EndReason::Idle) && self.is_used_elsewhere(&session) {
             // The session continues in another process.
             self.leave_table(&session);
@@ -196,7 +237,11 @@ impl Inner {
         // The end is recorded before the session leaves the table, so that it is not adopted again. A session that is not sealed,
         // or has reached its lifetime, cannot be adopted.
         let needs_record = session.is_sealed() && reason != EndReason::Lifetime;
-        let ticket = if needs_record { self.record_end(session, None) } else { EndTicket::done() };
+        let ticket = if needs_record {
+            self.record_end(session, None)
+        } else {
+            EndTicket::done()
+        };
         self.remove_from_table(session, reason);
         ticket
     }
@@ -220,7 +265,8 @@ impl Inner {
 
     /// Removes a session from the table and releases its capacity.
     fn leave_table(&self, session: &Session) {
-        self.table.remove_if(session.id(), |_, stored| ptr::eq(&**stored, session));
+        self.table
+            .remove_if(session.id(), |_, stored| ptr::eq(&**stored, session));
         self.remove_identifiers(session);
         self.capacity.remove(session);
     }
@@ -235,7 +281,13 @@ impl Inner {
 
     /// Records the end of a session, or of its generations below `lowest`.
     pub(super) fn record_end(&self, session: &Session, lowest: Option<u32>) -> EndTicket {
-        self.record_session_end(session.owner(), session.owner_id(), *session.id(), session.created(), lowest)
+        self.record_session_end(
+            session.owner(),
+            session.owner_id(),
+            *session.id(),
+            session.created(),
+            lowest,
+        )
     }
 
     /// Records the end of a session that may be in no table, or of its generations below `lowest`.
@@ -248,11 +300,27 @@ impl Inner {
         lowest: Option<u32>,
     ) -> EndTicket {
         let now = self.clock.now();
-        let lowest = if is_planted(Fault::EndOfOneGeneration) { lowest.or(Some(1)) } else { lowest };
-        let mut raised = self.ends.add(owner_id, session, created, lowest.unwrap_or(ALL_GENERATIONS), now);
-        raised.subject = owner.subject_scope().and_then(|subject| self.ends.limit_subject(subject, owner_id, now));
-        let ticket =
-            self.journal.record(&SessionEnd::Session { owner: owner_id, session, created, lowest_generation: lowest });
+        let lowest = if is_planted(Fault::EndOfOneGeneration) {
+            lowest.or(Some(1))
+        } else {
+            lowest
+        };
+        let mut raised = self.ends.add(
+            owner_id,
+            session,
+            created,
+            lowest.unwrap_or(ALL_GENERATIONS),
+            now,
+        );
+        raised.subject = owner
+            .subject_scope()
+            .and_then(|subject| self.ends.limit_subject(subject, owner_id, now));
+        let ticket = self.journal.record(&SessionEnd::Session {
+            owner: owner_id,
+            session,
+            created,
+            lowest_generation: lowest,
+        });
         self.record_overflow(owner_id, raised);
         ticket
     }
@@ -274,7 +342,12 @@ impl Inner {
 
     /// Ends the sessions of a scope in the table that were created no later than `created`; without a scope, those of all scopes.
     /// Returns those that this call ended.
-    fn end_created_until(&self, scope: Option<ScopeId>, created: UnixTime, reason: EndReason) -> Vec<Arc<Session>> {
+    fn end_created_until(
+        &self,
+        scope: Option<ScopeId>,
+        created: UnixTime,
+        reason: EndReason,
+    ) -> Vec<Arc<Session>> {
         let mut sessions = self.sessions_in(scope);
         sessions.retain(|session| session.created() <= created && self.end_here(session, reason));
         sessions
@@ -288,9 +361,9 @@ impl Inner {
         };
         match scope {
             None => in_table(&|_| true),
-            Some(scope) if scope.is_wide() => {
-                in_table(&|session| EndScope::wide(session.owner(), session.target()).any(|wide| wide.id() == scope))
-            }
+            Some(scope) if scope.is_wide() => in_table(&|session| {
+                EndScope::wide(session.owner(), session.target()).any(|wide| wide.id() == scope)
+            }),
             // The index by owner does not contain anonymous sessions.
             Some(owner) if owner == ScopeId::of_owner(Owner::Anonymous) => {
                 in_table(&|session| session.owner_id() == owner)
@@ -304,7 +377,12 @@ impl RaisedFloors {
     /// Returns the floors with their scopes.
     fn floors(&self, owner: ScopeId) -> impl Iterator<Item = (Option<ScopeId>, UnixTime)> + use<> {
         let of_owner = self.owner.map(|created| (Some(owner), created));
-        let of_subject = self.subject.map(|(subject, created)| (Some(subject), created));
-        of_owner.into_iter().chain(of_subject).chain(self.global.map(|created| (None, created)))
+        let of_subject = self
+            .subject
+            .map(|(subject, created)| (Some(subject), created));
+        of_owner
+            .into_iter()
+            .chain(of_subject)
+            .chain(self.global.map(|created| (None, created)))
     }
 }

@@ -31,7 +31,12 @@ impl InUse {
         generation: Option<Arc<Generation>>,
         fingerprint: u64,
     ) -> Self {
-        Self { store, session, generation, fingerprint }
+        Self {
+            store,
+            session,
+            generation,
+            fingerprint,
+        }
     }
 
     /// Returns the session, which can end as soon as the use is dropped.
@@ -45,8 +50,12 @@ impl InUse {
     /// minute, and only after the newest identifier has been used. The previous identifier resolves until 5 min after the first
     /// use of the new one, so a client that misses the response keeps its session.
     pub fn rotated_identifier(&self) -> Option<Identifier> {
-        let generation = self.generation.as_deref().unwrap_or_else(|| self.session.first());
-        self.store.rotated_identifier(&self.session, generation, self.fingerprint)
+        let generation = self
+            .generation
+            .as_deref()
+            .unwrap_or_else(|| self.session.first());
+        self.store
+            .rotated_identifier(&self.session, generation, self.fingerprint)
     }
 }
 

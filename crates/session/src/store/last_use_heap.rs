@@ -26,24 +26,39 @@ impl LastUseHeap {
 
     /// Returns the sessions in any order.
     pub(super) fn all(&self) -> Vec<Arc<Session>> {
-        self.0.iter().map(|entry| Arc::clone(&entry.session)).collect()
+        self.0
+            .iter()
+            .map(|entry| Arc::clone(&entry.session))
+            .collect()
     }
 
     /// Returns whether at least `count` sessions are not in use now.
     pub(super) fn has_unused(&self, count: usize) -> bool {
-        self.0.iter().filter(|entry| !entry.session.is_in_use()).take(count).count() == count
+        self.0
+            .iter()
+            .filter(|entry| !entry.session.is_in_use())
+            .take(count)
+            .count()
+            == count
     }
 
     /// Adds a session, which must not be in another heap.
     pub(super) fn insert(&mut self, session: Arc<Session>) {
         // A session that has ended comes first, so the next search removes it.
-        self.push(HeapEntry { last_used: session.last_used().unwrap_or(0), session });
+        self.push(HeapEntry {
+            last_used: session.last_used().unwrap_or(0),
+            session,
+        });
     }
 
     /// Removes a session, if the heap contains it.
     pub(super) fn remove(&mut self, session: &Session) {
         let position = session.heap_position();
-        if self.0.get(position).is_some_and(|entry| ptr::eq(&*entry.session, session)) {
+        if self
+            .0
+            .get(position)
+            .is_some_and(|entry| ptr::eq(&*entry.session, session))
+        {
             self.take(position);
         }
     }
@@ -53,12 +68,14 @@ impl LastUseHeap {
     pub(super) fn evict(&mut self) -> Option<Evicted> {
         let mut in_use = Vec::new();
         let evicted = loop {
-            let Some(first) = self.0.first_mut() else { break None };
+            let Some(first) = self.0.first_mut() else {
+                break None;
+            };
             match first.session.evict(first.last_used) {
                 Eviction::JustEnded => {
-                    break self
-                        .take(0)
-                        .map(|HeapEntry { last_used, session }| Evicted::JustEnded { session, last_used });
+                    break self.take(0).map(|HeapEntry { last_used, session }| {
+                        Evicted::JustEnded { session, last_used }
+                    });
                 }
                 Eviction::Ended => break self.take(0).map(|_| Evicted::AlreadyEnded),
                 Eviction::InUse => in_use.extend(self.take(0)),
@@ -74,7 +91,11 @@ impl LastUseHeap {
 
     /// Removes and returns the only session, if there is exactly one.
     pub(super) fn take_single(&mut self) -> Option<Arc<Session>> {
-        if self.0.len() == 1 { self.0.pop().map(|entry| entry.session) } else { None }
+        if self.0.len() == 1 {
+            self.0.pop().map(|entry| entry.session)
+        } else {
+            None
+        }
     }
 
     fn push(&mut self, entry: HeapEntry) {
@@ -113,7 +134,9 @@ impl LastUseHeap {
     fn sift_down(&mut self, mut position: usize) {
         loop {
             let children = 2 * position + 1..self.0.len().min(2 * position + 3);
-            let Some(child) = children.min_by_key(|&child| self.0[child].last_used) else { break };
+            let Some(child) = children.min_by_key(|&child| self.0[child].last_used) else {
+                break;
+            };
             if self.0[position].last_used <= self.0[child].last_used {
                 break;
             }

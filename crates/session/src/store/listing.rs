@@ -35,7 +35,12 @@ impl SessionStore {
     ///
     /// Each call examines the whole table, and keeps at most `limit` sessions in memory. A session that exists while all pages are
     /// read is on exactly one of them.
-    pub fn list(&self, is_wanted: impl Fn(&Session) -> bool, after: Option<LogHash>, limit: usize) -> SessionPage {
+    pub fn list(
+        &self,
+        is_wanted: impl Fn(&Session) -> bool,
+        after: Option<LogHash>,
+        limit: usize,
+    ) -> SessionPage {
         let mut found = BTreeMap::new();
         let mut has_more = false;
         for stored in &self.0.table {
@@ -49,13 +54,20 @@ impl SessionStore {
                 has_more = true;
             }
         }
-        let sessions = found.into_values().filter_map(|session| self.listed(session)).collect();
+        let sessions = found
+            .into_values()
+            .filter_map(|session| self.listed(session))
+            .collect();
         SessionPage { sessions, has_more }
     }
 
     /// Returns the session in the table with this log hash. Examines the whole table.
     pub fn find(&self, hash: LogHash) -> Option<Arc<Session>> {
-        self.0.table.iter().find(|stored| stored.log_hash() == hash).map(|stored| Arc::clone(&stored))
+        self.0
+            .table
+            .iter()
+            .find(|stored| stored.log_hash() == hash)
+            .map(|stored| Arc::clone(&stored))
     }
 
     /// Returns the entry of a session; `None` if it has ended.
@@ -63,8 +75,17 @@ impl SessionStore {
         let now = self.0.clock.read();
         let last_used = session.last_used()?;
         let is_in_use = session.is_in_use();
-        let unused_for = if is_in_use { 0 } else { millis(now.monotonic).saturating_sub(last_used) };
+        let unused_for = if is_in_use {
+            0
+        } else {
+            millis(now.monotonic).saturating_sub(last_used)
+        };
         let age = now.unix.saturating_duration_since(session.created());
-        Some(ListedSession { session, age, unused_for: Duration::from_millis(unused_for), is_in_use })
+        Some(ListedSession {
+            session,
+            age,
+            unused_for: Duration::from_millis(unused_for),
+            is_in_use,
+        })
     }
 }

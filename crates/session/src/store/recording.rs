@@ -21,10 +21,16 @@ impl SessionStore {
     /// A session that is not [sealed](Session::is_sealed) is not recorded: no process can continue it.
     pub fn record_last_uses(&self) {
         let now = self.0.clock.read();
-        let previous = self.0.last_uses_recorded.swap(millis(now.monotonic), Ordering::AcqRel);
+        let previous = self
+            .0
+            .last_uses_recorded
+            .swap(millis(now.monotonic), Ordering::AcqRel);
         let sessions = self.0.table.iter();
-        let uses: Vec<_> = sessions.filter_map(|session| last_use_since(&session, previous, now)).collect();
-        uses.chunks(JOURNAL_BATCH).for_each(|uses| self.0.journal.record_last_uses(uses));
+        let uses: Vec<_> = sessions
+            .filter_map(|session| last_use_since(&session, previous, now))
+            .collect();
+        uses.chunks(JOURNAL_BATCH)
+            .for_each(|uses| self.0.journal.record_last_uses(uses));
         self.0.announce_all();
     }
 
@@ -35,7 +41,10 @@ impl SessionStore {
     pub fn import_last_uses(&self, uses: &[LastUse]) {
         let now = self.0.clock.now();
         let oldest = now.saturating_sub(Duration::from_millis(self.0.timeouts.idle));
-        self.0.last_uses.import(uses, oldest..=now.saturating_add(Self::MAX_CLOCK_DIFFERENCE));
+        self.0.last_uses.import(
+            uses,
+            oldest..=now.saturating_add(Self::MAX_CLOCK_DIFFERENCE),
+        );
     }
 }
 
@@ -49,6 +58,13 @@ fn last_use_since(session: &Session, previous: u64, now: Now) -> Option<LastUse>
     }
     // The journal keeps times of the wall clock.
     let age = Duration::from_millis(millis(now.monotonic).saturating_sub(last_used));
-    let time = if is_in_use { now.unix } else { now.unix.saturating_sub(age) };
-    Some(LastUse { session: *session.id(), time })
+    let time = if is_in_use {
+        now.unix
+    } else {
+        now.unix.saturating_sub(age)
+    };
+    Some(LastUse {
+        session: *session.id(),
+        time,
+    })
 }

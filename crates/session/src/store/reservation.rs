@@ -16,7 +16,8 @@ use super::{
 use crate::{
     error::ReservationError,
     identifier::{
-        AssociatedData, Generation, Identifier, MAX_BACKEND_ID, Record, SessionId, SessionKey, Version, seal,
+        AssociatedData, Generation, Identifier, MAX_BACKEND_ID, Record, SessionId, SessionKey,
+        Version, seal,
     },
     owner::Owner,
     scope::SessionTarget,
@@ -52,11 +53,23 @@ impl Reservation {
     /// # Errors
     /// Returns [`ReservationError::OwnerLimit`] if the owner is at the limit and has taken all sessions into use since the
     /// reservation. The caller must end the backend's session then.
-    pub fn open(self, backend_id: Box<[u8]>, protocol_version: Option<&str>) -> Result<InUse, ReservationError> {
-        let Self { permit: CapacityPermit(permit), target, key, id, fingerprint } = self;
+    pub fn open(
+        self,
+        backend_id: Box<[u8]>,
+        protocol_version: Option<&str>,
+    ) -> Result<InUse, ReservationError> {
+        let Self {
+            permit: CapacityPermit(permit),
+            target,
+            key,
+            id,
+            fingerprint,
+        } = self;
         let store = &permit.store;
         let encoded_owner = permit.encoded_owner.clone();
-        let owner = encoded_owner.as_deref().map_or(Owner::Anonymous, Owner::decode);
+        let owner = encoded_owner
+            .as_deref()
+            .map_or(Owner::Anonymous, Owner::decode);
         let now = store.clock.read();
         let record = Record {
             session: id,
@@ -68,14 +81,36 @@ impl Reservation {
             backend_id: (backend_id.len() <= MAX_BACKEND_ID).then(|| backend_id.clone()),
         };
         // The record fits: its variable parts are bounded.
-        let identifier = seal(&key, &AssociatedData::new(target.resource(), owner), &id, &record);
+        let identifier = seal(
+            &key,
+            &AssociatedData::new(target.resource(), owner),
+            &id,
+            &record,
+        );
         let text_hash = key.text_hash(identifier.unwrap_or_else(Identifier::empty).as_bytes());
         let first = Generation::new(id, text_hash, 0, fingerprint, millis(now.monotonic));
-        let new = NewSession { first, record, key, target, encoded_owner, backend_id, is_adopted: false };
+        let new = NewSession {
+            first,
+            record,
+            key,
+            target,
+            encoded_owner,
+            backend_id,
+            is_adopted: false,
+        };
         let session = Arc::new(Session::new(new, now));
-        store.record(&session, permit.elsewhere.of_owner, permit.counts_for_subject)?;
+        store.record(
+            &session,
+            permit.elsewhere.of_owner,
+            permit.counts_for_subject,
+        )?;
         permit.set_recorded();
-        Ok(InUse::new(SessionStore(Arc::clone(store)), session, None, fingerprint))
+        Ok(InUse::new(
+            SessionStore(Arc::clone(store)),
+            session,
+            None,
+            fingerprint,
+        ))
     }
 }
 
@@ -110,10 +145,19 @@ impl CapacityPermit {
         adopted: Option<&SessionId>,
     ) -> Result<Self, ReservationError> {
         let elsewhere = store.sessions_elsewhere(owner, adopted);
-        let Reserved { encoded_owner, counts_for_subject } = store.capacity.reserve(owner, elsewhere)?;
+        let Reserved {
+            encoded_owner,
+            counts_for_subject,
+        } = store.capacity.reserve(owner, elsewhere)?;
         let store = Arc::clone(store);
         let is_recorded = AtomicBool::new(false);
-        Ok(Self(Arc::new(PermitInner { store, encoded_owner, elsewhere, counts_for_subject, is_recorded })))
+        Ok(Self(Arc::new(PermitInner {
+            store,
+            encoded_owner,
+            elsewhere,
+            counts_for_subject,
+            is_recorded,
+        })))
     }
 }
 
@@ -127,7 +171,9 @@ impl PermitInner {
 impl Drop for PermitInner {
     fn drop(&mut self) {
         if !*self.is_recorded.get_mut() {
-            self.store.capacity.cancel(self.encoded_owner.as_deref(), self.counts_for_subject);
+            self.store
+                .capacity
+                .cancel(self.encoded_owner.as_deref(), self.counts_for_subject);
         }
     }
 }

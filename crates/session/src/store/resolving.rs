@@ -58,7 +58,10 @@ impl SessionStore {
         target: &SessionTarget,
         scopes: &Scopes,
     ) -> Result<Option<InUse>, ResolveError> {
-        let Found { session, generation } = found;
+        let Found {
+            session,
+            generation,
+        } = found;
         if session.target() != target {
             return Err(ResolveError::Ended);
         }
@@ -79,7 +82,12 @@ impl SessionStore {
             Status::Active => {
                 current.mark_used(millis(now));
                 let fingerprint = session.key().scopes_fingerprint(scopes);
-                Ok(Some(InUse::new(self.clone(), session, generation, fingerprint)))
+                Ok(Some(InUse::new(
+                    self.clone(),
+                    session,
+                    generation,
+                    fingerprint,
+                )))
             }
             Status::JustEnded(reason) => {
                 self.0.remove(&session, reason);
@@ -91,7 +99,9 @@ impl SessionStore {
 
     /// Ends one use of a session.
     pub(super) fn end_use(&self, session: &Session) {
-        if let Status::JustEnded(reason) = session.end_use(self.0.clock.monotonic(), self.0.timeouts) {
+        if let Status::JustEnded(reason) =
+            session.end_use(self.0.clock.monotonic(), self.0.timeouts)
+        {
             self.0.remove(session, reason);
         }
     }
@@ -101,7 +111,10 @@ impl Inner {
     /// Returns the session in the table that has an identifier with this random part.
     fn find(&self, random: &RandomPart) -> Option<Found> {
         match self.table.get(random) {
-            Some(stored) => Some(Found { session: Arc::clone(&stored), generation: None }),
+            Some(stored) => Some(Found {
+                session: Arc::clone(&stored),
+                generation: None,
+            }),
             None => self.rotated.get(random).map(|stored| stored.clone()),
         }
     }
@@ -109,7 +122,8 @@ impl Inner {
     /// Returns whether the key list still contains the key of a session.
     fn has_listed_key(&self, session: &Session) -> bool {
         let generation = self.key_generation.load(Ordering::Acquire);
-        let is_listed = session.is_known_as_listed(generation) || self.keys.load().contains(session.key());
+        let is_listed =
+            session.is_known_as_listed(generation) || self.keys.load().contains(session.key());
         if is_listed {
             session.set_listed(generation);
         }
@@ -121,7 +135,10 @@ impl Found {
     /// Returns whether the whole identifier is that of the session, and not only its random part. The comparison of hashes
     /// suffices: the caller is the owner, and the identifier authorizes nothing.
     fn is_named(&self, identifier: &[u8]) -> bool {
-        let generation = self.generation.as_deref().unwrap_or_else(|| self.session.first());
+        let generation = self
+            .generation
+            .as_deref()
+            .unwrap_or_else(|| self.session.first());
         generation.text_hash == self.session.key().text_hash(identifier)
     }
 }

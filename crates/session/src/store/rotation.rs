@@ -17,7 +17,9 @@ impl SessionStore {
         current: &Generation,
         fingerprint: u64,
     ) -> Option<Identifier> {
-        let newest = session.newest_generation().map_or(session.first().number, |newest| newest.number);
+        let newest = session
+            .newest_generation()
+            .map_or(session.first().number, |newest| newest.number);
         if current.number >= newest {
             if fingerprint == current.fingerprint {
                 return None;
@@ -34,10 +36,18 @@ impl SessionStore {
 
 impl Inner {
     /// Adds an identifier to a session, unless another call has just done so or the session has ended.
-    fn rotate(&self, session: &Arc<Session>, current: &Generation, fingerprint: u64, now: Duration) -> Option<()> {
+    fn rotate(
+        &self,
+        session: &Arc<Session>,
+        current: &Generation,
+        fingerprint: u64,
+        now: Duration,
+    ) -> Option<()> {
         let next = session.successor(current, fingerprint, now)?;
         let number = next.number;
-        let is_next = |newest: Option<u32>| newest.is_none_or(|newest| newest < number) && !session.has_ended();
+        let is_next = |newest: Option<u32>| {
+            newest.is_none_or(|newest| newest < number) && !session.has_ended()
+        };
         self.add_generation(session, next, is_next);
         Some(())
     }
@@ -56,7 +66,10 @@ impl Inner {
             self.rotated.remove(&removed);
         }
         let random = added.generation.random;
-        let found = Found { session: Arc::clone(session), generation: Some(Arc::clone(&added.generation)) };
+        let found = Found {
+            session: Arc::clone(session),
+            generation: Some(Arc::clone(&added.generation)),
+        };
         self.rotated.insert(random, found);
         if session.has_ended() {
             self.rotated.remove(&random);
@@ -73,7 +86,10 @@ impl Inner {
 
     /// Ends the generations below `lowest` in this process. Returns whether some of them were still valid.
     pub(super) fn end_generations_here(&self, session: &Session, lowest: u32) -> bool {
-        let EndedGenerations { has_ended_some, removed } = session.end_generations_below(lowest);
+        let EndedGenerations {
+            has_ended_some,
+            removed,
+        } = session.end_generations_below(lowest);
         for random in &removed {
             self.rotated.remove(random);
         }
@@ -85,7 +101,12 @@ impl Inner {
         let due: Vec<_> = self
             .rotated
             .iter()
-            .filter_map(|stored| Some((Arc::clone(&stored.session), stored.session.due_lowest_generation(now)?)))
+            .filter_map(|stored| {
+                Some((
+                    Arc::clone(&stored.session),
+                    stored.session.due_lowest_generation(now)?,
+                ))
+            })
             .take(SWEEP_BATCH)
             .collect();
         for (session, lowest) in due {

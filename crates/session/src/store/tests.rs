@@ -42,7 +42,11 @@ const ALICE: Owner<'_> = Owner::Subject {
     subject: "f81d4fae-7dec-11d0-a765-00a0c91e6bf6",
     client: Some("4b0c3f9e-desktop-client"),
 };
-const MALLORY: Owner<'_> = Owner::Subject { issuer: ISSUER, subject: "mallory", client: Some("app") };
+const MALLORY: Owner<'_> = Owner::Subject {
+    issuer: ISSUER,
+    subject: "mallory",
+    client: Some("app"),
+};
 
 /// A clock that a test advances.
 #[derive(Default)]
@@ -97,7 +101,9 @@ struct Fixture {
 }
 
 fn target() -> SessionTarget {
-    ResourceUri::parse("https://mcp.example.com/mcp").unwrap().into()
+    ResourceUri::parse("https://mcp.example.com/mcp")
+        .unwrap()
+        .into()
 }
 
 /// Returns a store with changed settings.
@@ -106,8 +112,16 @@ fn fixture_with(change: impl FnOnce(&mut SessionSettings)) -> Fixture {
     change(&mut settings);
     let clock = Arc::new(ManualClock::default());
     let ended = Arc::new(EndedSessions::default());
-    let store = SessionStore::builder(settings).clock(clock.clone()).observer(ended.clone()).build();
-    Fixture { store, clock, ended, target: target() }
+    let store = SessionStore::builder(settings)
+        .clock(clock.clone())
+        .observer(ended.clone())
+        .build();
+    Fixture {
+        store,
+        clock,
+        ended,
+        target: target(),
+    }
 }
 
 fn fixture() -> Fixture {
@@ -126,7 +140,10 @@ impl Fixture {
 
     /// Opens a session, which is in use until the returned value is dropped.
     fn open_in_use(&self, owner: Owner<'_>) -> Result<InUse, ReservationError> {
-        self.reserve(owner)?.open(Box::from(*b"11111111-2222-3333-4444-555555555555"), Some("2025-11-25"))
+        self.reserve(owner)?.open(
+            Box::from(*b"11111111-2222-3333-4444-555555555555"),
+            Some("2025-11-25"),
+        )
     }
 
     /// Uses a session of its owner until the returned value is dropped.
@@ -139,6 +156,7 @@ impl Fixture {
     }
 
     fn find(&self, owner: Owner<'_>, identifier: &[u8]) -> Result<InUse, ResolveError> {
-        self.store.resolve(&self.target, owner, &Scopes::empty(), identifier)
+        self.store
+            .resolve(&self.target, owner, &Scopes::empty(), identifier)
     }
 }

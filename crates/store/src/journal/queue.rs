@@ -34,7 +34,13 @@ impl Waiting {
     /// Takes the records. The queue stays closed if it is.
     pub(super) fn take(&mut self) -> Self {
         let is_closed = self.is_closed;
-        replace(self, Self { is_closed, ..Self::default() })
+        replace(
+            self,
+            Self {
+                is_closed,
+                ..Self::default()
+            },
+        )
     }
 
     /// Adds an end. Its ticket fails if 262,144 ends wait.

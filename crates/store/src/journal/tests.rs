@@ -11,7 +11,10 @@ use super::{
     *,
 };
 
-const RETENTION: Retention = Retention { lifetime: Duration::from_secs(1000), idle_timeout: Duration::from_secs(100) };
+const RETENTION: Retention = Retention {
+    lifetime: Duration::from_secs(1000),
+    idle_timeout: Duration::from_secs(100),
+};
 
 /// Returns the time this number of seconds after the start of the clock.
 fn after(seconds: u64) -> UnixTime {
@@ -19,7 +22,13 @@ fn after(seconds: u64) -> UnixTime {
 }
 
 fn open(path: &Path, clock: &Arc<ManualClock>) -> (FileJournal, Recovered) {
-    FileJournal::open(StateDirectory::open(path).unwrap(), RETENTION, Arc::clone(clock) as _, None).unwrap()
+    FileJournal::open(
+        StateDirectory::open(path).unwrap(),
+        RETENTION,
+        Arc::clone(clock) as _,
+        None,
+    )
+    .unwrap()
 }
 
 fn end(session: u8, created: u64) -> SessionEnd {
@@ -40,14 +49,25 @@ async fn records_survive_a_restart() {
     assert!(recovered.ends.is_empty());
     assert!(recovered.uses.is_empty());
 
-    let tickets: Vec<_> = (1..=20).map(|session| journal.record(&end(session, 5))).collect();
+    let tickets: Vec<_> = (1..=20)
+        .map(|session| journal.record(&end(session, 5)))
+        .collect();
     for ticket in tickets {
         assert_eq!(ticket.await, Ok(()));
     }
-    let used = LastUse { session: [7; 16], time: after(50) };
+    let used = LastUse {
+        session: [7; 16],
+        time: after(50),
+    };
     journal.record_last_uses(&[used]);
     assert_eq!(journal.flush().await, Ok(()));
-    assert_eq!(fs::read_to_string(parent.path().join(ENDS)).unwrap().lines().count(), 21);
+    assert_eq!(
+        fs::read_to_string(parent.path().join(ENDS))
+            .unwrap()
+            .lines()
+            .count(),
+        21
+    );
 
     drop(journal);
 
@@ -81,11 +101,20 @@ async fn failures_are_not_confirmed() {
     let parent = tempfile::tempdir().unwrap();
     let clock: Arc<dyn Clock> = Arc::<ManualClock>::default();
     let directory = StateDirectory::open(parent.path()).unwrap();
-    let (mut ends_file, _) = LogFile::open::<SessionEnd>(&directory, ENDS, Vec::new, |ends| ends).unwrap();
+    let (mut ends_file, _) =
+        LogFile::open::<SessionEnd>(&directory, ENDS, Vec::new, |ends| ends).unwrap();
     let (uses_file, _) = LogFile::open::<LastUse>(&directory, USES, Vec::new, |uses| uses).unwrap();
     let writable = std::mem::replace(&mut ends_file, LogFile::read_only(parent.path().join(ENDS)));
     let queue = Arc::<Queue>::default();
-    let mut writer = Writer { queue, directory, retention: RETENTION, clock, ends_file, uses_file, is_failing: false };
+    let mut writer = Writer {
+        queue,
+        directory,
+        retention: RETENTION,
+        clock,
+        ends_file,
+        uses_file,
+        is_failing: false,
+    };
     let (confirmation, ticket) = EndTicket::pending();
     writer.write(vec![(end(1, 0), confirmation)], &[]);
     assert_eq!(ticket.await, Err(NotRecorded));
@@ -103,11 +132,17 @@ async fn failures_are_not_confirmed() {
 async fn the_queue_is_bounded() {
     let mut waiting = Waiting::default();
     for _ in 0..MAX_QUEUED {
-        waiting.uses.push(LastUse { session: [1; 16], time: UnixTime::default() });
+        waiting.uses.push(LastUse {
+            session: [1; 16],
+            time: UnixTime::default(),
+        });
         drop(waiting.add_end(end(1, 0)));
     }
     assert_eq!(waiting.add_end(end(2, 0)).await, Err(NotRecorded));
-    waiting.add_uses(&[LastUse { session: [2; 16], time: UnixTime::default() }]);
+    waiting.add_uses(&[LastUse {
+        session: [2; 16],
+        time: UnixTime::default(),
+    }]);
     assert_eq!(waiting.ends.len(), MAX_QUEUED);
     assert_eq!(waiting.uses.len(), MAX_QUEUED);
 }
@@ -120,7 +155,10 @@ async fn files_are_bounded() {
     let (journal, _) = open(parent.path(), &clock);
     for round in 0..40_u64 {
         for _ in 0..2_000 {
-            let floor = SessionEnd::Floor { scope: Some(ScopeId([1; 16])), created: after(round) };
+            let floor = SessionEnd::Floor {
+                scope: Some(ScopeId([1; 16])),
+                created: after(round),
+            };
             drop(journal.record(&floor));
         }
         assert_eq!(journal.flush().await, Ok(()));
@@ -137,13 +175,21 @@ async fn a_store_continues_after_a_restart() {
     let start = || {
         let directory = StateDirectory::open(parent.path()).unwrap();
         let settings = SessionSettings::new(directory.session_keys().unwrap());
-        let (journal, recovered) = FileJournal::open(directory, RETENTION, Arc::clone(&clock) as _, None).unwrap();
-        let store = SessionStore::builder(settings).clock(Arc::clone(&clock) as _).journal(Arc::new(journal)).build();
+        let (journal, recovered) =
+            FileJournal::open(directory, RETENTION, Arc::clone(&clock) as _, None).unwrap();
+        let store = SessionStore::builder(settings)
+            .clock(Arc::clone(&clock) as _)
+            .journal(Arc::new(journal))
+            .build();
         recovered.import_into(&store);
         store
     };
     let target = resource.clone().into();
-    let owner = Owner::Subject { issuer: "https://issuer", subject: "alice", client: None };
+    let owner = Owner::Subject {
+        issuer: "https://issuer",
+        subject: "alice",
+        client: None,
+    };
     let store = start();
     let scopes = Scopes::empty();
     let open = |store: &SessionStore| {
@@ -152,7 +198,8 @@ async fn a_store_continues_after_a_restart() {
     };
     let kept = open(&store);
     let ended = open(&store);
-    let [kept_identifier, gone_identifier] = [&kept, &ended].map(|session| session.identifier().to_string());
+    let [kept_identifier, gone_identifier] =
+        [&kept, &ended].map(|session| session.identifier().to_string());
     assert_eq!(store.end(&ended, EndReason::Deleted).unwrap().await, Ok(()));
 
     drop((kept, ended, store));
@@ -169,7 +216,10 @@ async fn a_store_continues_after_a_restart() {
 async fn unknown_ends_end_all_sessions() {
     let parent = tempfile::tempdir().unwrap();
     let clock = Arc::<ManualClock>::default();
-    let floor = SessionEnd::Floor { scope: None, created: after(1) };
+    let floor = SessionEnd::Floor {
+        scope: None,
+        created: after(1),
+    };
     let open = || {
         let directory = StateDirectory::open(parent.path()).unwrap();
         FileJournal::open(directory, RETENTION, Arc::clone(&clock) as _, Some(floor))
@@ -180,7 +230,11 @@ async fn unknown_ends_end_all_sessions() {
         assert_eq!(recovered.ends, [floor]);
         assert_eq!(journal.record(&end(1, 2)).await, Ok(()));
         drop(journal);
-        assert_eq!(open().unwrap().1.ends, [floor, end(1, 2)], "a file with ends is used");
+        assert_eq!(
+            open().unwrap().1.ends,
+            [floor, end(1, 2)],
+            "a file with ends is used"
+        );
         fs::write(&path, "").unwrap();
     }
     let (journal, _) = open().unwrap();
@@ -190,7 +244,10 @@ async fn unknown_ends_end_all_sessions() {
     let mut lines: Vec<_> = text.lines().collect();
     lines[1] = "damaged";
     fs::write(&path, lines.join("\n")).unwrap();
-    assert_eq!(open().err().map(|error| error.code()), Some("state.damaged"));
+    assert_eq!(
+        open().err().map(|error| error.code()),
+        Some("state.damaged")
+    );
     fs::write(&path, format!("{text}cut off")).unwrap();
     assert_eq!(open().unwrap().1.ends, [floor, end(1, 2)]);
 }

@@ -29,7 +29,12 @@ impl Writer {
     /// Writes what waits, until the queue is closed and empty.
     pub(super) fn run(mut self) {
         loop {
-            let Waiting { ends, uses, flushes, is_closed } = self.queue.lock().take();
+            let Waiting {
+                ends,
+                uses,
+                flushes,
+                is_closed,
+            } = self.queue.lock().take();
             if ends.is_empty() && uses.is_empty() && flushes.is_empty() {
                 if is_closed {
                     return;
@@ -47,9 +52,13 @@ impl Writer {
     pub(super) fn write(&mut self, ends: Vec<(SessionEnd, EndConfirmation)>, uses: &[LastUse]) {
         let mut result = Ok(());
         if !ends.is_empty() {
-            result = self.ends_file.append(ends.iter().map(|(end, _)| end)).and_then(|()| self.ends_file.sync());
+            result = self
+                .ends_file
+                .append(ends.iter().map(|(end, _)| end))
+                .and_then(|()| self.ends_file.sync());
             if result.is_ok() {
-                ends.into_iter().for_each(|(_, confirmation)| confirmation.confirm());
+                ends.into_iter()
+                    .for_each(|(_, confirmation)| confirmation.confirm());
             }
         }
         if !uses.is_empty() {
@@ -77,8 +86,12 @@ impl Writer {
         let now = self.clock.now();
         let oldest_end = self.retention.oldest_end(now);
         let oldest_use = self.retention.oldest_use(now);
-        let ends = self.ends_file.compact(&self.directory, |ends| needed_ends(ends, oldest_end));
-        let uses = self.uses_file.compact(&self.directory, |uses| needed_uses(uses, oldest_use));
+        let ends = self
+            .ends_file
+            .compact(&self.directory, |ends| needed_ends(ends, oldest_end));
+        let uses = self
+            .uses_file
+            .compact(&self.directory, |uses| needed_uses(uses, oldest_use));
         for error in [ends, uses].into_iter().filter_map(Result::err) {
             tracing::warn!(error = %error, "a file of the state directory cannot be rewritten and grows");
         }

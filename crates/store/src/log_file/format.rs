@@ -73,16 +73,35 @@ pub(crate) fn read<R: Record>(path: &Path) -> Result<Option<Vec<R>>, StateError>
         Err(error) => return Err(StateError::io(path)(error)),
     };
     let mut bytes = Vec::new();
-    file.take(MAX_FILE + 1).read_to_end(&mut bytes).map_err(StateError::io(path))?;
+    file.take(MAX_FILE + 1)
+        .read_to_end(&mut bytes)
+        .map_err(StateError::io(path))?;
     if bytes.len() as u64 > MAX_FILE {
-        return Err(StateError::TooLarge { path: path.to_owned() });
+        return Err(StateError::TooLarge {
+            path: path.to_owned(),
+        });
     }
-    let Some(lines) = bytes.strip_prefix(R::HEADER.as_bytes()).and_then(|rest| rest.strip_prefix(b"\n")) else {
-        return if bytes.is_empty() { Ok(None) } else { Err(StateError::Format { path: path.to_owned() }) };
+    let Some(lines) = bytes
+        .strip_prefix(R::HEADER.as_bytes())
+        .and_then(|rest| rest.strip_prefix(b"\n"))
+    else {
+        return if bytes.is_empty() {
+            Ok(None)
+        } else {
+            Err(StateError::Format {
+                path: path.to_owned(),
+            })
+        };
     };
-    let Parsed { records, unreadable, is_damaged } = parse(lines);
+    let Parsed {
+        records,
+        unreadable,
+        is_damaged,
+    } = parse(lines);
     if R::IS_REQUIRED && is_damaged {
-        return Err(StateError::Damaged { path: path.to_owned() });
+        return Err(StateError::Damaged {
+            path: path.to_owned(),
+        });
     }
     if unreadable > 0 {
         tracing::warn!(
@@ -104,9 +123,20 @@ struct Parsed<R> {
 
 /// Parses the lines after the header.
 fn parse<R: Record>(lines: &[u8]) -> Parsed<R> {
-    let mut parsed = Parsed { records: Vec::new(), unreadable: 0, is_damaged: false };
-    for line in lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-        match URL_SAFE_NO_PAD.decode(line).ok().and_then(|bytes| R::decode(&bytes)) {
+    let mut parsed = Parsed {
+        records: Vec::new(),
+        unreadable: 0,
+        is_damaged: false,
+    };
+    for line in lines
+        .split(|byte| *byte == b'\n')
+        .filter(|line| !line.is_empty())
+    {
+        match URL_SAFE_NO_PAD
+            .decode(line)
+            .ok()
+            .and_then(|bytes| R::decode(&bytes))
+        {
             Some(record) => {
                 parsed.is_damaged |= parsed.unreadable > 0;
                 parsed.records.push(record);
@@ -120,7 +150,9 @@ fn parse<R: Record>(lines: &[u8]) -> Parsed<R> {
 /// Returns the content of a file with these records.
 pub(super) fn content<R: Record>(records: &[R]) -> String {
     let mut content = format!("{}\n", R::HEADER);
-    records.iter().for_each(|record| push_line(&mut content, record));
+    records
+        .iter()
+        .for_each(|record| push_line(&mut content, record));
     content
 }
 
@@ -142,9 +174,21 @@ mod tests {
         }
 
         let mut line = String::new();
-        push_line(&mut line, &LastUse { session: [1; 16], time: UnixTime::from_secs(1) });
+        push_line(
+            &mut line,
+            &LastUse {
+                session: [1; 16],
+                time: UnixTime::from_secs(1),
+            },
+        );
         let cases = [
-            Case { name: "nothing", text: String::new(), records: 0, unreadable: 0, is_damaged: false },
+            Case {
+                name: "nothing",
+                text: String::new(),
+                records: 0,
+                unreadable: 0,
+                is_damaged: false,
+            },
             Case {
                 name: "records and empty lines",
                 text: format!("{line}\n{line}"),
@@ -167,7 +211,14 @@ mod tests {
                 is_damaged: true,
             },
         ];
-        for Case { name, text, records, unreadable, is_damaged } in cases {
+        for Case {
+            name,
+            text,
+            records,
+            unreadable,
+            is_damaged,
+        } in cases
+        {
             let parsed = parse::<LastUse>(text.as_bytes());
             assert_eq!(parsed.records.len(), records, "{name}");
             assert_eq!(parsed.unreadable, unreadable, "{name}");

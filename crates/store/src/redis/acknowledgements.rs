@@ -50,7 +50,9 @@ struct Published {
 
 impl Published {
     fn is_complete(&self) -> bool {
-        self.expected.as_ref().is_some_and(|expected| expected.is_subset(&self.acknowledged))
+        self.expected
+            .as_ref()
+            .is_some_and(|expected| expected.is_subset(&self.acknowledged))
     }
 }
 
@@ -60,7 +62,14 @@ impl Acknowledgements {
         let mut state = self.0.lock();
         state.last += 1;
         let batch = state.last;
-        state.published.insert(batch, Published { records, expected: None, acknowledged: HashSet::new() });
+        state.published.insert(
+            batch,
+            Published {
+                records,
+                expected: None,
+                acknowledged: HashSet::new(),
+            },
+        );
         batch
     }
 
@@ -83,11 +92,27 @@ impl Acknowledgements {
         let mut state = self.0.lock();
         let mut late = Vec::new();
         for published in state.published.values_mut() {
-            late.extend(published.records.extract_if(.., |waiting| waiting.is_late(now)));
+            late.extend(
+                published
+                    .records
+                    .extract_if(.., |waiting| waiting.is_late(now)),
+            );
         }
-        state.published.retain(|_, published| !published.records.is_empty());
-        let records = |published: &Published| published.records.iter().map(|waiting| waiting.record).collect();
-        let unconfirmed = state.published.iter().map(|(batch, published)| (*batch, records(published))).collect();
+        state
+            .published
+            .retain(|_, published| !published.records.is_empty());
+        let records = |published: &Published| {
+            published
+                .records
+                .iter()
+                .map(|waiting| waiting.record)
+                .collect()
+        };
+        let unconfirmed = state
+            .published
+            .iter()
+            .map(|(batch, published)| (*batch, records(published)))
+            .collect();
         drop(state);
         // Their tasks wake up without the lock.
         drop(late);
@@ -96,7 +121,14 @@ impl Acknowledgements {
 
     /// Returns how many more records can be published.
     pub(crate) fn free(&self) -> usize {
-        MAX_RECORDS.saturating_sub(self.0.lock().published.values().map(|published| published.records.len()).sum())
+        MAX_RECORDS.saturating_sub(
+            self.0
+                .lock()
+                .published
+                .values()
+                .map(|published| published.records.len())
+                .sum(),
+        )
     }
 
     /// Adds an acknowledgement for another replica, unless 16,384 wait. That replica then publishes the batch again.
@@ -124,12 +156,17 @@ impl Acknowledgements {
 
     fn change(&self, batch: Batch, change: impl FnOnce(&mut Published)) {
         let mut state = self.0.lock();
-        let Some(published) = state.published.get_mut(&batch) else { return };
+        let Some(published) = state.published.get_mut(&batch) else {
+            return;
+        };
         change(published);
         if published.is_complete() {
             let confirmed = state.published.remove(&batch);
             drop(state);
-            confirmed.into_iter().flat_map(|published| published.records).for_each(WaitingRecord::confirm);
+            confirmed
+                .into_iter()
+                .flat_map(|published| published.records)
+                .for_each(WaitingRecord::confirm);
         }
     }
 }
@@ -141,7 +178,10 @@ mod tests {
 
     use super::{super::queue::Queue, *};
 
-    const END: Record = Record::End(SessionEnd::Floor { scope: None, created: UnixTime::from_secs(1) });
+    const END: Record = Record::End(SessionEnd::Floor {
+        scope: None,
+        created: UnixTime::from_secs(1),
+    });
 
     /// Ends of which one waits for the returned ticket.
     fn waiting() -> (EndTicket, Vec<WaitingRecord>) {
@@ -183,7 +223,10 @@ mod tests {
         let batch = acknowledgements.publish(ends);
         acknowledgements.expect(batch, names(&["a", "b"]));
         acknowledgements.acknowledge(batch, "a".to_owned());
-        assert_eq!(acknowledgements.unconfirmed(Duration::ZERO), [(batch, vec![END])]);
+        assert_eq!(
+            acknowledgements.unconfirmed(Duration::ZERO),
+            [(batch, vec![END])]
+        );
 
         // The other replica is gone.
         acknowledgements.expect(batch, names(&["a"]));

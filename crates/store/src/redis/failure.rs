@@ -19,17 +19,21 @@ pub(crate) fn describe(error: &RedisError) -> String {
         ErrorKind::AuthenticationFailed => "it rejects the user or the password".to_owned(),
         ErrorKind::RESP3NotSupported => "it is older than version 6.2".to_owned(),
         ErrorKind::Server(ServerErrorKind::NoPerm) => {
-            format!("the user lacks a permission: {}", escaped(error.detail().unwrap_or_default()))
+            format!(
+                "the user lacks a permission: {}",
+                escaped(error.detail().unwrap_or_default())
+            )
         }
         ErrorKind::Server(ServerErrorKind::ReadOnly) => {
             "it is a read-only replica of another server; name the primary".to_owned()
         }
-        ErrorKind::Server(ServerErrorKind::Moved | ServerErrorKind::ClusterDown | ServerErrorKind::CrossSlot) => {
-            "it is a cluster, which is not supported".to_owned()
-        }
-        ErrorKind::Io => {
-            error.source().map_or_else(|| escaped(&error.to_string()), |cause| escaped(&cause.to_string()))
-        }
+        ErrorKind::Server(
+            ServerErrorKind::Moved | ServerErrorKind::ClusterDown | ServerErrorKind::CrossSlot,
+        ) => "it is a cluster, which is not supported".to_owned(),
+        ErrorKind::Io => error.source().map_or_else(
+            || escaped(&error.to_string()),
+            |cause| escaped(&cause.to_string()),
+        ),
         _ => match error.code() {
             Some("NOAUTH" | "WRONGPASS") => "it rejects the user or the password".to_owned(),
             _ => escaped(&error.to_string()),
@@ -48,13 +52,19 @@ mod tests {
     /// E13: the log names the reason, and no text of the server can break its lines.
     #[test]
     fn reasons_are_named() {
-        assert_eq!(describe(&io_error(io::ErrorKind::ConnectionRefused)), "connection refused");
+        assert_eq!(
+            describe(&io_error(io::ErrorKind::ConnectionRefused)),
+            "connection refused"
+        );
         let rejected = "it rejects the user or the password";
         let cluster = "it is a cluster, which is not supported";
         for (kind, described) in [
             (ErrorKind::AuthenticationFailed, rejected),
             (ErrorKind::RESP3NotSupported, "it is older than version 6.2"),
-            (ErrorKind::Server(ServerErrorKind::NoPerm), r"the user lacks a permission: some\u{a}text"),
+            (
+                ErrorKind::Server(ServerErrorKind::NoPerm),
+                r"the user lacks a permission: some\u{a}text",
+            ),
             (
                 ErrorKind::Server(ServerErrorKind::ReadOnly),
                 "it is a read-only replica of another server; name the primary",
@@ -63,9 +73,13 @@ mod tests {
             (ErrorKind::Server(ServerErrorKind::ClusterDown), cluster),
             (ErrorKind::Server(ServerErrorKind::CrossSlot), cluster),
         ] {
-            assert_eq!(describe(&RedisError::from((kind, "failed", "some\ntext".to_owned()))), described);
+            assert_eq!(
+                describe(&RedisError::from((kind, "failed", "some\ntext".to_owned()))),
+                described
+            );
         }
-        let endless = RedisError::from((ErrorKind::Client, "odd", format!("\n{}", "x".repeat(999))));
+        let endless =
+            RedisError::from((ErrorKind::Client, "odd", format!("\n{}", "x".repeat(999))));
         let described = describe(&endless);
         assert!(!described.contains('\n'), "{described}");
         assert!(described.len() < 2 * MAX_TEXT, "{described}");

@@ -13,7 +13,10 @@ pub(crate) struct Generation(pub(crate) [u8; 16]);
 impl Generation {
     /// Returns the generation with this text; `None` if the text is anything but 32 lowercase hexadecimal digits.
     pub(crate) fn parse(text: &str) -> Option<Self> {
-        let is_well_formed = text.len() == 32 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        let is_well_formed = text.len() == 32
+            && text
+                .bytes()
+                .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
         let number = is_well_formed.then(|| u128::from_str_radix(text, 16).ok())??;
         Some(Self(number.to_be_bytes()))
     }
@@ -31,7 +34,11 @@ mod tests {
 
     #[test]
     fn a_generation_is_parsed_from_its_text() {
-        for generation in [Generation([0; 16]), Generation([0x0f; 16]), Generation([0xff; 16])] {
+        for generation in [
+            Generation([0; 16]),
+            Generation([0x0f; 16]),
+            Generation([0xff; 16]),
+        ] {
             assert_eq!(Generation::parse(&generation.to_string()), Some(generation));
         }
     }

@@ -43,9 +43,21 @@ mod tests {
     /// The names are those of earlier versions, whose data remains in use.
     #[test]
     fn names_begin_with_the_prefix() {
-        let Keys { generation, replicas, records, last_uses, channel } = &Keys::new("p");
+        let Keys {
+            generation,
+            replicas,
+            records,
+            last_uses,
+            channel,
+        } = &Keys::new("p");
         let names = [generation, replicas, records, last_uses, channel];
-        let expected = ["{p}:generation", "{p}:replicas", "{p}:session-ends", "{p}:session-uses", "{p}:session-events"];
+        let expected = [
+            "{p}:generation",
+            "{p}:replicas",
+            "{p}:session-ends",
+            "{p}:session-uses",
+            "{p}:session-events",
+        ];
         assert_eq!(names, expected);
         assert_eq!(Keys::new("p").channel_of("1e"), "{p}:session-events:1e");
     }

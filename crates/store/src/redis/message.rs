@@ -36,9 +36,15 @@ pub(crate) enum Message {
     /// The last uses of sessions at a replica.
     LastUses { replica: String, uses: Vec<LastUse> },
     /// Requests that a replica has counted.
-    LimitUses { replica: String, uses: Vec<LimitUse> },
+    LimitUses {
+        replica: String,
+        uses: Vec<LimitUse>,
+    },
     /// Sessions in the table of a replica.
-    Announced { replica: String, sessions: Vec<AnnouncedSession> },
+    Announced {
+        replica: String,
+        sessions: Vec<AnnouncedSession>,
+    },
     /// Tokens that introspection has found inactive, by their hashes.
     InactiveTokens(Vec<[u8; 16]>),
 }
@@ -46,12 +52,22 @@ pub(crate) enum Message {
 impl Message {
     /// Returns the beginning of [`Records`](Self::Records). The encodings of the records follow.
     pub(super) fn head_of_records(connection: &str, batch: Option<Batch>) -> Vec<u8> {
-        [&[RECORDS], connection.as_bytes(), &batch.unwrap_or(NO_BATCH).to_be_bytes()].concat()
+        [
+            &[RECORDS],
+            connection.as_bytes(),
+            &batch.unwrap_or(NO_BATCH).to_be_bytes(),
+        ]
+        .concat()
     }
 
     /// Returns the encoding of [`Acknowledgement`](Self::Acknowledgement).
     pub(super) fn acknowledgement(connection: &str, batch: Batch) -> Vec<u8> {
-        [&[ACKNOWLEDGEMENT], connection.as_bytes(), &batch.to_be_bytes()].concat()
+        [
+            &[ACKNOWLEDGEMENT],
+            connection.as_bytes(),
+            &batch.to_be_bytes(),
+        ]
+        .concat()
     }
 
     /// Returns the beginning of [`LastUses`](Self::LastUses). The encodings of the uses follow.
@@ -90,7 +106,12 @@ impl Message {
                 let count = encoded.len();
                 let records: Vec<_> = encoded.filter_map(Record::decode).collect();
                 let is_incomplete = records.len() < count;
-                Some(Self::Records { connection, batch: (batch != NO_BATCH).then_some(batch), records, is_incomplete })
+                Some(Self::Records {
+                    connection,
+                    batch: (batch != NO_BATCH).then_some(batch),
+                    records,
+                    is_incomplete,
+                })
             }
             ACKNOWLEDGEMENT => {
                 let (connection, bytes) = split_name(bytes)?;
@@ -99,18 +120,29 @@ impl Message {
             }
             LAST_USES => {
                 let (replica, bytes) = split_name(bytes)?;
-                let uses = bytes.chunks(LastUse::ENCODED_LENGTH).filter_map(LastUse::decode).collect();
+                let uses = bytes
+                    .chunks(LastUse::ENCODED_LENGTH)
+                    .filter_map(LastUse::decode)
+                    .collect();
                 Some(Self::LastUses { replica, uses })
             }
             LIMIT_USES => {
                 let (replica, bytes) = split_name(bytes)?;
-                let uses = bytes.chunks(LimitUse::ENCODED_LENGTH).filter_map(LimitUse::decode).collect();
+                let uses = bytes
+                    .chunks(LimitUse::ENCODED_LENGTH)
+                    .filter_map(LimitUse::decode)
+                    .collect();
                 Some(Self::LimitUses { replica, uses })
             }
             ANNOUNCED => {
                 let (replica, bytes) = split_name(bytes)?;
-                let sessions = bytes.chunks(AnnouncedSession::ENCODED_LENGTH).filter_map(AnnouncedSession::decode);
-                Some(Self::Announced { replica, sessions: sessions.collect() })
+                let sessions = bytes
+                    .chunks(AnnouncedSession::ENCODED_LENGTH)
+                    .filter_map(AnnouncedSession::decode);
+                Some(Self::Announced {
+                    replica,
+                    sessions: sessions.collect(),
+                })
             }
             INACTIVE_TOKENS => Some(Self::InactiveTokens(bytes.as_chunks().0.to_vec())),
             _ => None,
@@ -141,7 +173,10 @@ mod tests {
 
     fn end(owner: u8) -> Record {
         let created = UnixTime::from_secs(owner.into());
-        Record::End(SessionEnd::Floor { scope: Some(ScopeId([owner; 16])), created })
+        Record::End(SessionEnd::Floor {
+            scope: Some(ScopeId([owner; 16])),
+            created,
+        })
     }
 
     /// E13: what one replica publishes, another one reads. Bytes after the last record are ignored.
@@ -149,18 +184,54 @@ mod tests {
     fn messages_are_decoded() {
         let connection = NAME.to_owned();
         let replica = NAME.to_owned();
-        let used = LastUse { session: [1; 16], time: UnixTime::from_secs(7) };
-        let uses = vec![LimitUse { limit: 1, key: u64::MAX, count: 3 }, LimitUse { limit: 2, key: 5, count: 6 }];
-        let sessions = vec![AnnouncedSession { owner: ScopeId([4; 16]), subject: None, session: 5 }];
+        let used = LastUse {
+            session: [1; 16],
+            time: UnixTime::from_secs(7),
+        };
+        let uses = vec![
+            LimitUse {
+                limit: 1,
+                key: u64::MAX,
+                count: 3,
+            },
+            LimitUse {
+                limit: 2,
+                key: 5,
+                count: 6,
+            },
+        ];
+        let sessions = vec![AnnouncedSession {
+            owner: ScopeId([4; 16]),
+            subject: None,
+            session: 5,
+        }];
         let tokens = vec![[1; 16], [2; 16]];
         let cases = [
-            (Message::acknowledgement(NAME, 7), Message::Acknowledgement { connection, batch: 7 }),
+            (
+                Message::acknowledgement(NAME, 7),
+                Message::Acknowledgement {
+                    connection,
+                    batch: 7,
+                },
+            ),
             (
                 [Message::head_of_last_uses(NAME), used.encode().to_vec()].concat(),
-                Message::LastUses { replica: replica.clone(), uses: vec![used] },
+                Message::LastUses {
+                    replica: replica.clone(),
+                    uses: vec![used],
+                },
             ),
-            (Message::limit_uses(NAME, &uses), Message::LimitUses { replica: replica.clone(), uses }),
-            (Message::announced(NAME, &sessions), Message::Announced { replica, sessions }),
+            (
+                Message::limit_uses(NAME, &uses),
+                Message::LimitUses {
+                    replica: replica.clone(),
+                    uses,
+                },
+            ),
+            (
+                Message::announced(NAME, &sessions),
+                Message::Announced { replica, sessions },
+            ),
             (Message::inactive(&tokens), Message::InactiveTokens(tokens)),
         ];
         for (mut bytes, message) in cases {
@@ -174,16 +245,30 @@ mod tests {
     #[test]
     fn unreadable_records_are_reported() {
         let unknown = [9; Record::ENCODED_LENGTH];
-        let cases =
-            [("nothing", [].as_slice(), false), ("an unknown record", &unknown, true), ("one byte", b"x", true)];
+        let cases = [
+            ("nothing", [].as_slice(), false),
+            ("an unknown record", &unknown, true),
+            ("one byte", b"x", true),
+        ];
         for batch in [None, Some(7)] {
             for (name, rest, is_incomplete) in cases {
                 let records = vec![end(1), end(2)];
                 let mut bytes = Message::head_of_records(NAME, batch);
-                records.iter().for_each(|record| bytes.extend(record.encode()));
+                records
+                    .iter()
+                    .for_each(|record| bytes.extend(record.encode()));
                 bytes.extend_from_slice(rest);
-                let expected = Message::Records { connection: NAME.to_owned(), batch, records, is_incomplete };
-                assert_eq!(Message::decode(&bytes), Some(expected), "{name} after the records");
+                let expected = Message::Records {
+                    connection: NAME.to_owned(),
+                    batch,
+                    records,
+                    is_incomplete,
+                };
+                assert_eq!(
+                    Message::decode(&bytes),
+                    Some(expected),
+                    "{name} after the records"
+                );
             }
         }
     }
@@ -198,7 +283,10 @@ mod tests {
             ("a sender that is cut off", &[b'O'; NAME_LENGTH]),
             ("a batch that is cut off", &acknowledgement[..40]),
             ("not UTF-8", &[0xff; 64]),
-            ("a sender that is not UTF-8", &[&[LAST_USES], [0xff; 64].as_slice()].concat()),
+            (
+                "a sender that is not UTF-8",
+                &[&[LAST_USES], [0xff; 64].as_slice()].concat(),
+            ),
         ];
         for (name, bytes) in cases {
             assert_eq!(Message::decode(bytes), None, "{name}");

@@ -22,7 +22,11 @@ impl Commands {
         let mut pipeline = redis::pipe();
         for OwedAcknowledgement { connection, batch } in owed {
             let message = Message::acknowledgement(&identity.connection, *batch);
-            pipeline.cmd("PUBLISH").arg(self.keys.channel_of(connection)).arg(message).ignore();
+            pipeline
+                .cmd("PUBLISH")
+                .arg(self.keys.channel_of(connection))
+                .arg(message)
+                .ignore();
         }
         pipeline.query_async(redis).await
     }
@@ -34,7 +38,8 @@ impl Commands {
         identity: &Identity,
         uses: &[LimitUse],
     ) -> RedisResult<()> {
-        self.publish(redis, Message::limit_uses(&identity.replica, uses)).await
+        self.publish(redis, Message::limit_uses(&identity.replica, uses))
+            .await
     }
 
     /// Publishes sessions in the table of this replica.
@@ -44,7 +49,8 @@ impl Commands {
         identity: &Identity,
         sessions: &[AnnouncedSession],
     ) -> RedisResult<()> {
-        self.publish(redis, Message::announced(&identity.replica, sessions)).await
+        self.publish(redis, Message::announced(&identity.replica, sessions))
+            .await
     }
 
     /// Publishes tokens that were found inactive.
@@ -56,7 +62,15 @@ impl Commands {
         self.publish(redis, Message::inactive(tokens)).await
     }
 
-    async fn publish(&self, redis: &mut MultiplexedConnection, message: Vec<u8>) -> RedisResult<()> {
-        cmd("PUBLISH").arg(&self.keys.channel).arg(message).query_async(redis).await
+    async fn publish(
+        &self,
+        redis: &mut MultiplexedConnection,
+        message: Vec<u8>,
+    ) -> RedisResult<()> {
+        cmd("PUBLISH")
+            .arg(&self.keys.channel)
+            .arg(message)
+            .query_async(redis)
+            .await
     }
 }

@@ -18,7 +18,9 @@ const MAX_USES: usize = 262_144;
 /// The maximum number of inactive tokens that wait to be published.
 const MAX_INACTIVE: usize = 16_384;
 /// The maximum time for a confirmation: new data must reach its age, and be published once more at a beat.
-const MAX_WAIT: Duration = RETURN_TIME.saturating_add(BEAT_INTERVAL).saturating_add(BEAT_INTERVAL);
+const MAX_WAIT: Duration = RETURN_TIME
+    .saturating_add(BEAT_INTERVAL)
+    .saturating_add(BEAT_INTERVAL);
 
 /// What waits to be sent. The threads of requests add to it, and the task of the journal takes from it. Neither waits for the other:
 /// what does not fit is dropped, or fails if a ticket waits for it.
@@ -70,7 +72,11 @@ impl Queue {
             return EndTicket::failed();
         }
         let (confirmation, ticket) = EndTicket::pending();
-        waiting.records.push(WaitingRecord { record, confirmation, deadline: now.saturating_add(MAX_WAIT) });
+        waiting.records.push(WaitingRecord {
+            record,
+            confirmation,
+            deadline: now.saturating_add(MAX_WAIT),
+        });
         ticket
     }
 
@@ -178,7 +184,10 @@ mod tests {
 
     use super::*;
 
-    const END: Record = Record::End(SessionEnd::Floor { scope: None, created: UnixTime::from_secs(1) });
+    const END: Record = Record::End(SessionEnd::Floor {
+        scope: None,
+        created: UnixTime::from_secs(1),
+    });
 
     /// E13: ends that cannot be shared fail: before the connection, after it, when too many wait, and after the end.
     #[tokio::test]
@@ -194,7 +203,9 @@ mod tests {
         queue.disconnect();
         assert!(waiting.await.is_err());
         queue.connect();
-        let tickets: Vec<_> = (0..MAX_RECORDS).map(|_| queue.add_record(END, Duration::ZERO)).collect();
+        let tickets: Vec<_> = (0..MAX_RECORDS)
+            .map(|_| queue.add_record(END, Duration::ZERO))
+            .collect();
         assert!(!queue.take_skipped());
         assert!(queue.add_record(END, Duration::ZERO).await.is_err());
         assert!(queue.take_skipped());
@@ -203,7 +214,11 @@ mod tests {
         let taken = queue.take_records(MAX_RECORDS);
         queue.close();
         assert!(queue.add_record(END, Duration::ZERO).await.is_err());
-        assert!(taken.iter().all(|waiting| !waiting.is_late(Duration::ZERO) && waiting.is_late(MAX_WAIT)));
+        assert!(
+            taken
+                .iter()
+                .all(|waiting| !waiting.is_late(Duration::ZERO) && waiting.is_late(MAX_WAIT))
+        );
         drop((taken, tickets));
     }
 
@@ -211,7 +226,14 @@ mod tests {
     #[test]
     fn uses_of_limits_are_dropped_without_a_connection() {
         let queue = Queue::default();
-        let uses = vec![LimitUse { limit: 1, key: 2, count: 3 }; MAX_USES];
+        let uses = vec![
+            LimitUse {
+                limit: 1,
+                key: 2,
+                count: 3
+            };
+            MAX_USES
+        ];
         queue.add_limit_uses(&uses);
         assert!(queue.take_limit_uses().is_empty());
 
@@ -221,7 +243,11 @@ mod tests {
         assert_eq!(queue.take_limit_uses().len(), MAX_USES);
 
         queue.add_limit_uses(&uses[..9]);
-        let session = AnnouncedSession { owner: ScopeId([1; 16]), subject: None, session: 2 };
+        let session = AnnouncedSession {
+            owner: ScopeId([1; 16]),
+            subject: None,
+            session: 2,
+        };
         queue.add_announced(&[session]);
         assert_eq!(queue.take_announced(), [session]);
 
@@ -246,7 +272,13 @@ mod tests {
     #[test]
     fn last_uses_wait() {
         let queue = Queue::default();
-        let uses = vec![LastUse { session: [1; 16], time: UnixTime::from_secs(1) }; 1000];
+        let uses = vec![
+            LastUse {
+                session: [1; 16],
+                time: UnixTime::from_secs(1)
+            };
+            1000
+        ];
         for _ in 0..=MAX_USES / uses.len() {
             queue.add_last_uses(&uses);
         }

@@ -57,7 +57,11 @@ impl Record {
         let (id, rest) = rest.split_first_chunk()?;
         let (time, rest) = rest.split_first_chunk()?;
         let time = UnixTime::from_millis(u64::from_be_bytes(*time));
-        (rest.len() == 4).then_some(Self::Drop(TokenDrop { time, id: *id, issuer: ScopeId(*issuer) }))
+        (rest.len() == 4).then_some(Self::Drop(TokenDrop {
+            time,
+            id: *id,
+            issuer: ScopeId(*issuer),
+        }))
     }
 
     /// Returns the time whose age determines when the record is removed.
@@ -97,13 +101,20 @@ mod tests {
     use super::*;
 
     fn token_drop(secs: u64) -> TokenDrop {
-        TokenDrop { time: UnixTime::from_secs(secs), id: [7; 16], issuer: ScopeId([9; 16]) }
+        TokenDrop {
+            time: UnixTime::from_secs(secs),
+            id: [7; 16],
+            issuer: ScopeId([9; 16]),
+        }
     }
 
     /// E13: what one replica has recorded, another one reads.
     #[test]
     fn records_return_from_their_encoding() {
-        let end = SessionEnd::Floor { scope: Some(ScopeId([1; 16])), created: UnixTime::from_secs(3) };
+        let end = SessionEnd::Floor {
+            scope: Some(ScopeId([1; 16])),
+            created: UnixTime::from_secs(3),
+        };
         for record in [Record::End(end), Record::Drop(token_drop(5))] {
             let bytes = record.encode();
             assert_eq!(Record::decode(&bytes), Some(record));
@@ -120,7 +131,13 @@ mod tests {
         let known = KnownDrops::default();
         assert!(known.add(token_drop(1000)));
         assert!(!known.add(token_drop(1000)));
-        assert!(known.add(TokenDrop { id: [8; 16], ..token_drop(1000) }), "another one at the same time");
+        assert!(
+            known.add(TokenDrop {
+                id: [8; 16],
+                ..token_drop(1000)
+            }),
+            "another one at the same time"
+        );
         assert_eq!(known.since(UnixTime::from_secs(1300)).len(), 2);
         assert!(known.since(UnixTime::from_secs(1301)).is_empty());
         for secs in 0..=MAX_DROPS as u64 {

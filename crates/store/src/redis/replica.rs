@@ -29,14 +29,18 @@ const MIN_BACKOFF: Duration = Duration::from_millis(50);
 /// random bytes.
 pub(super) async fn run(state: Arc<JournalState>, receiver: Receiver) {
     let Some(replica) = connection::random_name() else {
-        tracing::error!("the operating system returns no random bytes; the ends of sessions are not shared");
+        tracing::error!(
+            "the operating system returns no random bytes; the ends of sessions are not shared"
+        );
         return;
     };
     let mut membership = Membership::default();
     let mut backoff = MIN_BACKOFF;
     let mut reported = None;
     while !state.queue.is_closed() {
-        let Err(error) = exchange(&state, &receiver, &replica, &mut membership).await else { break };
+        let Err(error) = exchange(&state, &receiver, &replica, &mut membership).await else {
+            break;
+        };
         membership.disconnect();
         let failure = failure::describe(&error);
         let was_connected = disconnect(&state, failure.clone());
@@ -68,7 +72,9 @@ async fn exchange(
     membership: &mut Membership,
 ) -> RedisResult<()> {
     let connection = connection::connect(state, receiver, replica).await?;
-    Connected::new(state, receiver, connection, membership).serve().await
+    Connected::new(state, receiver, connection, membership)
+        .serve()
+        .await
 }
 
 /// Records that there is no connection. The tickets of the records that wait fail. Returns whether there was a connection.

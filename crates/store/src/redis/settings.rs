@@ -32,7 +32,13 @@ pub struct RedisSettingsError;
 impl RedisSettings {
     /// Returns settings without a password, with the system's certificates.
     pub fn new(url: impl Into<String>, prefix: impl Into<String>, retention: Retention) -> Self {
-        Self { url: url.into(), password: None, root_certificates: None, prefix: prefix.into(), retention }
+        Self {
+            url: url.into(),
+            password: None,
+            root_certificates: None,
+            prefix: prefix.into(),
+            retention,
+        }
     }
 
     /// Returns a client that has not connected, with RESP3, in which the server pushes messages on the connection of the commands.
@@ -40,15 +46,28 @@ impl RedisSettings {
     /// # Errors
     /// Fails if the URL or the certificates cannot be parsed. Does not resolve the host.
     pub(crate) fn client(&self) -> Result<Client, RedisSettingsError> {
-        let info = self.url.as_str().into_connection_info().map_err(|_| RedisSettingsError)?;
-        let mut login = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
+        let info = self
+            .url
+            .as_str()
+            .into_connection_info()
+            .map_err(|_| RedisSettingsError)?;
+        let mut login = info
+            .redis_settings()
+            .clone()
+            .set_protocol(ProtocolVersion::RESP3);
         if let Some(password) = &self.password {
             login = login.set_password(password.secret());
         }
         let info = info.set_redis_settings(login);
         let client = match self.root_certificates.clone() {
             None => Client::open(info),
-            certificates => Client::build_with_tls(info, TlsCertificates { client_tls: None, root_cert: certificates }),
+            certificates => Client::build_with_tls(
+                info,
+                TlsCertificates {
+                    client_tls: None,
+                    root_cert: certificates,
+                },
+            ),
         };
         client.map_err(|_| RedisSettingsError)
     }
@@ -56,7 +75,9 @@ impl RedisSettings {
 
 impl fmt::Debug for RedisSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RedisSettings").field("prefix", &self.prefix).finish_non_exhaustive()
+        f.debug_struct("RedisSettings")
+            .field("prefix", &self.prefix)
+            .finish_non_exhaustive()
     }
 }
 
@@ -68,12 +89,23 @@ mod tests {
 
     fn settings(url: &str) -> RedisSettings {
         let time = Duration::from_secs(100);
-        RedisSettings::new(url, "test", Retention { lifetime: time, idle_timeout: time })
+        RedisSettings::new(
+            url,
+            "test",
+            Retention {
+                lifetime: time,
+                idle_timeout: time,
+            },
+        )
     }
 
     #[test]
     fn usable_addresses_are_accepted() {
-        for url in ["redis://127.0.0.1", "redis://user@[::1]:7000/2", "rediss://redis.example.com"] {
+        for url in [
+            "redis://127.0.0.1",
+            "redis://user@[::1]:7000/2",
+            "rediss://redis.example.com",
+        ] {
             assert!(settings(url).client().is_ok(), "{url}");
         }
     }
@@ -88,7 +120,8 @@ mod tests {
     #[test]
     fn unusable_certificates_are_rejected() {
         let mut settings = settings("rediss://127.0.0.1");
-        settings.root_certificates = Some(b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n".to_vec());
+        settings.root_certificates =
+            Some(b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n".to_vec());
         assert!(settings.client().is_err());
     }
 
@@ -97,6 +130,9 @@ mod tests {
     fn debug_shows_no_password() {
         let mut settings = settings("redis://user:hunter2@127.0.0.1");
         settings.password = Some(Secret::new("hunter2"));
-        assert_eq!(format!("{settings:?}"), r#"RedisSettings { prefix: "test", .. }"#);
+        assert_eq!(
+            format!("{settings:?}"),
+            r#"RedisSettings { prefix: "test", .. }"#
+        );
     }
 }

@@ -41,7 +41,10 @@ impl JournalState {
     ///
     /// # Errors
     /// Fails if the URL or the certificates cannot be used.
-    pub(crate) fn new(settings: &RedisSettings, clock: Arc<dyn Clock>) -> Result<Self, RedisSettingsError> {
+    pub(crate) fn new(
+        settings: &RedisSettings,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, RedisSettingsError> {
         let client = settings.client()?;
         Ok(Self {
             address: client.get_connection_info().addr().to_string(),

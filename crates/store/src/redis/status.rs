@@ -76,7 +76,11 @@ impl Status {
 
     /// Returns the number of live replicas at the last beat, with this one; 0 if Redis is not connected.
     pub(crate) fn alive(&self) -> usize {
-        if self.is_connected.load(Ordering::Acquire) { self.alive.load(Ordering::Relaxed) } else { 0 }
+        if self.is_connected.load(Ordering::Acquire) {
+            self.alive.load(Ordering::Relaxed)
+        } else {
+            0
+        }
     }
 
     /// Returns whether the replica knows all ends at this time.
@@ -91,7 +95,10 @@ impl Status {
 
     /// Returns the state at this time.
     pub(crate) fn state(&self, now: Duration) -> RedisState {
-        match (self.is_connected.load(Ordering::Acquire), self.is_complete(now)) {
+        match (
+            self.is_connected.load(Ordering::Acquire),
+            self.is_complete(now),
+        ) {
             (false, _) => RedisState::Unreachable,
             (true, true) => RedisState::Complete,
             (true, false) => RedisState::Joining,
@@ -122,9 +129,15 @@ mod tests {
         assert_eq!(status.alive(), 3);
         assert_eq!(status.set_complete_until(None), Change::None);
         assert!(!status.was_complete());
-        assert_eq!(status.set_complete_until(Some(second(5))), Change::Completed);
+        assert_eq!(
+            status.set_complete_until(Some(second(5))),
+            Change::Completed
+        );
         assert_eq!(status.set_complete_until(Some(second(6))), Change::None);
-        assert_eq!([5, 6].map(|now| status.state(second(now))), [RedisState::Complete, RedisState::Joining]);
+        assert_eq!(
+            [5, 6].map(|now| status.state(second(now))),
+            [RedisState::Complete, RedisState::Joining]
+        );
 
         assert!(status.disconnect("timed out".to_owned()));
         assert!(!status.disconnect("refused".to_owned()));

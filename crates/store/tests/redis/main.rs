@@ -1,6 +1,9 @@
 //! Replicas in one process, with a real `redis-server`.
 #![cfg(feature = "redis")]
-#![allow(clippy::unwrap_used, reason = "a test fails where something is missing")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test fails where something is missing"
+)]
 
 mod replica;
 mod server;
@@ -18,7 +21,11 @@ use self::{replica::Replica, server::Redis};
 
 /// The maximum time for which a test waits for what must happen.
 const TIMEOUT: Duration = Duration::from_secs(30);
-const OWNER: Owner<'_> = Owner::Subject { issuer: "https://issuer", subject: "alice", client: None };
+const OWNER: Owner<'_> = Owner::Subject {
+    issuer: "https://issuer",
+    subject: "alice",
+    client: None,
+};
 
 /// Waits until a condition is met, and fails if it is not met in time.
 async fn eventually(name: &str, is_met: impl Fn() -> bool) {
@@ -30,7 +37,9 @@ async fn eventually(name: &str, is_met: impl Fn() -> bool) {
 }
 
 fn target() -> SessionTarget {
-    ResourceUri::parse("https://mcp.example.com/mcp").unwrap().into()
+    ResourceUri::parse("https://mcp.example.com/mcp")
+        .unwrap()
+        .into()
 }
 
 /// E13: an end that is confirmed is known on the other replica. A fresh replica is ready at once, and a crashed one
@@ -57,7 +66,11 @@ async fn ends_reach_all_replicas() {
     let fresh = Replica::start(&redis);
     let started = Instant::now();
     fresh.reaches(RedisState::Complete).await;
-    assert!(started.elapsed() < RedisJournal::LEASE / 2, "{:?}", started.elapsed());
+    assert!(
+        started.elapsed() < RedisJournal::LEASE / 2,
+        "{:?}",
+        started.elapsed()
+    );
     assert_eq!(fresh.check(&last), Err(ResolveError::Ended));
 
     let session = one.open();
@@ -69,7 +82,9 @@ async fn ends_reach_all_replicas() {
 /// E13: Redis is killed and restarted empty: ends hold everywhere, and a fresh replica accepts no ended session.
 #[tokio::test]
 async fn ends_survive_a_loss_of_redis() {
-    let Some(mut redis) = Redis::start() else { return };
+    let Some(mut redis) = Redis::start() else {
+        return;
+    };
     let one = Replica::start(&redis);
     let other = Replica::start(&redis);
     one.reaches(RedisState::Complete).await;
@@ -93,7 +108,10 @@ async fn ends_survive_a_loss_of_redis() {
     let fresh = Replica::start(&redis);
     while fresh.journal.state() != RedisState::Complete {
         for session in [&ended, &unconfirmed] {
-            assert!(matches!(fresh.check(session), Err(ResolveError::NotReady | ResolveError::Ended)));
+            assert!(matches!(
+                fresh.check(session),
+                Err(ResolveError::NotReady | ResolveError::Ended)
+            ));
         }
         sleep(Duration::from_millis(5)).await;
     }
@@ -121,7 +139,10 @@ async fn ends_survive_an_eviction() {
     assert_eq!(redis.command(&["DEL", "{test}:session-ends"]), "1");
     let fresh = Replica::start(&redis);
     while fresh.journal.state() != RedisState::Complete {
-        assert!(matches!(fresh.check(&ended), Err(ResolveError::NotReady | ResolveError::Ended)));
+        assert!(matches!(
+            fresh.check(&ended),
+            Err(ResolveError::NotReady | ResolveError::Ended)
+        ));
         sleep(Duration::from_millis(5)).await;
     }
     assert_eq!(fresh.check(&ended), Err(ResolveError::Ended));
@@ -147,13 +168,25 @@ async fn forgotten_scripts_are_sent_again() {
 #[tokio::test]
 async fn unreadable_data_is_left_out() {
     let Some(redis) = Redis::start() else { return };
-    assert_eq!(redis.command(&["ZADD", "{test}:session-ends", "1900000000000", "another version"]), "1");
+    assert_eq!(
+        redis.command(&[
+            "ZADD",
+            "{test}:session-ends",
+            "1900000000000",
+            "another version"
+        ]),
+        "1"
+    );
     let one = Replica::start(&redis);
     let other = Replica::start(&redis);
     one.reaches(RedisState::Complete).await;
     other.reaches(RedisState::Complete).await;
     for message in ["", "?", "Ean end of another version"] {
-        assert_eq!(redis.command(&["PUBLISH", "{test}:session-events", message]), "2", "{message}");
+        assert_eq!(
+            redis.command(&["PUBLISH", "{test}:session-events", message]),
+            "2",
+            "{message}"
+        );
     }
     let session = one.open();
     assert!(one.end(&session).await);
@@ -169,12 +202,28 @@ async fn the_documented_permissions_suffice() {
     let page = include_str!("../../../../docs/use/replicas.md");
     let (_, list) = page.split_once("The user needs").unwrap();
     let (list, _) = list.split_once("Redis holds hashes").unwrap();
-    let commands: Vec<_> = list.split('`').skip(1).step_by(2).map(|command| format!("+{command}")).collect();
-    let mut arguments = vec!["ACL", "SETUSER", "replica", "on", "nopass", "~{test}:*", "&{test}:*"];
+    let commands: Vec<_> = list
+        .split('`')
+        .skip(1)
+        .step_by(2)
+        .map(|command| format!("+{command}"))
+        .collect();
+    let mut arguments = vec![
+        "ACL",
+        "SETUSER",
+        "replica",
+        "on",
+        "nopass",
+        "~{test}:*",
+        "&{test}:*",
+    ];
     arguments.extend(commands.iter().map(String::as_str));
     assert_eq!(redis.command(&arguments), "OK", "{commands:?}");
 
-    let replicas = [Replica::start_as(&redis, "replica"), Replica::start_as(&redis, "replica")];
+    let replicas = [
+        Replica::start_as(&redis, "replica"),
+        Replica::start_as(&redis, "replica"),
+    ];
     for replica in &replicas {
         replica.reaches(RedisState::Complete).await;
     }
@@ -184,13 +233,19 @@ async fn the_documented_permissions_suffice() {
 
     one.sessions.record_last_uses();
     one.journal.share_inactive_token([7; 16]);
-    eventually("the token is received", || *other.received.inactive.lock() == [[7; 16]]).await;
+    eventually("the token is received", || {
+        *other.received.inactive.lock() == [[7; 16]]
+    })
+    .await;
     assert!(other.end(&session).await);
     assert_eq!(one.journal.failure(), None);
     assert_eq!(other.journal.failure(), None);
 
     one.journal.close();
-    eventually("the replica has left", || redis.command(&["HLEN", "{test}:replicas"]) == "1").await;
+    eventually("the replica has left", || {
+        redis.command(&["HLEN", "{test}:replicas"]) == "1"
+    })
+    .await;
 }
 
 /// E13: an end that another replica has not acknowledged when the journal is closed fails, and its ticket does not wait.
@@ -204,31 +259,44 @@ async fn a_closed_journal_confirms_nothing() {
     eventually("both replicas are alive", || one.journal.replicas() == 2).await;
 
     let identifier = one.open();
-    let session = one.sessions.resolve(&target(), OWNER, &Scopes::empty(), identifier.as_bytes()).unwrap();
+    let session = one
+        .sessions
+        .resolve(&target(), OWNER, &Scopes::empty(), identifier.as_bytes())
+        .unwrap();
     other.crash();
     let ticket = one.sessions.end(&session, EndReason::Deleted).unwrap();
     one.journal.close();
     assert!(timeout(TIMEOUT, ticket).await.unwrap().is_err());
     assert_eq!(one.journal.state(), RedisState::Unreachable);
-    assert_eq!(redis.command(&["ZCARD", "{test}:session-ends"]), "2", "the end and the generation");
+    assert_eq!(
+        redis.command(&["ZCARD", "{test}:session-ends"]),
+        "2",
+        "the end and the generation"
+    );
 }
 
 /// E13: a drop that is confirmed was applied once at the other replicas. Without Redis it is not confirmed, and applied when Redis is
 /// back without its data. Inactive tokens reach the others, and each new connection is reported.
 #[tokio::test]
 async fn revocations_reach_all_replicas() {
-    let Some(mut redis) = Redis::start() else { return };
+    let Some(mut redis) = Redis::start() else {
+        return;
+    };
     let one = Replica::start(&redis);
     let other = Replica::start(&redis);
     one.reaches(RedisState::Complete).await;
     other.reaches(RedisState::Complete).await;
-    let [first, second] = ["https://one", "https://two"].map(|issuer| EndScope::Issuer(issuer).id());
+    let [first, second] =
+        ["https://one", "https://two"].map(|issuer| EndScope::Issuer(issuer).id());
     one.journal.drop_tokens(first).await.unwrap();
     assert_eq!(*other.received.dropped.lock(), [first]);
     assert!(one.received.dropped.lock().is_empty(), "its own one");
 
     one.journal.share_inactive_token([7; 16]);
-    eventually("the token is received", || *other.received.inactive.lock() == [[7; 16]]).await;
+    eventually("the token is received", || {
+        *other.received.inactive.lock() == [[7; 16]]
+    })
+    .await;
     redis.kill();
     one.reaches(RedisState::Unreachable).await;
     other.reaches(RedisState::Unreachable).await;
@@ -239,11 +307,18 @@ async fn revocations_reach_all_replicas() {
     for replica in [&one, &other] {
         replica.reaches(RedisState::Complete).await;
     }
-    eventually("the drop is received", || other.received.dropped.lock().len() >= 2).await;
+    eventually("the drop is received", || {
+        other.received.dropped.lock().len() >= 2
+    })
+    .await;
     let fresh = Replica::start(&redis);
     fresh.reaches(RedisState::Complete).await;
     assert_eq!(fresh.received.dropped.lock().len(), 2, "both are recorded");
-    assert_eq!(*other.received.dropped.lock(), [first, second], "each is applied once");
+    assert_eq!(
+        *other.received.dropped.lock(),
+        [first, second],
+        "each is applied once"
+    );
     assert_eq!(*other.received.connections.lock(), 2);
 }
 

@@ -4,7 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use portcullis_metadata::{Scopes, SystemClock};
-use portcullis_session::{EndReason, ResolveError, ScopeId, SessionKey, SessionSettings, SessionStore};
+use portcullis_session::{
+    EndReason, ResolveError, ScopeId, SessionKey, SessionSettings, SessionStore,
+};
 use portcullis_store::{RedisJournal, RedisSettings, RedisState, Retention, Revocations};
 use tokio::task::JoinHandle;
 
@@ -48,33 +50,63 @@ impl Replica {
     pub(super) fn start_as(redis: &Redis, user: &str) -> Self {
         let mut settings = SessionSettings::new(SessionKey::new(0, &[7; 32]));
         settings.idle_timeout = Duration::from_secs(600);
-        let retention = Retention { lifetime: settings.lifetime, idle_timeout: settings.idle_timeout };
-        let redis = RedisSettings::new(format!("redis://{user}@127.0.0.1:{}", redis.port), "test", retention);
+        let retention = Retention {
+            lifetime: settings.lifetime,
+            idle_timeout: settings.idle_timeout,
+        };
+        let redis = RedisSettings::new(
+            format!("redis://{user}@127.0.0.1:{}", redis.port),
+            "test",
+            retention,
+        );
         let clock = Arc::new(SystemClock::new());
         let journal = Arc::new(RedisJournal::new(&redis, clock.clone()).unwrap());
-        let sessions = SessionStore::builder(settings).clock(clock).journal(Arc::clone(&journal) as _).build();
+        let sessions = SessionStore::builder(settings)
+            .clock(clock)
+            .journal(Arc::clone(&journal) as _)
+            .build();
         let received = Arc::<ReceivedRevocations>::default();
         let task = tokio::spawn(journal.run(sessions.clone(), Arc::new(()), received.clone()));
-        Self { sessions, received, journal, task }
+        Self {
+            sessions,
+            received,
+            journal,
+            task,
+        }
     }
 
     pub(super) async fn reaches(&self, state: RedisState) {
-        eventually(&format!("the state is {state:?}"), || self.journal.state() == state).await;
+        eventually(&format!("the state is {state:?}"), || {
+            self.journal.state() == state
+        })
+        .await;
     }
 
     /// Opens a session and returns its identifier.
     pub(super) fn open(&self) -> String {
-        let reservation = self.sessions.reserve(&target(), OWNER, &Scopes::empty()).unwrap();
-        reservation.open(Box::from(*b"backend"), None).unwrap().identifier().to_string()
+        let reservation = self
+            .sessions
+            .reserve(&target(), OWNER, &Scopes::empty())
+            .unwrap();
+        reservation
+            .open(Box::from(*b"backend"), None)
+            .unwrap()
+            .identifier()
+            .to_string()
     }
 
     pub(super) fn check(&self, identifier: &str) -> Result<(), ResolveError> {
-        self.sessions.resolve(&target(), OWNER, &Scopes::empty(), identifier.as_bytes()).map(drop)
+        self.sessions
+            .resolve(&target(), OWNER, &Scopes::empty(), identifier.as_bytes())
+            .map(drop)
     }
 
     /// Ends a session and returns whether the end was confirmed.
     pub(super) async fn end(&self, identifier: &str) -> bool {
-        let session = self.sessions.resolve(&target(), OWNER, &Scopes::empty(), identifier.as_bytes()).unwrap();
+        let session = self
+            .sessions
+            .resolve(&target(), OWNER, &Scopes::empty(), identifier.as_bytes())
+            .unwrap();
         let ticket = self.sessions.end(&session, EndReason::Deleted).unwrap();
         drop(session);
         ticket.await.is_ok()

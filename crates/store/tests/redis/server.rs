@@ -18,7 +18,11 @@ pub(super) struct Redis {
 impl Redis {
     #[expect(clippy::print_stderr, reason = "a skipped test says so")]
     pub(super) fn start() -> Option<Self> {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = TcpListener::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap()
+            .port();
         match Self::run(port) {
             Ok(process) => Some(Self { port, process }),
             Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -32,13 +36,28 @@ impl Redis {
     /// Starts `redis-server` and waits until it answers.
     fn run(port: u16) -> io::Result<Child> {
         let mut command = Command::new("redis-server");
-        command.args(["--bind", "127.0.0.1", "--port", &port.to_string(), "--save", "", "--appendonly", "no"]);
-        let process = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+        command.args([
+            "--bind",
+            "127.0.0.1",
+            "--port",
+            &port.to_string(),
+            "--save",
+            "",
+            "--appendonly",
+            "no",
+        ]);
+        let process = command
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?;
         // Another process may have taken the port: only the answer of this one counts.
         let own_id = format!("process_id:{}\r\n", process.id());
         let started = Instant::now();
         while !run_command(port, &["INFO", "server"]).contains(&own_id) {
-            assert!(started.elapsed() < TIMEOUT, "redis-server does not answer on port {port}");
+            assert!(
+                started.elapsed() < TIMEOUT,
+                "redis-server does not answer on port {port}"
+            );
             std::thread::sleep(Duration::from_millis(10));
         }
         Ok(process)
@@ -61,7 +80,11 @@ impl Redis {
 
 /// Executes a command with `redis-cli` and returns its output.
 fn run_command(port: u16, arguments: &[&str]) -> String {
-    let output = Command::new("redis-cli").args(["-p", &port.to_string()]).args(arguments).output().unwrap();
+    let output = Command::new("redis-cli")
+        .args(["-p", &port.to_string()])
+        .args(arguments)
+        .output()
+        .unwrap();
     String::from_utf8(output.stdout).unwrap()
 }
 

@@ -99,9 +99,17 @@ impl<'a> Line<'a> {
         // Writing to a vector does not fail.
         let _ = write!(out, " http.path={}", EscapedText(&self.bounded_path()));
         write_field(out, "http.status", self.status.as_str());
-        write_field(out, "latency.us", itoa::Buffer::new().format(microseconds(self.latency)));
+        write_field(
+            out,
+            "latency.us",
+            itoa::Buffer::new().format(microseconds(self.latency)),
+        );
         if let Some(upstream) = self.details.upstream {
-            write_field(out, "upstream.us", itoa::Buffer::new().format(microseconds(upstream)));
+            write_field(
+                out,
+                "upstream.us",
+                itoa::Buffer::new().format(microseconds(upstream)),
+            );
         }
         if let Some(address) = self.details.client_address {
             write_field(out, "client.address", "");
@@ -134,11 +142,16 @@ impl<'a> Line<'a> {
     fn optional_members(&self) -> [(&'static str, Option<Cow<'_, str>>); 5] {
         let operation = self.details.operation;
         let tool = operation.and_then(Operation::tool);
-        let target = operation.and_then(Operation::target).filter(|_| tool.is_none());
+        let target = operation
+            .and_then(Operation::target)
+            .filter(|_| tool.is_none());
         let bounded = |text: Option<&'a str>| text.map(|text| truncated(text, MAX_TEXT));
         let whole = |text: Option<&'a str>| text.map(Cow::Borrowed);
         [
-            ("resource", whole(self.details.resource.map(ResourceUri::as_str))),
+            (
+                "resource",
+                whole(self.details.resource.map(ResourceUri::as_str)),
+            ),
             ("mcp.method", bounded(operation.map(Operation::name))),
             ("mcp.tool", bounded(tool)),
             ("mcp.target", bounded(target)),
@@ -164,7 +177,9 @@ struct JsonMembers(WrittenMembers);
 impl JsonMembers {
     fn of(principal: &Principal) -> Self {
         let members = principal_members(principal);
-        Self(WrittenMembers::new(|object| members.for_each(|(name, value)| object.text(name, value))))
+        Self(WrittenMembers::new(|object| {
+            members.for_each(|(name, value)| object.text(name, value))
+        }))
     }
 }
 
@@ -174,7 +189,8 @@ struct HumanFields(Box<[u8]>);
 impl HumanFields {
     fn of(principal: &Principal) -> Self {
         let mut out = Vec::new();
-        principal_members(principal).for_each(|(name, value)| write_quoted_field(&mut out, name, value));
+        principal_members(principal)
+            .for_each(|(name, value)| write_quoted_field(&mut out, name, value));
         Self(out.into())
     }
 }
@@ -185,5 +201,7 @@ fn principal_members(principal: &Principal) -> impl Iterator<Item = (&'static st
         ("principal.subject", principal.subject()),
         ("principal.client", principal.client()),
     ];
-    members.into_iter().filter_map(|(name, value)| Some((name, value?)))
+    members
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, value?)))
 }

@@ -19,7 +19,11 @@ pub(super) struct EscapedFields;
 
 impl<'w> FormatFields<'w> for EscapedFields {
     fn format_fields<R: RecordFields>(&self, writer: Writer<'w>, fields: R) -> fmt::Result {
-        let mut visitor = FieldsVisitor { writer, is_first: true, result: Ok(()) };
+        let mut visitor = FieldsVisitor {
+            writer,
+            is_first: true,
+            result: Ok(()),
+        };
         fields.record(&mut visitor);
         visitor.result
     }

@@ -49,7 +49,11 @@ fn line_of(format: LogFormat, is_coloured: bool, text: &'static str) -> String {
         let _span = tracing::info_span!("request", path = text).entered();
         tracing::warn!(shown = %text, quoted = text, printed = ?text, error = &error as &dyn std::error::Error, number = 7, "message: {text}");
     });
-    buffer.text().strip_suffix('\n').expect("a whole line").to_owned()
+    buffer
+        .text()
+        .strip_suffix('\n')
+        .expect("a whole line")
+        .to_owned()
 }
 
 /// Returns a line without the colours of a terminal.
@@ -59,7 +63,10 @@ fn without_colours(line: &str) -> String {
     while let Some((before, after)) = rest.split_once("\u{1b}[") {
         plain.push_str(before);
         let (number, after) = after.split_once('m').expect("a colour");
-        assert!(number.bytes().all(|byte| byte.is_ascii_digit()), "{number:?}");
+        assert!(
+            number.bytes().all(|byte| byte.is_ascii_digit()),
+            "{number:?}"
+        );
         rest = after;
     }
     plain + rest
@@ -67,7 +74,10 @@ fn without_colours(line: &str) -> String {
 
 /// Asserts that a line has printable ASCII only: what is not comes from the text, because all other parts are ASCII.
 fn assert_printable(line: &str) {
-    assert!(line.bytes().all(|byte| matches!(byte, b' '..=b'~')), "{line:?}");
+    assert!(
+        line.bytes().all(|byte| matches!(byte, b' '..=b'~')),
+        "{line:?}"
+    );
 }
 
 /// J8: a JSON line has no deceptive character and keeps the logged values.
@@ -101,15 +111,25 @@ fn lines_for_people_are_escaped() {
     assert_eq!(line[TIMESTAMP_LENGTH..], expected);
 
     let coloured = line_of(LogFormat::Human, true, DECEPTIVE);
-    assert!(coloured.contains("\u{1b}[3mnumber\u{1b}[0m\u{1b}[2m=\u{1b}[0m7"), "{coloured:?}");
-    assert_eq!(without_colours(&coloured)[TIMESTAMP_LENGTH..], expected, "only colours and time differ");
+    assert!(
+        coloured.contains("\u{1b}[3mnumber\u{1b}[0m\u{1b}[2m=\u{1b}[0m7"),
+        "{coloured:?}"
+    );
+    assert_eq!(
+        without_colours(&coloured)[TIMESTAMP_LENGTH..],
+        expected,
+        "only colours and time differ"
+    );
 }
 
 /// J8: other characters are unchanged.
 #[test]
 fn visible_text_is_unchanged() {
     for format in [LogFormat::Human, LogFormat::Json] {
-        assert!(line_of(format, false, "Zoë, 日本語, العربية").contains("message: Zoë, 日本語, العربية"));
+        assert!(
+            line_of(format, false, "Zoë, 日本語, العربية")
+                .contains("message: Zoë, 日本語, العربية")
+        );
     }
 }
 
@@ -124,7 +144,10 @@ fn the_filter_is_parsed() {
     assert!(enables(&configured, Level::DEBUG) && !enables(&configured, Level::TRACE));
     for invalid in [b"portcullis=loud".as_slice(), b"debug\xff"] {
         let error = parse(Some(invalid)).unwrap_err().to_string();
-        assert_eq!(error, "PORTCULLIS_LOG is not a log filter; try `info` or `portcullis=debug`");
+        assert_eq!(
+            error,
+            "PORTCULLIS_LOG is not a log filter; try `info` or `portcullis=debug`"
+        );
     }
 }
 
@@ -143,7 +166,8 @@ fn colours_can_be_switched_off() {
 fn libraries_log_errors_only() {
     let buffer = Buffer::default();
     let writer = buffer.clone();
-    let layer = lines(LogFormat::Json, move || writer.clone(), false).with_filter(filter_fn(is_allowed));
+    let layer =
+        lines(LogFormat::Json, move || writer.clone(), false).with_filter(filter_fn(is_allowed));
     subscriber::with_default(tracing_subscriber::registry().with(layer), || {
         tracing::trace!(target: "portcullis_guard::layer", number = 1);
         tracing::debug!(target: "portcullis", number = 2);
@@ -153,6 +177,13 @@ fn libraries_log_errors_only() {
         tracing::trace!(target: "h2::codec", number = 6);
     });
     let text = buffer.text();
-    let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    assert_eq!(lines.map(|line| line["number"].as_u64().unwrap()).collect::<Vec<_>>(), [1, 2, 3]);
+    let lines = text
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap());
+    assert_eq!(
+        lines
+            .map(|line| line["number"].as_u64().unwrap())
+            .collect::<Vec<_>>(),
+        [1, 2, 3]
+    );
 }

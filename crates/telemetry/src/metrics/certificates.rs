@@ -17,7 +17,8 @@ pub struct Expiry(Arc<AtomicU64>);
 impl Expiry {
     /// Sets the time, which is unknown at first.
     pub fn set(&self, expires: Option<UnixTime>) {
-        self.0.store(expires.map_or(0, UnixTime::as_secs), Ordering::Relaxed);
+        self.0
+            .store(expires.map_or(0, UnixTime::as_secs), Ordering::Relaxed);
     }
 }
 
@@ -59,7 +60,9 @@ mod tests {
 
         for expires in [1_800_000_000, 1_900_000_000] {
             expiry.set(Some(UnixTime::from_secs(expires)));
-            let sample = format!("portcullis_certificate_expiry_timestamp_seconds{{table=\"tls\"}} {expires}\n");
+            let sample = format!(
+                "portcullis_certificate_expiry_timestamp_seconds{{table=\"tls\"}} {expires}\n"
+            );
             assert!(text().ends_with(&sample), "{}", text());
         }
     }

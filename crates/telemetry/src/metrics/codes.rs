@@ -33,7 +33,13 @@ impl CodeCounts {
     }
 
     /// Writes each count, with its code as a label of this name.
-    pub fn write(&self, out: &mut Exposition, family: &Family, label: &str, labels: &[(&str, &str)]) {
+    pub fn write(
+        &self,
+        out: &mut Exposition,
+        family: &Family,
+        label: &str,
+        labels: &[(&str, &str)],
+    ) {
         let mut counts = self.0.lock().clone();
         counts.sort_unstable();
         for (code, count) in counts {

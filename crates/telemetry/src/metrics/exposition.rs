@@ -26,12 +26,22 @@ impl Exposition {
     }
 
     /// Adds the samples of a histogram of durations.
-    pub(super) fn histogram(&mut self, family: &Family, labels: &[(&str, &str)], counted: &Counted) {
+    pub(super) fn histogram(
+        &mut self,
+        family: &Family,
+        labels: &[(&str, &str)],
+        counted: &Counted,
+    ) {
         let mut count = 0;
         let bounds = BOUNDS.iter().map(|(_, text)| *text).chain(["+Inf"]);
         for (bound, bucket) in bounds.zip(counted.buckets) {
             count += bucket;
-            self.sample(family, "_bucket", &[labels, &[("le", bound)]].concat(), count);
+            self.sample(
+                family,
+                "_bucket",
+                &[labels, &[("le", bound)]].concat(),
+                count,
+            );
         }
         self.sample(family, "_sum", labels, seconds(counted.sum_micros));
         self.sample(family, "_count", labels, count);
@@ -40,19 +50,44 @@ impl Exposition {
     /// Returns the text.
     pub fn finish(self) -> String {
         let mut text = String::new();
-        for (family, samples) in FAMILIES.iter().zip(&self.0).filter(|(_, samples)| !samples.is_empty()) {
-            let Family { name, metric_type, help, .. } = family;
+        for (family, samples) in FAMILIES
+            .iter()
+            .zip(&self.0)
+            .filter(|(_, samples)| !samples.is_empty())
+        {
+            let Family {
+                name,
+                metric_type,
+                help,
+                ..
+            } = family;
             // Writing to a string does not fail.
-            let _ = write!(text, "# HELP {name} {help}\n# TYPE {name} {metric_type}\n{samples}");
+            let _ = write!(
+                text,
+                "# HELP {name} {help}\n# TYPE {name} {metric_type}\n{samples}"
+            );
         }
         text
     }
 
-    fn sample(&mut self, family: &Family, suffix: &str, labels: &[(&str, &str)], value: impl Display) {
-        let is_listed = |name: &str| name == "le" || family.labels.split(", ").any(|known| known == name);
-        debug_assert!(labels.iter().all(|(name, _)| is_listed(name)), "{} has another label", family.name);
+    fn sample(
+        &mut self,
+        family: &Family,
+        suffix: &str,
+        labels: &[(&str, &str)],
+        value: impl Display,
+    ) {
+        let is_listed =
+            |name: &str| name == "le" || family.labels.split(", ").any(|known| known == name);
+        debug_assert!(
+            labels.iter().all(|(name, _)| is_listed(name)),
+            "{} has another label",
+            family.name
+        );
         let position = FAMILIES.iter().position(|known| known.name == family.name);
-        let Some(out) = position.and_then(|position| self.0.get_mut(position)) else { return };
+        let Some(out) = position.and_then(|position| self.0.get_mut(position)) else {
+            return;
+        };
         let _ = write!(out, "{}{suffix}", family.name);
         for (position, (name, value)) in labels.iter().enumerate() {
             let _ = write!(out, "{}{name}=\"", if position == 0 { '{' } else { ',' });
@@ -86,11 +121,17 @@ mod tests {
             out.value(&family::ISSUER_USABLE, &[("issuer", issuer)], 1);
         }
         let text = out.finish();
-        let expected =
-            "# HELP portcullis_streams Open event streams.\n# TYPE portcullis_streams gauge\nportcullis_streams 3\n";
+        let expected = "# HELP portcullis_streams Open event streams.\n# TYPE portcullis_streams gauge\nportcullis_streams 3\n";
         assert!(text.contains(expected), "{text}");
-        assert!(text.contains("portcullis_issuer_usable{issuer=\"a\\\"b\\\\c\\nd\"} 1\n"), "{text}");
-        assert_eq!(text.matches("# TYPE portcullis_issuer_usable gauge\n").count(), 1);
+        assert!(
+            text.contains("portcullis_issuer_usable{issuer=\"a\\\"b\\\\c\\nd\"} 1\n"),
+            "{text}"
+        );
+        assert_eq!(
+            text.matches("# TYPE portcullis_issuer_usable gauge\n")
+                .count(),
+            1
+        );
     }
 
     /// J7: the buckets of a histogram are cumulative.
@@ -106,8 +147,9 @@ mod tests {
         out.histogram(&family::UPSTREAM_DURATION, &[("resource", "r")], &counted);
         let text = out.finish();
         for (bound, count) in [("0.00005", 1), ("0.0001", 2), ("30", 2), ("+Inf", 3)] {
-            let line =
-                format!("portcullis_upstream_duration_seconds_bucket{{resource=\"r\",le=\"{bound}\"}} {count}\n");
+            let line = format!(
+                "portcullis_upstream_duration_seconds_bucket{{resource=\"r\",le=\"{bound}\"}} {count}\n"
+            );
             assert!(text.contains(&line), "{line}{text}");
         }
         assert!(text.contains("_sum{resource=\"r\"} 40.000070\n"), "{text}");

@@ -117,8 +117,17 @@ mod tests {
         let names: BTreeSet<_> = FAMILIES.iter().map(|family| family.name).collect();
         assert_eq!(names.len(), FAMILIES.len());
         for family in FAMILIES {
-            assert_eq!(family.metric_type == "counter", family.name.ends_with("_total"), "{}", family.name);
-            assert!(family.metric_type != "histogram" || family.name.ends_with("_seconds"), "{}", family.name);
+            assert_eq!(
+                family.metric_type == "counter",
+                family.name.ends_with("_total"),
+                "{}",
+                family.name
+            );
+            assert!(
+                family.metric_type != "histogram" || family.name.ends_with("_seconds"),
+                "{}",
+                family.name
+            );
             assert!(family.help.ends_with('.'), "{}", family.help);
             assert!(!family.help.contains(['\n', '\\']), "{}", family.help);
         }
@@ -127,36 +136,60 @@ mod tests {
     /// J7: the page has exactly these metrics, with their types, labels and meanings.
     #[test]
     fn the_page_has_all_metrics() {
-        let rows: Vec<&str> = PAGE.lines().filter(|line| line.starts_with("| `p")).collect();
+        let rows: Vec<&str> = PAGE
+            .lines()
+            .filter(|line| line.starts_with("| `p"))
+            .collect();
         let expected: Vec<String> = FAMILIES
             .iter()
             .map(|family| {
-                let Family { name, metric_type, labels, help } = family;
-                let labels: Vec<String> =
-                    labels.split(", ").filter(|label| !label.is_empty()).map(|label| format!("`{label}`")).collect();
+                let Family {
+                    name,
+                    metric_type,
+                    labels,
+                    help,
+                } = family;
+                let labels: Vec<String> = labels
+                    .split(", ")
+                    .filter(|label| !label.is_empty())
+                    .map(|label| format!("`{label}`"))
+                    .collect();
                 format!(
                     "| `{name}` | {metric_type} | {} | {help} |",
-                    if labels.is_empty() { "none".to_owned() } else { labels.join(", ") }
+                    if labels.is_empty() {
+                        "none".to_owned()
+                    } else {
+                        labels.join(", ")
+                    }
                 )
             })
             .collect();
-        assert_eq!(rows, expected, "the table should be:\n{}", expected.join("\n"));
+        assert_eq!(
+            rows,
+            expected,
+            "the table should be:\n{}",
+            expected.join("\n")
+        );
     }
 
     /// J7: the dashboard and the alerts use only metrics that exist.
     #[test]
     fn queries_use_known_metrics() {
         let known = |name: &str| {
-            let base =
-                ["_bucket", "_sum", "_count"].iter().find_map(|suffix| name.strip_suffix(suffix)).unwrap_or(name);
-            FAMILIES
+            let base = ["_bucket", "_sum", "_count"]
                 .iter()
-                .any(|family| family.name == name || family.name == base && family.metric_type == "histogram")
+                .find_map(|suffix| name.strip_suffix(suffix))
+                .unwrap_or(name);
+            FAMILIES.iter().any(|family| {
+                family.name == name || family.name == base && family.metric_type == "histogram"
+            })
         };
         for text in [DASHBOARD, ALERTS] {
-            let names = text.split(|character: char| !character.is_ascii_alphanumeric() && character != '_');
-            let used: BTreeSet<_> =
-                names.filter(|name| name.starts_with("portcullis_") || name.starts_with("process_")).collect();
+            let names = text
+                .split(|character: char| !character.is_ascii_alphanumeric() && character != '_');
+            let used: BTreeSet<_> = names
+                .filter(|name| name.starts_with("portcullis_") || name.starts_with("process_"))
+                .collect();
             assert!(used.len() > 5);
             assert_eq!(used.iter().find(|name| !known(name)), None);
         }

@@ -59,7 +59,9 @@ impl Histogram {
         for (sum, bucket) in counted.buckets.iter_mut().zip(&self.buckets) {
             *sum += bucket.load(Ordering::Relaxed);
         }
-        counted.sum_micros = counted.sum_micros.wrapping_add(self.sum_micros.load(Ordering::Relaxed));
+        counted.sum_micros = counted
+            .sum_micros
+            .wrapping_add(self.sum_micros.load(Ordering::Relaxed));
     }
 }
 
@@ -85,7 +87,10 @@ mod tests {
 
         histogram.observe(Duration::MAX);
         for (micros, text) in BOUNDS {
-            assert!((text.parse::<f64>().unwrap() * 1e6 - micros as f64).abs() < 1e-6, "{text}");
+            assert!(
+                (text.parse::<f64>().unwrap() * 1e6 - micros as f64).abs() < 1e-6,
+                "{text}"
+            );
         }
         assert!(BOUNDS.is_sorted());
     }

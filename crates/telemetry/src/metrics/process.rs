@@ -15,17 +15,34 @@ use super::{
 
 /// Writes what `/proc` has. What cannot be read is left out.
 pub(super) fn write(out: &mut Exposition, started: UnixTime) {
-    out.value(&family::PROCESS_START, &[], seconds(started.as_millis().saturating_mul(1000)));
-    let cpu = fs::read_to_string("/proc/self/stat").ok().and_then(|stat| cpu_micros(&stat, clock_ticks_per_second()));
+    out.value(
+        &family::PROCESS_START,
+        &[],
+        seconds(started.as_millis().saturating_mul(1000)),
+    );
+    let cpu = fs::read_to_string("/proc/self/stat")
+        .ok()
+        .and_then(|stat| cpu_micros(&stat, clock_ticks_per_second()));
     if let Some(micros) = cpu {
         out.value(&family::PROCESS_CPU, &[], seconds(micros));
     }
-    if let Some(pages) = fs::read_to_string("/proc/self/statm").ok().and_then(|statm| resident_pages(&statm)) {
-        out.value(&family::PROCESS_MEMORY, &[], pages.saturating_mul(page_size() as u64));
+    if let Some(pages) = fs::read_to_string("/proc/self/statm")
+        .ok()
+        .and_then(|statm| resident_pages(&statm))
+    {
+        out.value(
+            &family::PROCESS_MEMORY,
+            &[],
+            pages.saturating_mul(page_size() as u64),
+        );
     }
     if let Ok(descriptors) = fs::read_dir("/proc/self/fd") {
         // Without the one that reads the directory.
-        out.value(&family::PROCESS_FDS, &[], descriptors.count().saturating_sub(1));
+        out.value(
+            &family::PROCESS_FDS,
+            &[],
+            descriptors.count().saturating_sub(1),
+        );
     }
     if let Some(limit) = getrlimit(Resource::Nofile).current {
         out.value(&family::PROCESS_MAX_FDS, &[], limit);
@@ -36,7 +53,11 @@ pub(super) fn write(out: &mut Exposition, started: UnixTime) {
 fn cpu_micros(stat: &str, ticks_per_second: u64) -> Option<u64> {
     let (_, after_name) = stat.rsplit_once(')')?;
     let mut fields = after_name.split_whitespace().skip(11);
-    let ticks = fields.next()?.parse::<u64>().ok()?.checked_add(fields.next()?.parse().ok()?)?;
+    let ticks = fields
+        .next()?
+        .parse::<u64>()
+        .ok()?
+        .checked_add(fields.next()?.parse().ok()?)?;
     ticks.checked_mul(1_000_000)?.checked_div(ticks_per_second)
 }
 
@@ -73,7 +94,10 @@ mod tests {
             "open_fds ",
             "max_fds ",
         ] {
-            assert!(text.contains(&format!("\nprocess_{name}")), "{name}: {text}");
+            assert!(
+                text.contains(&format!("\nprocess_{name}")),
+                "{name}: {text}"
+            );
         }
     }
 }

@@ -29,7 +29,11 @@ impl ReloadCounts {
 
     /// Counts a reload that ended at this time.
     pub(super) fn count(&self, is_accepted: bool, now: UnixTime) {
-        let count = if is_accepted { &self.accepted } else { &self.rejected };
+        let count = if is_accepted {
+            &self.accepted
+        } else {
+            &self.rejected
+        };
         count.fetch_add(1, Ordering::Relaxed);
         self.last_rejected.store(!is_accepted, Ordering::Relaxed);
         if is_accepted {
@@ -38,11 +42,27 @@ impl ReloadCounts {
     }
 
     pub(super) fn write(&self, out: &mut Exposition) {
-        out.value(&family::RELOADS, &[("result", "accepted")], self.accepted.load(Ordering::Relaxed));
-        out.value(&family::RELOADS, &[("result", "rejected")], self.rejected.load(Ordering::Relaxed));
+        out.value(
+            &family::RELOADS,
+            &[("result", "accepted")],
+            self.accepted.load(Ordering::Relaxed),
+        );
+        out.value(
+            &family::RELOADS,
+            &[("result", "rejected")],
+            self.rejected.load(Ordering::Relaxed),
+        );
         let is_successful = !self.last_rejected.load(Ordering::Relaxed);
-        out.value(&family::LAST_RELOAD_SUCCESSFUL, &[], u8::from(is_successful));
-        out.value(&family::LAST_RELOAD_TIME, &[], self.last_accepted.load(Ordering::Relaxed));
+        out.value(
+            &family::LAST_RELOAD_SUCCESSFUL,
+            &[],
+            u8::from(is_successful),
+        );
+        out.value(
+            &family::LAST_RELOAD_TIME,
+            &[],
+            self.last_accepted.load(Ordering::Relaxed),
+        );
     }
 }
 
@@ -62,10 +82,14 @@ mod tests {
         let has = |samples: [&str; 4]| {
             let text = text();
             for sample in samples {
-                assert!(text.contains(&format!("\nportcullis_{sample}\n")), "{sample}: {text}");
+                assert!(
+                    text.contains(&format!("\nportcullis_{sample}\n")),
+                    "{sample}: {text}"
+                );
             }
         };
-        let [none, one] = [0, 1].map(|count| format!("reloads_total{{result=\"rejected\"}} {count}"));
+        let [none, one] =
+            [0, 1].map(|count| format!("reloads_total{{result=\"rejected\"}} {count}"));
         has([
             "reloads_total{result=\"accepted\"} 0",
             &none,

@@ -37,7 +37,11 @@ type PartHistogram = fn(&WorkerMetrics) -> &Histogram;
 
 impl ResourceMetrics {
     pub(super) fn new(parts: usize) -> Self {
-        Self((0..parts.max(1)).map(|_| WorkerMetrics::default()).collect())
+        Self(
+            (0..parts.max(1))
+                .map(|_| WorkerMetrics::default())
+                .collect(),
+        )
     }
 
     /// Returns the part of the calling thread.
@@ -49,21 +53,36 @@ impl ResourceMetrics {
     pub fn write(&self, out: &mut Exposition, resource: &str) {
         let labels = [("resource", resource)];
         let sum = |value: fn(&WorkerMetrics) -> &AtomicU64| -> u64 {
-            self.0.iter().map(|part| value(part).load(Ordering::Relaxed)).sum()
+            self.0
+                .iter()
+                .map(|part| value(part).load(Ordering::Relaxed))
+                .sum()
         };
         out.value(
             &family::REQUESTS,
-            &[("resource", resource), ("decision", Effect::of(None).as_str()), ("code", "none")],
+            &[
+                ("resource", resource),
+                ("decision", Effect::of(None).as_str()),
+                ("code", "none"),
+            ],
             sum(|part| &part.allowed),
         );
         let mut codes = Vec::new();
         self.0.iter().for_each(|part| part.codes.add_to(&mut codes));
         codes.sort_unstable();
         for (code, count) in codes {
-            let labels = [("resource", resource), ("decision", Effect::of(Some(code)).as_str()), ("code", code)];
+            let labels = [
+                ("resource", resource),
+                ("decision", Effect::of(Some(code)).as_str()),
+                ("code", code),
+            ];
             out.value(&family::REQUESTS, &labels, count);
         }
-        out.value(&family::TOKEN_CACHE_HITS, &labels, sum(|part| &part.cache_hits));
+        out.value(
+            &family::TOKEN_CACHE_HITS,
+            &labels,
+            sum(|part| &part.cache_hits),
+        );
         let histograms: [(&Family, PartHistogram); 3] = [
             (&family::REQUEST_DURATION, |part| &part.total),
             (&family::UPSTREAM_DURATION, |part| &part.upstream),
@@ -71,7 +90,9 @@ impl ResourceMetrics {
         ];
         for (family, histogram) in histograms {
             let mut counted = Counted::default();
-            self.0.iter().for_each(|part| histogram(part).add_to(&mut counted));
+            self.0
+                .iter()
+                .for_each(|part| histogram(part).add_to(&mut counted));
             out.histogram(family, &labels, &counted);
         }
     }
@@ -118,7 +139,14 @@ mod tests {
         let id = RequestId::generate();
         let resource = ResourceUri::parse("https://r").unwrap();
         let decision = |code, upstream| {
-            let mut decision = Decision::new(&id, UnixTime::default(), &Method::POST, "/", StatusCode::OK, &resource);
+            let mut decision = Decision::new(
+                &id,
+                UnixTime::default(),
+                &Method::POST,
+                "/",
+                StatusCode::OK,
+                &resource,
+            );
             (decision.code, decision.upstream) = (code, upstream);
             decision
         };
@@ -129,7 +157,9 @@ mod tests {
         let answered = Timing::new(Duration::ZERO, Duration::from_secs(1));
         let mut cancelled = answered;
         cancelled.has_ended = false;
-        metrics.of_this_thread().decided(&decision(Some("upstream.unreachable"), Some(answered)));
+        metrics
+            .of_this_thread()
+            .decided(&decision(Some("upstream.unreachable"), Some(answered)));
         metrics.0[1].decided(&decision(Some("client.gone"), Some(cancelled)));
         metrics.0[2].cached();
         let mut out = Exposition::default();

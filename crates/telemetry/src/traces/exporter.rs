@@ -53,7 +53,10 @@ pub(super) struct Exporter {
 /// Why a batch was not accepted.
 enum SendFailure {
     /// It can be sent again, after the time that the receiver names, if it names one.
-    Temporary { message: String, retry_after: Option<Duration> },
+    Temporary {
+        message: String,
+        retry_after: Option<Duration>,
+    },
     /// The receiver would reject it again.
     Permanent { message: String },
 }
@@ -69,18 +72,46 @@ impl Exporter {
     ///
     /// # Errors
     /// Fails when the client of the receiver cannot be created.
-    pub(super) fn new(settings: ExportSettings, version: &'static str, traces: Traces) -> Result<Self, FetchError> {
-        let ExportSettings { endpoint, headers, fetch, service_name, .. } = settings;
-        let service = Service { name: service_name, version };
+    pub(super) fn new(
+        settings: ExportSettings,
+        version: &'static str,
+        traces: Traces,
+    ) -> Result<Self, FetchError> {
+        let ExportSettings {
+            endpoint,
+            headers,
+            fetch,
+            service_name,
+            ..
+        } = settings;
+        let service = Service {
+            name: service_name,
+            version,
+        };
         let fetch = Arc::new(HttpFetch::new(fetch)?);
         Ok(Self::with_fetch(fetch, endpoint, headers, service, traces))
     }
 
-    fn with_fetch(fetch: Arc<dyn Fetch>, endpoint: Url, headers: HeaderMap, service: Service, traces: Traces) -> Self {
+    fn with_fetch(
+        fetch: Arc<dyn Fetch>,
+        endpoint: Url,
+        headers: HeaderMap,
+        service: Service,
+        traces: Traces,
+    ) -> Self {
         let reported = 0;
         let reported_at = None;
         let is_failing = false;
-        Self { fetch, endpoint, headers, service, traces, reported, reported_at, is_failing }
+        Self {
+            fetch,
+            endpoint,
+            headers,
+            service,
+            traces,
+            reported,
+            reported_at,
+            is_failing,
+        }
     }
 
     /// Sends what is queued at intervals, until it is stopped and the queue is empty. `encode` returns the body of a request with
@@ -91,7 +122,10 @@ impl Exporter {
         encode: fn(&Service, &[S]) -> Vec<u8>,
         stop: oneshot::Receiver<()>,
     ) {
-        let mut stop = Stop { signal: stop, is_received: false };
+        let mut stop = Stop {
+            signal: stop,
+            is_received: false,
+        };
         let mut ticks = interval(SEND_INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         while !stop.is_received {
@@ -116,14 +150,19 @@ impl Exporter {
         for retries in 0..=MAX_RETRIES {
             match self.send(body.clone()).await {
                 Ok(()) => return self.succeeded(),
-                Err(SendFailure::Temporary { message, retry_after }) if retries < MAX_RETRIES && !stop.is_received => {
+                Err(SendFailure::Temporary {
+                    message,
+                    retry_after,
+                }) if retries < MAX_RETRIES && !stop.is_received => {
                     self.failed(&message);
                     tokio::select! {
                         () = sleep(retry_wait(retries, retry_after)) => {}
                         () = stop.received() => {}
                     }
                 }
-                Err(SendFailure::Temporary { message, .. } | SendFailure::Permanent { message }) => {
+                Err(
+                    SendFailure::Temporary { message, .. } | SendFailure::Permanent { message },
+                ) => {
                     self.failed(&message);
                     break;
                 }
@@ -139,7 +178,12 @@ impl Exporter {
         request.timeout = SEND_TIMEOUT;
         let response = match self.fetch.fetch(request).await {
             Ok(response) => response,
-            Err(error) => return Err(SendFailure::Temporary { message: error.to_string(), retry_after: None }),
+            Err(error) => {
+                return Err(SendFailure::Temporary {
+                    message: error.to_string(),
+                    retry_after: None,
+                });
+            }
         };
         match response.status {
             status if status.is_success() => {
@@ -154,9 +198,14 @@ impl Exporter {
             | StatusCode::SERVICE_UNAVAILABLE
             | StatusCode::GATEWAY_TIMEOUT) => {
                 let retry_after = retry_after(&response.headers);
-                Err(SendFailure::Temporary { message: format!("the status is {status}"), retry_after })
+                Err(SendFailure::Temporary {
+                    message: format!("the status is {status}"),
+                    retry_after,
+                })
             }
-            status => Err(SendFailure::Permanent { message: format!("the status is {status}") }),
+            status => Err(SendFailure::Permanent {
+                message: format!("the status is {status}"),
+            }),
         }
     }
 
@@ -178,7 +227,10 @@ impl Exporter {
 
     /// Logs how many requests lost their spans since the last message, unless that was a short time ago.
     fn report_lost_at_intervals(&mut self) {
-        if self.reported_at.is_none_or(|reported| reported.elapsed() >= REPORT_INTERVAL) {
+        if self
+            .reported_at
+            .is_none_or(|reported| reported.elapsed() >= REPORT_INTERVAL)
+        {
             self.report_lost();
         }
     }
@@ -209,7 +261,9 @@ impl Stop {
 
 /// Takes a batch from the queue without waiting. Returns `None` if the queue is empty.
 fn take_batch<S>(queued: &mut mpsc::Receiver<S>) -> Option<Vec<S>> {
-    let batch: Vec<_> = std::iter::from_fn(|| queued.try_recv().ok()).take(MAX_BATCH).collect();
+    let batch: Vec<_> = std::iter::from_fn(|| queued.try_recv().ok())
+        .take(MAX_BATCH)
+        .collect();
     (!batch.is_empty()).then_some(batch)
 }
 
@@ -221,7 +275,12 @@ fn retry_wait(retries: u32, retry_after: Option<Duration>) -> Duration {
 
 /// Returns the seconds in `Retry-After` (RFC 9110 section 10.2.3). A date is ignored.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let seconds = headers.get(header::RETRY_AFTER)?.to_str().ok()?.parse().ok()?;
+    let seconds = headers
+        .get(header::RETRY_AFTER)?
+        .to_str()
+        .ok()?
+        .parse()
+        .ok()?;
     Some(Duration::from_secs(seconds))
 }
 

@@ -23,7 +23,10 @@ pub(super) struct Service {
 
 /// Returns the body of a request with these spans.
 pub(super) fn request(Service { name, version }: &Service, spans: &[RequestSpan]) -> Vec<u8> {
-    let resource = attributes(&[("service.name", Some(name)), ("service.version", Some(version))]);
+    let resource = attributes(&[
+        ("service.name", Some(name)),
+        ("service.version", Some(version)),
+    ]);
     let spans: Vec<Value> = spans.iter().flat_map(spans_of).collect();
     json!({ "resourceSpans": [{
         "resource": { "attributes": resource },
@@ -39,8 +42,14 @@ pub(super) fn rejected(response: &[u8]) -> Option<(u64, String)> {
     let partial = response.get("partialSuccess")?;
     // 64-bit integers are strings in the JSON form of Protobuf; numbers are accepted, too.
     let count = partial.get("rejectedSpans")?;
-    let count = count.as_u64().or_else(|| count.as_str()?.parse().ok()).filter(|count| *count > 0)?;
-    let reason = partial.get("errorMessage").and_then(Value::as_str).unwrap_or_default();
+    let count = count
+        .as_u64()
+        .or_else(|| count.as_str()?.parse().ok())
+        .filter(|count| *count > 0)?;
+    let reason = partial
+        .get("errorMessage")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
     Some((count, reason.to_owned()))
 }
 
@@ -85,8 +94,20 @@ fn spans_of(span: &RequestSpan) -> Vec<Value> {
         spans.push(child);
     };
     let failure_of_upstream = span.code.filter(|code| code.starts_with("upstream."));
-    add_child("verify token", INTERNAL, context.verification_span_id(), span.verification, None);
-    add_child("upstream", CLIENT, context.upstream_span_id(), span.upstream, failure_of_upstream);
+    add_child(
+        "verify token",
+        INTERNAL,
+        context.verification_span_id(),
+        span.verification,
+        None,
+    );
+    add_child(
+        "upstream",
+        CLIENT,
+        context.upstream_span_id(),
+        span.upstream,
+        failure_of_upstream,
+    );
     spans
 }
 
@@ -105,8 +126,12 @@ fn json_span(span: &RequestSpan, name: &str, kind: u8, id: [u8; 8], timing: Timi
 
 /// Attributes with strings. Missing ones are left out.
 fn attributes(members: &[(&str, Option<&str>)]) -> Vec<Value> {
-    let present = members.iter().filter_map(|(key, value)| Some((key, (*value)?)));
-    present.map(|(key, value)| json!({ "key": key, "value": { "stringValue": value } })).collect()
+    let present = members
+        .iter()
+        .filter_map(|(key, value)| Some((key, (*value)?)));
+    present
+        .map(|(key, value)| json!({ "key": key, "value": { "stringValue": value } }))
+        .collect()
 }
 
 #[cfg(test)]
@@ -117,9 +142,21 @@ mod tests {
     #[test]
     fn rejected_spans_are_read() {
         let read = |response: &str| rejected(response.as_bytes());
-        assert_eq!(read(r#"{"partialSuccess":{"rejectedSpans":"3","errorMessage":"no"}}"#), Some((3, "no".to_owned())));
-        assert_eq!(read(r#"{"partialSuccess":{"rejectedSpans":2}}"#), Some((2, String::new())));
-        for response in ["", "{}", "[]", r#"{"partialSuccess":{}}"#, r#"{"partialSuccess":{"rejectedSpans":"0"}}"#] {
+        assert_eq!(
+            read(r#"{"partialSuccess":{"rejectedSpans":"3","errorMessage":"no"}}"#),
+            Some((3, "no".to_owned()))
+        );
+        assert_eq!(
+            read(r#"{"partialSuccess":{"rejectedSpans":2}}"#),
+            Some((2, String::new()))
+        );
+        for response in [
+            "",
+            "{}",
+            "[]",
+            r#"{"partialSuccess":{}}"#,
+            r#"{"partialSuccess":{"rejectedSpans":"0"}}"#,
+        ] {
             assert_eq!(read(response), None, "{response}");
         }
     }

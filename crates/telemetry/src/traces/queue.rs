@@ -27,7 +27,13 @@ impl Traces {
     /// Returns a handle of an empty queue, and the queued requests.
     pub(super) fn new() -> (Self, mpsc::Receiver<RequestSpan>) {
         let (spans, queued) = mpsc::channel(QUEUE);
-        (Self(Arc::new(Queue { spans, lost: AtomicU64::new(0) })), queued)
+        (
+            Self(Arc::new(Queue {
+                spans,
+                lost: AtomicU64::new(0),
+            })),
+            queued,
+        )
     }
 
     /// Counts requests whose spans are lost.
@@ -43,7 +49,9 @@ impl Traces {
 
 impl DecisionSink for Traces {
     fn decided(&self, decision: &Decision<'_>) {
-        let Some(context) = decision.trace.filter(TraceContext::is_sampled) else { return };
+        let Some(context) = decision.trace.filter(TraceContext::is_sampled) else {
+            return;
+        };
         match self.0.spans.try_reserve() {
             Ok(place) => place.send(RequestSpan::new(context, decision)),
             Err(_) => self.lose(1),

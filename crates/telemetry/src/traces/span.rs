@@ -97,7 +97,9 @@ impl RequestSpan {
             resource: decision.resource.clone(),
             effect: Effect::of(decision.code),
             code: decision.code,
-            operation: decision.operation.map(|operation| bounded(operation.name())),
+            operation: decision
+                .operation
+                .map(|operation| bounded(operation.name())),
             tool: decision.operation.and_then(Operation::tool).map(bounded),
         }
     }
@@ -111,13 +113,19 @@ mod tests {
     #[test]
     fn only_known_methods_are_in_names() {
         let known = SpanMethod::new(&Method::POST);
-        assert_eq!((known.span_name(), known.attribute(), known.original()), ("POST", "POST", None));
+        assert_eq!(
+            (known.span_name(), known.attribute(), known.original()),
+            ("POST", "POST", None)
+        );
         for method in ["post", "INVENTED", &"X".repeat(10_000)] {
             let other = SpanMethod::new(&Method::from_bytes(method.as_bytes()).unwrap());
             assert_eq!((other.span_name(), other.attribute()), ("HTTP", "_OTHER"));
             let original = other.original().unwrap();
             assert!(original.len() <= MAX_TEXT + '…'.len_utf8(), "{original}");
-            assert!(method.starts_with(original.trim_end_matches('…')), "{original}");
+            assert!(
+                method.starts_with(original.trim_end_matches('…')),
+                "{original}"
+            );
         }
     }
 }

@@ -10,8 +10,16 @@ const MAX_SCOPES: usize = 4096;
 /// are replaced by `…`.
 pub fn login_command(start: &StartUrl, scopes: &Scopes) -> String {
     let scopes = scopes.to_string();
-    let scopes = if scopes.len() > MAX_SCOPES { "…" } else { &scopes };
-    format!("portcullis login --fresh --scope {} {}", quoted(scopes), quoted(&start.to_string()))
+    let scopes = if scopes.len() > MAX_SCOPES {
+        "…"
+    } else {
+        &scopes
+    };
+    format!(
+        "portcullis login --fresh --scope {} {}",
+        quoted(scopes),
+        quoted(&start.to_string())
+    )
 }
 
 /// Returns a text as one word of a POSIX shell. A server chooses the scopes, which can contain `$` and `` ` ``.
@@ -32,11 +40,17 @@ mod tests {
     fn scopes_are_quoted() {
         let start = StartUrl::parse("https://mcp.example.com/mcp").unwrap();
         let command = |scopes: &str| login_command(&start, &Scopes::parse(scopes).unwrap());
-        assert_eq!(command("a:b"), "portcullis login --fresh --scope a:b https://mcp.example.com/mcp");
+        assert_eq!(
+            command("a:b"),
+            "portcullis login --fresh --scope a:b https://mcp.example.com/mcp"
+        );
         assert!(command("a b").contains("--scope 'a b' "));
         let long = "a".repeat(MAX_SCOPES);
         assert!(command(&long).contains(&long));
-        assert!(command(&format!("{long}b")).contains("--scope '…' https://"), "scopes of any length are not printed");
+        assert!(
+            command(&format!("{long}b")).contains("--scope '…' https://"),
+            "scopes of any length are not printed"
+        );
         assert!(
             command("$(reboot) `x` it's").contains(r"--scope '$(reboot) `x` it'\''s' "),
             "{}",

@@ -2,7 +2,9 @@
 
 use std::error::Error;
 
-use portcullis_discovery::{CertificateProblem, FetchError, NetworkError, NetworkFailure, UrlPolicyError};
+use portcullis_discovery::{
+    CertificateProblem, FetchError, NetworkError, NetworkFailure, UrlPolicyError,
+};
 
 /// Returns what a user can do about a failed request, as one clause. It names the option, the environment variable, or what to change at
 /// the server or on this machine.
@@ -44,7 +46,9 @@ fn advice_for_network(error: &NetworkError) -> Option<&'static str> {
         return advice_for_certificate(problem);
     }
     match error.failure() {
-        NetworkFailure::Proxy => Some("check HTTPS_PROXY, or list the host in NO_PROXY if it can be reached directly"),
+        NetworkFailure::Proxy => {
+            Some("check HTTPS_PROXY, or list the host in NO_PROXY if it can be reached directly")
+        }
         NetworkFailure::Resolve => Some("if this network needs an egress proxy, set HTTPS_PROXY"),
         NetworkFailure::NotTls => Some("correct the port, or let the server use https"),
         _ => None,
@@ -78,26 +82,47 @@ mod tests {
     fn advice_names_what_resolves_the_error() {
         let tls = |problem| FetchError::Network(NetworkError::tls(problem, std::fmt::Error));
         for (error, expected) in [
-            (FetchError::UrlPolicy(UrlPolicyError::Address), Some("--allow-private")),
-            (FetchError::UrlPolicy(UrlPolicyError::PrivateName), Some("--allow-private")),
+            (
+                FetchError::UrlPolicy(UrlPolicyError::Address),
+                Some("--allow-private"),
+            ),
+            (
+                FetchError::UrlPolicy(UrlPolicyError::PrivateName),
+                Some("--allow-private"),
+            ),
             (FetchError::UrlPolicy(UrlPolicyError::Scheme), None),
             (tls(CertificateProblem::UnknownIssuer), Some("--ca-file")),
-            (tls(CertificateProblem::UnknownIssuer), Some("SSL_CERT_FILE")),
+            (
+                tls(CertificateProblem::UnknownIssuer),
+                Some("SSL_CERT_FILE"),
+            ),
             (tls(CertificateProblem::Expired), Some("renewed")),
             (tls(CertificateProblem::NotYetValid), Some("clock")),
             (tls(CertificateProblem::WrongName), Some("host name")),
             (tls(CertificateProblem::Other), None),
             (FetchError::network(NetworkFailure::NotTls), Some("port")),
             (FetchError::network(NetworkFailure::Proxy), Some("NO_PROXY")),
-            (FetchError::network(NetworkFailure::Resolve), Some("HTTPS_PROXY")),
+            (
+                FetchError::network(NetworkFailure::Resolve),
+                Some("HTTPS_PROXY"),
+            ),
             (FetchError::network(NetworkFailure::Connect), None),
             (FetchError::Timeout, None),
         ] {
             let earlier = portcullis_discovery::Attempts::default();
-            let nested = DiscoveryError::Fetch { url: "https://auth.example.com/".into(), earlier, error };
+            let nested = DiscoveryError::Fetch {
+                url: "https://auth.example.com/".into(),
+                earlier,
+                error,
+            };
             let given = network_advice(&ClientError::Discovery(nested));
             assert_eq!(given.is_some(), expected.is_some(), "{given:?}");
-            assert!(given.unwrap_or_default().contains(expected.unwrap_or_default()), "{given:?}");
+            assert!(
+                given
+                    .unwrap_or_default()
+                    .contains(expected.unwrap_or_default()),
+                "{given:?}"
+            );
         }
     }
 }

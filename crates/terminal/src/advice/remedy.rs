@@ -3,7 +3,8 @@
 use std::error::Error;
 
 use portcullis_client::{
-    ClientError, InteractionError, UnsupportedServer, provider::AuthorizeParameterError, store::StoreError,
+    ClientError, InteractionError, UnsupportedServer, provider::AuthorizeParameterError,
+    store::StoreError,
 };
 
 use super::login_command;
@@ -52,13 +53,19 @@ fn for_client(error: &ClientError) -> Option<String> {
         }
         ClientError::RegistrationLacksScopes { registration } => {
             let command = login_command(&registration.start, &registration.scopes);
-            return Some(format!(". To register again, which starts a new session, run `{command}`"));
+            return Some(format!(
+                ". To register again, which starts a new session, run `{command}`"
+            ));
         }
         ClientError::ClientOfOtherServer { named, .. } => {
-            let text = format!(". If the resource has moved to that server, give --authorization-server {named}");
+            let text = format!(
+                ". If the resource has moved to that server, give --authorization-server {named}"
+            );
             return Some(text);
         }
-        ClientError::TooManySignIns => ". Check the server with `portcullis doctor`; `portcullis login` signs in again",
+        ClientError::TooManySignIns => {
+            ". Check the server with `portcullis doctor`; `portcullis login` signs in again"
+        }
         ClientError::DeviceFlowNotSupported { .. } => "; sign in without --device",
         ClientError::UnsupportedServer(error) => for_server(*error)?,
         ClientError::Interaction(error) => for_interaction(error)?,
@@ -71,9 +78,9 @@ fn for_client(error: &ClientError) -> Option<String> {
 /// The texts of these errors end with "name another directory".
 fn for_store(error: &StoreError) -> Option<&'static str> {
     match error {
-        StoreError::NotWritable { .. } | StoreError::ExposedDirectory { .. } | StoreError::OtherOwner { .. } => {
-            Some(" with --store")
-        }
+        StoreError::NotWritable { .. }
+        | StoreError::ExposedDirectory { .. }
+        | StoreError::OtherOwner { .. } => Some(" with --store"),
         _ => None,
     }
 }
@@ -123,7 +130,11 @@ mod tests {
                  acceptable, run `portcullis login` for this URL in a terminal, or give --accept-broader-resource",
             ),
             (
-                ClientError::UnboundToken { start, issuer: issuer.clone(), scopes: Scopes::parse("a").unwrap() },
+                ClientError::UnboundToken {
+                    start,
+                    issuer: issuer.clone(),
+                    scopes: Scopes::parse("a").unwrap(),
+                },
                 "the token request to https://auth.example.com does not name https://mcp.example.com/mcp, so only the scopes \
                  limit where the token is valid: a. If these are scopes of that server, run `portcullis login` for this URL in \
                  a terminal, or give --accept-unbound-token",
@@ -159,25 +170,42 @@ mod tests {
                  if its documentation says that it supports PKCE with S256, give --assume-pkce",
             ),
             (
-                StoreError::NotWritable { path: path.clone(), kind: ErrorKind::StorageFull }.into(),
+                StoreError::NotWritable {
+                    path: path.clone(),
+                    kind: ErrorKind::StorageFull,
+                }
+                .into(),
                 "cannot write the credential file /home/alice/store: no storage space; free space or correct the permissions, or \
                  name another directory with --store",
             ),
             (
-                StoreError::ExposedDirectory { path: path.clone(), mode: 0o755 }.into(),
+                StoreError::ExposedDirectory {
+                    path: path.clone(),
+                    mode: 0o755,
+                }
+                .into(),
                 "other users of this machine can access the credential store /home/alice/store (mode 0755); run `chmod 700 \
                  /home/alice/store` if you trust its files, or name another directory with --store",
             ),
             (
-                StoreError::OtherOwner { path, owner: 1, user: 2 }.into(),
+                StoreError::OtherOwner {
+                    path,
+                    owner: 1,
+                    user: 2,
+                }
+                .into(),
                 "/home/alice/store belongs to user 1, and this program runs as user 2; run `chown 2 /home/alice/store` if you \
                  trust it, or name another directory with --store",
             ),
-            (ClientError::NoAuthorizationServer, "the resource lists no authorization server"),
+            (
+                ClientError::NoAuthorizationServer,
+                "the resource lists no authorization server",
+            ),
         ] {
             assert_eq!(error_chain(&error) + &remedy(&error), expected);
         }
-        let reserved = portcullis_client::provider::AuthorizeParameter::parse("scope=a").unwrap_err();
+        let reserved =
+            portcullis_client::provider::AuthorizeParameter::parse("scope=a").unwrap_err();
         assert_eq!(
             reserved.to_string() + &remedy(&reserved),
             "`scope` is a parameter of the protocol; it cannot be set (scopes: --scope; without `resource`: --no-resource)"

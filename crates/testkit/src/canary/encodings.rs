@@ -15,12 +15,29 @@ pub(super) fn forms(secret: &str) -> Vec<(&'static str, String)> {
     let without_quotes = |text: String| text[1..text.len() - 1].to_owned();
     let mut forms = vec![
         ("raw", secret.to_owned()),
-        ("JSON", without_quotes(serde_json::Value::from(secret).to_string())),
+        (
+            "JSON",
+            without_quotes(serde_json::Value::from(secret).to_string()),
+        ),
         ("debug", without_quotes(format!("{secret:?}"))),
         ("hex", joined(&|byte| format!("{byte:02x}"))),
         ("hex", joined(&|byte| format!("{byte:02X}"))),
-        ("decimal", bytes.iter().map(u8::to_string).collect::<Vec<_>>().join(", ")),
-        ("decimal", bytes.iter().map(u8::to_string).collect::<Vec<_>>().join(",")),
+        (
+            "decimal",
+            bytes
+                .iter()
+                .map(u8::to_string)
+                .collect::<Vec<_>>()
+                .join(", "),
+        ),
+        (
+            "decimal",
+            bytes
+                .iter()
+                .map(u8::to_string)
+                .collect::<Vec<_>>()
+                .join(","),
+        ),
         ("percent", joined(&|byte| format!("%{byte:02x}"))),
         ("percent", joined(&|byte| format!("%{byte:02X}"))),
         ("reversed", secret.chars().rev().collect()),
@@ -30,7 +47,9 @@ pub(super) fn forms(secret: &str) -> Vec<(&'static str, String)> {
     for kept in ["-_.~", "-_.", "-_~", "-_", "-_.!~*'()", ""] {
         for upper in [true, false] {
             let escaped = joined(&|byte| match byte {
-                byte if byte.is_ascii_alphanumeric() || kept.as_bytes().contains(&byte) => char::from(byte).to_string(),
+                byte if byte.is_ascii_alphanumeric() || kept.as_bytes().contains(&byte) => {
+                    char::from(byte).to_string()
+                }
                 byte if upper => format!("%{byte:02X}"),
                 byte => format!("%{byte:02x}"),
             });
@@ -38,7 +57,10 @@ pub(super) fn forms(secret: &str) -> Vec<(&'static str, String)> {
         }
     }
     forms.push(("percent", in_query(secret)));
-    forms.push(("form", url::form_urlencoded::byte_serialize(bytes).collect()));
+    forms.push((
+        "form",
+        url::form_urlencoded::byte_serialize(bytes).collect(),
+    ));
     for alphabet in [alphabet::STANDARD, alphabet::URL_SAFE] {
         let engine = GeneralPurpose::new(&alphabet, NO_PAD);
         forms.extend((0..3).map(|before| ("base64", encoded_within(&engine, bytes, before))));

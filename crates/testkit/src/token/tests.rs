@@ -26,9 +26,20 @@ fn test_issuer() -> TestIssuer {
 #[test]
 fn a_token_is_valid_at_the_time_of_the_clock() {
     let clock = ManualClock::new();
-    let test_issuer = test_issuer().with_clock(clock.clone()).with_resource("https://mcp.example.com/other");
+    let test_issuer = test_issuer()
+        .with_clock(clock.clone())
+        .with_resource("https://mcp.example.com/other");
     clock.advance(Duration::from_secs(60));
-    let claims = verify(&test_issuer, &test_issuer.token().scope("a b").without("jti").claim("x", 1).sign()).unwrap();
+    let claims = verify(
+        &test_issuer,
+        &test_issuer
+            .token()
+            .scope("a b")
+            .without("jti")
+            .claim("x", 1)
+            .sign(),
+    )
+    .unwrap();
     let now = clock.now().as_secs();
     assert_eq!(
         claims,
@@ -47,27 +58,50 @@ fn changed_tokens_do_not_verify() {
     let test_issuer = test_issuer();
     let token = test_issuer.token();
     let valid = token.sign();
-    assert_eq!(verify(&test_issuer, &flip_signature(&valid)), Err(JoseError::Signature));
-    assert_eq!(verify(&test_issuer, &flip_payload(&valid)), Err(JoseError::Signature));
-    assert!(verify(&test_issuer, &token.unsigned("none")).is_err());
-    assert_eq!(verify(&test_issuer, &token.clone().alg("RS256").sign()), Err(JoseError::UnknownKey));
-    assert_eq!(verify(&test_issuer, &token.clone().kid("other").sign()), Err(JoseError::UnknownKey));
     assert_eq!(
-        verify(&test_issuer, &token.clone().header("crit", json!([])).sign()),
+        verify(&test_issuer, &flip_signature(&valid)),
+        Err(JoseError::Signature)
+    );
+    assert_eq!(
+        verify(&test_issuer, &flip_payload(&valid)),
+        Err(JoseError::Signature)
+    );
+    assert!(verify(&test_issuer, &token.unsigned("none")).is_err());
+    assert_eq!(
+        verify(&test_issuer, &token.clone().alg("RS256").sign()),
+        Err(JoseError::UnknownKey)
+    );
+    assert_eq!(
+        verify(&test_issuer, &token.clone().kid("other").sign()),
+        Err(JoseError::UnknownKey)
+    );
+    assert_eq!(
+        verify(
+            &test_issuer,
+            &token.clone().header("crit", json!([])).sign()
+        ),
         Err(JoseError::UnsupportedExtension)
     );
-    assert_eq!(verify(&test_issuer, &token.raw_header("{}").sign()), Err(JoseError::MalformedHeader));
+    assert_eq!(
+        verify(&test_issuer, &token.raw_header("{}").sign()),
+        Err(JoseError::MalformedHeader)
+    );
 }
 
 #[test]
 fn public_keys_as_hmac_secrets() {
-    for (test_issuer, forms) in
-        [(test_issuer(), 6), (TestIssuer::new(ISSUER), 6), (test_issuer().with_algorithm(Algorithm::EdDsa), 3)]
-    {
+    for (test_issuer, forms) in [
+        (test_issuer(), 6),
+        (TestIssuer::new(ISSUER), 6),
+        (test_issuer().with_algorithm(Algorithm::EdDsa), 3),
+    ] {
         let tokens = test_issuer.token().hmac_with_public_key();
         assert_eq!(tokens.len(), forms);
         for token in tokens {
-            assert_eq!(verify(&test_issuer, &token), Err(JoseError::UnsupportedAlgorithm));
+            assert_eq!(
+                verify(&test_issuer, &token),
+                Err(JoseError::UnsupportedAlgorithm)
+            );
         }
     }
 }
@@ -78,8 +112,14 @@ fn issuers_have_different_keys_with_the_same_kid() {
     let attacker = TestIssuer::new("https://other.example").with_algorithm(Algorithm::Es256);
     assert_eq!(test_issuer.key().kid(), attacker.key().kid());
     let token = test_issuer.token();
-    assert_eq!(verify(&test_issuer, &token.self_signed(&attacker.key())), Err(JoseError::Signature));
-    assert_eq!(verify(&test_issuer, &token.signed_by(attacker.key()).sign()), Err(JoseError::Signature));
+    assert_eq!(
+        verify(&test_issuer, &token.self_signed(&attacker.key())),
+        Err(JoseError::Signature)
+    );
+    assert_eq!(
+        verify(&test_issuer, &token.signed_by(attacker.key()).sign()),
+        Err(JoseError::Signature)
+    );
 }
 
 #[test]
@@ -96,12 +136,23 @@ fn urls_of_an_issuer() {
     let test_issuer = test_issuer();
     let metadata = "https://issuer.example/.well-known/oauth-authorization-server/realms/test";
     assert_eq!(test_issuer.metadata_url().as_str(), metadata);
-    assert_eq!(test_issuer.endpoint("jwks").as_str(), "https://issuer.example/realms/test/jwks");
+    assert_eq!(
+        test_issuer.endpoint("jwks").as_str(),
+        "https://issuer.example/realms/test/jwks"
+    );
     let without_path = TestIssuer::new("https://issuer.example");
-    assert_eq!(without_path.metadata_url().as_str(), "https://issuer.example/.well-known/oauth-authorization-server");
-    assert_eq!(without_path.endpoint("jwks").as_str(), "https://issuer.example/jwks");
-    let document =
-        portcullis_metadata::AuthorizationServerMetadata::parse(test_issuer.metadata_json().as_bytes()).unwrap();
+    assert_eq!(
+        without_path.metadata_url().as_str(),
+        "https://issuer.example/.well-known/oauth-authorization-server"
+    );
+    assert_eq!(
+        without_path.endpoint("jwks").as_str(),
+        "https://issuer.example/jwks"
+    );
+    let document = portcullis_metadata::AuthorizationServerMetadata::parse(
+        test_issuer.metadata_json().as_bytes(),
+    )
+    .unwrap();
     assert_eq!(document.issuer, *test_issuer.issuer());
     assert_eq!(document.jwks_uri, Some(test_issuer.endpoint("jwks")));
 }

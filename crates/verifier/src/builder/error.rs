@@ -20,14 +20,20 @@ pub enum VerifierBuilderError {
         reason: ResourceUriError,
     },
     /// The resource is plain `http` on a host other than loopback (RFC 9728 section 1.2).
-    #[error("Verifier::builder({0:?}): plain http is accepted for loopback hosts only; pass an https URL")]
+    #[error(
+        "Verifier::builder({0:?}): plain http is accepted for loopback hosts only; pass an https URL"
+    )]
     InsecureResource(String),
     /// There is no issuer.
-    #[error("no issuer; call issuer(\"https://…\") with the issuer identifier of your authorization server")]
+    #[error(
+        "no issuer; call issuer(\"https://…\") with the issuer identifier of your authorization server"
+    )]
     NoIssuer,
     /// An issuer is not a valid issuer identifier (RFC 8414 section 2), or is plain `http` on a host other than
     /// loopback.
-    #[error("issuer({issuer:?}): {reason}; pass the issuer as the authorization server's metadata writes it")]
+    #[error(
+        "issuer({issuer:?}): {reason}; pass the issuer as the authorization server's metadata writes it"
+    )]
     Issuer {
         /// The string that was passed.
         issuer: String,

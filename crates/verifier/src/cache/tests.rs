@@ -10,7 +10,10 @@ use crate::principal::{Principal, PrincipalFields};
 const START: u64 = 1_767_225_600;
 
 fn now(seconds: u64) -> Now {
-    Now { unix: UnixTime::from_secs(START + seconds), monotonic: Duration::from_secs(seconds) }
+    Now {
+        unix: UnixTime::from_secs(START + seconds),
+        monotonic: Duration::from_secs(seconds),
+    }
 }
 
 /// A verified token of this subject, which expires in these seconds.
@@ -29,7 +32,10 @@ fn token(subject: &str, expires: u64) -> VerifiedToken {
 }
 
 fn keys(generation: u64) -> KeyState {
-    KeyState { issuer: 0, generation }
+    KeyState {
+        issuer: 0,
+        generation,
+    }
 }
 
 fn current(generation: u64) -> impl Fn(usize) -> Option<u64> {
@@ -42,7 +48,14 @@ fn subject(found: Option<VerifiedToken>) -> Option<String> {
 
 /// Inserts `text` as a token that expires after `expires` seconds.
 fn insert(cache: &Cache, text: &str, expires: u64, at: u64) {
-    cache.insert(cache.hash(text), keys(1), token(text, expires), MAX_LIFETIME, now(at), current(1));
+    cache.insert(
+        cache.hash(text),
+        keys(1),
+        token(text, expires),
+        MAX_LIFETIME,
+        now(at),
+        current(1),
+    );
 }
 
 fn get(cache: &Cache, text: &str, at: u64) -> Option<String> {
@@ -65,8 +78,15 @@ fn an_entry_is_used_for_five_minutes() {
     let cache = Cache::new(100, 0).unwrap();
     insert(&cache, "a", 3600, 0);
     assert_eq!(get(&cache, "a", 299).as_deref(), Some("a"));
-    let wall_clock_set_back = Now { unix: UnixTime::from_secs(START), monotonic: Duration::from_secs(300) };
-    assert!(cache.get(cache.hash("a"), wall_clock_set_back, current(1)).is_none());
+    let wall_clock_set_back = Now {
+        unix: UnixTime::from_secs(START),
+        monotonic: Duration::from_secs(300),
+    };
+    assert!(
+        cache
+            .get(cache.hash("a"), wall_clock_set_back, current(1))
+            .is_none()
+    );
     assert_eq!(cache.len(), 0);
 }
 
@@ -76,7 +96,14 @@ fn an_entry_is_used_for_its_lifetime() {
     let cache = Cache::new(100, 0).unwrap();
     let keep = |text, longest| {
         let longest = Duration::from_secs(longest);
-        cache.insert(cache.hash(text), keys(1), token(text, 3600), longest, now(0), current(1));
+        cache.insert(
+            cache.hash(text),
+            keys(1),
+            token(text, 3600),
+            longest,
+            now(0),
+            current(1),
+        );
     };
     keep("a", 30);
     assert_eq!(get(&cache, "a", 29).as_deref(), Some("a"));
@@ -102,7 +129,14 @@ fn an_entry_ends_with_its_keys() {
 #[test]
 fn a_late_entry_is_not_inserted() {
     let cache = Cache::new(100, 0).unwrap();
-    cache.insert(cache.hash("a"), keys(1), token("a", 60), MAX_LIFETIME, now(0), current(2));
+    cache.insert(
+        cache.hash("a"),
+        keys(1),
+        token("a", 60),
+        MAX_LIFETIME,
+        now(0),
+        current(2),
+    );
     assert_eq!(cache.len(), 0);
 }
 
@@ -132,7 +166,14 @@ fn hashes_are_bound_to_cache_and_generation() {
 fn a_token_has_one_entry() {
     let cache = Cache::new(100, 0).unwrap();
     insert(&cache, "a", 60, 0);
-    cache.insert(cache.hash("a"), keys(1), token("again", 60), MAX_LIFETIME, now(1), current(1));
+    cache.insert(
+        cache.hash("a"),
+        keys(1),
+        token("again", 60),
+        MAX_LIFETIME,
+        now(1),
+        current(1),
+    );
     assert_eq!(cache.len(), 1);
     assert_eq!(get(&cache, "a", 1).as_deref(), Some("again"));
 }
@@ -204,7 +245,11 @@ fn a_sweep_keeps_the_order() {
         let left = (turn + 4..turn + 8).chain(20..23);
         for (count, expected) in left.enumerate() {
             let evicted = shard.insert(entry(30 + count as u64), 7).unwrap();
-            assert_eq!(evicted.evict_at, Duration::from_secs(expected), "turn {turn}");
+            assert_eq!(
+                evicted.evict_at,
+                Duration::from_secs(expected),
+                "turn {turn}"
+            );
             assert_consistent(&shard, 7);
         }
     }
@@ -255,7 +300,12 @@ fn a_renewed_entry_keeps_its_position() {
             assert_eq!(shard.insert(renewed, capacity).unwrap().hash, hash);
             assert_consistent(&shard, 3);
         }
-        assert!(shard.entries.iter().all(|entry| entry.evict_at == Duration::from_secs(200)));
+        assert!(
+            shard
+                .entries
+                .iter()
+                .all(|entry| entry.evict_at == Duration::from_secs(200))
+        );
     }
 }
 
@@ -284,7 +334,14 @@ fn the_generation_is_read_at_lookup() {
     let cache = Cache::new(10, 0).unwrap();
     let generation = Cell::new(1);
     let current = |_| Some(generation.get());
-    cache.insert(cache.hash("a"), keys(1), token("a", 60), MAX_LIFETIME, now(0), current);
+    cache.insert(
+        cache.hash("a"),
+        keys(1),
+        token("a", 60),
+        MAX_LIFETIME,
+        now(0),
+        current,
+    );
     assert!(cache.get(cache.hash("a"), now(0), current).is_some());
     generation.set(2);
     assert!(cache.get(cache.hash("a"), now(0), current).is_none());

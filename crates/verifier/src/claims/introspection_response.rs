@@ -27,7 +27,11 @@ pub(crate) fn validate_response(
     if !response.active {
         return Err(VerifyError::Inactive);
     }
-    if response.iss.as_deref().is_some_and(|iss| iss != settings.issuer.as_str()) {
+    if response
+        .iss
+        .as_deref()
+        .is_some_and(|iss| iss != settings.issuer.as_str())
+    {
         return Err(VerifyError::IssuerMismatch);
     }
     check_token_type(response.token_type.as_deref())?;
@@ -40,7 +44,8 @@ pub(crate) fn validate_response(
     let principal = Principal::new(PrincipalFields {
         issuer: settings.issuer.clone(),
         subject: non_empty(response.sub.as_deref()),
-        client: non_empty(response.client_id.as_deref()).or_else(|| non_empty(response.azp.as_deref())),
+        client: non_empty(response.client_id.as_deref())
+            .or_else(|| non_empty(response.azp.as_deref())),
         scopes: scopes.clone().unwrap_or_default(),
         expires,
         valid_until: response.exp.map(|exp| exp.saturating_add(settings.leeway)),

@@ -39,14 +39,21 @@ pub(crate) fn of_response(
 /// A value is not split at spaces, because that would turn a role such as `not admin` into the scope `admin`. A value
 /// with a space is not a scope name (RFC 6749 section 3.3) and is ignored.
 fn of_scope_claims(json: &JsonClaims, settings: &IssuerSettings) -> Option<Scopes> {
-    let mut values = settings.scope_claims.iter().filter_map(|path| json.get(path)).peekable();
+    let mut values = settings
+        .scope_claims
+        .iter()
+        .filter_map(|path| json.get(path))
+        .peekable();
     values.peek()?;
     let names = values.flat_map(|value| match value {
         Value::Array(entries) => entries.as_slice(),
         other => std::slice::from_ref(other),
     });
     let is_scope_name = |name: &&str| Scopes::from_names([*name]).is_ok();
-    Some(Scopes::from_names(names.filter_map(Value::as_str).filter(is_scope_name)).unwrap_or_default())
+    Some(
+        Scopes::from_names(names.filter_map(Value::as_str).filter(is_scope_name))
+            .unwrap_or_default(),
+    )
 }
 
 #[cfg(test)]
@@ -58,14 +65,23 @@ mod tests {
 
     fn settings(scope_claims: &[&str]) -> IssuerSettings {
         let mut settings = IssuerSettings::new(Issuer::parse("https://issuer.example").unwrap());
-        settings.scope_claims = scope_claims.iter().map(|claim| (*claim).to_owned()).collect();
+        settings.scope_claims = scope_claims
+            .iter()
+            .map(|claim| (*claim).to_owned())
+            .collect();
         settings
     }
 
     fn token_scopes(claims: &Value, scope_claims: &[&str]) -> String {
         let payload = serde_json::to_vec(claims).unwrap();
         let parsed = UnverifiedClaims::parse(&payload).unwrap();
-        of_token(&parsed, &JsonClaims::new(payload.clone()), &settings(scope_claims)).unwrap().to_string()
+        of_token(
+            &parsed,
+            &JsonClaims::new(payload.clone()),
+            &settings(scope_claims),
+        )
+        .unwrap()
+        .to_string()
     }
 
     fn response_scopes(members: &Value, scope_claims: &[&str]) -> Option<String> {
@@ -82,9 +98,21 @@ mod tests {
             "realm_access": { "roles": ["tools"] }, "https://example.com/roles": ["x"],
         });
         assert_eq!(token_scopes(&claims, &[]), "openid");
-        assert_eq!(token_scopes(&claims, &["permissions"]), "openid read:a write:a");
-        assert_eq!(token_scopes(&claims, &["role", "/realm_access/roles"]), "admin openid tools");
-        assert_eq!(token_scopes(&claims, &["https://example.com/roles", "absent", "/absent/x"]), "openid x");
+        assert_eq!(
+            token_scopes(&claims, &["permissions"]),
+            "openid read:a write:a"
+        );
+        assert_eq!(
+            token_scopes(&claims, &["role", "/realm_access/roles"]),
+            "admin openid tools"
+        );
+        assert_eq!(
+            token_scopes(
+                &claims,
+                &["https://example.com/roles", "absent", "/absent/x"]
+            ),
+            "openid x"
+        );
     }
 
     /// C8: a value that is not a scope name is ignored. It is not split, and the token stays valid.
@@ -100,7 +128,11 @@ mod tests {
             (json!(true), ""),
             (json!([]), ""),
         ] {
-            assert_eq!(token_scopes(&json!({ "roles": value }), &["roles"]), scopes, "{value}");
+            assert_eq!(
+                token_scopes(&json!({ "roles": value }), &["roles"]),
+                scopes,
+                "{value}"
+            );
         }
     }
 
@@ -110,16 +142,28 @@ mod tests {
     fn responses_have_the_same_claims() {
         let response = |more: Value| {
             let mut members = json!({ "active": true });
-            members.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            members
+                .as_object_mut()
+                .unwrap()
+                .extend(more.as_object().unwrap().clone());
             members
         };
         let paths = ["/realm_access/roles"];
         assert_eq!(response_scopes(&response(json!({})), &paths), None);
-        assert_eq!(response_scopes(&response(json!({ "scope": "a" })), &paths).as_deref(), Some("a"));
+        assert_eq!(
+            response_scopes(&response(json!({ "scope": "a" })), &paths).as_deref(),
+            Some("a")
+        );
         let roles = json!({ "realm_access": { "roles": ["b", "not c"] } });
-        assert_eq!(response_scopes(&response(roles.clone()), &paths).as_deref(), Some("b"));
+        assert_eq!(
+            response_scopes(&response(roles.clone()), &paths).as_deref(),
+            Some("b")
+        );
         assert_eq!(response_scopes(&response(roles), &[]), None);
         let none = json!({ "scope": "a", "realm_access": { "roles": [] } });
-        assert_eq!(response_scopes(&response(none), &paths).as_deref(), Some("a"));
+        assert_eq!(
+            response_scopes(&response(none), &paths).as_deref(),
+            Some("a")
+        );
     }
 }

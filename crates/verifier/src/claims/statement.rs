@@ -1,6 +1,8 @@
 //! [`Statement`]: what a token's claims or an introspection response state about the token.
 
-use portcullis_metadata::{ClaimsError, IntrospectionResponse, ResourceUri, UnixTime, UnverifiedClaims};
+use portcullis_metadata::{
+    ClaimsError, IntrospectionResponse, ResourceUri, UnixTime, UnverifiedClaims,
+};
 use serde_json::Value;
 
 use crate::settings::IssuerSettings;
@@ -53,7 +55,9 @@ impl<'a> Statement<'a> {
             iss: claims.iss(),
             typ: claims.typ(),
             token_use: claims.token_use(),
-            has_foreign_claim: FOREIGN_CLAIMS.iter().any(|name| claims.contains_unknown_claim(name)),
+            has_foreign_claim: FOREIGN_CLAIMS
+                .iter()
+                .any(|name| claims.contains_unknown_claim(name)),
             has_cnf: claims.has_cnf(),
             audience: audience.map(|entries| match_audience(entries, settings, resource)),
             has_access_claim: claims.azp().is_some_and(|azp| !azp.is_empty())
@@ -79,12 +83,17 @@ impl<'a> Statement<'a> {
             iss: response.iss.as_deref(),
             typ: string_member(response, "typ")?,
             token_use: string_member(response, "token_use")?,
-            has_foreign_claim: FOREIGN_CLAIMS.iter().any(|name| response.extra.contains_key(*name)),
+            has_foreign_claim: FOREIGN_CLAIMS
+                .iter()
+                .any(|name| response.extra.contains_key(*name)),
             has_cnf: response.cnf.is_some(),
             audience: audience.map(|entries| match_audience(entries.iter(), settings, resource)),
             has_access_claim: response.azp.as_ref().is_some_and(|azp| !azp.is_empty())
                 || response.extra.contains_key(APPLICATION_ID)
-                || response.scope.as_ref().is_some_and(|scopes| !scopes.is_empty()),
+                || response
+                    .scope
+                    .as_ref()
+                    .is_some_and(|scopes| !scopes.is_empty()),
             exp: response.exp,
             nbf: response.nbf,
             iat: response.iat,
@@ -93,7 +102,10 @@ impl<'a> Statement<'a> {
 }
 
 /// Returns a member that is a string, if it is there.
-fn string_member<'a>(response: &'a IntrospectionResponse, claim: &'static str) -> Result<Option<&'a str>, ClaimsError> {
+fn string_member<'a>(
+    response: &'a IntrospectionResponse,
+    claim: &'static str,
+) -> Result<Option<&'a str>, ClaimsError> {
     match response.extra.get(claim) {
         None => Ok(None),
         Some(Value::String(text)) => Ok(Some(text)),
@@ -108,9 +120,18 @@ fn match_audience<'e>(
     resource: &ResourceUri,
 ) -> AudienceMatch {
     let entries = entries.map(|entry| {
-        if resource.matches_audience(entry) || settings.audiences.iter().any(|other| other.matches_audience(entry)) {
+        if resource.matches_audience(entry)
+            || settings
+                .audiences
+                .iter()
+                .any(|other| other.matches_audience(entry))
+        {
             AudienceMatch::Resource
-        } else if settings.application_audiences.iter().any(|name| name.matches(entry)) {
+        } else if settings
+            .application_audiences
+            .iter()
+            .any(|name| name.matches(entry))
+        {
             AudienceMatch::Application
         } else {
             AudienceMatch::Other

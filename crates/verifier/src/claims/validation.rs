@@ -26,7 +26,11 @@ pub(crate) fn validate_signed(
     resource: &ResourceUri,
     now: UnixTime,
 ) -> Result<Principal, VerifyError> {
-    let expires = validate(&Statement::of_token(claims, settings, resource), settings, now)?;
+    let expires = validate(
+        &Statement::of_token(claims, settings, resource),
+        settings,
+        now,
+    )?;
     let json = JsonClaims::new(payload.to_vec());
     Ok(Principal::new(PrincipalFields {
         issuer: settings.issuer.clone(),
@@ -58,7 +62,10 @@ pub(crate) fn validate(
 }
 
 /// Checks that `iss` is the issuer, byte for byte (RFC 9068 section 4).
-pub(crate) fn check_issuer(statement: &Statement<'_>, settings: &IssuerSettings) -> Result<(), VerifyError> {
+pub(crate) fn check_issuer(
+    statement: &Statement<'_>,
+    settings: &IssuerSettings,
+) -> Result<(), VerifyError> {
     match statement.iss {
         Some(iss) if iss == settings.issuer.as_str() => Ok(()),
         Some(_) => Err(VerifyError::IssuerUnknown),
@@ -86,10 +93,16 @@ pub(crate) fn check_times(
     if now >= expires.saturating_add(leeway) {
         return Err(VerifyError::Expired);
     }
-    if statement.nbf.is_some_and(|not_before| not_before > now.saturating_add(leeway)) {
+    if statement
+        .nbf
+        .is_some_and(|not_before| not_before > now.saturating_add(leeway))
+    {
         return Err(VerifyError::NotYetValid);
     }
-    if statement.iat.is_some_and(|issued| issued > now.saturating_add(leeway)) {
+    if statement
+        .iat
+        .is_some_and(|issued| issued > now.saturating_add(leeway))
+    {
         return Err(VerifyError::IssuedInFuture);
     }
     if let Some(max_lifetime) = settings.max_lifetime {

@@ -42,7 +42,9 @@ impl Charges {
         let earliest = nanos(now.saturating_sub(MAX_CREDIT));
         let latest = nanos(now.saturating_add(MAX_DEBT));
         let add = |paid_off: u64| Some(paid_off.max(earliest).saturating_add(charge).min(latest));
-        let _ = self.paid_off.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
+        let _ = self
+            .paid_off
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
     }
 
     /// Returns how long the next token must wait: until all charges are paid off, or the thread no longer serves cached
@@ -57,7 +59,9 @@ impl Charges {
         if is_of_other_clock {
             return Duration::ZERO;
         }
-        let serving_time = last_served.saturating_add(SERVING_PERIOD).saturating_sub(now);
+        let serving_time = last_served
+            .saturating_add(SERVING_PERIOD)
+            .saturating_sub(now);
         debt.min(serving_time)
     }
 

@@ -135,7 +135,9 @@ fn pass_to(throttle: &Throttle, clock: &ManualClock, millis: u32) {
 fn the_debt_is_bounded() {
     let (throttle, clock) = throttle();
     for _ in 0..100 {
-        throttle.charges.add(clock.monotonic(), Duration::from_secs(1));
+        throttle
+            .charges
+            .add(clock.monotonic(), Duration::from_secs(1));
     }
     assert!(try_acquire(&throttle, &clock).is_none());
     pass_to(&throttle, &clock, 19);
@@ -148,7 +150,9 @@ fn the_debt_is_bounded() {
 #[test]
 fn other_clocks_are_ignored() {
     let (throttle, clock) = throttle();
-    throttle.charges.add(clock.monotonic() + Duration::from_secs(60), MAX_CHARGE);
+    throttle
+        .charges
+        .add(clock.monotonic() + Duration::from_secs(60), MAX_CHARGE);
     assert!(try_acquire(&throttle, &clock).is_some());
 
     let (throttle, clock) = self::throttle();
@@ -165,7 +169,9 @@ fn no_token_waits_without_a_runtime() {
     serve(&throttle, &clock);
     assert!(try_acquire(&throttle, &clock).is_none());
     let mut permit = Box::pin(throttle.acquire(&clock, deadline()));
-    let polled = permit.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    let polled = permit
+        .as_mut()
+        .poll(&mut Context::from_waker(Waker::noop()));
     assert!(matches!(polled, Poll::Ready(Ok(_))));
 }
 
@@ -211,7 +217,12 @@ async fn waiting_ends_when_no_cached_token_is_served() {
     let waiting = {
         let throttle = Arc::clone(&throttle);
         let clock = clock.clone();
-        tokio::spawn(async move { throttle.acquire(&clock, deadline()).await.map(Permit::accept) })
+        tokio::spawn(async move {
+            throttle
+                .acquire(&clock, deadline())
+                .await
+                .map(Permit::accept)
+        })
     };
     settle().await;
     clock.advance(SERVING_PERIOD);
@@ -229,12 +240,21 @@ async fn the_queue_is_bounded() {
     let wait = || {
         let throttle = Arc::clone(&throttle);
         let clock = clock.clone();
-        async move { throttle.acquire(&clock, deadline()).await.map(Permit::accept) }
+        async move {
+            throttle
+                .acquire(&clock, deadline())
+                .await
+                .map(Permit::accept)
+        }
     };
     let mut waiting: Vec<_> = (0..MAX_WAITING).map(|_| tokio::spawn(wait())).collect();
     settle().await;
     assert_eq!(wait().await.unwrap_err(), VerifyError::Busy);
-    assert_eq!(wait().await.unwrap_err(), VerifyError::Busy, "a rejected token does not count");
+    assert_eq!(
+        wait().await.unwrap_err(),
+        VerifyError::Busy,
+        "a rejected token does not count"
+    );
 
     for task in waiting.drain(..MAX_WAITING - 1) {
         task.abort();
@@ -260,7 +280,12 @@ async fn waiting_ends_at_the_deadline() {
     let given_up = tokio::spawn({
         let throttle = Arc::clone(&throttle);
         let clock = clock.clone();
-        async move { throttle.acquire(&clock, Instant::now() + 3 * MILLI).await.map(Permit::accept) }
+        async move {
+            throttle
+                .acquire(&clock, Instant::now() + 3 * MILLI)
+                .await
+                .map(Permit::accept)
+        }
     });
     pass(&throttle, &clock, 3).await;
     assert_eq!(given_up.await.unwrap().unwrap_err(), VerifyError::Busy);

@@ -21,7 +21,10 @@ impl TrustedIssuer {
     /// Returns how often the keys were refreshed and tokens were introspected.
     pub fn activity(&self) -> IssuerActivity {
         let fetches = self.refresh_state.counts();
-        let introspections = self.introspection.as_ref().map_or(CallCounts::default(), |client| client.counts());
+        let introspections = self
+            .introspection
+            .as_ref()
+            .map_or(CallCounts::default(), |client| client.counts());
         IssuerActivity {
             fetches: fetches.all,
             fetch_failures: fetches.failed,

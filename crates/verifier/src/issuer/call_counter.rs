@@ -22,11 +22,15 @@ impl CallCounter {
     /// Counts a call that has ended.
     pub(super) fn add(&self, succeeded: bool) {
         self.all.fetch_add(1, Ordering::Relaxed);
-        self.failed.fetch_add(u64::from(!succeeded), Ordering::Relaxed);
+        self.failed
+            .fetch_add(u64::from(!succeeded), Ordering::Relaxed);
     }
 
     /// Returns the counts. A concurrent call may be in one of them only.
     pub(super) fn get(&self) -> CallCounts {
-        CallCounts { all: self.all.load(Ordering::Relaxed), failed: self.failed.load(Ordering::Relaxed) }
+        CallCounts {
+            all: self.all.load(Ordering::Relaxed),
+            failed: self.failed.load(Ordering::Relaxed),
+        }
     }
 }

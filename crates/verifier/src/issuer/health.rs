@@ -41,23 +41,33 @@ pub enum IssuerHealth {
 impl IssuerHealth {
     /// Returns whether tokens of the issuer can be verified.
     pub fn is_usable(self) -> bool {
-        matches!(self, Self::Usable { .. } | Self::Stale { .. } | Self::Introspected { .. })
+        matches!(
+            self,
+            Self::Usable { .. } | Self::Stale { .. } | Self::Introspected { .. }
+        )
     }
 }
 
 impl TrustedIssuer {
     /// Returns whether tokens of this issuer can be verified now.
     pub fn health(&self) -> IssuerHealth {
-        let failure = self.refresh_state.last().and_then(Result::err).map(|error| error.code());
+        let failure = self
+            .refresh_state
+            .last()
+            .and_then(Result::err)
+            .map(|error| error.code());
         match &self.introspection {
-            Some(introspection) if !introspection.is_ready() => {
-                failure.map_or(IssuerHealth::Pending, |reason| IssuerHealth::Failed { reason })
-            }
-            Some(introspection) if introspection.is_client_rejected() => {
-                IssuerHealth::Failed { reason: CLIENT_REJECTED }
-            }
+            Some(introspection) if !introspection.is_ready() => failure
+                .map_or(IssuerHealth::Pending, |reason| IssuerHealth::Failed {
+                    reason,
+                }),
+            Some(introspection) if introspection.is_client_rejected() => IssuerHealth::Failed {
+                reason: CLIENT_REJECTED,
+            },
             Some(introspection) if !self.settings.validation.verifies_signature() => {
-                IssuerHealth::Introspected { reason: introspection.last_failure() }
+                IssuerHealth::Introspected {
+                    reason: introspection.last_failure(),
+                }
             }
             _ => self.key_health(failure),
         }
@@ -67,13 +77,24 @@ impl TrustedIssuer {
     fn key_health(&self, failure: Option<&'static str>) -> IssuerHealth {
         let now = self.clock.monotonic();
         match &*self.keys.current() {
-            None => failure.map_or(IssuerHealth::Pending, |reason| IssuerHealth::Failed { reason }),
-            Some(keys) if keys.set().is_empty() => IssuerHealth::Failed { reason: "issuer.no_usable_key" },
-            Some(keys) if keys.is_fresh(now) => IssuerHealth::Usable { keys: keys.set().len(), age: keys.age(now) },
-            Some(keys) if keys.is_usable(now, self.settings.max_stale) => {
-                IssuerHealth::Stale { keys: keys.set().len(), age: keys.age(now), reason: failure }
-            }
-            Some(_) => IssuerHealth::Failed { reason: failure.unwrap_or("issuer.keys_too_old") },
+            None => failure.map_or(IssuerHealth::Pending, |reason| IssuerHealth::Failed {
+                reason,
+            }),
+            Some(keys) if keys.set().is_empty() => IssuerHealth::Failed {
+                reason: "issuer.no_usable_key",
+            },
+            Some(keys) if keys.is_fresh(now) => IssuerHealth::Usable {
+                keys: keys.set().len(),
+                age: keys.age(now),
+            },
+            Some(keys) if keys.is_usable(now, self.settings.max_stale) => IssuerHealth::Stale {
+                keys: keys.set().len(),
+                age: keys.age(now),
+                reason: failure,
+            },
+            Some(_) => IssuerHealth::Failed {
+                reason: failure.unwrap_or("issuer.keys_too_old"),
+            },
         }
     }
 }

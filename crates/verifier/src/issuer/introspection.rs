@@ -30,7 +30,9 @@ use super::{
 };
 use crate::{
     error::VerifyError,
-    settings::{IntrospectionAuthentication, IntrospectionSettings, IssuerSettings, VerifierSettingsError},
+    settings::{
+        IntrospectionAuthentication, IntrospectionSettings, IssuerSettings, VerifierSettingsError,
+    },
     single_flight::{Joined, SingleFlight},
     token_hash::{TokenHash, TokenHashKey},
 };
@@ -107,7 +109,11 @@ impl IntrospectionClient {
     ) -> Result<Arc<Self>, VerifierSettingsError> {
         let configured = settings.endpoint.clone().map(|url| {
             let authentication = settings.method(None);
-            Arc::new(Endpoint { url, policy: issuer.url_policy, authentication })
+            Arc::new(Endpoint {
+                url,
+                policy: issuer.url_policy,
+                authentication,
+            })
         });
         Ok(Arc::new(Self {
             metadata: configured.is_none().then(|| Arc::clone(metadata)),
@@ -152,7 +158,9 @@ impl IntrospectionClient {
     /// # Errors
     /// Fails if the metadata cannot be fetched within 10 s or names no usable endpoint. A configured endpoint never fails.
     pub(crate) async fn discover_endpoint(&self) -> Result<(), RefreshError> {
-        let Some(metadata) = &self.metadata else { return Ok(()) };
+        let Some(metadata) = &self.metadata else {
+            return Ok(());
+        };
         let found = match timeout(DISCOVERY_TIMEOUT, metadata.get()).await {
             Ok(Ok(document)) => self.usable_endpoint(metadata, &document).await,
             Ok(Err(error)) => return Err(error.into()),
@@ -174,7 +182,9 @@ impl IntrospectionClient {
     /// # Errors
     /// Fails with [`VerifyError::IntrospectionBusy`] if too many requests wait.
     pub(crate) fn place(&self) -> Result<SemaphorePermit<'_>, VerifyError> {
-        self.waiting.try_acquire().map_err(|_| VerifyError::IntrospectionBusy)
+        self.waiting
+            .try_acquire()
+            .map_err(|_| VerifyError::IntrospectionBusy)
     }
 
     /// Introspects a token, or waits until the deadline for the running call for the same token in the same state. The response is not
@@ -189,7 +199,10 @@ impl IntrospectionClient {
         state: CallState,
         deadline: Instant,
     ) -> Result<Arc<IntrospectionResponse>, VerifyError> {
-        let receiver = match self.running.join((self.hash_key.hash(0, token.secret().as_bytes()), state)) {
+        let receiver = match self
+            .running
+            .join((self.hash_key.hash(0, token.secret().as_bytes()), state))
+        {
             Joined::Follower(receiver) => receiver,
             Joined::Full => {
                 self.log_failure(&CallError::Busy);
@@ -198,13 +211,16 @@ impl IntrospectionClient {
             Joined::Leader(operation, receiver) => {
                 let this = Arc::clone(self);
                 let token = token.clone();
-                self.control.spawn(async move { operation.complete(this.call(&token).await) });
+                self.control
+                    .spawn(async move { operation.complete(this.call(&token).await) });
                 receiver
             }
         };
         match timeout_at(deadline, receiver.recv()).await {
             Ok(Some(Ok(response))) => Ok(response),
-            Ok(_) | Err(_) => Err(VerifyError::IssuerUnavailable { retry_after: RETRY_AFTER_FAILURE }),
+            Ok(_) | Err(_) => Err(VerifyError::IssuerUnavailable {
+                retry_after: RETRY_AFTER_FAILURE,
+            }),
         }
     }
 
@@ -222,9 +238,16 @@ impl IntrospectionClient {
 
     /// Calls the endpoint once and records whether it works.
     async fn send(&self, token: &AccessToken) -> CallResult {
-        let Some(endpoint) = self.endpoint.load_full() else { return Err(CallError::NoEndpoint) };
-        let Endpoint { url, policy, authentication } = &*endpoint;
-        let mut request = introspection_request(url.clone(), *authentication, &self.settings, token, *policy);
+        let Some(endpoint) = self.endpoint.load_full() else {
+            return Err(CallError::NoEndpoint);
+        };
+        let Endpoint {
+            url,
+            policy,
+            authentication,
+        } = &*endpoint;
+        let mut request =
+            introspection_request(url.clone(), *authentication, &self.settings, token, *policy);
         request.timeout = CALL_TIMEOUT;
         let result = match timeout(CALL_TIMEOUT, self.fetch.fetch(request)).await {
             Ok(Ok(response)) => request::parse_response(&response).map(Arc::new),
@@ -252,10 +275,19 @@ impl IntrospectionClient {
         metadata: &ServerMetadata,
         document: &AuthorizationServerMetadata,
     ) -> Result<Endpoint, RefreshError> {
-        let url = document.introspection_endpoint.clone().ok_or(RefreshError::NoIntrospectionEndpoint)?;
+        let url = document
+            .introspection_endpoint
+            .clone()
+            .ok_or(RefreshError::NoIntrospectionEndpoint)?;
         let policy = metadata.policy_of(&url).await;
-        policy.check(&url).map_err(RefreshError::IntrospectionEndpoint)?;
-        Ok(Endpoint { url, policy, authentication: self.settings.method(Some(document)) })
+        policy
+            .check(&url)
+            .map_err(RefreshError::IntrospectionEndpoint)?;
+        Ok(Endpoint {
+            url,
+            policy,
+            authentication: self.settings.method(Some(document)),
+        })
     }
 
     fn log_failure(&self, error: &CallError) {

@@ -38,7 +38,12 @@ impl KeyFetcher {
         policy: UrlPolicy,
         fetch: Arc<dyn Fetch>,
     ) -> Self {
-        Self { configured, metadata, fetch, policy }
+        Self {
+            configured,
+            metadata,
+            fetch,
+            policy,
+        }
     }
 
     /// Fetches the keys once. After a failure, the next fetch discovers the URL again, because it may have changed.
@@ -58,22 +63,39 @@ impl KeyFetcher {
         if let Some(configured) = &self.configured {
             return self.fetch_from(configured.clone(), self.policy).await;
         }
-        let jwks_uri = self.metadata.get().await?.jwks_uri.clone().ok_or(RefreshError::NoJwksUri)?;
+        let jwks_uri = self
+            .metadata
+            .get()
+            .await?
+            .jwks_uri
+            .clone()
+            .ok_or(RefreshError::NoJwksUri)?;
         let policy = self.metadata.policy_of(&jwks_uri).await;
         match self.fetch_from(jwks_uri, policy).await {
-            Err(RefreshError::Fetch(FetchError::UrlPolicy(error))) => Err(RefreshError::JwksUri(error)),
+            Err(RefreshError::Fetch(FetchError::UrlPolicy(error))) => {
+                Err(RefreshError::JwksUri(error))
+            }
             fetched => fetched,
         }
     }
 
-    async fn fetch_from(&self, jwks_uri: Url, policy: UrlPolicy) -> Result<FetchedKeys, RefreshError> {
+    async fn fetch_from(
+        &self,
+        jwks_uri: Url,
+        policy: UrlPolicy,
+    ) -> Result<FetchedKeys, RefreshError> {
         let mut request = FetchRequest::get(jwks_uri, policy);
         request.max_body = MAX_BODY;
         request.timeout = TIMEOUT;
         let response = self.fetch.fetch(request).await?;
         if response.status != StatusCode::OK {
-            return Err(RefreshError::Status { status: response.status.as_u16() });
+            return Err(RefreshError::Status {
+                status: response.status.as_u16(),
+            });
         }
-        Ok(FetchedKeys { keys: JwkSet::parse(&response.body)?, max_age: schedule::max_age(&response.headers) })
+        Ok(FetchedKeys {
+            keys: JwkSet::parse(&response.body)?,
+            max_age: schedule::max_age(&response.headers),
+        })
     }
 }

@@ -34,7 +34,10 @@ pub(crate) struct CurrentKeys {
 impl Keys {
     /// Creates the state without keys, in generation 0.
     pub(crate) fn new() -> Self {
-        Self { current: ArcSwapOption::empty(), generation: AtomicU64::new(0) }
+        Self {
+            current: ArcSwapOption::empty(),
+            generation: AtomicU64::new(0),
+        }
     }
 
     /// Returns the generation. A verification reads it before the keys, so that a token verified by a removed key is
@@ -75,12 +78,22 @@ impl Keys {
         {
             let set = Arc::clone(&current.set);
             let published = Arc::clone(&current.published);
-            self.current.store(Some(Arc::new(CurrentKeys { set, published, fetched, max_age })));
+            self.current.store(Some(Arc::new(CurrentKeys {
+                set,
+                published,
+                fetched,
+                max_age,
+            })));
             return Ok(false);
         }
         let (set, rejected) = KeySet::from_jwks(&published, algorithms)?;
         log_rejected(&published, &rejected);
-        let keys = CurrentKeys { set: Arc::new(set), published: Arc::new(published), fetched, max_age };
+        let keys = CurrentKeys {
+            set: Arc::new(set),
+            published: Arc::new(published),
+            fetched,
+            max_age,
+        };
         self.current.store(Some(Arc::new(keys)));
         self.advance_generation();
         Ok(true)
@@ -132,6 +145,10 @@ fn log_rejected(published: &JwkSet, rejected: &[RejectedKey]) {
         );
     }
     for key in rejected {
-        tracing::debug!(key.id = key.kid.as_deref(), key.failure = key.reason.code(), "a published key is not used");
+        tracing::debug!(
+            key.id = key.kid.as_deref(),
+            key.failure = key.reason.code(),
+            "a published key is not used"
+        );
     }
 }

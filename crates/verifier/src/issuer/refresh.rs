@@ -30,11 +30,17 @@ const MIN_PROBE_INTERVAL: Duration = Duration::from_secs(1);
 impl TrustedIssuer {
     /// Starts a refresh on the control runtime or joins the running one. Returns `None` during the cooldown or if there
     /// is nothing to fetch. The refresh continues if no one waits for its result.
-    pub(super) fn refresh(self: &Arc<Self>, requester: Requester) -> Option<ResultReceiver<RefreshResult>> {
+    pub(super) fn refresh(
+        self: &Arc<Self>,
+        requester: Requester,
+    ) -> Option<ResultReceiver<RefreshResult>> {
         if !self.needs_refresh() {
             return None;
         }
-        match self.refresh_state.join(requester, self.clock.monotonic(), self.settings.cooldown)? {
+        match self
+            .refresh_state
+            .join(requester, self.clock.monotonic(), self.settings.cooldown)?
+        {
             Joined::Leader(operation, receiver) => {
                 let running = RunningRefresh::new(Arc::clone(self), operation);
                 self.control.spawn(running.run());
@@ -47,7 +53,11 @@ impl TrustedIssuer {
 
     /// Returns whether there is anything to fetch.
     pub(super) fn needs_refresh(&self) -> bool {
-        self.key_fetcher.is_some() || self.introspection.as_ref().is_some_and(|client| client.is_discovered())
+        self.key_fetcher.is_some()
+            || self
+                .introspection
+                .as_ref()
+                .is_some_and(|client| client.is_discovered())
     }
 
     /// Fetches the keys and discovers the introspection endpoint.
@@ -61,14 +71,19 @@ impl TrustedIssuer {
 
     /// Discovers the introspection endpoint, if tokens are introspected, and logs a failure.
     async fn discover_endpoint(&self) -> RefreshResult {
-        let Some(introspection) = &self.introspection else { return Ok(()) };
-        introspection.discover_endpoint().await.inspect_err(|error| {
-            tracing::warn!(
-                token.issuer = %self.settings.issuer,
-                issuer.failure = error.code(),
-                "cannot find the introspection endpoint: {error}"
-            );
-        })
+        let Some(introspection) = &self.introspection else {
+            return Ok(());
+        };
+        introspection
+            .discover_endpoint()
+            .await
+            .inspect_err(|error| {
+                tracing::warn!(
+                    token.issuer = %self.settings.issuer,
+                    issuer.failure = error.code(),
+                    "cannot find the introspection endpoint: {error}"
+                );
+            })
     }
 
     /// Probes the introspection endpoint, if there is one. Returns whether it works.
@@ -81,7 +96,9 @@ impl TrustedIssuer {
 
     /// Fetches and installs the keys, if they are needed and not fixed, and logs a failure.
     async fn fetch_keys(&self) -> RefreshResult {
-        let Some(fetcher) = &self.key_fetcher else { return Ok(()) };
+        let Some(fetcher) = &self.key_fetcher else {
+            return Ok(());
+        };
         let result = match timeout(FETCH_TIMEOUT, fetcher.fetch()).await {
             Ok(Ok(fetched)) => self.install(fetched),
             Ok(Err(error)) => Err(error),
@@ -100,8 +117,15 @@ impl TrustedIssuer {
 
     fn install(&self, fetched: FetchedKeys) -> RefreshResult {
         let now = self.clock.monotonic();
-        if self.keys.install(fetched.keys, self.settings.algorithms, now, fetched.max_age)? {
-            let keys = self.keys.current().as_ref().map_or(0, |keys| keys.set().len());
+        if self
+            .keys
+            .install(fetched.keys, self.settings.algorithms, now, fetched.max_age)?
+        {
+            let keys = self
+                .keys
+                .current()
+                .as_ref()
+                .map_or(0, |keys| keys.set().len());
             tracing::info!(token.issuer = %self.settings.issuer, issuer.keys = keys, "issuer keys changed");
         }
         Ok(())
@@ -119,7 +143,11 @@ struct RunningRefresh {
 
 impl RunningRefresh {
     fn new(issuer: Arc<TrustedIssuer>, operation: Operation<(), RefreshResult>) -> Self {
-        Self { issuer, operation: Some(operation), result: Err(RefreshError::Interrupted) }
+        Self {
+            issuer,
+            operation: Some(operation),
+            result: Err(RefreshError::Interrupted),
+        }
     }
 
     async fn run(mut self) {
@@ -140,20 +168,31 @@ impl Drop for RunningRefresh {
 pub(super) async fn refresh_periodically(issuer: Weak<TrustedIssuer>) {
     let mut failures = 0_u32;
     loop {
-        let Some(issuer) = issuer.upgrade() else { return };
+        let Some(issuer) = issuer.upgrade() else {
+            return;
+        };
         let is_refreshed = issuer.refresh_now().await.is_ok();
         let is_working = issuer.probe_introspection().await;
         let delay = if is_refreshed && is_working {
             failures = 0;
             let keys = issuer.keys.current();
-            schedule::refresh_delay(keys.as_ref().map_or(schedule::DEFAULT_MAX_AGE, |keys| keys.max_age()))
+            schedule::refresh_delay(
+                keys.as_ref()
+                    .map_or(schedule::DEFAULT_MAX_AGE, |keys| keys.max_age()),
+            )
         } else {
             failures = failures.saturating_add(1);
             schedule::retry_delay(failures, getrandom::u32().unwrap_or_default())
         };
-        issuer.refresh_state.schedule(issuer.clock.monotonic().saturating_add(delay));
+        issuer
+            .refresh_state
+            .schedule(issuer.clock.monotonic().saturating_add(delay));
         // After a failure, the next probe follows soon anyway.
-        let rejections = issuer.introspection.as_ref().filter(|_| failures == 0).map(|client| client.rejections());
+        let rejections = issuer
+            .introspection
+            .as_ref()
+            .filter(|_| failures == 0)
+            .map(|client| client.rejections());
         drop(issuer);
         match rejections {
             Some(rejections) => sleep_until_rejection(&rejections, delay).await,

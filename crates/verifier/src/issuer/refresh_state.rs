@@ -48,7 +48,11 @@ pub(crate) enum Requester {
 impl RefreshState {
     /// Creates the state of an issuer without a refresh so far.
     pub(crate) fn new() -> Self {
-        Self { running: SingleFlight::new(1), history: Mutex::default(), counter: CallCounter::default() }
+        Self {
+            running: SingleFlight::new(1),
+            history: Mutex::default(),
+            counter: CallCounter::default(),
+        }
     }
 
     /// Joins the running refresh, or becomes the leader of a new one, which must start it. Returns `None` if a token
@@ -62,7 +66,10 @@ impl RefreshState {
         let mut history = self.history.lock();
         let joined = self.running.join(());
         if requester == Requester::Token && matches!(joined, Joined::Leader(..)) {
-            if history.started_by_token.is_some_and(|started| now.saturating_sub(started) < cooldown) {
+            if history
+                .started_by_token
+                .is_some_and(|started| now.saturating_sub(started) < cooldown)
+            {
                 return None;
             }
             history.started_by_token = Some(now);
@@ -95,7 +102,9 @@ impl RefreshState {
     /// least 1 s. A scheduled time in the past is ignored, because that refresh is running or has ended.
     pub(crate) fn retry_after(&self, now: Duration, cooldown: Duration) -> Duration {
         let history = self.history.lock();
-        let cooldown_end = history.started_by_token.map_or(now, |started| started.saturating_add(cooldown));
+        let cooldown_end = history
+            .started_by_token
+            .map_or(now, |started| started.saturating_add(cooldown));
         let scheduled = history.scheduled.filter(|at| *at > now);
         let next = scheduled.map_or(cooldown_end, |at| at.min(cooldown_end));
         next.saturating_sub(now).max(MIN_RETRY_AFTER)
@@ -136,7 +145,11 @@ mod tests {
             (40, Requester::Token, true),
             (69, Requester::Token, false),
         ] {
-            assert_eq!(refresh(&state, requester, at(second)), starts, "{second} s, {requester:?}");
+            assert_eq!(
+                refresh(&state, requester, at(second)),
+                starts,
+                "{second} s, {requester:?}"
+            );
         }
         assert_eq!(state.counts(), CallCounts { all: 4, failed: 0 });
     }
@@ -147,7 +160,10 @@ mod tests {
         let state = RefreshState::new();
         let leader = state.join(Requester::Token, at(10), COOLDOWN);
         assert!(matches!(leader, Some(Joined::Leader(..))));
-        assert!(matches!(state.join(Requester::Token, at(11), COOLDOWN), Some(Joined::Follower(_))));
+        assert!(matches!(
+            state.join(Requester::Token, at(11), COOLDOWN),
+            Some(Joined::Follower(_))
+        ));
         drop(leader);
         assert!(state.join(Requester::Token, at(12), COOLDOWN).is_none());
     }

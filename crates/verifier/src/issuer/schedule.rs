@@ -30,7 +30,9 @@ pub(crate) fn max_age(headers: &HeaderMap) -> Duration {
         .filter_map(|value| value.to_str().ok())
         .flat_map(|value| value.split(','))
         .find_map(parse_max_age)
-        .map_or(DEFAULT_MAX_AGE, |max_age| max_age.clamp(MIN_MAX_AGE, MAX_MAX_AGE))
+        .map_or(DEFAULT_MAX_AGE, |max_age| {
+            max_age.clamp(MIN_MAX_AGE, MAX_MAX_AGE)
+        })
 }
 
 /// Returns the value of a `max-age` directive, or `None` for other directives and invalid values.
@@ -55,7 +57,9 @@ pub(crate) fn refresh_delay(max_age: Duration) -> Duration {
 /// Returns the time from a failed fetch to the next attempt. It doubles with each of the consecutive `failures` from 1 s
 /// to 1 min, and is then reduced at random by up to a quarter. `random` is any number, evenly distributed.
 pub(crate) fn retry_delay(failures: u32, random: u32) -> Duration {
-    let factor = 1_u32.checked_shl(failures.saturating_sub(1)).unwrap_or(u32::MAX);
+    let factor = 1_u32
+        .checked_shl(failures.saturating_sub(1))
+        .unwrap_or(u32::MAX);
     let delay = MIN_RETRY_DELAY.saturating_mul(factor).min(MAX_RETRY_DELAY);
     let random_part = f64::from(random) / f64::from(u32::MAX);
     delay - delay.mul_f64(RETRY_JITTER * random_part)
@@ -66,7 +70,10 @@ mod tests {
     use super::*;
 
     fn headers(values: &[&'static str]) -> HeaderMap {
-        values.iter().map(|value| (header::CACHE_CONTROL, http::HeaderValue::from_static(value))).collect()
+        values
+            .iter()
+            .map(|value| (header::CACHE_CONTROL, http::HeaderValue::from_static(value)))
+            .collect()
     }
 
     /// C10: the response's `max-age` is used, limited to 1 min to 24 h, and 10 min without one.
@@ -87,24 +94,36 @@ mod tests {
             (&["s-maxage=120"], 600),
             (&["x-max-age=120"], 600),
         ] {
-            assert_eq!(max_age(&headers(values)), Duration::from_secs(seconds), "{values:?}");
+            assert_eq!(
+                max_age(&headers(values)),
+                Duration::from_secs(seconds),
+                "{values:?}"
+            );
         }
     }
 
     /// C10: keys are refreshed before they become stale.
     #[test]
     fn keys_are_refreshed_early() {
-        assert_eq!(refresh_delay(Duration::from_secs(600)), Duration::from_secs(540));
+        assert_eq!(
+            refresh_delay(Duration::from_secs(600)),
+            Duration::from_secs(540)
+        );
         assert!(refresh_delay(MAX_MAX_AGE) < MAX_MAX_AGE);
     }
 
     /// C10: the delay of retries grows from 1 s to 1 min.
     #[test]
     fn retry_delays_grow() {
-        let without_jitter = [0, 1, 2, 3, 4, 5, 6, 7, 8, 33].map(|failures| retry_delay(failures, 0).as_secs());
+        let without_jitter =
+            [0, 1, 2, 3, 4, 5, 6, 7, 8, 33].map(|failures| retry_delay(failures, 0).as_secs());
         assert_eq!(without_jitter, [1, 1, 2, 4, 8, 16, 32, 60, 60, 60]);
         assert_eq!(retry_delay(u32::MAX, 0), MAX_RETRY_DELAY);
-        assert_eq!(retry_delay(1, u32::MAX), Duration::from_millis(750), "the shortest delay");
+        assert_eq!(
+            retry_delay(1, u32::MAX),
+            Duration::from_millis(750),
+            "the shortest delay"
+        );
         assert_eq!(retry_delay(8, u32::MAX), Duration::from_secs(45));
     }
 }

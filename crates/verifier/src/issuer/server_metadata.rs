@@ -28,9 +28,20 @@ struct CachedMetadata {
 
 impl ServerMetadata {
     /// Creates the metadata of an issuer. Nothing is fetched yet.
-    pub(crate) fn new(issuer: Issuer, policy: UrlPolicy, fetch: Arc<dyn Fetch>, clock: Arc<dyn Clock>) -> Arc<Self> {
+    pub(crate) fn new(
+        issuer: Issuer,
+        policy: UrlPolicy,
+        fetch: Arc<dyn Fetch>,
+        clock: Arc<dyn Clock>,
+    ) -> Arc<Self> {
         let discovery = Discovery::new(fetch, policy);
-        Arc::new(Self { issuer, policy, discovery, cached: Mutex::new(None), clock })
+        Arc::new(Self {
+            issuer,
+            policy,
+            discovery,
+            cached: Mutex::new(None),
+            clock,
+        })
     }
 
     /// Returns the metadata. It is fetched if it is not cached or is older than an hour.
@@ -45,7 +56,10 @@ impl ServerMetadata {
             return Ok(cached.metadata);
         }
         let metadata = Arc::new(self.discovery.authorization_server(&self.issuer).await?);
-        self.store(Some(CachedMetadata { metadata: Arc::clone(&metadata), fetched: now }));
+        self.store(Some(CachedMetadata {
+            metadata: Arc::clone(&metadata),
+            fetched: now,
+        }));
         Ok(metadata)
     }
 

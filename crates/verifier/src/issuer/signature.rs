@@ -43,7 +43,10 @@ impl TrustedIssuer {
         }
         let refreshed = self.refresh_for_token(deadline).await;
         // Another refresh may have installed the key even if this one failed.
-        match self.verify_throttled(token, self.clock.monotonic(), deadline).await? {
+        match self
+            .verify_throttled(token, self.clock.monotonic(), deadline)
+            .await?
+        {
             Some(verified) => Ok(verified),
             None => Err(refreshed.err().unwrap_or(JoseError::UnknownKey.into())),
         }
@@ -74,7 +77,10 @@ impl TrustedIssuer {
 
     /// Returns whether exactly one of the current keys matches the token, usable or not.
     fn has_key_for(&self, token: &CompactJws<'_>) -> bool {
-        self.keys.current().as_ref().is_some_and(|keys| keys.set().has_key_for(token))
+        self.keys
+            .current()
+            .as_ref()
+            .is_some_and(|keys| keys.set().has_key_for(token))
     }
 
     /// Returns the generation of the keys that verify the signature, or `None` if no usable key matches the token's
@@ -86,7 +92,10 @@ impl TrustedIssuer {
     ) -> Result<Option<u64>, VerifyError> {
         let generation = self.keys.generation();
         let keys = self.keys.current();
-        let Some(keys) = keys.as_ref().filter(|keys| keys.is_usable(now, self.settings.max_stale)) else {
+        let Some(keys) = keys
+            .as_ref()
+            .filter(|keys| keys.is_usable(now, self.settings.max_stale))
+        else {
             return Ok(None);
         };
         if !keys.is_fresh(now) {
@@ -101,12 +110,19 @@ impl TrustedIssuer {
     }
 
     /// Waits until the deadline for a refresh of the keys, if one is running or may be started.
-    async fn refresh_for_token(self: &Arc<Self>, deadline: &mut Deadline) -> Result<(), VerifyError> {
+    async fn refresh_for_token(
+        self: &Arc<Self>,
+        deadline: &mut Deadline,
+    ) -> Result<(), VerifyError> {
         if self.key_fetcher.is_none() {
             return Err(JoseError::UnknownKey.into());
         }
         let Some(refreshed) = self.refresh(Requester::Token) else {
-            return Err(if self.has_all_keys() { JoseError::UnknownKey.into() } else { self.unavailable() });
+            return Err(if self.has_all_keys() {
+                JoseError::UnknownKey.into()
+            } else {
+                self.unavailable()
+            });
         };
         match timeout_at(deadline.get(), refreshed.recv()).await {
             Ok(Some(Ok(()))) => Ok(()),
@@ -116,7 +132,12 @@ impl TrustedIssuer {
 
     /// Returns whether a key that is not among the current keys is not published.
     fn has_all_keys(&self) -> bool {
-        let is_fresh = || self.keys.current().as_ref().is_some_and(|keys| keys.is_fresh(self.clock.monotonic()));
+        let is_fresh = || {
+            self.keys
+                .current()
+                .as_ref()
+                .is_some_and(|keys| keys.is_fresh(self.clock.monotonic()))
+        };
         is_fresh() && matches!(self.refresh_state.last(), Some(Ok(())))
     }
 }

@@ -16,13 +16,27 @@ const HOUR: u64 = 60 * MINUTE;
 
 /// Returns valid tokens with unknown keys.
 fn unknown_kids(fixture: &Fixture, count: usize) -> Vec<String> {
-    (0..count).map(|at| fixture.test_issuer.token().kid(&format!("made-up-{at}")).sign()).collect()
+    (0..count)
+        .map(|at| {
+            fixture
+                .test_issuer
+                .token()
+                .kid(&format!("made-up-{at}"))
+                .sign()
+        })
+        .collect()
 }
 
 async fn verify_all(fixture: &Fixture, tokens: Vec<String>) -> Vec<Result<(), &'static str>> {
     all(tokens.into_iter().map(|token| {
         let verifier = Arc::clone(&fixture.verifier);
-        async move { verifier.verify(&AccessToken::new(token)).await.map(|_| ()).map_err(|error| error.code()) }
+        async move {
+            verifier
+                .verify(&AccessToken::new(token))
+                .await
+                .map(|_| ())
+                .map_err(|error| error.code())
+        }
     }))
     .await
 }
@@ -37,9 +51,24 @@ fn fails(fixture: &Fixture) {
 async fn the_first_token_fetches_the_keys() {
     let fixture = Fixture::new();
     assert_eq!(fixture.issuer.health(), IssuerHealth::Pending);
-    assert_eq!(fixture.rejection(&fixture.test_issuer.token().sign()).await, None);
-    assert_eq!(fixture.fake.urls(), [fixture.test_issuer.metadata_url(), fixture.test_issuer.endpoint("jwks")]);
-    assert_eq!(fixture.issuer.health(), IssuerHealth::Usable { keys: 1, age: Duration::ZERO });
+    assert_eq!(
+        fixture.rejection(&fixture.test_issuer.token().sign()).await,
+        None
+    );
+    assert_eq!(
+        fixture.fake.urls(),
+        [
+            fixture.test_issuer.metadata_url(),
+            fixture.test_issuer.endpoint("jwks")
+        ]
+    );
+    assert_eq!(
+        fixture.issuer.health(),
+        IssuerHealth::Usable {
+            keys: 1,
+            age: Duration::ZERO
+        }
+    );
 }
 
 /// C10: while an issuer is unavailable at startup, its tokens are not rejected and the error has a `retry_after`. After
@@ -52,7 +81,12 @@ async fn an_issuer_can_be_unavailable_at_startup() {
     let error = fixture.verifier.verify(&token).await.unwrap_err();
     assert_eq!(error.code(), "issuer.unavailable");
     assert_eq!(error.retry_after(), Some(Duration::from_secs(30)));
-    assert_eq!(fixture.issuer.health(), IssuerHealth::Failed { reason: "fetch.connect" });
+    assert_eq!(
+        fixture.issuer.health(),
+        IssuerHealth::Failed {
+            reason: "fetch.connect"
+        }
+    );
 
     fixture.fake.publish(&fixture.test_issuer);
     fixture.pass(10).await;
@@ -71,7 +105,11 @@ async fn an_unavailable_issuer_is_called_once_per_cooldown() {
     fails(&fixture);
     for _ in 0..3 {
         let results = verify_all(&fixture, unknown_kids(&fixture, 20)).await;
-        assert!(results.iter().all(|result| *result == Err("issuer.unavailable")));
+        assert!(
+            results
+                .iter()
+                .all(|result| *result == Err("issuer.unavailable"))
+        );
     }
     assert_eq!(fixture.fake.urls().len(), 1);
 }
@@ -107,7 +145,11 @@ async fn the_background_refresh_keeps_keys_fresh() {
     assert_eq!(fixture.hits(), 1);
     for _ in 0..60 {
         fixture.pass(MINUTE).await;
-        assert!(matches!(fixture.issuer.health(), IssuerHealth::Usable { .. }), "{:?}", fixture.issuer.health());
+        assert!(
+            matches!(fixture.issuer.health(), IssuerHealth::Usable { .. }),
+            "{:?}",
+            fixture.issuer.health()
+        );
     }
     assert_eq!(fixture.hits(), 7, "one every 9 minutes in an hour");
 }
@@ -115,7 +157,13 @@ async fn the_background_refresh_keeps_keys_fresh() {
 /// C10: the background refresh stops when the issuer is dropped.
 #[tokio::test(start_paused = true)]
 async fn the_refresh_stops_on_drop() {
-    let Fixture { fake, test_issuer, issuer, verifier, .. } = Fixture::new();
+    let Fixture {
+        fake,
+        test_issuer,
+        issuer,
+        verifier,
+        ..
+    } = Fixture::new();
     issuer.spawn_refresh();
     settle().await;
     drop((issuer, verifier));
@@ -131,8 +179,10 @@ async fn the_refresh_stops_on_drop() {
 async fn one_fetch_for_all_requests() {
     let fixture = Fixture::new();
     let gate = fixture.fake.hang(fixture.test_issuer.endpoint("jwks"));
-    let tokens: Vec<String> =
-        (0..200).map(|_| fixture.test_issuer.token().sign()).chain(unknown_kids(&fixture, 200)).collect();
+    let tokens: Vec<String> = (0..200)
+        .map(|_| fixture.test_issuer.token().sign())
+        .chain(unknown_kids(&fixture, 200))
+        .collect();
     let release = async {
         gate.reached().await;
         settle().await;
@@ -140,7 +190,11 @@ async fn one_fetch_for_all_requests() {
     };
     let (results, ()) = tokio::join!(verify_all(&fixture, tokens), release);
     assert!(results[..200].iter().all(Result::is_ok));
-    assert!(results[200..].iter().all(|result| *result == Err("token.key_unknown")));
+    assert!(
+        results[200..]
+            .iter()
+            .all(|result| *result == Err("token.key_unknown"))
+    );
     assert_eq!(fixture.hits(), 1);
 }
 
@@ -152,11 +206,18 @@ async fn a_flood_causes_one_fetch_per_cooldown() {
     for round in 1..=3 {
         for _ in 0..5 {
             let results = verify_all(&fixture, unknown_kids(&fixture, 50)).await;
-            assert!(results.iter().all(|result| *result == Err("token.key_unknown")));
+            assert!(
+                results
+                    .iter()
+                    .all(|result| *result == Err("token.key_unknown"))
+            );
         }
         assert_eq!(fixture.hits(), 1 + round);
         fixture.pass(29).await;
-        assert_eq!(fixture.rejection(&unknown_kids(&fixture, 1)[0]).await, Some("token.key_unknown"));
+        assert_eq!(
+            fixture.rejection(&unknown_kids(&fixture, 1)[0]).await,
+            Some("token.key_unknown")
+        );
         assert_eq!(fixture.hits(), 1 + round);
         fixture.pass(1).await;
     }
@@ -171,11 +232,17 @@ async fn a_new_key_is_found_after_a_flood() {
     assert_eq!(fixture.hits(), 2);
     fixture.test_issuer.rotate();
     fixture.fake.publish(&fixture.test_issuer);
-    assert_eq!(fixture.rejection(&fixture.test_issuer.token().sign()).await, Some("token.key_unknown"));
+    assert_eq!(
+        fixture.rejection(&fixture.test_issuer.token().sign()).await,
+        Some("token.key_unknown")
+    );
     verify_all(&fixture, unknown_kids(&fixture, 200)).await;
     assert_eq!(fixture.hits(), 2);
     fixture.pass(30).await;
-    assert_eq!(fixture.rejection(&fixture.test_issuer.token().sign()).await, None);
+    assert_eq!(
+        fixture.rejection(&fixture.test_issuer.token().sign()).await,
+        None
+    );
     assert_eq!(fixture.hits(), 3);
 }
 
@@ -186,22 +253,37 @@ async fn an_unknown_key_during_an_outage_is_unavailable() {
     fixture.issuer.refresh_now().await.unwrap();
     fails(&fixture);
     for _ in 0..2 {
-        assert_eq!(fixture.rejection(&unknown_kids(&fixture, 1)[0]).await, Some("issuer.unavailable"));
+        assert_eq!(
+            fixture.rejection(&unknown_kids(&fixture, 1)[0]).await,
+            Some("issuer.unavailable")
+        );
     }
     assert_eq!(fixture.hits(), 2);
     // The current keys remain in use.
-    assert_eq!(fixture.rejection(&fixture.test_issuer.token().sign()).await, None);
+    assert_eq!(
+        fixture.rejection(&fixture.test_issuer.token().sign()).await,
+        None
+    );
 }
 
 /// C10: an unknown key is unavailable if the keys are stale and the cooldown prevents a fetch.
 #[tokio::test(start_paused = true)]
 async fn an_unknown_key_with_stale_keys_is_unavailable() {
     let fixture = Fixture::with(|settings| settings.cooldown = Duration::from_secs(HOUR));
-    assert_eq!(fixture.rejection(&unknown_kids(&fixture, 1)[0]).await, Some("token.key_unknown"));
+    assert_eq!(
+        fixture.rejection(&unknown_kids(&fixture, 1)[0]).await,
+        Some("token.key_unknown")
+    );
     fixture.pass(10 * MINUTE).await;
-    assert_eq!(fixture.rejection(&unknown_kids(&fixture, 1)[0]).await, Some("token.key_unknown"));
+    assert_eq!(
+        fixture.rejection(&unknown_kids(&fixture, 1)[0]).await,
+        Some("token.key_unknown")
+    );
     fixture.pass(1).await;
-    assert_eq!(fixture.rejection(&unknown_kids(&fixture, 1)[0]).await, Some("issuer.unavailable"));
+    assert_eq!(
+        fixture.rejection(&unknown_kids(&fixture, 1)[0]).await,
+        Some("issuer.unavailable")
+    );
     assert_eq!(fixture.hits(), 1);
 }
 
@@ -213,8 +295,13 @@ async fn removed_keys_invalidate_cached_tokens() {
     });
     let rsa = fixture.test_issuer.key();
     let ec = fixture.test_issuer.key_for(Algorithm::Es256);
-    let publish =
-        |keys: &[&_]| fixture.fake.serve(fixture.test_issuer.endpoint("jwks"), 200, TestIssuer::jwks_of(keys));
+    let publish = |keys: &[&_]| {
+        fixture.fake.serve(
+            fixture.test_issuer.endpoint("jwks"),
+            200,
+            TestIssuer::jwks_of(keys),
+        )
+    };
     publish(&[&rsa, &ec]);
     let token = fixture.test_issuer.token().sign();
     fixture.verify(&token).await.unwrap();
@@ -240,7 +327,11 @@ async fn changed_keys_invalidate_cached_tokens() {
     fixture.verify(&token).await.unwrap();
     let impostor = TestIssuer::new("https://other.example");
     assert_eq!(impostor.key().kid(), fixture.test_issuer.key().kid());
-    fixture.fake.serve(fixture.test_issuer.endpoint("jwks"), 200, impostor.jwks_json());
+    fixture.fake.serve(
+        fixture.test_issuer.endpoint("jwks"),
+        200,
+        impostor.jwks_json(),
+    );
     fixture.issuer.refresh_now().await.unwrap();
     assert_eq!(fixture.rejection(&token).await, Some("token.signature"));
 }
@@ -266,9 +357,17 @@ async fn a_fetch_has_a_timeout() {
     let fixture = Fixture::new();
     let _gate = fixture.fake.hang(fixture.test_issuer.endpoint("jwks"));
     let started = Instant::now();
-    assert_eq!(fixture.issuer.refresh_now().await.unwrap_err().code(), "issuer.timeout");
+    assert_eq!(
+        fixture.issuer.refresh_now().await.unwrap_err().code(),
+        "issuer.timeout"
+    );
     assert_eq!(started.elapsed().as_secs(), 10);
-    assert_eq!(fixture.issuer.health(), IssuerHealth::Failed { reason: "issuer.timeout" });
+    assert_eq!(
+        fixture.issuer.health(),
+        IssuerHealth::Failed {
+            reason: "issuer.timeout"
+        }
+    );
 }
 
 /// C10: stale keys are used during an outage for at most `max_stale`.
@@ -278,20 +377,44 @@ async fn stale_keys_are_used_for_a_day() {
     fixture.issuer.refresh_now().await.unwrap();
     fails(&fixture);
     fixture.pass(10 * MINUTE + 1).await;
-    assert_eq!(fixture.rejection(&fixture.test_issuer.token().sign()).await, None);
+    assert_eq!(
+        fixture.rejection(&fixture.test_issuer.token().sign()).await,
+        None
+    );
 
     settle().await;
     let age = Duration::from_secs(10 * MINUTE + 1);
-    assert_eq!(fixture.issuer.health(), IssuerHealth::Stale { keys: 1, age, reason: Some("fetch.connect") });
+    assert_eq!(
+        fixture.issuer.health(),
+        IssuerHealth::Stale {
+            keys: 1,
+            age,
+            reason: Some("fetch.connect")
+        }
+    );
     fixture.pass(24 * HOUR - 1).await;
-    assert_eq!(fixture.rejection(&fixture.test_issuer.token().sign()).await, None);
+    assert_eq!(
+        fixture.rejection(&fixture.test_issuer.token().sign()).await,
+        None
+    );
 
     fixture.pass(1).await;
-    assert_eq!(fixture.rejection(&fixture.test_issuer.token().sign()).await, Some("issuer.unavailable"));
-    assert_eq!(fixture.issuer.health(), IssuerHealth::Failed { reason: "fetch.connect" });
+    assert_eq!(
+        fixture.rejection(&fixture.test_issuer.token().sign()).await,
+        Some("issuer.unavailable")
+    );
+    assert_eq!(
+        fixture.issuer.health(),
+        IssuerHealth::Failed {
+            reason: "fetch.connect"
+        }
+    );
     fixture.fake.publish(&fixture.test_issuer);
     fixture.pass(30).await;
-    assert_eq!(fixture.rejection(&fixture.test_issuer.token().sign()).await, None);
+    assert_eq!(
+        fixture.rejection(&fixture.test_issuer.token().sign()).await,
+        None
+    );
 }
 
 /// C10: `max_stale` can be set.
@@ -301,9 +424,15 @@ async fn max_stale_can_be_set() {
     fixture.issuer.refresh_now().await.unwrap();
     fails(&fixture);
     fixture.pass(10 * MINUTE).await;
-    assert_eq!(fixture.rejection(&fixture.test_issuer.token().sign()).await, None);
+    assert_eq!(
+        fixture.rejection(&fixture.test_issuer.token().sign()).await,
+        None
+    );
     fixture.pass(1).await;
-    assert_eq!(fixture.rejection(&fixture.test_issuer.token().sign()).await, Some("issuer.unavailable"));
+    assert_eq!(
+        fixture.rejection(&fixture.test_issuer.token().sign()).await,
+        Some("issuer.unavailable")
+    );
 }
 
 /// C10: without a background refresh, a token causes the refresh of stale keys and does not wait for it.
@@ -313,11 +442,17 @@ async fn stale_keys_are_refreshed_without_delay() {
     fixture.issuer.refresh_now().await.unwrap();
     fixture.pass(10 * MINUTE + 1).await;
     let gate = fixture.fake.hang(fixture.test_issuer.endpoint("jwks"));
-    assert_eq!(fixture.rejection(&fixture.test_issuer.token().sign()).await, None);
+    assert_eq!(
+        fixture.rejection(&fixture.test_issuer.token().sign()).await,
+        None
+    );
     gate.reached().await;
     gate.release();
     settle().await;
-    assert!(matches!(fixture.issuer.health(), IssuerHealth::Usable { .. }));
+    assert!(matches!(
+        fixture.issuer.health(),
+        IssuerHealth::Usable { .. }
+    ));
 }
 
 /// `Debug` prints the issuer and its health.
@@ -341,12 +476,24 @@ async fn rejected_keys_are_logged() {
         .as_array_mut()
         .unwrap()
         .push(serde_json::json!({ "kty": "RSA", "kid": "private", "n": "AQAB", "e": "AQAB", "d": "AQAB" }));
-    fixture.fake.serve(fixture.test_issuer.endpoint("jwks"), 200, jwks.to_string());
+    fixture
+        .fake
+        .serve(fixture.test_issuer.endpoint("jwks"), 200, jwks.to_string());
     fixture.issuer.refresh_now().await.unwrap();
     let lines = log.lines();
-    let is_logged = |parts: [&str; 3]| lines.iter().any(|line| parts.iter().all(|part| line.contains(part)));
-    assert!(is_logged(["WARN ", "key.id=\"private\"", "key.failure=\"jwk.private\""]), "{lines:?}");
+    let is_logged = |parts: [&str; 3]| {
+        lines
+            .iter()
+            .any(|line| parts.iter().all(|part| line.contains(part)))
+    };
+    assert!(
+        is_logged(["WARN ", "key.id=\"private\"", "key.failure=\"jwk.private\""]),
+        "{lines:?}"
+    );
 
     let kid = format!("key.id={:?}", ec.kid());
-    assert!(is_logged(["DEBUG ", &kid, "key.failure=\"key.algorithm_not_allowed\""]), "{lines:?}");
+    assert!(
+        is_logged(["DEBUG ", &kid, "key.failure=\"key.algorithm_not_allowed\""]),
+        "{lines:?}"
+    );
 }

@@ -53,14 +53,27 @@ struct Entry {
 
 impl Rechecks {
     /// Creates the schedule of an issuer. Its checks run on `control`.
-    pub(crate) fn new(settings: &IssuerSettings, clock: Arc<dyn Clock>, control: Handle) -> Arc<Self> {
+    pub(crate) fn new(
+        settings: &IssuerSettings,
+        clock: Arc<dyn Clock>,
+        control: Handle,
+    ) -> Arc<Self> {
         let introspection = settings.validation.introspection();
-        let interval = match introspection.map_or(Duration::ZERO, |settings| settings.cache_lifetime) {
-            Duration::ZERO => INTERVAL_WITHOUT_CACHE,
-            cache_lifetime => cache_lifetime.max(MIN_INTERVAL),
-        };
-        let max_running = introspection.map_or(1, |settings| settings.max_in_flight / 2).max(1);
-        Arc::new(Self { interval, max_running, clock, control, table: Mutex::default() })
+        let interval =
+            match introspection.map_or(Duration::ZERO, |settings| settings.cache_lifetime) {
+                Duration::ZERO => INTERVAL_WITHOUT_CACHE,
+                cache_lifetime => cache_lifetime.max(MIN_INTERVAL),
+            };
+        let max_running = introspection
+            .map_or(1, |settings| settings.max_in_flight / 2)
+            .max(1);
+        Arc::new(Self {
+            interval,
+            max_running,
+            clock,
+            control,
+            table: Mutex::default(),
+        })
     }
 
     /// Returns the time from a confirmation to the latest time of the next check.
@@ -78,18 +91,31 @@ impl Rechecks {
     }
 
     /// Watches a token. Returns the existing watch of the token, unless it has failed.
-    pub(crate) fn watch(self: &Arc<Self>, check: Box<dyn TokenCheck>, verified: &VerifiedToken) -> Arc<WatchedToken> {
+    pub(crate) fn watch(
+        self: &Arc<Self>,
+        check: Box<dyn TokenCheck>,
+        verified: &VerifiedToken,
+    ) -> Arc<WatchedToken> {
         let key = check.hash();
         let due = self.next_after(confirmed_at(verified));
         let mut table = self.table.lock();
-        let former = table.watched.get(&key).and_then(|entry| entry.token.upgrade());
+        let former = table
+            .watched
+            .get(&key)
+            .and_then(|entry| entry.token.upgrade());
         if let Some(former) = &former
             && !former.has_failed()
         {
             return Arc::clone(former);
         }
         let watched = Arc::new(WatchedToken::new(check, verified.clone(), Arc::clone(self)));
-        table.watched.insert(key, Entry { token: Arc::downgrade(&watched), due });
+        table.watched.insert(
+            key,
+            Entry {
+                token: Arc::downgrade(&watched),
+                due,
+            },
+        );
         drop(table);
         drop(former);
         watched
@@ -116,7 +142,11 @@ impl Rechecks {
             return;
         }
         let now = self.clock.monotonic();
-        let Table { watched, queue, running } = &mut *table;
+        let Table {
+            watched,
+            queue,
+            running,
+        } = &mut *table;
         for entry in watched.values_mut().filter(|entry| entry.due <= now) {
             entry.due = Duration::MAX;
             queue.push_back(Weak::clone(&entry.token));
@@ -126,7 +156,8 @@ impl Rechecks {
         drop(table);
         for _ in 0..starts {
             let running = Running(Arc::clone(self));
-            self.control.spawn(async move { running.0.check_queued().await });
+            self.control
+                .spawn(async move { running.0.check_queued().await });
         }
     }
 
@@ -151,7 +182,13 @@ impl Rechecks {
 
     /// Sets the time of the next check, unless another watch has replaced this one.
     fn schedule(&self, watched: &WatchedToken, due: Duration) {
-        if let Some(entry) = self.table.lock().watched.get_mut(&watched.hash).filter(|entry| entry.is_of(watched)) {
+        if let Some(entry) = self
+            .table
+            .lock()
+            .watched
+            .get_mut(&watched.hash)
+            .filter(|entry| entry.is_of(watched))
+        {
             entry.due = due;
         }
     }
@@ -159,7 +196,11 @@ impl Rechecks {
     /// Removes a watched token that is dropped, unless another one has replaced it.
     pub(super) fn forget(&self, watched: &WatchedToken) {
         let mut table = self.table.lock();
-        if table.watched.get(&watched.hash).is_some_and(|entry| entry.is_of(watched)) {
+        if table
+            .watched
+            .get(&watched.hash)
+            .is_some_and(|entry| entry.is_of(watched))
+        {
             table.watched.remove(&watched.hash);
         }
     }
@@ -188,6 +229,8 @@ impl Drop for Running {
 
 impl fmt::Debug for Rechecks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Rechecks").field("interval", &self.interval).finish_non_exhaustive()
+        f.debug_struct("Rechecks")
+            .field("interval", &self.interval)
+            .finish_non_exhaustive()
     }
 }

@@ -46,15 +46,23 @@ fn with(member: &str, value: impl Into<Value>) -> Value {
 }
 
 fn set_response(fixture: &Fixture, response: &Value) {
-    fixture.fake.serve(fixture.test_issuer.endpoint("introspect"), 200, response.to_string());
+    fixture.fake.serve(
+        fixture.test_issuer.endpoint("introspect"),
+        200,
+        response.to_string(),
+    );
 }
 
 fn fails(fixture: &Fixture) {
-    fixture.fake.serve(fixture.test_issuer.endpoint("introspect"), 503, "{}");
+    fixture
+        .fake
+        .serve(fixture.test_issuer.endpoint("introspect"), 503, "{}");
 }
 
 fn calls(fixture: &Fixture) -> usize {
-    fixture.fake.hits(fixture.test_issuer.endpoint("introspect"))
+    fixture
+        .fake
+        .hits(fixture.test_issuer.endpoint("introspect"))
 }
 
 async fn hold(fixture: &Fixture, token: &str) -> HeldToken {
@@ -107,7 +115,9 @@ async fn references_share_checks() {
 async fn checks_are_spread() {
     let fixture = fixture().await;
     let rechecks = fixture.issuer.rechecks();
-    let due: Vec<_> = (0..100).map(|_| rechecks.next_after(Duration::from_secs(100))).collect();
+    let due: Vec<_> = (0..100)
+        .map(|_| rechecks.next_after(Duration::from_secs(100)))
+        .collect();
     let range = Duration::from_secs(108)..=Duration::from_secs(110);
     assert!(due.iter().all(|due| range.contains(due)), "{due:?}");
     let first = due.iter().min().unwrap();
@@ -119,8 +129,14 @@ async fn checks_are_spread() {
 #[tokio::test(start_paused = true)]
 async fn the_interval_has_a_minimum() {
     for (cache_lifetime, interval) in [(0, 5000), (100, 1000), (1000, 1000), (30_000, 30_000)] {
-        let fixture = fixture_with(|settings| settings.cache_lifetime = Duration::from_millis(cache_lifetime)).await;
-        assert_eq!(fixture.issuer.rechecks().interval(), Duration::from_millis(interval));
+        let fixture = fixture_with(|settings| {
+            settings.cache_lifetime = Duration::from_millis(cache_lifetime)
+        })
+        .await;
+        assert_eq!(
+            fixture.issuer.rechecks().interval(),
+            Duration::from_millis(interval)
+        );
     }
 }
 
@@ -129,10 +145,26 @@ async fn the_interval_has_a_minimum() {
 async fn a_rejected_token_fails() {
     let elsewhere = Issuer::parse("https://other.example").unwrap();
     for (response, lost, code) in [
-        (json!({"active": false}), RecheckFailure::Inactive, Some("token.inactive")),
-        (with("aud", "https://other.example/mcp"), RecheckFailure::Inactive, Some("token.audience_mismatch")),
-        (with("iss", elsewhere.as_str()), RecheckFailure::Inactive, Some("token.issuer_mismatch")),
-        (with("exp", ManualClock::START.as_secs() - 60), RecheckFailure::Expired, Some("token.expired")),
+        (
+            json!({"active": false}),
+            RecheckFailure::Inactive,
+            Some("token.inactive"),
+        ),
+        (
+            with("aud", "https://other.example/mcp"),
+            RecheckFailure::Inactive,
+            Some("token.audience_mismatch"),
+        ),
+        (
+            with("iss", elsewhere.as_str()),
+            RecheckFailure::Inactive,
+            Some("token.issuer_mismatch"),
+        ),
+        (
+            with("exp", ManualClock::START.as_secs() - 60),
+            RecheckFailure::Expired,
+            Some("token.expired"),
+        ),
         (with("sub", "mallory"), RecheckFailure::Inactive, None),
         (with("client_id", "another"), RecheckFailure::Inactive, None),
     ] {
@@ -164,13 +196,33 @@ async fn a_rejected_token_is_removed_from_the_cache() {
     let token = AccessToken::new(TOKEN);
     let before = fixture.verify(TOKEN).await.unwrap();
     fails(&fixture);
-    assert!(fixture.verifier.verify_again(&token).await.unwrap_err().is_unavailable());
+    assert!(
+        fixture
+            .verifier
+            .verify_again(&token)
+            .await
+            .unwrap_err()
+            .is_unavailable()
+    );
     assert_eq!(
-        fixture.verifier.cached(TOKEN).unwrap().principal().introspected_at(),
+        fixture
+            .verifier
+            .cached(TOKEN)
+            .unwrap()
+            .principal()
+            .introspected_at(),
         before.principal().introspected_at()
     );
     set_response(&fixture, &json!({"active": false}));
-    assert_eq!(fixture.verifier.verify_again(&token).await.unwrap_err().code(), "token.inactive");
+    assert_eq!(
+        fixture
+            .verifier
+            .verify_again(&token)
+            .await
+            .unwrap_err()
+            .code(),
+        "token.inactive"
+    );
     assert!(fixture.verifier.cached(TOKEN).is_none());
     assert_eq!(fixture.rejection(TOKEN).await, Some("token.inactive"));
 }
@@ -189,7 +241,11 @@ async fn a_check_updates_the_token() {
     set_response(&fixture, &response);
     pass(&fixture, INTERVAL).await;
     let latest = watched.latest().unwrap();
-    assert_eq!(latest.principal().valid_until().unwrap().as_secs(), exp + 10, "with the leeway");
+    assert_eq!(
+        latest.principal().valid_until().unwrap().as_secs(),
+        exp + 10,
+        "with the leeway"
+    );
     assert_eq!(latest.principal().scopes().to_string(), "a");
 }
 
@@ -260,7 +316,9 @@ async fn checks_leave_calls_to_requests() {
         watched.push(watch(&fixture, &format!("{TOKEN}-{number}")).await);
     }
     let before = calls(&fixture);
-    let gate = fixture.fake.hang(fixture.test_issuer.endpoint("introspect"));
+    let gate = fixture
+        .fake
+        .hang(fixture.test_issuer.endpoint("introspect"));
     fixture.pass(INTERVAL).await;
     fixture.issuer.start_due_rechecks();
     settle().await;
@@ -270,7 +328,11 @@ async fn checks_leave_calls_to_requests() {
 
     gate.release();
     settle().await;
-    assert_eq!(calls(&fixture), before + 10, "the others follow without another sweep");
+    assert_eq!(
+        calls(&fixture),
+        before + 10,
+        "the others follow without another sweep"
+    );
     assert!(watched.iter().all(|watched| watched.latest().is_ok()));
 }
 
@@ -280,9 +342,12 @@ async fn a_check_is_repeated_when_busy() {
     let fixture = fixture_with(|settings| settings.max_in_flight = 1).await;
     let watched = watch(&fixture, TOKEN).await;
     fixture.pass(INTERVAL).await;
-    let gate = fixture.fake.hang(fixture.test_issuer.endpoint("introspect"));
+    let gate = fixture
+        .fake
+        .hang(fixture.test_issuer.endpoint("introspect"));
     let verifier = Arc::clone(&fixture.verifier);
-    let other = tokio::spawn(async move { verifier.verify(&AccessToken::new("another")).await.is_ok() });
+    let other =
+        tokio::spawn(async move { verifier.verify(&AccessToken::new("another")).await.is_ok() });
     gate.reached().await;
     let before = calls(&fixture);
     fixture.issuer.start_due_rechecks();
@@ -300,14 +365,24 @@ async fn a_check_is_repeated_when_busy() {
 #[tokio::test(start_paused = true)]
 async fn resources_watch_separately() {
     let fixture = fixture().await;
-    let other = verifier_of("https://mcp.example.com/other", vec![Arc::clone(&fixture.issuer)], &fixture.clock);
+    let other = verifier_of(
+        "https://mcp.example.com/other",
+        vec![Arc::clone(&fixture.issuer)],
+        &fixture.clock,
+    );
     let both = json!([TestIssuer::RESOURCE, "https://mcp.example.com/other"]);
     set_response(&fixture, &with("aud", both));
     let one = watch(&fixture, TOKEN).await;
     let verified = other.verify(&AccessToken::new(TOKEN)).await.unwrap();
     let two = other.hold(&verified, TOKEN).unwrap().watch().unwrap();
     assert_eq!(fixture.issuer.rechecks().len(), 2);
-    set_response(&fixture, &with("aud", ResourceUri::parse(TestIssuer::RESOURCE).unwrap().as_str()));
+    set_response(
+        &fixture,
+        &with(
+            "aud",
+            ResourceUri::parse(TestIssuer::RESOURCE).unwrap().as_str(),
+        ),
+    );
     pass(&fixture, INTERVAL).await;
     assert!(one.latest().is_ok());
     assert_eq!(two.latest().unwrap_err(), RecheckFailure::Inactive);
@@ -316,16 +391,35 @@ async fn resources_watch_separately() {
 /// L3: with a signature, the claims and the response both limit the validity.
 #[tokio::test(start_paused = true)]
 async fn a_signed_token_is_checked_too() {
-    let fixture = Fixture::with(|issuer| issuer.validation = Validation::JwtAndIntrospection(settings()));
+    let fixture =
+        Fixture::with(|issuer| issuer.validation = Validation::JwtAndIntrospection(settings()));
     set_response(&fixture, &active());
     fixture.issuer.refresh_now().await.unwrap();
     let token = fixture.test_issuer.token().expires_in(60).sign();
     let watched = watch(&fixture, &token).await;
     let start = ManualClock::START.as_secs();
-    assert_eq!(watched.latest().unwrap().principal().valid_until().unwrap().as_secs(), start + 70);
+    assert_eq!(
+        watched
+            .latest()
+            .unwrap()
+            .principal()
+            .valid_until()
+            .unwrap()
+            .as_secs(),
+        start + 70
+    );
     set_response(&fixture, &with("exp", start + 30));
     pass(&fixture, INTERVAL).await;
-    assert_eq!(watched.latest().unwrap().principal().valid_until().unwrap().as_secs(), start + 40);
+    assert_eq!(
+        watched
+            .latest()
+            .unwrap()
+            .principal()
+            .valid_until()
+            .unwrap()
+            .as_secs(),
+        start + 40
+    );
     set_response(&fixture, &json!({"active": false}));
     pass(&fixture, INTERVAL).await;
     assert_eq!(watched.latest().unwrap_err(), RecheckFailure::Inactive);
@@ -340,7 +434,10 @@ async fn a_token_without_introspection_is_not_held() {
     assert!(fixture.verifier.hold(&verified, &token).is_none());
     let principal = verified.principal();
     assert!(!principal.is_introspected());
-    assert_eq!(principal.valid_until(), Some(principal.expires().saturating_add(Duration::from_secs(10))));
+    assert_eq!(
+        principal.valid_until(),
+        Some(principal.expires().saturating_add(Duration::from_secs(10)))
+    );
 }
 
 /// J3, L3: `Debug` never prints the token.
@@ -349,7 +446,11 @@ async fn debug_prints_no_token() {
     let fixture = fixture().await;
     let held = hold(&fixture, TOKEN).await;
     let watched = held.watch().unwrap();
-    let shown = format!("{held:?} {watched:?} {:?} {:?}", held.clone(), fixture.issuer);
+    let shown = format!(
+        "{held:?} {watched:?} {:?} {:?}",
+        held.clone(),
+        fixture.issuer
+    );
     assert!(shown.contains("HeldToken"), "{shown}");
     assert!(!shown.contains("canary"), "{shown}");
 }

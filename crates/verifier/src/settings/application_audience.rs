@@ -24,7 +24,11 @@ impl ApplicationAudience {
     /// # Errors
     /// Fails for every other string, in particular generic words.
     pub fn parse(text: &str) -> Result<Self, ApplicationAudienceError> {
-        if is_uuid(text) || is_api_uri(text) { Ok(Self(text.into())) } else { Err(ApplicationAudienceError) }
+        if is_uuid(text) || is_api_uri(text) {
+            Ok(Self(text.into()))
+        } else {
+            Err(ApplicationAudienceError)
+        }
     }
 
     /// Returns the name as written.
@@ -47,9 +51,11 @@ impl fmt::Display for ApplicationAudience {
 
 /// Returns whether a text is an `api://` URI with a name and without query and fragment.
 fn is_api_uri(text: &str) -> bool {
-    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/:@!$&'()*+,;=%".contains(&byte);
-    text.strip_prefix("api://")
-        .is_some_and(|name| !name.is_empty() && !name.starts_with('/') && name.bytes().all(is_allowed))
+    let is_allowed =
+        |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/:@!$&'()*+,;=%".contains(&byte);
+    text.strip_prefix("api://").is_some_and(|name| {
+        !name.is_empty() && !name.starts_with('/') && name.bytes().all(is_allowed)
+    })
 }
 
 #[cfg(test)]
@@ -61,7 +67,12 @@ mod tests {
     /// C6: a UUID and an `api://` URI are names of an application; a generic word is not.
     #[test]
     fn only_uuids_and_api_uris_are_names() {
-        for text in [UUID, "api://11112222-bbbb-3333-cccc-4444dddd5555", "api://contoso.com/mcp", "api://default"] {
+        for text in [
+            UUID,
+            "api://11112222-bbbb-3333-cccc-4444dddd5555",
+            "api://contoso.com/mcp",
+            "api://default",
+        ] {
             assert_eq!(ApplicationAudience::parse(text).unwrap().as_str(), text);
         }
         for text in [
@@ -100,7 +111,13 @@ mod tests {
         assert!(uuid.matches(&UUID.to_uppercase()));
         let uri = ApplicationAudience::parse("api://contoso/mcp").unwrap();
         assert!(uri.matches("api://contoso/mcp"));
-        for other in ["api://contoso/MCP", "api://contoso/mcp/", "api://contoso", "contoso/mcp", ""] {
+        for other in [
+            "api://contoso/MCP",
+            "api://contoso/mcp/",
+            "api://contoso",
+            "contoso/mcp",
+            "",
+        ] {
             assert!(!uri.matches(other), "{other}");
         }
         let prefixed = format!("api://{UUID}");

@@ -20,13 +20,17 @@ pub enum VerifierSettingsError {
     },
     /// The configured introspection endpoint is neither `https` nor `http` with a loopback host, or violates the URL
     /// policy.
-    #[error("issuer {issuer}: the introspection endpoint must be https, or http with a loopback host")]
+    #[error(
+        "issuer {issuer}: the introspection endpoint must be https, or http with a loopback host"
+    )]
     IntrospectionEndpoint {
         /// The issuer.
         issuer: Issuer,
     },
     /// The maximum number of concurrent calls is outside 1 to 1024.
-    #[error("issuer {issuer}: the maximum number of concurrent introspection calls must be 1 to 1024")]
+    #[error(
+        "issuer {issuer}: the maximum number of concurrent introspection calls must be 1 to 1024"
+    )]
     IntrospectionInFlight {
         /// The issuer.
         issuer: Issuer,
@@ -116,7 +120,9 @@ impl VerifierSettingsError {
             Self::IntrospectionSecret { .. } => "settings.introspection_secret",
             Self::IntrospectionEndpoint { .. } => "settings.introspection_endpoint",
             Self::IntrospectionInFlight { .. } => "settings.introspection_in_flight",
-            Self::IntrospectionCacheLifetimeTooLong { .. } => "settings.introspection_remembered_too_long",
+            Self::IntrospectionCacheLifetimeTooLong { .. } => {
+                "settings.introspection_remembered_too_long"
+            }
             Self::AmbiguousIntrospection { .. } => "settings.ambiguous_introspection",
             Self::NoAlgorithm { .. } => "settings.no_algorithm",
             Self::LeewayTooLong { .. } => "settings.leeway_too_long",

@@ -79,13 +79,20 @@ impl IntrospectionSettings {
 
     /// Returns how the client authenticates: as configured in [`authentication`](Self::authentication), else by the
     /// default for this metadata of the issuer.
-    pub fn method(&self, metadata: Option<&AuthorizationServerMetadata>) -> IntrospectionAuthentication {
+    pub fn method(
+        &self,
+        metadata: Option<&AuthorizationServerMetadata>,
+    ) -> IntrospectionAuthentication {
         if let Some(configured) = self.authentication {
             return configured;
         }
         let supported = metadata
             .filter(|_| self.endpoint.is_none())
-            .and_then(|metadata| metadata.introspection_endpoint_auth_methods_supported.as_deref())
+            .and_then(|metadata| {
+                metadata
+                    .introspection_endpoint_auth_methods_supported
+                    .as_deref()
+            })
             .unwrap_or_default();
         let supports = |method: &str| supported.iter().any(|supported| supported == method);
         if supports("client_secret_basic") && !supports("client_secret_post") {
@@ -96,22 +103,34 @@ impl IntrospectionSettings {
     }
 
     /// Checks the settings for an issuer with this URL policy.
-    pub(super) fn check(&self, issuer: &Issuer, policy: UrlPolicy) -> Result<(), VerifierSettingsError> {
+    pub(super) fn check(
+        &self,
+        issuer: &Issuer,
+        policy: UrlPolicy,
+    ) -> Result<(), VerifierSettingsError> {
         let issuer = || issuer.clone();
         if self.client_id.is_empty() {
             return Err(VerifierSettingsError::IntrospectionClient { issuer: issuer() });
         }
-        if self.authentication == Some(IntrospectionAuthentication::Basic) && self.client_secret.is_none() {
+        if self.authentication == Some(IntrospectionAuthentication::Basic)
+            && self.client_secret.is_none()
+        {
             return Err(VerifierSettingsError::IntrospectionSecret { issuer: issuer() });
         }
-        if self.endpoint.as_ref().is_some_and(|endpoint| policy.check(endpoint).is_err()) {
+        if self
+            .endpoint
+            .as_ref()
+            .is_some_and(|endpoint| policy.check(endpoint).is_err())
+        {
             return Err(VerifierSettingsError::IntrospectionEndpoint { issuer: issuer() });
         }
         if !(1..=MAX_IN_FLIGHT).contains(&self.max_in_flight) {
             return Err(VerifierSettingsError::IntrospectionInFlight { issuer: issuer() });
         }
         if self.cache_lifetime > MAX_CACHE_LIFETIME {
-            return Err(VerifierSettingsError::IntrospectionCacheLifetimeTooLong { issuer: issuer() });
+            return Err(VerifierSettingsError::IntrospectionCacheLifetimeTooLong {
+                issuer: issuer(),
+            });
         }
         Ok(())
     }

@@ -10,9 +10,13 @@ impl Verifier {
     /// stream depends on it. Returns whether this process knows the token. Has no effect without
     /// [`VerifierSettings::inactive_tokens`](crate::VerifierSettings::inactive_tokens).
     pub fn drop_token(&self, token: TokenId) -> bool {
-        let Some(hash) = self.introspected.remove(token) else { return false };
+        let Some(hash) = self.introspected.remove(token) else {
+            return false;
+        };
         self.cache.remove(hash);
-        self.issuers.iter().for_each(|issuer| issuer.rechecks().check_now(hash));
+        self.issuers
+            .iter()
+            .for_each(|issuer| issuer.rechecks().check_now(hash));
         true
     }
 
@@ -22,14 +26,20 @@ impl Verifier {
         if self.settings.inactive_tokens.is_none() {
             return 0;
         }
-        let is_watched = |hash| self.issuers.iter().any(|issuer| issuer.rechecks().contains(hash));
+        let is_watched = |hash| {
+            self.issuers
+                .iter()
+                .any(|issuer| issuer.rechecks().contains(hash))
+        };
         let is_needed = |hash| self.cache.contains(hash) || is_watched(hash);
-        self.introspected.add(TokenId::of(token), self.token_hash(token), is_needed)
+        self.introspected
+            .add(TokenId::of(token), self.token_hash(token), is_needed)
     }
 
     /// Returns whether another process has found a token inactive since the introspection with this number began here.
     pub(super) fn was_dropped(&self, token: &AccessToken, number: u64) -> bool {
-        self.settings.inactive_tokens.is_some() && self.introspected.number(TokenId::of(token)) != Some(number)
+        self.settings.inactive_tokens.is_some()
+            && self.introspected.number(TokenId::of(token)) != Some(number)
     }
 
     /// Drops a token that introspection has found inactive here, and reports it.

@@ -88,7 +88,8 @@ impl Verifier {
     /// ```
     pub async fn explain(&self, token: &AccessToken) -> Vec<RuleCheck> {
         let mut checks = Vec::new();
-        let mut add = |rule, result: Result<(), VerifyError>| checks.push(RuleCheck { rule, result });
+        let mut add =
+            |rule, result: Result<(), VerifyError>| checks.push(RuleCheck { rule, result });
         let jws = match CompactJws::parse(token.secret(), self.settings.max_token_bytes) {
             Ok(jws) => jws,
             Err(error) => {
@@ -104,7 +105,10 @@ impl Verifier {
                 return checks;
             }
         };
-        add(TokenRule::Form, claims.scopes().map(drop).map_err(Into::into));
+        add(
+            TokenRule::Form,
+            claims.scopes().map(drop).map_err(Into::into),
+        );
         let issuer = match self.select_issuer(&jws, &parsed) {
             Ok((_, issuer)) => issuer,
             Err(error) => {
@@ -113,14 +117,31 @@ impl Verifier {
             }
         };
         let settings = issuer.settings();
-        let signature = issuer.verify_signature(&jws, self.clock.monotonic(), &mut Deadline::default()).await;
+        let signature = issuer
+            .verify_signature(&jws, self.clock.monotonic(), &mut Deadline::default())
+            .await;
         let statement = Statement::of_token(claims, settings, self.resource());
-        add(TokenRule::Issuer, validation::check_issuer(&statement, settings));
-        add(TokenRule::Signature, signature.map(|signature| signature.permit.accept()));
-        add(TokenRule::Type, token_type::check_header_type(jws.header().typ(), settings.require_at_jwt));
-        add(TokenRule::AccessTokenClaims, token_type::check_claims(&statement));
+        add(
+            TokenRule::Issuer,
+            validation::check_issuer(&statement, settings),
+        );
+        add(
+            TokenRule::Signature,
+            signature.map(|signature| signature.permit.accept()),
+        );
+        add(
+            TokenRule::Type,
+            token_type::check_header_type(jws.header().typ(), settings.require_at_jwt),
+        );
+        add(
+            TokenRule::AccessTokenClaims,
+            token_type::check_claims(&statement),
+        );
         add(TokenRule::Audience, validation::check_audience(&statement));
-        add(TokenRule::Times, validation::check_times(&statement, settings, self.clock.now()).map(drop));
+        add(
+            TokenRule::Times,
+            validation::check_times(&statement, settings, self.clock.now()).map(drop),
+        );
         checks
     }
 }
@@ -134,8 +155,15 @@ mod tests {
         let checks = fixture.verifier.explain(&AccessToken::new(token)).await;
         let verified = fixture.verifier.verify(&AccessToken::new(token)).await;
         let first = checks.iter().find_map(|check| check.result.clone().err());
-        assert_eq!(first.is_none(), verified.is_ok(), "the explanation and the verifier agree: {checks:?}");
-        checks.iter().filter_map(|check| Some(check.result.as_ref().err()?.code())).collect()
+        assert_eq!(
+            first.is_none(),
+            verified.is_ok(),
+            "the explanation and the verifier agree: {checks:?}"
+        );
+        checks
+            .iter()
+            .filter_map(|check| Some(check.result.as_ref().err()?.code()))
+            .collect()
     }
 
     #[tokio::test]
@@ -143,24 +171,62 @@ mod tests {
         let fixture = Fixture::new();
         let test_issuer = &fixture.test_issuer;
         let none: [&str; 0] = [];
-        assert_eq!(violations(&fixture, &test_issuer.token().sign()).await, none);
-        let many = test_issuer.token().audience("https://other.example/").expires_in(-60).typ("dpop+jwt").sign();
+        assert_eq!(
+            violations(&fixture, &test_issuer.token().sign()).await,
+            none
+        );
+        let many = test_issuer
+            .token()
+            .audience("https://other.example/")
+            .expires_in(-60)
+            .typ("dpop+jwt")
+            .sign();
         assert_eq!(
             violations(&fixture, &many).await,
-            ["token.type_not_allowed", "token.audience_mismatch", "token.expired"]
+            [
+                "token.type_not_allowed",
+                "token.audience_mismatch",
+                "token.expired"
+            ]
         );
-        let forged = portcullis_testkit::flip_signature(&test_issuer.token().claim("at_hash", "x").sign());
-        assert_eq!(violations(&fixture, &forged).await, ["token.signature", "token.not_an_access_token"]);
+        let forged =
+            portcullis_testkit::flip_signature(&test_issuer.token().claim("at_hash", "x").sign());
+        assert_eq!(
+            violations(&fixture, &forged).await,
+            ["token.signature", "token.not_an_access_token"]
+        );
     }
 
     /// The explanation of a valid token has every rule once, each with its own identifier and a source.
     #[tokio::test]
     async fn rules_have_identifiers() {
         let fixture = Fixture::new();
-        let checks = fixture.verifier.explain(&AccessToken::new(fixture.test_issuer.token().sign())).await;
-        let ids: Vec<_> = checks.iter().map(|check| check.rule.id().strip_prefix("token.").unwrap()).collect();
-        assert_eq!(ids, ["form", "issuer", "signature", "type", "kind", "audience", "times"]);
-        assert!(checks.iter().all(|check| check.rule.source().starts_with("RFC ")), "{checks:?}");
+        let checks = fixture
+            .verifier
+            .explain(&AccessToken::new(fixture.test_issuer.token().sign()))
+            .await;
+        let ids: Vec<_> = checks
+            .iter()
+            .map(|check| check.rule.id().strip_prefix("token.").unwrap())
+            .collect();
+        assert_eq!(
+            ids,
+            [
+                "form",
+                "issuer",
+                "signature",
+                "type",
+                "kind",
+                "audience",
+                "times"
+            ]
+        );
+        assert!(
+            checks
+                .iter()
+                .all(|check| check.rule.source().starts_with("RFC ")),
+            "{checks:?}"
+        );
     }
 
     #[tokio::test]
@@ -168,9 +234,19 @@ mod tests {
         let fixture = Fixture::new();
         let test_issuer = &fixture.test_issuer;
         assert_eq!(violations(&fixture, "opaque").await, ["token.malformed"]);
-        assert_eq!(violations(&fixture, &test_issuer.token().raw_payload("[]").sign()).await, ["claims.not_an_object"]);
-        assert_eq!(violations(&fixture, &test_issuer.token().without("iss").sign()).await, ["token.issuer_missing"]);
-        let other = test_issuer.token().issuer("https://other.example").expires_in(-60).sign();
+        assert_eq!(
+            violations(&fixture, &test_issuer.token().raw_payload("[]").sign()).await,
+            ["claims.not_an_object"]
+        );
+        assert_eq!(
+            violations(&fixture, &test_issuer.token().without("iss").sign()).await,
+            ["token.issuer_missing"]
+        );
+        let other = test_issuer
+            .token()
+            .issuer("https://other.example")
+            .expires_in(-60)
+            .sign();
         assert_eq!(violations(&fixture, &other).await, ["token.issuer_unknown"]);
     }
 }

@@ -6,8 +6,13 @@ use portcullis_metadata::{Issuer, unverified_issuer};
 /// Returns whether the issuer that introspects opaque tokens may receive this one: it is opaque, or a JWS that names
 /// this issuer. A JWS of another issuer is never sent.
 pub(super) fn may_be_sent_to(issuer: &Issuer, token: &str) -> bool {
-    let Some(payload) = jws_payload(token) else { return true };
-    let claimed = URL_SAFE_NO_PAD.decode(payload).ok().and_then(|payload| unverified_issuer(&payload).ok().flatten());
+    let Some(payload) = jws_payload(token) else {
+        return true;
+    };
+    let claimed = URL_SAFE_NO_PAD
+        .decode(payload)
+        .ok()
+        .and_then(|payload| unverified_issuer(&payload).ok().flatten());
     claimed.is_some_and(|claimed| claimed == issuer.as_str())
 }
 
@@ -34,13 +39,26 @@ mod tests {
     }
 
     fn jws(header: &str, payload: &str) -> String {
-        format!("{}.{}.c2ln", URL_SAFE_NO_PAD.encode(header), URL_SAFE_NO_PAD.encode(payload))
+        format!(
+            "{}.{}.c2ln",
+            URL_SAFE_NO_PAD.encode(header),
+            URL_SAFE_NO_PAD.encode(payload)
+        )
     }
 
     /// C1: a token that is not a JWS is opaque, with or without dots.
     #[test]
     fn opaque_tokens_are_sent() {
-        for token in ["opaque", "a.b", "a.b.c", "v4.local.AAAA", "v4.public.AAAA.AAAA", "a.b.c.d.e", "..", "!.!.!"] {
+        for token in [
+            "opaque",
+            "a.b",
+            "a.b.c",
+            "v4.local.AAAA",
+            "v4.public.AAAA.AAAA",
+            "a.b.c.d.e",
+            "..",
+            "!.!.!",
+        ] {
             assert!(is_sent(token), "{token}");
         }
     }
@@ -48,8 +66,16 @@ mod tests {
     /// C1: a JWS is sent only to the issuer that it names, with any header.
     #[test]
     fn a_jws_is_sent_to_its_own_issuer() {
-        for header in [r#"{"alg":"RS256"}"#, r#"{"alg":"HS256"}"#, " {", r#"{"alg":"none"}"#] {
-            assert!(is_sent(&jws(header, r#"{"iss":"https://issuer.example"}"#)), "{header}");
+        for header in [
+            r#"{"alg":"RS256"}"#,
+            r#"{"alg":"HS256"}"#,
+            " {",
+            r#"{"alg":"none"}"#,
+        ] {
+            assert!(
+                is_sent(&jws(header, r#"{"iss":"https://issuer.example"}"#)),
+                "{header}"
+            );
             for payload in [
                 r#"{"iss":"https://issuer.example/"}"#,
                 r#"{"iss":"https://other.example"}"#,

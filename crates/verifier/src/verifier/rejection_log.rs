@@ -23,7 +23,9 @@ pub(super) struct Claimed<'a> {
 impl<'a> Claimed<'a> {
     /// Returns the claims of a token. They are not verified.
     pub(super) fn of_token(claims: Option<&'a UnverifiedClaims<'_>>) -> Self {
-        let Some(claims) = claims else { return Self::default() };
+        let Some(claims) = claims else {
+            return Self::default();
+        };
         Self {
             issuer: claims.iss(),
             audience: claims.audience().into_iter().flatten().collect(),
@@ -35,7 +37,11 @@ impl<'a> Claimed<'a> {
     pub(super) fn of_response(response: &'a IntrospectionResponse) -> Self {
         Self {
             issuer: response.iss.as_deref(),
-            audience: response.aud.iter().flat_map(|audience| audience.iter()).collect(),
+            audience: response
+                .aud
+                .iter()
+                .flat_map(|audience| audience.iter())
+                .collect(),
             scope: response.scope.as_ref().map(ToString::to_string),
         }
     }
@@ -43,15 +49,29 @@ impl<'a> Claimed<'a> {
 
 /// Logs at level debug that a token is rejected, and only then calls `claimed`. A token that cannot be verified now is
 /// not rejected.
-pub(super) fn log<'a>(verifier: &Verifier, error: &VerifyError, claimed: impl FnOnce() -> Claimed<'a>) {
+pub(super) fn log<'a>(
+    verifier: &Verifier,
+    error: &VerifyError,
+    claimed: impl FnOnce() -> Claimed<'a>,
+) {
     if error.is_unavailable() || !tracing::event_enabled!(tracing::Level::DEBUG) {
         return;
     }
     let claimed = claimed();
-    let issuers: Vec<&str> = verifier.issuers.iter().map(|issuer| issuer.issuer().as_str()).collect();
+    let issuers: Vec<&str> = verifier
+        .issuers
+        .iter()
+        .map(|issuer| issuer.issuer().as_str())
+        .collect();
     let mut audiences = vec![verifier.settings.resource.as_str()];
     for issuer in &verifier.issuers {
-        audiences.extend(issuer.settings().audiences.iter().map(|audience| audience.as_str()));
+        audiences.extend(
+            issuer
+                .settings()
+                .audiences
+                .iter()
+                .map(|audience| audience.as_str()),
+        );
     }
     tracing::debug!(
         deny.code = error.code(),
@@ -95,7 +115,8 @@ mod tests {
     async fn a_line_is_built_only_for_the_log() {
         let fixture = Fixture::new();
         let claimed = || -> Claimed<'_> { panic!("the claims are read") };
-        let counted = allocation_counter::measure(|| log(&fixture.verifier, &VerifyError::Expired, claimed));
+        let counted =
+            allocation_counter::measure(|| log(&fixture.verifier, &VerifyError::Expired, claimed));
         assert_eq!(counted.count_total, 0, "{counted:?}");
     }
 
@@ -106,7 +127,13 @@ mod tests {
         let printed = List(&many).to_string();
         assert!(printed.starts_with(r"a\u{202e} a\u{202e} "), "{printed}");
         assert!(printed.ends_with(" and 12 more"), "{printed}");
-        assert_eq!(List(&["é".repeat(1000).as_str()]).to_string().chars().count(), MAX_CLAIM);
+        assert_eq!(
+            List(&["é".repeat(1000).as_str()])
+                .to_string()
+                .chars()
+                .count(),
+            MAX_CLAIM
+        );
         assert_eq!(List(&[]).to_string(), "");
     }
 }

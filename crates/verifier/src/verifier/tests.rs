@@ -40,10 +40,18 @@ async fn with_other_issuer() -> (Fixture, TestIssuer, Arc<TrustedIssuer>) {
     let other = TestIssuer::new(OTHER).with_clock(fixture.clock.clone());
     assert_eq!(other.key().kid(), fixture.test_issuer.key().kid());
     fixture.fake.publish(&other);
-    let issuer = trusted(IssuerSettings::new(other.issuer().clone()), &fixture.fake, &fixture.clock, Handle::current());
+    let issuer = trusted(
+        IssuerSettings::new(other.issuer().clone()),
+        &fixture.fake,
+        &fixture.clock,
+        Handle::current(),
+    );
     issuer.refresh_now().await.unwrap();
-    fixture.verifier =
-        verifier_of(TestIssuer::RESOURCE, vec![Arc::clone(&fixture.issuer), Arc::clone(&issuer)], &fixture.clock);
+    fixture.verifier = verifier_of(
+        TestIssuer::RESOURCE,
+        vec![Arc::clone(&fixture.issuer), Arc::clone(&issuer)],
+        &fixture.clock,
+    );
     (fixture, other, issuer)
 }
 
@@ -53,14 +61,32 @@ async fn algorithms_are_configured() {
     for algorithm in Algorithm::ALL {
         let fixture = Fixture::with(allowing([algorithm]));
         let key = fixture.test_issuer.key_for(algorithm);
-        fixture.fake.serve(fixture.test_issuer.endpoint("jwks"), 200, TestIssuer::jwks_of(&[&key]));
-        let token = fixture.test_issuer.token().signed_by(Arc::clone(&key)).sign();
+        fixture.fake.serve(
+            fixture.test_issuer.endpoint("jwks"),
+            200,
+            TestIssuer::jwks_of(&[&key]),
+        );
+        let token = fixture
+            .test_issuer
+            .token()
+            .signed_by(Arc::clone(&key))
+            .sign();
         assert_eq!(fixture.rejection(&token).await, None, "{algorithm}");
 
-        let others = Algorithm::ALL.into_iter().filter(|other| *other != algorithm);
+        let others = Algorithm::ALL
+            .into_iter()
+            .filter(|other| *other != algorithm);
         let fixture = Fixture::with(allowing(others));
-        fixture.fake.serve(fixture.test_issuer.endpoint("jwks"), 200, TestIssuer::jwks_of(&[&key]));
-        assert_eq!(fixture.rejection(&token).await, Some("token.algorithm_not_allowed"), "{algorithm}");
+        fixture.fake.serve(
+            fixture.test_issuer.endpoint("jwks"),
+            200,
+            TestIssuer::jwks_of(&[&key]),
+        );
+        assert_eq!(
+            fixture.rejection(&token).await,
+            Some("token.algorithm_not_allowed"),
+            "{algorithm}"
+        );
         assert!(fixture.fake.urls().is_empty());
     }
 }
@@ -69,10 +95,20 @@ async fn algorithms_are_configured() {
 #[tokio::test(start_paused = true)]
 async fn rs256_is_the_default() {
     let fixture = Fixture::new();
-    assert_eq!(fixture.rejection(&fixture.test_issuer.token().sign()).await, None);
-    for algorithm in Algorithm::ALL.into_iter().filter(|algorithm| *algorithm != Algorithm::Rs256) {
+    assert_eq!(
+        fixture.rejection(&fixture.test_issuer.token().sign()).await,
+        None
+    );
+    for algorithm in Algorithm::ALL
+        .into_iter()
+        .filter(|algorithm| *algorithm != Algorithm::Rs256)
+    {
         let token = fixture.test_issuer.token().alg(algorithm.as_str()).sign();
-        assert_eq!(fixture.rejection(&token).await, Some("token.algorithm_not_allowed"), "{algorithm}");
+        assert_eq!(
+            fixture.rejection(&token).await,
+            Some("token.algorithm_not_allowed"),
+            "{algorithm}"
+        );
     }
 }
 
@@ -81,19 +117,34 @@ async fn rs256_is_the_default() {
 async fn unsigned_and_confused_tokens_are_rejected() {
     let fixture = ready().await;
     for none in ["none", "None", "NONE", "nOnE", ""] {
-        let code = fixture.rejection(&fixture.test_issuer.token().unsigned(none)).await;
-        assert!(matches!(code, Some("token.malformed" | "token.algorithm_unsupported")), "{none}: {code:?}");
+        let code = fixture
+            .rejection(&fixture.test_issuer.token().unsigned(none))
+            .await;
+        assert!(
+            matches!(
+                code,
+                Some("token.malformed" | "token.algorithm_unsupported")
+            ),
+            "{none}: {code:?}"
+        );
         assert_eq!(
-            fixture.rejection(&fixture.test_issuer.token().alg(none).sign()).await,
+            fixture
+                .rejection(&fixture.test_issuer.token().alg(none).sign())
+                .await,
             Some("token.algorithm_unsupported")
         );
     }
     for token in fixture.test_issuer.token().hmac_with_public_key() {
-        assert_eq!(fixture.rejection(&token).await, Some("token.algorithm_unsupported"));
+        assert_eq!(
+            fixture.rejection(&token).await,
+            Some("token.algorithm_unsupported")
+        );
     }
     for alg in ["HS384", "HS512", "ES256K", "RSA-OAEP", "dir"] {
         assert_eq!(
-            fixture.rejection(&fixture.test_issuer.token().alg(alg).sign()).await,
+            fixture
+                .rejection(&fixture.test_issuer.token().alg(alg).sign())
+                .await,
             Some("token.algorithm_unsupported"),
             "{alg}"
         );
@@ -105,23 +156,53 @@ async fn unsigned_and_confused_tokens_are_rejected() {
 async fn keys_never_come_from_a_token() {
     let fixture = ready().await;
     let attacker = Arc::new(SigningKey::generate(Algorithm::Rs256, "attacker").unwrap());
-    assert_eq!(fixture.rejection(&fixture.test_issuer.token().self_signed(&attacker)).await, Some("token.signature"));
+    assert_eq!(
+        fixture
+            .rejection(&fixture.test_issuer.token().self_signed(&attacker))
+            .await,
+        Some("token.signature")
+    );
     for (member, value) in [
         ("jku", json!("https://evil.example/jwks")),
         ("x5u", json!("https://evil.example/cert")),
         ("x5c", json!(["MIIB"])),
         ("jwk", attacker.public_jwk()),
     ] {
-        let stolen = fixture.test_issuer.token().signed_by(Arc::clone(&attacker)).header(member, value.clone());
+        let stolen = fixture
+            .test_issuer
+            .token()
+            .signed_by(Arc::clone(&attacker))
+            .header(member, value.clone());
         assert_eq!(
-            fixture.rejection(&stolen.clone().kid(fixture.test_issuer.key().kid()).sign()).await,
+            fixture
+                .rejection(&stolen.clone().kid(fixture.test_issuer.key().kid()).sign())
+                .await,
             Some("token.signature")
         );
-        assert_eq!(fixture.rejection(&stolen.clone().without_header("kid").sign()).await, Some("token.signature"));
-        assert_eq!(fixture.rejection(&stolen.sign()).await, Some("token.key_unknown"));
-        assert_eq!(fixture.rejection(&fixture.test_issuer.token().header(member, value).sign()).await, None);
+        assert_eq!(
+            fixture
+                .rejection(&stolen.clone().without_header("kid").sign())
+                .await,
+            Some("token.signature")
+        );
+        assert_eq!(
+            fixture.rejection(&stolen.sign()).await,
+            Some("token.key_unknown")
+        );
+        assert_eq!(
+            fixture
+                .rejection(&fixture.test_issuer.token().header(member, value).sign())
+                .await,
+            None
+        );
     }
-    assert!(fixture.fake.urls().iter().all(|url| url.host_str() == Some("issuer.example")));
+    assert!(
+        fixture
+            .fake
+            .urls()
+            .iter()
+            .all(|url| url.host_str() == Some("issuer.example"))
+    );
 }
 
 /// C2: extensions, encryption and duplicate members are rejected. Unknown members are ignored.
@@ -139,17 +220,26 @@ async fn the_header_is_parsed_strictly() {
         ("typ", json!(["at+jwt"]), "token.header_malformed"),
     ] {
         assert_eq!(
-            fixture.rejection(&fixture.test_issuer.token().header(member, value).sign()).await,
+            fixture
+                .rejection(&fixture.test_issuer.token().header(member, value).sign())
+                .await,
             Some(code),
             "{member}"
         );
     }
     for value in [json!({ "a": [1] }), json!(null), json!(1e300)] {
-        assert_eq!(fixture.rejection(&fixture.test_issuer.token().header("x", value).sign()).await, None);
+        assert_eq!(
+            fixture
+                .rejection(&fixture.test_issuer.token().header("x", value).sign())
+                .await,
+            None
+        );
     }
     let twice = format!(r#"{{"alg":"none","alg":"RS256","kid":"{kid}"}}"#);
     assert_eq!(
-        fixture.rejection(&fixture.test_issuer.token().raw_header(twice).sign()).await,
+        fixture
+            .rejection(&fixture.test_issuer.token().raw_header(twice).sign())
+            .await,
         Some("token.header_duplicate")
     );
 }
@@ -159,15 +249,30 @@ async fn the_header_is_parsed_strictly() {
 async fn a_modified_token_is_rejected() {
     let fixture = ready().await;
     let token = fixture.test_issuer.token().claim("x", "yyy").sign();
-    assert_eq!(fixture.rejection(&flip_signature(&token)).await, Some("token.signature"));
+    assert_eq!(
+        fixture.rejection(&flip_signature(&token)).await,
+        Some("token.signature")
+    );
     assert!(fixture.rejection(&flip_payload(&token)).await.is_some());
     let other = fixture.test_issuer.token().subject("mallory").sign();
     let (signed, signature) = token.rsplit_once('.').unwrap();
     let (other_signed, other_signature) = other.rsplit_once('.').unwrap();
     for (case, changed, code) in [
-        ("another token's signature", format!("{signed}.{other_signature}"), "token.signature"),
-        ("another token's payload", format!("{other_signed}.{signature}"), "token.signature"),
-        ("half a signature", format!("{signed}.{}", &signature[..signature.len() / 2]), "token.signature"),
+        (
+            "another token's signature",
+            format!("{signed}.{other_signature}"),
+            "token.signature",
+        ),
+        (
+            "another token's payload",
+            format!("{other_signed}.{signature}"),
+            "token.signature",
+        ),
+        (
+            "half a signature",
+            format!("{signed}.{}", &signature[..signature.len() / 2]),
+            "token.signature",
+        ),
         ("no signature", format!("{signed}."), "token.malformed"),
     ] {
         assert_eq!(fixture.rejection(&changed).await, Some(code), "{case}");
@@ -194,10 +299,23 @@ async fn other_strings_are_malformed() {
         assert!(fixture.rejection(token).await.is_some(), "{token:?}");
     }
     assert_eq!(fixture.rejection("opaque").await, Some("token.malformed"));
-    assert_eq!(fixture.rejection("a.b.c.d.e").await, Some("token.encrypted"));
+    assert_eq!(
+        fixture.rejection("a.b.c.d.e").await,
+        Some("token.encrypted")
+    );
 
-    for payload in ["", "7", "[]", "\"x\"", "{", "{}x", "[\"https://issuer.example\"]"] {
-        let code = fixture.rejection(&fixture.test_issuer.token().raw_payload(payload).sign()).await;
+    for payload in [
+        "",
+        "7",
+        "[]",
+        "\"x\"",
+        "{",
+        "{}x",
+        "[\"https://issuer.example\"]",
+    ] {
+        let code = fixture
+            .rejection(&fixture.test_issuer.token().raw_payload(payload).sign())
+            .await;
         assert_eq!(code, Some("claims.not_an_object"), "{payload}");
     }
     assert!(fixture.fake.urls().is_empty());
@@ -217,28 +335,63 @@ async fn a_token_without_kid_needs_exactly_one_key() {
         TestIssuer::jwks_of(&[&fixture.test_issuer.key(), &second]),
     );
     fixture.issuer.refresh_now().await.unwrap();
-    assert_eq!(fixture.rejection(&token.sign()).await, Some("token.key_ambiguous"));
-    assert_eq!(fixture.rejection(&fixture.test_issuer.token().sign()).await, None);
+    assert_eq!(
+        fixture.rejection(&token.sign()).await,
+        Some("token.key_ambiguous")
+    );
+    assert_eq!(
+        fixture.rejection(&fixture.test_issuer.token().sign()).await,
+        None
+    );
 
     let ec = SigningKey::generate(Algorithm::Es256, "ec").unwrap();
-    fixture.fake.serve(fixture.test_issuer.endpoint("jwks"), 200, TestIssuer::jwks_of(&[&ec]));
+    fixture.fake.serve(
+        fixture.test_issuer.endpoint("jwks"),
+        200,
+        TestIssuer::jwks_of(&[&ec]),
+    );
     fixture.issuer.refresh_now().await.unwrap();
-    assert_eq!(fixture.rejection(&token.sign()).await, Some("token.key_unknown"));
+    assert_eq!(
+        fixture.rejection(&token.sign()).await,
+        Some("token.key_unknown")
+    );
 }
 
 /// C4: the header's type is checked with the issuer's settings.
 #[tokio::test(start_paused = true)]
 async fn the_type_is_checked() {
     let fixture = ready().await;
-    assert_eq!(fixture.rejection(&fixture.test_issuer.token().typ("JWT").sign()).await, None);
-    assert_eq!(fixture.rejection(&fixture.test_issuer.token().without_header("typ").sign()).await, None);
     assert_eq!(
-        fixture.rejection(&fixture.test_issuer.token().typ("logout+jwt").sign()).await,
+        fixture
+            .rejection(&fixture.test_issuer.token().typ("JWT").sign())
+            .await,
+        None
+    );
+    assert_eq!(
+        fixture
+            .rejection(&fixture.test_issuer.token().without_header("typ").sign())
+            .await,
+        None
+    );
+    assert_eq!(
+        fixture
+            .rejection(&fixture.test_issuer.token().typ("logout+jwt").sign())
+            .await,
         Some("token.type_not_allowed")
     );
     let fixture = Fixture::with(|settings| settings.require_at_jwt = true);
-    assert_eq!(fixture.rejection(&fixture.test_issuer.token().typ("JWT").sign()).await, Some("token.type_not_allowed"));
-    assert_eq!(fixture.rejection(&fixture.test_issuer.token().typ("application/AT+JWT").sign()).await, None);
+    assert_eq!(
+        fixture
+            .rejection(&fixture.test_issuer.token().typ("JWT").sign())
+            .await,
+        Some("token.type_not_allowed")
+    );
+    assert_eq!(
+        fixture
+            .rejection(&fixture.test_issuer.token().typ("application/AT+JWT").sign())
+            .await,
+        None
+    );
 }
 
 /// C4, C6, C13: claims are validated, with one code for each rule.
@@ -249,9 +402,15 @@ async fn claims_are_validated() {
     for (token, code) in [
         (token().claim("at_hash", "x"), "token.not_an_access_token"),
         (token().claim("typ", "Refresh"), "token.not_an_access_token"),
-        (token().claim("cnf", json!({ "jkt": "x" })), "token.sender_constrained"),
+        (
+            token().claim("cnf", json!({ "jkt": "x" })),
+            "token.sender_constrained",
+        ),
         (token().without("aud"), "token.audience_missing"),
-        (token().audience("https://mcp.example.com"), "token.audience_mismatch"),
+        (
+            token().audience("https://mcp.example.com"),
+            "token.audience_mismatch",
+        ),
         (token().without("exp"), "token.expiry_missing"),
         (token().expires_in(-10), "token.expired"),
         (token().not_before_in(11), "token.not_yet_valid"),
@@ -269,9 +428,22 @@ async fn duplicate_claims_are_rejected() {
     let fixture = ready().await;
     let exp = ManualClock::START.as_secs() + 300;
     let payload = |more: &str| {
-        format!(r#"{{"iss":"https://issuer.example","aud":"{}","exp":{exp}{more}}}"#, TestIssuer::RESOURCE)
+        format!(
+            r#"{{"iss":"https://issuer.example","aud":"{}","exp":{exp}{more}}}"#,
+            TestIssuer::RESOURCE
+        )
     };
-    let code = async |more| fixture.rejection(&fixture.test_issuer.token().raw_payload(payload(more)).sign()).await;
+    let code = async |more| {
+        fixture
+            .rejection(
+                &fixture
+                    .test_issuer
+                    .token()
+                    .raw_payload(payload(more))
+                    .sign(),
+            )
+            .await
+    };
     assert_eq!(code("").await, None);
     for more in [
         r#","iss":"https://issuer.example""#,
@@ -293,15 +465,28 @@ async fn duplicate_claims_are_rejected() {
 #[tokio::test(start_paused = true)]
 async fn size_is_checked_first() {
     let fixture = ready().await;
-    assert_eq!(fixture.rejection(&"x".repeat(16 * 1024 + 1)).await, Some("token.too_large"));
-    assert_eq!(fixture.rejection(&"x".repeat(16 * 1024)).await, Some("token.malformed"));
+    assert_eq!(
+        fixture.rejection(&"x".repeat(16 * 1024 + 1)).await,
+        Some("token.too_large")
+    );
+    assert_eq!(
+        fixture.rejection(&"x".repeat(16 * 1024)).await,
+        Some("token.malformed")
+    );
 
     let token = fixture.test_issuer.token().sign();
-    for (limit, expected) in [(token.len(), None), (token.len() - 1, Some("token.too_large"))] {
+    for (limit, expected) in [
+        (token.len(), None),
+        (token.len() - 1, Some("token.too_large")),
+    ] {
         let mut settings = VerifierSettings::new(ResourceUri::parse(TestIssuer::RESOURCE).unwrap());
         settings.max_token_bytes = limit;
-        let verifier =
-            Verifier::new(settings, vec![Arc::clone(&fixture.issuer)], Arc::new(fixture.clock.clone())).unwrap();
+        let verifier = Verifier::new(
+            settings,
+            vec![Arc::clone(&fixture.issuer)],
+            Arc::new(fixture.clock.clone()),
+        )
+        .unwrap();
         let result = verifier.verify(&AccessToken::new(token.as_str())).await;
         assert_eq!(result.err().map(|error| error.code()), expected);
     }
@@ -323,10 +508,14 @@ async fn fixed_keys_need_no_fetch() {
     let test_issuer = TestIssuer::new(OTHER);
     let clock = ManualClock::new();
     let mut settings = IssuerSettings::new(test_issuer.issuer().clone());
-    settings.keys = crate::KeySource::Fixed(JwkSet::parse(test_issuer.jwks_json().as_bytes()).unwrap());
+    settings.keys =
+        crate::KeySource::Fixed(JwkSet::parse(test_issuer.jwks_json().as_bytes()).unwrap());
     let issuer = trusted(settings, &ScriptedFetch::new(), &clock, Handle::current());
     let verifier = verifier_of(TestIssuer::RESOURCE, vec![issuer], &clock);
-    let verified = verifier.verify(&AccessToken::new(test_issuer.token().sign())).await.unwrap();
+    let verified = verifier
+        .verify(&AccessToken::new(test_issuer.token().sign()))
+        .await
+        .unwrap();
     assert_eq!(verified.principal().issuer(), test_issuer.issuer());
 }
 
@@ -334,13 +523,21 @@ async fn fixed_keys_need_no_fetch() {
 #[test]
 fn only_unavailable_errors_have_a_retry_time() {
     let second = Duration::from_secs(1);
-    for error in
-        [VerifyError::IssuerUnavailable { retry_after: second }, VerifyError::IntrospectionBusy, VerifyError::Busy]
-    {
+    for error in [
+        VerifyError::IssuerUnavailable {
+            retry_after: second,
+        },
+        VerifyError::IntrospectionBusy,
+        VerifyError::Busy,
+    ] {
         assert!(error.is_unavailable(), "{error}");
         assert!(error.retry_after() == Some(second), "{error}");
     }
-    for error in [VerifyError::Expired, VerifyError::Inactive, VerifyError::Jws(JoseError::UnknownKey)] {
+    for error in [
+        VerifyError::Expired,
+        VerifyError::Inactive,
+        VerifyError::Jws(JoseError::UnknownKey),
+    ] {
         assert!(!error.is_unavailable(), "{error}");
         assert!(error.retry_after().is_none(), "{error}");
     }

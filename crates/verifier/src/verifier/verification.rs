@@ -4,7 +4,9 @@
 use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use portcullis_jose::{CompactJws, JoseError};
-use portcullis_metadata::{AccessToken, ClaimsError, Now, UnixTime, UnverifiedClaims, unverified_issuer};
+use portcullis_metadata::{
+    AccessToken, ClaimsError, Now, UnixTime, UnverifiedClaims, unverified_issuer,
+};
 
 use super::{
     Verifier, opaque_token,
@@ -44,7 +46,14 @@ pub(super) struct Verified {
 
 impl Routed<'_> {
     fn verified(&self, principal: Principal, generation: u64) -> Verified {
-        Verified { principal, keys: KeyState { issuer: self.position, generation }, introspection: None }
+        Verified {
+            principal,
+            keys: KeyState {
+                issuer: self.position,
+                generation,
+            },
+            introspection: None,
+        }
     }
 
     /// Checks the `typ` of the token's header, which is `None` for an opaque token.
@@ -58,7 +67,11 @@ impl Verifier {
     ///
     /// # Errors
     /// Fails if the token is rejected, or if it cannot be verified now. A rejection is logged, except that of a malformed token.
-    pub(super) async fn verify_without_cache(&self, token: &AccessToken, now: Now) -> Result<Verified, VerifyError> {
+    pub(super) async fn verify_without_cache(
+        &self,
+        token: &AccessToken,
+        now: Now,
+    ) -> Result<Verified, VerifyError> {
         match CompactJws::parse(token.secret(), self.settings.max_token_bytes) {
             Ok(jws) => self.verify_jws(token, &jws, now).await,
             Err(error) => self.verify_opaque(token, error, now).await,
@@ -66,23 +79,41 @@ impl Verifier {
     }
 
     /// Verifies a JWS with the issuer that it names. The claim only selects the issuer.
-    async fn verify_jws(&self, token: &AccessToken, jws: &CompactJws<'_>, now: Now) -> Result<Verified, VerifyError> {
+    async fn verify_jws(
+        &self,
+        token: &AccessToken,
+        jws: &CompactJws<'_>,
+        now: Now,
+    ) -> Result<Verified, VerifyError> {
         let claims = UnverifiedClaims::parse(jws.unverified_payload());
         // What `introspect` rejects, it logs itself.
-        let log_rejected =
-            |error: &VerifyError| rejection_log::log(self, error, || Claimed::of_token(claims.as_ref().ok()));
+        let log_rejected = |error: &VerifyError| {
+            rejection_log::log(self, error, || Claimed::of_token(claims.as_ref().ok()))
+        };
         let (position, issuer) = self.select_issuer(jws, &claims).inspect_err(log_rejected)?;
-        let routed = Routed { token, issuer, position, now };
+        let routed = Routed {
+            token,
+            issuer,
+            position,
+            now,
+        };
         let mut deadline = Deadline::default();
         match &issuer.settings().validation {
             Validation::Introspection(_) => {
-                routed.check_header_type(jws.header().typ()).inspect_err(log_rejected)?;
+                routed
+                    .check_header_type(jws.header().typ())
+                    .inspect_err(log_rejected)?;
                 self.introspect_only(&routed).await
             }
-            Validation::Jwt => self.verify_signed(&routed, jws, &claims, &mut deadline).await.inspect_err(log_rejected),
+            Validation::Jwt => self
+                .verify_signed(&routed, jws, &claims, &mut deadline)
+                .await
+                .inspect_err(log_rejected),
             Validation::JwtAndIntrospection(_) => {
-                let signed =
-                    self.verify_signed(&routed, jws, &claims, &mut deadline).await.inspect_err(log_rejected)?;
+                let signed = self
+                    .verify_signed(&routed, jws, &claims, &mut deadline)
+                    .await
+                    .inspect_err(log_rejected)?;
                 self.introspect_signed(&routed, signed, &mut deadline).await
             }
         }
@@ -100,18 +131,34 @@ impl Verifier {
         };
         let claimed = claimed.ok_or(VerifyError::IssuerMissing)?;
         let mut issuers = self.issuers.iter().enumerate();
-        issuers.find(|(_, issuer)| issuer.issuer().as_str() == claimed).ok_or(VerifyError::IssuerUnknown)
+        issuers
+            .find(|(_, issuer)| issuer.issuer().as_str() == claimed)
+            .ok_or(VerifyError::IssuerUnknown)
     }
 
     /// Introspects a token that is not an acceptable JWS, if an issuer introspects opaque tokens. Otherwise fails with
     /// `error`, the reason why it is not a JWS.
-    async fn verify_opaque(&self, token: &AccessToken, error: JoseError, now: Now) -> Result<Verified, VerifyError> {
-        let selected = self.opaque_token_issuer.and_then(|position| Some((position, self.issuers.get(position)?)));
+    async fn verify_opaque(
+        &self,
+        token: &AccessToken,
+        error: JoseError,
+        now: Now,
+    ) -> Result<Verified, VerifyError> {
+        let selected = self
+            .opaque_token_issuer
+            .and_then(|position| Some((position, self.issuers.get(position)?)));
         let (position, issuer) = selected
             .filter(|(_, issuer)| opaque_token::may_be_sent_to(issuer.issuer(), token.secret()))
             .ok_or(error)?;
-        let routed = Routed { token, issuer, position, now };
-        routed.check_header_type(None).inspect_err(|error| rejection_log::log(self, error, Claimed::default))?;
+        let routed = Routed {
+            token,
+            issuer,
+            position,
+            now,
+        };
+        routed
+            .check_header_type(None)
+            .inspect_err(|error| rejection_log::log(self, error, Claimed::default))?;
         self.introspect_only(&routed).await
     }
 
@@ -126,9 +173,15 @@ impl Verifier {
         let claims = claims.as_ref().map_err(Clone::clone)?;
         let issuer = routed.issuer;
         let settings = routed.issuer.settings();
-        let signature = issuer.verify_signature(jws, routed.now.monotonic, deadline).await?;
+        let signature = issuer
+            .verify_signature(jws, routed.now.monotonic, deadline)
+            .await?;
         routed.check_header_type(jws.header().typ())?;
-        let now = if deadline.is_set() { self.clock.now() } else { routed.now.unix };
+        let now = if deadline.is_set() {
+            self.clock.now()
+        } else {
+            routed.now.unix
+        };
         let payload = jws.unverified_payload();
         let resource = &self.settings.resource;
         let principal = validation::validate_signed(claims, payload, settings, resource, now)?;
@@ -143,18 +196,31 @@ impl Verifier {
         signed: Verified,
         deadline: &mut Deadline,
     ) -> Result<Verified, VerifyError> {
-        let Verified { principal, keys, .. } = signed;
-        let (number, response) = self.introspect(routed, deadline, |_| principal.expires()).await?;
+        let Verified {
+            principal, keys, ..
+        } = signed;
+        let (number, response) = self
+            .introspect(routed, deadline, |_| principal.expires())
+            .await?;
         let principal = principal.narrowed_to(response.scopes.as_ref(), &response.principal);
-        Ok(Verified { principal, keys, introspection: Some(number) })
+        Ok(Verified {
+            principal,
+            keys,
+            introspection: Some(number),
+        })
     }
 
     /// Introspects a token whose signature is not verified.
     async fn introspect_only(&self, routed: &Routed<'_>) -> Result<Verified, VerifyError> {
         let generation = routed.issuer.generation();
         let default_expiry = |now: UnixTime| now.saturating_add(DEFAULT_LIFETIME);
-        let (number, response) = self.introspect(routed, &mut Deadline::default(), default_expiry).await?;
-        Ok(Verified { introspection: Some(number), ..routed.verified(response.principal, generation) })
+        let (number, response) = self
+            .introspect(routed, &mut Deadline::default(), default_expiry)
+            .await?;
+        Ok(Verified {
+            introspection: Some(number),
+            ..routed.verified(response.principal, generation)
+        })
     }
 
     /// Introspects a token, validates the response, and logs a rejection. Returns the number of the introspection, too. `default_expiry` returns the expiration time
@@ -166,11 +232,20 @@ impl Verifier {
         default_expiry: impl FnOnce(UnixTime) -> UnixTime,
     ) -> Result<(u64, ValidResponse), VerifyError> {
         let number = self.record_introspection(routed.token);
-        let response = routed.issuer.introspect(routed.token, number, deadline).await?;
+        let response = routed
+            .issuer
+            .introspect(routed.token, number, deadline)
+            .await?;
         let now = self.clock.read();
         let settings = routed.issuer.settings();
         let default_expiry = default_expiry(now.unix);
-        let valid = validate_response(&response, settings, &self.settings.resource, now, default_expiry);
+        let valid = validate_response(
+            &response,
+            settings,
+            &self.settings.resource,
+            now,
+            default_expiry,
+        );
         let valid = valid.inspect_err(|error| {
             rejection_log::log(self, error, || Claimed::of_response(&response));
             if matches!(error, VerifyError::Inactive) {

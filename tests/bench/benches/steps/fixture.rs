@@ -12,15 +12,23 @@ use std::{
 use bytes::Bytes;
 use http::{Request, Response, header::AUTHORIZATION};
 use http_body_util::Full;
-use portcullis_endpoint::{Admitted, Endpoint, EndpointLayer, EndpointSettings, MessageRule, NameGlob};
+use portcullis_endpoint::{
+    Admitted, Endpoint, EndpointLayer, EndpointSettings, MessageRule, NameGlob,
+};
 use portcullis_guard::{
     Authentication, Decision, DecisionSink, Guard, GuardLayer, GuardSettings, ProtectedResource,
     authorize::ScopeEnforcer,
 };
-use portcullis_metadata::{AccessToken, JwkSet, ProtectedResourceMetadata, ResourceUri, Scopes, SystemClock};
-use portcullis_session::{Identifier, InUse, Owner, SessionKey, SessionSettings, SessionStore, SessionTarget};
+use portcullis_metadata::{
+    AccessToken, JwkSet, ProtectedResourceMetadata, ResourceUri, Scopes, SystemClock,
+};
+use portcullis_session::{
+    Identifier, InUse, Owner, SessionKey, SessionSettings, SessionStore, SessionTarget,
+};
 use portcullis_testkit::{ScriptedFetch, TestIssuer, TokenBuilder};
-use portcullis_verifier::{IssuerSettings, KeySource, Principal, TrustedIssuer, Verifier, VerifierSettings};
+use portcullis_verifier::{
+    IssuerSettings, KeySource, Principal, TrustedIssuer, Verifier, VerifierSettings,
+};
 use tower_layer::Layer as _;
 use tower_service::Service;
 
@@ -31,8 +39,7 @@ const SCOPES: &str = "openid profile mcp:tools";
 /// The number of callers, each with a token and a session.
 const CALLERS: usize = 64;
 /// The body of each request.
-const MESSAGE: &str =
-    r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{"a":1,"b":2}}}"#;
+const MESSAGE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"add","arguments":{"a":1,"b":2}}}"#;
 
 /// The parts that all steps share.
 pub(crate) struct Fixture {
@@ -64,7 +71,9 @@ impl Fixture {
         let settings = SessionSettings::new(SessionKey::random().expect("random bytes"));
         let store = SessionStore::builder(settings).clock(clock).build();
         let target = SessionTarget::from(resource.clone());
-        let callers = (0..CALLERS).map(|number| Caller::new(number, &test_issuer, &store, &target)).collect();
+        let callers = (0..CALLERS)
+            .map(|number| Caller::new(number, &test_issuer, &store, &target))
+            .collect();
         let mut rule = MessageRule::for_method(NameGlob::parse("tools/call").expect("a pattern"));
         rule.name = Some(NameGlob::parse("admin_*").expect("a pattern"));
         rule.scopes = Scopes::parse("mcp:admin").expect("scopes");
@@ -75,7 +84,9 @@ impl Fixture {
             store,
             required: Scopes::parse("mcp:tools").expect("scopes"),
             rule,
-            runtime: tokio::runtime::Builder::new_current_thread().build().expect("a runtime"),
+            runtime: tokio::runtime::Builder::new_current_thread()
+                .build()
+                .expect("a runtime"),
             callers,
         }
     }
@@ -84,10 +95,13 @@ impl Fixture {
     pub(crate) fn verifier(&self, cache_entries: usize) -> Arc<Verifier> {
         let clock = Arc::new(SystemClock::new());
         let mut settings = IssuerSettings::new(self.test_issuer.issuer().clone());
-        settings.keys = KeySource::Fixed(JwkSet::parse(self.test_issuer.jwks_json().as_bytes()).expect("a key set"));
+        settings.keys = KeySource::Fixed(
+            JwkSet::parse(self.test_issuer.jwks_json().as_bytes()).expect("a key set"),
+        );
         let fetch = Arc::new(ScriptedFetch::new());
         let control = self.runtime.handle().clone();
-        let issuer = TrustedIssuer::new(settings, fetch, clock.clone(), control).expect("an issuer");
+        let issuer =
+            TrustedIssuer::new(settings, fetch, clock.clone(), control).expect("an issuer");
         let mut settings = VerifierSettings::new(self.resource.clone());
         settings.cache_entries = cache_entries;
         Verifier::new(settings, vec![issuer], clock).expect("a verifier")
@@ -96,9 +110,11 @@ impl Fixture {
     /// Returns whether a principal is allowed to call the tool `add`. The layers evaluate rules in private code, so
     /// this uses the same public parts.
     pub(crate) fn allows(&self, principal: &Principal) -> bool {
-        let matches = |glob: &Option<NameGlob>, text| glob.as_ref().is_none_or(|glob| glob.matches(text));
+        let matches =
+            |glob: &Option<NameGlob>, text| glob.as_ref().is_none_or(|glob| glob.matches(text));
         let granted = principal.scopes();
-        let is_concerned = matches(&self.rule.method, "tools/call") && matches(&self.rule.name, "add");
+        let is_concerned =
+            matches(&self.rule.method, "tools/call") && matches(&self.rule.name, "add");
         granted.covers(&self.required) && (!is_concerned || granted.covers(&self.rule.scopes))
     }
 
@@ -110,12 +126,22 @@ impl Fixture {
             client: principal.client(),
         };
         let identifier = &self.callers[number % self.callers.len()].identifier;
-        self.store.resolve(&self.target, owner, principal.scopes(), identifier.as_bytes()).expect("a live session")
+        self.store
+            .resolve(
+                &self.target,
+                owner,
+                principal.scopes(),
+                identifier.as_bytes(),
+            )
+            .expect("a live session")
     }
 
     /// Returns the guard and the endpoint around [`Echo`].
     pub(crate) fn endpoint(&self, verifier: &Arc<Verifier>) -> Stack {
-        let metadata = ProtectedResourceMetadata::new(self.resource.clone(), vec![self.test_issuer.issuer().clone()]);
+        let metadata = ProtectedResourceMetadata::new(
+            self.resource.clone(),
+            vec![self.test_issuer.issuer().clone()],
+        );
         let authentication = Authentication::Required(Arc::clone(verifier));
         let mut settings = GuardSettings::new(metadata, authentication).expect("settings");
         settings.required_scopes = self.required.clone();
@@ -125,13 +151,17 @@ impl Fixture {
         let mut settings = EndpointSettings::new(Arc::clone(&resource), self.store.clone());
         settings.required_scopes = self.required.clone();
         settings.rules = vec![self.rule.clone()];
-        let endpoint = EndpointLayer::new(settings).expect("an endpoint").layer(Echo);
+        let endpoint = EndpointLayer::new(settings)
+            .expect("an endpoint")
+            .layer(Echo);
         Stack(GuardLayer::new(resource).layer(endpoint))
     }
 
     /// Returns valid tokens that were not verified before.
     pub(crate) fn fresh_tokens(&self, count: usize) -> Vec<AccessToken> {
-        (0..count).map(|number| AccessToken::new(keycloak_token(&self.test_issuer, number).sign())).collect()
+        (0..count)
+            .map(|number| AccessToken::new(keycloak_token(&self.test_issuer, number).sign()))
+            .collect()
     }
 
     /// Returns the token with one changed character in the middle of its signature.
@@ -161,15 +191,30 @@ fn keycloak_token(test_issuer: &TestIssuer, number: usize) -> TokenBuilder {
 }
 
 impl Caller {
-    fn new(number: usize, test_issuer: &TestIssuer, store: &SessionStore, target: &SessionTarget) -> Self {
+    fn new(
+        number: usize,
+        test_issuer: &TestIssuer,
+        store: &SessionStore,
+        target: &SessionTarget,
+    ) -> Self {
         let token = keycloak_token(test_issuer, number).sign();
         let subject = format!("5f0d3b1c-7a52-4d0e-9c58-{number:012}");
-        let owner =
-            Owner::Subject { issuer: test_issuer.issuer().as_str(), subject: &subject, client: Some("test-client") };
+        let owner = Owner::Subject {
+            issuer: test_issuer.issuer().as_str(),
+            subject: &subject,
+            client: Some("test-client"),
+        };
         let scopes = Scopes::parse(SCOPES).expect("scopes");
         let reservation = store.reserve(target, owner, &scopes).expect("capacity");
-        let identifier = reservation.open(Box::from(*b"backend"), None).expect("capacity").identifier();
-        Self { authorization: format!("Bearer {token}"), token: AccessToken::new(token), identifier }
+        let identifier = reservation
+            .open(Box::from(*b"backend"), None)
+            .expect("capacity")
+            .identifier();
+        Self {
+            authorization: format!("Bearer {token}"),
+            token: AccessToken::new(token),
+            identifier,
+        }
     }
 }
 

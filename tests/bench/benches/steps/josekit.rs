@@ -29,11 +29,16 @@ impl Josekit {
     pub(crate) fn split(&self, token: &str) -> Signed {
         let (message, signature) = token.rsplit_once('.').expect("a compact token");
         let signature = URL_SAFE_NO_PAD.decode(signature).expect("base64url");
-        Signed { message: message.as_bytes().to_vec(), signature }
+        Signed {
+            message: message.as_bytes().to_vec(),
+            signature,
+        }
     }
 
     /// Verifies a valid signature.
     pub(crate) fn verify(&self, signed: &Signed) {
-        self.0.verify(&signed.message, &signed.signature).expect("a valid signature");
+        self.0
+            .verify(&signed.message, &signed.signature)
+            .expect("a valid signature");
     }
 }

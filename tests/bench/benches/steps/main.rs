@@ -30,9 +30,18 @@ const CACHED_TOKENS: usize = 1_024;
 fn main() {
     let fixture = Fixture::new();
     // On a separate thread, because uncached tokens wait on threads that serve cached tokens.
-    let cached = thread::scope(|scope| scope.spawn(|| measure_cached(&fixture)).join().expect("no panic"));
+    let cached = thread::scope(|scope| {
+        scope
+            .spawn(|| measure_cached(&fixture))
+            .join()
+            .expect("no panic")
+    });
     let uncached = measure_uncached(&fixture);
-    let report = Report { token_bytes: fixture.callers[0].token.secret().len(), cached, uncached };
+    let report = Report {
+        token_bytes: fixture.callers[0].token.secret().len(),
+        cached,
+        uncached,
+    };
     if std::env::args().any(|argument| argument == "--json") {
         println!("{}", report.json());
     } else {
@@ -48,7 +57,9 @@ fn measure_cached(fixture: &Fixture) -> Vec<Step> {
     }
     let cached = |number: usize| {
         let caller = &fixture.callers[number % fixture.callers.len()];
-        verifier.cached(caller.token.secret()).expect("a cached token")
+        verifier
+            .cached(caller.token.secret())
+            .expect("a cached token")
     };
     let authorized = |number: usize| {
         let verified = cached(number);
@@ -68,10 +79,19 @@ fn measure_cached(fixture: &Fixture) -> Vec<Step> {
             endpoint.handle(&fixture.callers[number % fixture.callers.len()])
         }),
     ];
-    let allocations: Vec<u64> = cases.iter_mut().map(|case| measure(|| case.call(1)).count_total).collect();
+    let allocations: Vec<u64> = cases
+        .iter_mut()
+        .map(|case| measure(|| case.call(1)).count_total)
+        .collect();
     let times = interleave(ROUNDS, &mut cases);
     let named = cases.iter().zip(times).zip(allocations);
-    named.map(|((case, times), allocations)| Step { name: case.name, times, allocations: Some(allocations) }).collect()
+    named
+        .map(|((case, times), allocations)| Step {
+            name: case.name,
+            times,
+            allocations: Some(allocations),
+        })
+        .collect()
 }
 
 /// Measures uncached tokens: josekit's `verify` alone, the whole verification, and the rejection of an invalid
@@ -84,10 +104,15 @@ fn measure_uncached(fixture: &Fixture) -> [Step; 3] {
     for token in earlier {
         ready(verifier.verify(token)).expect("a valid token");
     }
-    let signed: Vec<_> = tokens.iter().map(|token| josekit.split(token.secret())).collect();
+    let signed: Vec<_> = tokens
+        .iter()
+        .map(|token| josekit.split(token.secret()))
+        .collect();
     let forged: Vec<_> = tokens.iter().map(Fixture::forged).collect();
     let mut cases = [
-        Case::new("josekit verify alone", UNCACHED_TOKENS, |number| josekit.verify(&signed[number])),
+        Case::new("josekit verify alone", UNCACHED_TOKENS, |number| {
+            josekit.verify(&signed[number])
+        }),
         Case::new("uncached verify", UNCACHED_TOKENS, |number| {
             ready(verifier.verify(&tokens[number])).expect("a valid token");
         }),
@@ -96,6 +121,10 @@ fn measure_uncached(fixture: &Fixture) -> [Step; 3] {
         }),
     ];
     let times = interleave(UNCACHED_ROUNDS, &mut cases);
-    let mut steps = cases.iter().zip(times).map(|(case, times)| Step { name: case.name, times, allocations: None });
+    let mut steps = cases.iter().zip(times).map(|(case, times)| Step {
+        name: case.name,
+        times,
+        allocations: None,
+    });
     std::array::from_fn(|_| steps.next().expect("as many as there are cases"))
 }

@@ -32,14 +32,26 @@ pub(crate) struct Step {
 impl Report {
     /// Returns the figures as JSON.
     pub(crate) fn json(&self) -> Value {
-        let steps: Vec<Value> = self.cached.iter().chain(&self.uncached).map(Step::json).collect();
+        let steps: Vec<Value> = self
+            .cached
+            .iter()
+            .chain(&self.uncached)
+            .map(Step::json)
+            .collect();
         json!({ "token_bytes": self.token_bytes, "steps": steps, "uncached_to_josekit": self.uncached_ratio() })
     }
 
     /// Returns the median of the ratios of the whole verification to josekit alone, by round.
     fn uncached_ratio(&self) -> f64 {
         let [alone, whole, _] = &self.uncached;
-        median(whole.times.iter().zip(&alone.times).map(|(whole, alone)| whole / alone).collect())
+        median(
+            whole
+                .times
+                .iter()
+                .zip(&alone.times)
+                .map(|(whole, alone)| whole / alone)
+                .collect(),
+        )
     }
 }
 
@@ -55,11 +67,27 @@ impl Step {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "one call, with an RS256 token of {} bytes", self.token_bytes)?;
-        writeln!(f, "{:<26} {:>10} {:>10} {:>12}", "step", "median ns", "min ns", "allocations")?;
+        writeln!(
+            f,
+            "one call, with an RS256 token of {} bytes",
+            self.token_bytes
+        )?;
+        writeln!(
+            f,
+            "{:<26} {:>10} {:>10} {:>12}",
+            "step", "median ns", "min ns", "allocations"
+        )?;
         for step in self.cached.iter().chain(&self.uncached) {
-            let allocations = step.allocations.map_or_else(|| "-".to_owned(), |count| count.to_string());
-            writeln!(f, "{:<26} {:>10.0} {:>10.0} {allocations:>12}", step.name, step.median(), min(&step.times))?;
+            let allocations = step
+                .allocations
+                .map_or_else(|| "-".to_owned(), |count| count.to_string());
+            writeln!(
+                f,
+                "{:<26} {:>10.0} {:>10.0} {allocations:>12}",
+                step.name,
+                step.median(),
+                min(&step.times)
+            )?;
         }
         let cached = &self.cached[CACHED_GOAL_STEP];
         let uncached = self.uncached_ratio();

@@ -15,7 +15,12 @@ pub(crate) struct Case<'a> {
 impl<'a> Case<'a> {
     /// Creates a case that is called `calls` times per round, with the number of the call.
     pub(crate) fn new(name: &'static str, calls: usize, call: impl FnMut(usize) + 'a) -> Self {
-        Self { name, calls, next: 0, call: Box::new(call) }
+        Self {
+            name,
+            calls,
+            next: 0,
+            call: Box::new(call),
+        }
     }
 
     /// Makes calls that are not measured.

@@ -35,7 +35,11 @@ impl Behavior {
     ///
     /// # Errors
     /// Fails if the script fails, or does not report each situation with both bridges.
-    pub(super) fn observe(portcullis: &Path, packages: &Path, folder: &Path) -> anyhow::Result<Self> {
+    pub(super) fn observe(
+        portcullis: &Path,
+        packages: &Path,
+        folder: &Path,
+    ) -> anyhow::Result<Self> {
         let plan = json!({
             "folder": folder,
             "bridges": [
@@ -55,7 +59,9 @@ impl Behavior {
     /// Returns the situations in which `connect` does less than `mcp-remote`, or fails.
     pub(super) fn missed(&self) -> Vec<String> {
         let pairs = self.pairs().filter_map(|(ours, theirs)| {
-            let Some(ms) = ours.ms else { return Some(format!("{}: {ours}", ours.situation)) };
+            let Some(ms) = ours.ms else {
+                return Some(format!("{}: {ours}", ours.situation));
+            };
             let limit = theirs.ms? * MAX_RATIO + NOISE_MS;
             (ms > limit).then(|| format!("{}: {ours}, and {theirs} with {THEIRS}", ours.situation))
         });
@@ -64,7 +70,12 @@ impl Behavior {
 
     fn pairs(&self) -> impl Iterator<Item = (&SituationResult, &SituationResult)> {
         let of = |bridge| self.0.iter().filter(move |result| result.bridge == bridge);
-        of(OURS).filter_map(move |ours| Some((ours, of(THEIRS).find(|theirs| theirs.situation == ours.situation)?)))
+        of(OURS).filter_map(move |ours| {
+            Some((
+                ours,
+                of(THEIRS).find(|theirs| theirs.situation == ours.situation)?,
+            ))
+        })
     }
 }
 
@@ -103,7 +114,9 @@ mod tests {
             ms,
             failed: ms.is_none().then(|| "it hangs".into()),
         };
-        Behavior(vec![result(OURS, ours), result(THEIRS, theirs)]).missed().len()
+        Behavior(vec![result(OURS, ours), result(THEIRS, theirs)])
+            .missed()
+            .len()
     }
 
     #[test]

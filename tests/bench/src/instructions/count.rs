@@ -6,7 +6,8 @@ use anyhow::Context as _;
 use portcullis_scenarios::{Scratch, free_address};
 
 use super::{
-    Programs, case::Case, counts::Counts, profile::Profile, server::CountedServer, traffic::Traffic, upstream::Upstream,
+    Programs, case::Case, counts::Counts, profile::Profile, server::CountedServer,
+    traffic::Traffic, upstream::Upstream,
 };
 use crate::{
     configuration::{BASE_URL, Configuration, ISSUER, PATH},
@@ -33,13 +34,25 @@ pub(super) async fn count(
     let path = |name: &str| folder.path().join(name);
     let upstream = Upstream::start().await?;
     let configuration = configuration(case);
-    let issuer = BenchIssuer::new(ISSUER, &format!("{BASE_URL}{PATH}"), configuration.algorithm());
+    let issuer = BenchIssuer::new(
+        ISSUER,
+        &format!("{BASE_URL}{PATH}"),
+        configuration.algorithm(),
+    );
     issuer.publish(folder.path())?;
     let address = free_address()?;
-    let text = configuration.text(address, upstream.address, folder.path(), &path("audit.jsonl"));
+    let text = configuration.text(
+        address,
+        upstream.address,
+        folder.path(),
+        &path("audit.jsonl"),
+    );
     fs::write(path("portcullis.toml"), text)?;
-    let mut server = CountedServer::start(programs, folder.path(), &path("portcullis.toml"), address).await?;
-    let mut traffic = Traffic::open(case, address, &issuer, &upstream).await.with_context(|| server.log())?;
+    let mut server =
+        CountedServer::start(programs, folder.path(), &path("portcullis.toml"), address).await?;
+    let mut traffic = Traffic::open(case, address, &issuer, &upstream)
+        .await
+        .with_context(|| server.log())?;
 
     let mut measure = async |requests| {
         traffic.send(requests).await.with_context(|| server.log())?;
@@ -59,7 +72,10 @@ pub(super) async fn count(
 
 /// Returns the shortest of some profiles of the same work.
 fn least(profiles: Vec<Profile>) -> anyhow::Result<Profile> {
-    profiles.into_iter().min_by_key(Profile::total).context("nothing was measured")
+    profiles
+        .into_iter()
+        .min_by_key(Profile::total)
+        .context("nothing was measured")
 }
 
 /// Returns the configuration of a case.

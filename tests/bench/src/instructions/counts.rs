@@ -16,9 +16,15 @@ impl Counts {
     pub(super) fn of(profile: &Profile, requests: u32) -> Self {
         let each = |count: i64| count.max(0).cast_unsigned() / u64::from(requests);
         let instructions = each(profile.total());
-        let functions = profile.functions.iter().map(|(name, count)| (name.clone(), each(*count)));
+        let functions = profile
+            .functions
+            .iter()
+            .map(|(name, count)| (name.clone(), each(*count)));
         let least = Self::least(instructions);
-        Self { instructions, functions: functions.filter(|(_, count)| *count >= least).collect() }
+        Self {
+            instructions,
+            functions: functions.filter(|(_, count)| *count >= least).collect(),
+        }
     }
 
     /// Returns the instructions from which on a function is listed: 0.5 % of the request.
@@ -28,7 +34,11 @@ impl Counts {
 
     /// Returns the functions, the most expensive first.
     pub(super) fn sorted(&self) -> Vec<(&str, u64)> {
-        let mut functions: Vec<_> = self.functions.iter().map(|(name, count)| (name.as_str(), *count)).collect();
+        let mut functions: Vec<_> = self
+            .functions
+            .iter()
+            .map(|(name, count)| (name.as_str(), *count))
+            .collect();
         functions.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
         functions
     }

@@ -24,7 +24,10 @@ pub(super) fn line(case: Case, counts: &Counts, committed: Option<&Counts>) -> S
         None => format!("{name:<16}{now:>10}  (not in the table)"),
         Some(committed) => {
             let change = 100.0 * (counts.instructions as f64 / committed.instructions as f64 - 1.0);
-            format!("{name:<16}{now:>10}  ({} in the table, {change:+.2} %)", committed.instructions)
+            format!(
+                "{name:<16}{now:>10}  ({} in the table, {change:+.2} %)",
+                committed.instructions
+            )
         }
     }
 }
@@ -32,7 +35,11 @@ pub(super) fn line(case: Case, counts: &Counts, committed: Option<&Counts>) -> S
 /// Returns the functions that changed most in the direction of the case, one a line, and the sum of all others.
 pub(super) fn explanation(counts: &Counts, committed: &Counts) -> String {
     let total = difference(counts.instructions, committed.instructions);
-    let names: BTreeSet<_> = counts.functions.keys().chain(committed.functions.keys()).collect();
+    let names: BTreeSet<_> = counts
+        .functions
+        .keys()
+        .chain(committed.functions.keys())
+        .collect();
     let mut changed: Vec<_> = names
         .into_iter()
         .map(|name| (known_change(name, counts, committed), name))
@@ -41,15 +48,23 @@ pub(super) fn explanation(counts: &Counts, committed: &Counts) -> String {
     changed.sort_by_key(|(change, _)| Reverse(change.abs()));
     changed.truncate(LISTED);
     let others = total - changed.iter().map(|(change, _)| change).sum::<i64>();
-    let mut lines: Vec<_> = changed.iter().map(|(change, name)| format!("  {change:>+8}  {name}")).collect();
+    let mut lines: Vec<_> = changed
+        .iter()
+        .map(|(change, name)| format!("  {change:>+8}  {name}"))
+        .collect();
     lines.push(format!("  {others:>+8}  in all other functions"));
     lines.join("\n")
 }
 
 /// Returns the change of a function. One that is not listed has at most what a listed one has at least, and counts with that.
 fn known_change(name: &str, counts: &Counts, committed: &Counts) -> i64 {
-    let of =
-        |counts: &Counts| counts.functions.get(name).copied().unwrap_or_else(|| Counts::least(counts.instructions));
+    let of = |counts: &Counts| {
+        counts
+            .functions
+            .get(name)
+            .copied()
+            .unwrap_or_else(|| Counts::least(counts.instructions))
+    };
     difference(of(counts), of(committed))
 }
 
@@ -62,7 +77,13 @@ mod tests {
     use super::*;
 
     fn counts(instructions: u64, functions: &[(&str, u64)]) -> Counts {
-        Counts { instructions, functions: functions.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect() }
+        Counts {
+            instructions,
+            functions: functions
+                .iter()
+                .map(|(name, count)| ((*name).to_owned(), *count))
+                .collect(),
+        }
     }
 
     #[test]
@@ -83,7 +104,10 @@ mod tests {
         let grown = counts(1_300, &[("verify", 650), ("log", 585), ("clock", 60)]);
         let lines = explanation(&grown, &committed);
         let lines: Vec<_> = lines.lines().map(str::trim).collect();
-        assert_eq!(lines, ["+250  verify", "+55  clock", "-5  in all other functions"]);
+        assert_eq!(
+            lines,
+            ["+250  verify", "+55  clock", "-5  in all other functions"]
+        );
     }
 
     #[test]

@@ -20,8 +20,14 @@ impl Http2 {
     pub(super) async fn connect(address: SocketAddr) -> anyhow::Result<Self> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
-        let (sender, connection) = Builder::new().initial_connection_window_size(1 << 30).handshake(stream).await?;
-        Ok(Self { sender, connection: tokio::spawn(connection) })
+        let (sender, connection) = Builder::new()
+            .initial_connection_window_size(1 << 30)
+            .handshake(stream)
+            .await?;
+        Ok(Self {
+            sender,
+            connection: tokio::spawn(connection),
+        })
     }
 
     /// Sends a request, reads the whole response, and returns its status.

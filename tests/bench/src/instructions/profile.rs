@@ -49,7 +49,9 @@ impl Profile {
 /// Returns the instructions of a cost line: a position, relative or absolute, and a number.
 fn instructions(line: &str) -> Option<i64> {
     let (position, count) = line.split_once(' ')?;
-    position.starts_with(|first: char| first.is_ascii_digit() || "+-*".contains(first)).then(|| count.parse().ok())?
+    position
+        .starts_with(|first: char| first.is_ascii_digit() || "+-*".contains(first))
+        .then(|| count.parse().ok())?
 }
 
 /// Removes what differs from build to build: the hash of a legacy name and the disambiguators of crates.
@@ -60,7 +62,11 @@ fn without_hashes(name: &str) -> String {
         return "(functions without names)".to_owned();
     }
     let name = match name.rsplit_once("::h") {
-        Some((path, hash)) if hash.len() == 16 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()) => path,
+        Some((path, hash))
+            if hash.len() == 16 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()) =>
+        {
+            path
+        }
         _ => name,
     };
     let mut short = String::with_capacity(name.len());
@@ -68,7 +74,9 @@ fn without_hashes(name: &str) -> String {
     while let Some((before, after)) = rest.split_once('[') {
         short.push_str(before);
         match after.split_once(']') {
-            Some((hash, after)) if hash.len() >= 13 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()) => {
+            Some((hash, after))
+                if hash.len() >= 13 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()) =>
+            {
                 rest = after
             }
             _ => {
@@ -119,6 +127,9 @@ totals: 550
 
     #[test]
     fn disambiguators_are_removed() {
-        assert_eq!(without_hashes("<core[846817f741e54dfd]::Option<[u8]>>::map"), "<core::Option<[u8]>>::map");
+        assert_eq!(
+            without_hashes("<core[846817f741e54dfd]::Option<[u8]>>::map"),
+            "<core::Option<[u8]>>::map"
+        );
     }
 }

@@ -48,13 +48,25 @@ impl<'a> CountedServer<'a> {
         let log = folder.join("server.log");
         let mut command = command(programs, &folder.join(OUTPUT));
         command.arg("serve").arg("--config").arg(configuration);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(File::create(&log)?);
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(File::create(&log)?);
         let process = Process::start("valgrind", &mut command)?;
-        let mut server = Self { programs, process, folder, log, dumps: 0 };
+        let mut server = Self {
+            programs,
+            process,
+            folder,
+            log,
+            dumps: 0,
+        };
         let started = Instant::now();
         while !is_ready(address).await {
             if server.process.try_wait()?.is_some() || started.elapsed() > READY_TIMEOUT {
-                bail!("the server does not become ready under valgrind:\n{}", server.log());
+                bail!(
+                    "the server does not become ready under valgrind:\n{}",
+                    server.log()
+                );
             }
             sleep(Duration::from_millis(20)).await;
         }
@@ -68,18 +80,29 @@ impl<'a> CountedServer<'a> {
     pub(super) async fn dump(&mut self) -> anyhow::Result<Profile> {
         sleep(IDLE_AFTER).await;
         let mut vgdb = tokio::process::Command::new(&self.programs.vgdb);
-        vgdb.arg(format!("--pid={}", self.process.id())).arg("dump").kill_on_drop(true);
-        let output = timeout(DUMP_TIMEOUT, vgdb.output()).await.context("vgdb does not end")??;
-        ensure!(output.status.success(), "vgdb failed: {}", String::from_utf8_lossy(&output.stderr));
+        vgdb.arg(format!("--pid={}", self.process.id()))
+            .arg("dump")
+            .kill_on_drop(true);
+        let output = timeout(DUMP_TIMEOUT, vgdb.output())
+            .await
+            .context("vgdb does not end")??;
+        ensure!(
+            output.status.success(),
+            "vgdb failed: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         self.dumps += 1;
         let file = self.last_dump();
-        let text = fs::read_to_string(&file).with_context(|| format!("callgrind did not write {}", file.display()))?;
+        let text = fs::read_to_string(&file)
+            .with_context(|| format!("callgrind did not write {}", file.display()))?;
         Ok(Profile::parse(&text))
     }
 
     /// Copies what the last call of [`Self::dump`] read.
     pub(super) fn copy_last_dump(&self, to: &Path) -> anyhow::Result<()> {
-        fs::copy(self.last_dump(), to).with_context(|| format!("{} cannot be written", to.display())).map(drop)
+        fs::copy(self.last_dump(), to)
+            .with_context(|| format!("{} cannot be written", to.display()))
+            .map(drop)
     }
 
     fn last_dump(&self) -> PathBuf {
@@ -97,15 +120,25 @@ fn command(programs: &Programs, output: &Path) -> Command {
     let mut command = portcullis_command(&programs.valgrind);
     let mut file = OsString::from("--callgrind-out-file=");
     file.push(output);
-    command.args(["--tool=callgrind", "--compress-strings=no", "--quiet"]).arg(file).arg(&programs.server);
+    command
+        .args(["--tool=callgrind", "--compress-strings=no", "--quiet"])
+        .arg(file)
+        .arg(&programs.server);
     // With a backtrace, a rejected token would walk the stack, because josekit's errors contain one.
-    command.env_remove("RUST_BACKTRACE").env_remove("RUST_LIB_BACKTRACE");
+    command
+        .env_remove("RUST_BACKTRACE")
+        .env_remove("RUST_LIB_BACKTRACE");
     // With one worker, every request finds what the one before it left.
     command.env("PORTCULLIS_WORKERS", "1");
     command
 }
 
 async fn is_ready(address: SocketAddr) -> bool {
-    let Ok(mut connection) = Connection::open(address).await else { return false };
-    connection.get("/readyz").await.is_ok_and(|response| response.status == 200)
+    let Ok(mut connection) = Connection::open(address).await else {
+        return false;
+    };
+    connection
+        .get("/readyz")
+        .await
+        .is_ok_and(|response| response.status == 200)
 }

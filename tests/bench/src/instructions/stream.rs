@@ -22,10 +22,17 @@ impl EventStream {
     /// Sends the request and reads the head of its response.
     pub(super) async fn open(address: SocketAddr, request: &[u8]) -> anyhow::Result<Self> {
         let stream = TcpStream::connect(address).await?;
-        let mut opened = Self { stream, received: Vec::with_capacity(1024) };
+        let mut opened = Self {
+            stream,
+            received: Vec::with_capacity(1024),
+        };
         opened.stream.write_all(request).await?;
         let head = opened.until(b"\r\n\r\n").await?;
-        ensure!(head.starts_with(b"HTTP/1.1 200 "), "the stream was rejected: {}", head.escape_ascii());
+        ensure!(
+            head.starts_with(b"HTTP/1.1 200 "),
+            "the stream was rejected: {}",
+            head.escape_ascii()
+        );
         Ok(opened)
     }
 
@@ -40,7 +47,10 @@ impl EventStream {
             if let Some(at) = find(&self.received, end) {
                 return Ok(self.received.drain(..at + end.len()).collect());
             }
-            ensure!(self.stream.read_buf(&mut self.received).await? > 0, "the stream ended");
+            ensure!(
+                self.stream.read_buf(&mut self.received).await? > 0,
+                "the stream ended"
+            );
         }
     }
 }

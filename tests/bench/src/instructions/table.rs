@@ -32,15 +32,28 @@ pub(super) struct Committed {
 impl Committed {
     /// Reads the table and its neighbour.
     pub(super) fn read(root: &Path) -> anyhow::Result<Self> {
-        let Table { environment, instructions } = Table::read(root)?;
-        let text = fs::read_to_string(root.join(FUNCTIONS)).with_context(|| format!("{FUNCTIONS} cannot be read"))?;
+        let Table {
+            environment,
+            instructions,
+        } = Table::read(root)?;
+        let text = fs::read_to_string(root.join(FUNCTIONS))
+            .with_context(|| format!("{FUNCTIONS} cannot be read"))?;
         let mut functions: BTreeMap<String, BTreeMap<String, u64>> =
             toml::from_str(&text).with_context(|| format!("{FUNCTIONS} is not as expected"))?;
         let cases = instructions.into_iter().map(|(case, instructions)| {
             let functions = functions.remove(&case).unwrap_or_default();
-            (case, Counts { instructions, functions })
+            (
+                case,
+                Counts {
+                    instructions,
+                    functions,
+                },
+            )
         });
-        Ok(Self { environment, cases: cases.collect() })
+        Ok(Self {
+            environment,
+            cases: cases.collect(),
+        })
     }
 
     pub(super) fn get(&self, case: Case) -> Option<&Counts> {
@@ -54,18 +67,29 @@ impl Committed {
     /// Writes all three files.
     pub(super) fn write(&self, root: &Path) -> anyhow::Result<()> {
         let page = fs::read_to_string(root.join(PAGE))?;
-        for (file, text) in [(TABLE, self.table()), (FUNCTIONS, self.functions()), (PAGE, self.page(&page)?)] {
-            fs::write(root.join(file), text).with_context(|| format!("{file} cannot be written"))?;
+        for (file, text) in [
+            (TABLE, self.table()),
+            (FUNCTIONS, self.functions()),
+            (PAGE, self.page(&page)?),
+        ] {
+            fs::write(root.join(file), text)
+                .with_context(|| format!("{file} cannot be written"))?;
         }
         Ok(())
     }
 
     fn cases(&self) -> impl Iterator<Item = (Case, &Counts)> {
-        Case::ALL.into_iter().filter_map(|case| Some((case, self.get(case)?)))
+        Case::ALL
+            .into_iter()
+            .filter_map(|case| Some((case, self.get(case)?)))
     }
 
     fn table(&self) -> String {
-        let Environment { valgrind, libc, cpu } = &self.environment;
+        let Environment {
+            valgrind,
+            libc,
+            cpu,
+        } = &self.environment;
         let mut text = format!(
             "{TABLE_HEAD}\n[environment]\nvalgrind = {valgrind:?}\nlibc = {libc:?}\ncpu = {cpu:?}\n\n[instructions]\n"
         );
@@ -88,12 +112,20 @@ impl Committed {
 
     /// Returns the page with the current table.
     fn page(&self, page: &str) -> anyhow::Result<String> {
-        let (before, rest) = page.split_once(BEGIN).with_context(|| format!("{PAGE} has no line {BEGIN:?}"))?;
-        let (_, after) = rest.split_once(END).with_context(|| format!("{PAGE} has no line {END:?}"))?;
+        let (before, rest) = page
+            .split_once(BEGIN)
+            .with_context(|| format!("{PAGE} has no line {BEGIN:?}"))?;
+        let (_, after) = rest
+            .split_once(END)
+            .with_context(|| format!("{PAGE} has no line {END:?}"))?;
         let mut table = "| case | request | instructions |\n|---|---|---:|\n".to_owned();
         for (case, counts) in self.cases() {
             let count = grouped(counts.instructions);
-            table.push_str(&format!("| `{}` | {} | {count} |\n", case.name(), case.description()));
+            table.push_str(&format!(
+                "| `{}` | {} | {count} |\n",
+                case.name(),
+                case.description()
+            ));
         }
         Ok(format!("{before}{BEGIN}{table}{END}{after}"))
     }
@@ -102,7 +134,12 @@ impl Committed {
 /// Returns a number with a comma before each group of three digits.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
-    let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().map(String::from_utf8_lossy).collect();
+    let groups: Vec<_> = digits
+        .as_bytes()
+        .rchunks(3)
+        .rev()
+        .map(String::from_utf8_lossy)
+        .collect();
     groups.join(",")
 }
 
@@ -119,11 +156,18 @@ mod tests {
         assert_eq!(committed.table(), read(TABLE));
         assert_eq!(committed.functions(), read(FUNCTIONS));
         let page = read(PAGE);
-        assert_eq!(committed.page(&page).unwrap(), page, "`cargo xtask bench instructions --write` writes the page");
+        assert_eq!(
+            committed.page(&page).unwrap(),
+            page,
+            "`cargo xtask bench instructions --write` writes the page"
+        );
     }
 
     #[test]
     fn digits_are_grouped() {
-        assert_eq!([7, 61_042, 1_234_567].map(grouped), ["7", "61,042", "1,234,567"]);
+        assert_eq!(
+            [7, 61_042, 1_234_567].map(grouped),
+            ["7", "61,042", "1,234,567"]
+        );
     }
 }

@@ -22,13 +22,28 @@ use crate::{
 /// An open connection, and what is sent on it.
 pub(super) enum Traffic<'a> {
     /// The same request again and again.
-    Repeated { connection: Connection, request: Vec<u8>, status: u16 },
+    Repeated {
+        connection: Connection,
+        request: Vec<u8>,
+        status: u16,
+    },
     /// A call with another token each time.
-    NewTokens { connection: Connection, issuer: &'a BenchIssuer, session: String, sent: u32 },
+    NewTokens {
+        connection: Connection,
+        issuer: &'a BenchIssuer,
+        session: String,
+        sent: u32,
+    },
     /// Messages of the upstream.
-    Messages { stream: EventStream, upstream: &'a Upstream },
+    Messages {
+        stream: EventStream,
+        upstream: &'a Upstream,
+    },
     /// The same request on streams of their own.
-    Http2 { connection: Http2, request: Request<()> },
+    Http2 {
+        connection: Http2,
+        request: Request<()>,
+    },
 }
 
 impl<'a> Traffic<'a> {
@@ -42,15 +57,26 @@ impl<'a> Traffic<'a> {
         let token = issuer.sign(None);
         let session = portcullis::open_session(address, &token).await?;
         let repeated = async |request, status| {
-            anyhow::Ok(Self::Repeated { connection: Connection::open(address).await?, request, status })
+            anyhow::Ok(Self::Repeated {
+                connection: Connection::open(address).await?,
+                request,
+                status,
+            })
         };
         match case {
-            Case::CachedPost | Case::AuditedPost => repeated(tool_call(&token, &session), 200).await,
+            Case::CachedPost | Case::AuditedPost => {
+                repeated(tool_call(&token, &session), 200).await
+            }
             Case::Stateless => repeated(stateless_call(&token), 200).await,
             Case::Refused => repeated(call_without_token(), 401).await,
             Case::UncachedEs256 | Case::UncachedRs256 => {
                 let connection = Connection::open(address).await?;
-                Ok(Self::NewTokens { connection, issuer, session, sent: 0 })
+                Ok(Self::NewTokens {
+                    connection,
+                    issuer,
+                    session,
+                    sent: 0,
+                })
             }
             Case::StreamMessage => {
                 let stream = EventStream::open(address, &listen(&token, &session)).await?;
@@ -58,7 +84,10 @@ impl<'a> Traffic<'a> {
             }
             Case::Http2 => {
                 let connection = Http2::connect(address).await?;
-                Ok(Self::Http2 { connection, request: http2_call(&token, &session)? })
+                Ok(Self::Http2 {
+                    connection,
+                    request: http2_call(&token, &session)?,
+                })
             }
         }
     }
@@ -70,8 +99,17 @@ impl<'a> Traffic<'a> {
     pub(super) async fn send(&mut self, requests: u32) -> anyhow::Result<()> {
         for _ in 0..requests {
             let (status, expected) = match self {
-                Self::Repeated { connection, request, status } => (connection.send(request).await?.status, *status),
-                Self::NewTokens { connection, issuer, session, sent } => {
+                Self::Repeated {
+                    connection,
+                    request,
+                    status,
+                } => (connection.send(request).await?.status, *status),
+                Self::NewTokens {
+                    connection,
+                    issuer,
+                    session,
+                    sent,
+                } => {
                     // Signing does not delay the server: it is idle meanwhile.
                     let request = tool_call(&issuer.sign(Some(*sent)), session);
                     *sent += 1;
@@ -82,9 +120,15 @@ impl<'a> Traffic<'a> {
                     stream.receive().await?;
                     continue;
                 }
-                Self::Http2 { connection, request } => {
-                    (connection.send(request.clone(), Bytes::from_static(CALL.as_bytes())).await?, 200)
-                }
+                Self::Http2 {
+                    connection,
+                    request,
+                } => (
+                    connection
+                        .send(request.clone(), Bytes::from_static(CALL.as_bytes()))
+                        .await?,
+                    200,
+                ),
             };
             ensure!(status == expected, "a response is {status}, not {expected}");
         }

@@ -17,7 +17,8 @@ const EVENT: &[u8] =
     b"54\r\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":{\"level\":\"info\"}}\n\n\r\n";
 /// The end of [`EVENT`] that the client receives.
 pub(super) const EVENT_END: &[u8] = b"\n\n\r\n";
-const STREAM: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n";
+const STREAM: &[u8] =
+    b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n";
 const SESSION: &[u8] = b"HTTP/1.1 200 OK\r\nMcp-Session-Id: 0e3b5d5c-6a1f-4a0e-8d57-2f6c9b7e1a43\r\n\
     Content-Type: application/json\r\nContent-Length: 80\r\n\r\n\
     {\"jsonrpc\":\"2.0\",\"id\":0,\"result\":{\"protocolVersion\":\"2025-11-25\",\"x\":\"0123456\"}}";
@@ -33,8 +34,13 @@ pub(super) struct Upstream {
 impl Upstream {
     /// Starts it on a free port.
     pub(super) async fn start() -> anyhow::Result<Self> {
-        let listener = TcpListener::bind("127.0.0.1:0").await.context("no free port")?;
-        let upstream = Self { address: listener.local_addr()?, wanted: Arc::default() };
+        let listener = TcpListener::bind("127.0.0.1:0")
+            .await
+            .context("no free port")?;
+        let upstream = Self {
+            address: listener.local_addr()?,
+            wanted: Arc::default(),
+        };
         let wanted = Arc::clone(&upstream.wanted);
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
@@ -72,15 +78,21 @@ async fn serve(mut stream: TcpStream, wanted: Arc<Notify>) -> anyhow::Result<()>
             }
         }
         let opens_session = find(&request, b"\"initialize\"").is_some();
-        stream.write_all(if opens_session { SESSION } else { RESULT }).await?;
+        stream
+            .write_all(if opens_session { SESSION } else { RESULT })
+            .await?;
     }
 }
 
 /// Returns the length of the first request, if it is complete.
 fn request_length(received: &[u8]) -> Option<usize> {
     let head = find(received, b"\r\n\r\n")? + 4;
-    let text = std::str::from_utf8(&received[..head]).ok()?.to_ascii_lowercase();
-    let length = text.lines().find_map(|line| line.strip_prefix("content-length:")?.trim().parse().ok());
+    let text = std::str::from_utf8(&received[..head])
+        .ok()?
+        .to_ascii_lowercase();
+    let length = text
+        .lines()
+        .find_map(|line| line.strip_prefix("content-length:")?.trim().parse().ok());
     let length = head + length.unwrap_or(0);
     (received.len() >= length).then_some(length)
 }
@@ -102,7 +114,10 @@ mod tests {
             assert_eq!(request_length(response), Some(response.len()));
         }
         let (length, chunk) = EVENT.split_at(find(EVENT, b"\r\n").unwrap());
-        assert_eq!(usize::from_str_radix(std::str::from_utf8(length).unwrap(), 16).unwrap(), chunk.len() - 4);
+        assert_eq!(
+            usize::from_str_radix(std::str::from_utf8(length).unwrap(), 16).unwrap(),
+            chunk.len() - 4
+        );
         assert!(EVENT.ends_with(EVENT_END));
     }
 }

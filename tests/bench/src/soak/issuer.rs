@@ -35,7 +35,10 @@ pub(super) struct NumberedToken {
 impl RotatingIssuer {
     /// Starts an issuer for the endpoint.
     pub(super) fn start() -> Self {
-        Self { server: AuthorizationServer::start_with_es256(&format!("{BASE_URL}{PATH}")), rotation: Mutex::default() }
+        Self {
+            server: AuthorizationServer::start_with_es256(&format!("{BASE_URL}{PATH}")),
+            rotation: Mutex::default(),
+        }
     }
 
     /// Returns the issuer identifier.
@@ -52,7 +55,10 @@ impl RotatingIssuer {
     pub(super) fn rotate(&self) {
         let mut rotation = self.rotation.lock();
         self.test_issuer().rotate();
-        *rotation = Rotation { count: rotation.count + 1, last: Some(Instant::now()) };
+        *rotation = Rotation {
+            count: rotation.count + 1,
+            last: Some(Instant::now()),
+        };
     }
 
     /// Returns the number of replacements.
@@ -64,12 +70,18 @@ impl RotatingIssuer {
     pub(super) fn sign(&self, change: impl FnOnce(TokenBuilder) -> TokenBuilder) -> NumberedToken {
         let rotation = self.rotation.lock();
         let token = change(self.test_issuer().token().scope("mcp:tools"));
-        NumberedToken { token: token.sign(), key: rotation.count }
+        NumberedToken {
+            token: token.sign(),
+            key: rotation.count,
+        }
     }
 
     /// Returns whether the server may reject the token: its key was replaced, or is too new.
     pub(super) fn may_be_rejected(&self, token: &NumberedToken) -> bool {
         let rotation = *self.rotation.lock();
-        token.key != rotation.count || rotation.last.is_some_and(|last| last.elapsed() < NOTICE_TIMEOUT)
+        token.key != rotation.count
+            || rotation
+                .last
+                .is_some_and(|last| last.elapsed() < NOTICE_TIMEOUT)
     }
 }

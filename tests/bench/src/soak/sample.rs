@@ -25,7 +25,11 @@ impl Sample {
     ///
     /// # Errors
     /// Fails if a metric is missing or not a number.
-    pub(super) fn read(metrics: &str, elapsed: Duration, anonymous_memory: u64) -> anyhow::Result<Self> {
+    pub(super) fn read(
+        metrics: &str,
+        elapsed: Duration,
+        anonymous_memory: u64,
+    ) -> anyhow::Result<Self> {
         Ok(Self {
             seconds: elapsed.as_secs_f64(),
             memory: anonymous_memory as f64,
@@ -40,10 +44,19 @@ impl Sample {
 
 impl fmt::Display for Sample {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { descriptors, tasks, sessions, streams, .. } = self;
+        let Self {
+            descriptors,
+            tasks,
+            sessions,
+            streams,
+            ..
+        } = self;
         let memory = self.memory / 1e6;
         let resident = self.resident / 1e6;
-        write!(f, "{memory:.1} MB anonymous, {resident:.1} MB resident, {descriptors} descriptors, {tasks} tasks, ")?;
+        write!(
+            f,
+            "{memory:.1} MB anonymous, {resident:.1} MB resident, {descriptors} descriptors, {tasks} tasks, "
+        )?;
         write!(f, "{sessions} sessions, {streams} streams")
     }
 }
@@ -53,15 +66,27 @@ impl fmt::Display for Sample {
 /// # Errors
 /// Fails if the metric is missing or not a number.
 pub(super) fn value(metrics: &str, name: &str) -> anyhow::Result<f64> {
-    let line = metrics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-    Ok(line.with_context(|| format!("the metrics have no {name}; the program is too old"))?.parse()?)
+    let line = metrics
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    Ok(line
+        .with_context(|| format!("the metrics have no {name}; the program is too old"))?
+        .parse()?)
 }
 
 #[cfg(test)]
 impl Sample {
     /// Returns a sample without sessions and streams.
     pub(super) fn new(seconds: f64, memory: f64, descriptors: f64, tasks: f64) -> Self {
-        Self { seconds, memory, resident: 0.0, descriptors, tasks, sessions: 0.0, streams: 0.0 }
+        Self {
+            seconds,
+            memory,
+            resident: 0.0,
+            descriptors,
+            tasks,
+            sessions: 0.0,
+            streams: 0.0,
+        }
     }
 }
 

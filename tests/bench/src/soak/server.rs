@@ -9,7 +9,9 @@ use std::{
 };
 
 use anyhow::{Context as _, ensure};
-use portcullis_scenarios::{Administration, Request, Scratch, Signal, free_address, portcullis_command};
+use portcullis_scenarios::{
+    Administration, Request, Scratch, Signal, free_address, portcullis_command,
+};
 use tokio::time::{Instant, sleep};
 
 use super::sample::{Sample, value};
@@ -43,7 +45,11 @@ pub(super) struct SoakServer {
 
 impl SoakServer {
     /// Starts the server and its upstream, with all files in this folder.
-    pub(super) async fn start(program: &Path, folder: &Scratch, issuer: &str) -> anyhow::Result<Self> {
+    pub(super) async fn start(
+        program: &Path,
+        folder: &Scratch,
+        issuer: &str,
+    ) -> anyhow::Result<Self> {
         let mut upstream = Command::new(std::env::current_exe()?);
         let upstream = MeasuredProcess::announcing(upstream.arg("streams-upstream"))?;
         let address = free_address()?;
@@ -52,14 +58,38 @@ impl SoakServer {
         let file = path("soak.toml");
         let log = path("server.log");
         fs::write(path("admin-token"), Administration::TOKEN)?;
-        let configuration =
-            configuration(&Addresses { server: address, admin, upstream: upstream.address }, issuer, folder);
+        let configuration = configuration(
+            &Addresses {
+                server: address,
+                admin,
+                upstream: upstream.address,
+            },
+            issuer,
+            folder,
+        );
         fs::write(&file, &configuration)?;
         let mut server = portcullis_command(program);
-        server.args(["serve", "--config"]).arg(&file).stdout(Stdio::null()).stderr(fs::File::create(&log)?);
+        server
+            .args(["serve", "--config"])
+            .arg(&file)
+            .stdout(Stdio::null())
+            .stderr(fs::File::create(&log)?);
         let mut process = MeasuredProcess::start(&mut server, address)?;
-        drop(process.listening().await.with_context(|| fs::read_to_string(&log).unwrap_or_default())?);
-        Ok(Self { process, admin, file, configuration, log, reloads: 0, _upstream: upstream })
+        drop(
+            process
+                .listening()
+                .await
+                .with_context(|| fs::read_to_string(&log).unwrap_or_default())?,
+        );
+        Ok(Self {
+            process,
+            admin,
+            file,
+            configuration,
+            log,
+            reloads: 0,
+            _upstream: upstream,
+        })
     }
 
     pub(super) fn address(&self) -> SocketAddr {
@@ -73,15 +103,25 @@ impl SoakServer {
 
     /// Reads what the server uses.
     pub(super) async fn sample(&self, elapsed: Duration) -> anyhow::Result<Sample> {
-        Sample::read(&self.metrics().await?, elapsed, self.process.memory()?.anonymous)
+        Sample::read(
+            &self.metrics().await?,
+            elapsed,
+            self.process.memory()?.anonymous,
+        )
     }
 
     /// Reloads a valid configuration and an invalid one in turn, and waits until the server has counted it.
     pub(super) async fn reload(&mut self) -> anyhow::Result<()> {
         let (realm, counter) = if self.reloads.is_multiple_of(2) {
-            (format!("realm = \"soak {}\"", self.reloads), "portcullis_reloads_total{result=\"accepted\"}")
+            (
+                format!("realm = \"soak {}\"", self.reloads),
+                "portcullis_reloads_total{result=\"accepted\"}",
+            )
         } else {
-            ("realms = \"soak\"".to_owned(), "portcullis_reloads_total{result=\"rejected\"}")
+            (
+                "realms = \"soak\"".to_owned(),
+                "portcullis_reloads_total{result=\"rejected\"}",
+            )
         };
         fs::write(&self.file, self.configuration.replacen(REALM, &realm, 1))?;
         let expected = value(&self.metrics().await?, counter)? + 1.0;
@@ -89,7 +129,11 @@ impl SoakServer {
         self.process.signal(Signal::HUP);
         self.reloads += 1;
         while value(&self.metrics().await?, counter)? < expected {
-            ensure!(Instant::now() < deadline, "reload {} did not increment {counter}", self.reloads);
+            ensure!(
+                Instant::now() < deadline,
+                "reload {} did not increment {counter}",
+                self.reloads
+            );
             sleep(RELOAD_POLL_INTERVAL).await;
         }
         Ok(())
@@ -129,7 +173,11 @@ struct Addresses {
 
 /// Returns a configuration with everything on. Sessions and audit files are short-lived, so that they do not grow.
 fn configuration(addresses: &Addresses, issuer: &str, folder: &Scratch) -> String {
-    let Addresses { server, admin, upstream } = addresses;
+    let Addresses {
+        server,
+        admin,
+        upstream,
+    } = addresses;
     let folder = folder.as_str();
     format!(
         r#"listen = "{server}"

@@ -18,15 +18,25 @@ impl Slope {
     /// Fits a line to the means of blocks of points, which are in the order of their time. The slope is not a number for fewer than 3
     /// points.
     pub(super) fn of(points: &[(f64, f64)]) -> Self {
-        let blocks: Vec<_> = points.chunks(points.len().div_ceil(BLOCKS).max(1)).map(mean).collect();
+        let blocks: Vec<_> = points
+            .chunks(points.len().div_ceil(BLOCKS).max(1))
+            .map(mean)
+            .collect();
         let count = blocks.len() as f64;
         let (mean_x, mean_y) = mean(&blocks);
-        let sum =
-            |term: &dyn Fn(f64, f64) -> f64| -> f64 { blocks.iter().map(|(x, y)| term(x - mean_x, y - mean_y)).sum() };
+        let sum = |term: &dyn Fn(f64, f64) -> f64| -> f64 {
+            blocks
+                .iter()
+                .map(|(x, y)| term(x - mean_x, y - mean_y))
+                .sum()
+        };
         let squares = sum(&|x, _| x * x);
         let slope = sum(&|x, y| x * y) / squares;
         let residuals = sum(&|x, y| (y - slope * x).powi(2));
-        Self { slope, error: (residuals / (count - 2.0) / squares).sqrt() }
+        Self {
+            slope,
+            error: (residuals / (count - 2.0) / squares).sqrt(),
+        }
     }
 
     /// Returns whether the slope is more than two standard errors above zero.
@@ -37,7 +47,9 @@ impl Slope {
 
 fn mean(points: &[(f64, f64)]) -> (f64, f64) {
     let count = points.len() as f64;
-    let sum = points.iter().fold((0.0, 0.0), |sum, point| (sum.0 + point.0, sum.1 + point.1));
+    let sum = points
+        .iter()
+        .fold((0.0, 0.0), |sum, point| (sum.0 + point.0, sum.1 + point.1));
     (sum.0 / count, sum.1 / count)
 }
 
@@ -48,7 +60,12 @@ mod tests {
     /// Returns points on a line with a bounded, fixed scatter.
     fn points(slope: f64, scatter: f64) -> Vec<(f64, f64)> {
         (0..1_000_u32)
-            .map(|x| (f64::from(x), slope * f64::from(x) + scatter * f64::from(x * 7_919 % 101) / 101.0))
+            .map(|x| {
+                (
+                    f64::from(x),
+                    slope * f64::from(x) + scatter * f64::from(x * 7_919 % 101) / 101.0,
+                )
+            })
             .collect()
     }
 

@@ -17,7 +17,11 @@ pub(super) struct Traffic {
 impl Traffic {
     /// Creates the state of a run.
     pub(super) fn new(address: SocketAddr, issuer: RotatingIssuer) -> Self {
-        Self { address, issuer, requests: AtomicU64::new(0) }
+        Self {
+            address,
+            issuer,
+            requests: AtomicU64::new(0),
+        }
     }
 
     /// Returns the server's address.

@@ -38,7 +38,13 @@ impl<'a> User<'a> {
     pub(super) async fn connect(traffic: &'a Traffic, subject: String) -> anyhow::Result<Self> {
         let token = traffic.issuer().sign(|token| token.subject(&subject));
         let connection = Connection::open(traffic.address()).await?;
-        Ok(Self { traffic, subject, token, connection, session: String::new() })
+        Ok(Self {
+            traffic,
+            subject,
+            token,
+            connection,
+            session: String::new(),
+        })
     }
 
     /// Opens a session.
@@ -49,13 +55,21 @@ impl<'a> User<'a> {
     }
 
     /// Sends a request in the session and asserts its status.
-    pub(super) async fn expect_in_session(&mut self, status: u16, request: Request) -> anyhow::Result<()> {
+    pub(super) async fn expect_in_session(
+        &mut self,
+        status: u16,
+        request: Request,
+    ) -> anyhow::Result<()> {
         let request = request.session(&self.session);
         self.expect(status, &request).await.map(drop)
     }
 
     /// Sends a request with the token and asserts its status. While the server may not know the key yet, repeats it.
-    pub(super) async fn expect(&mut self, status: u16, request: &Request) -> anyhow::Result<Answer> {
+    pub(super) async fn expect(
+        &mut self,
+        status: u16,
+        request: &Request,
+    ) -> anyhow::Result<Answer> {
         loop {
             let bytes = request.clone().bearer(&self.token.token).to_bytes();
             let may_be_rejected = self.may_be_rejected();
@@ -63,27 +77,42 @@ impl<'a> User<'a> {
             if answer.status == status {
                 return Ok(answer);
             }
-            self.accept_rejection(may_be_rejected, answer.status, request).await?;
+            self.accept_rejection(may_be_rejected, answer.status, request)
+                .await?;
         }
     }
 
     /// Opens an event stream and reads the head of its response.
     pub(super) async fn open_stream(&mut self) -> anyhow::Result<TcpStream> {
-        let request = Request::new("GET", PATH).header("Accept", "text/event-stream").session(&self.session);
+        let request = Request::new("GET", PATH)
+            .header("Accept", "text/event-stream")
+            .session(&self.session);
         loop {
             let may_be_rejected = self.may_be_rejected();
             let mut stream = TcpStream::connect(self.traffic.address()).await?;
-            stream.write_all(&request.clone().bearer(&self.token.token).to_bytes()).await?;
+            stream
+                .write_all(&request.clone().bearer(&self.token.token).to_bytes())
+                .await?;
             self.traffic.count();
             let mut head = Vec::with_capacity(1024);
             while !head.windows(4).any(|end| end == b"\r\n\r\n") {
-                let read = timeout(HEAD_TIMEOUT, stream.read_buf(&mut head)).await.context("no response to GET")??;
-                ensure!(read > 0, "the connection of a stream ended: {}", head.escape_ascii());
+                let read = timeout(HEAD_TIMEOUT, stream.read_buf(&mut head))
+                    .await
+                    .context("no response to GET")??;
+                ensure!(
+                    read > 0,
+                    "the connection of a stream ended: {}",
+                    head.escape_ascii()
+                );
             }
             if head.starts_with(b"HTTP/1.1 200 ") {
                 return Ok(stream);
             }
-            let status = if head.starts_with(b"HTTP/1.1 401 ") { 401 } else { 0 };
+            let status = if head.starts_with(b"HTTP/1.1 401 ") {
+                401
+            } else {
+                0
+            };
             self.accept_rejection(may_be_rejected, status, &request)
                 .await
                 .with_context(|| head.escape_ascii().to_string())?;
@@ -92,9 +121,14 @@ impl<'a> User<'a> {
 
     async fn send(&mut self, bytes: &[u8]) -> anyhow::Result<Answer> {
         self.traffic.count();
-        let response = timeout(HEAD_TIMEOUT, self.connection.send(bytes)).await.context("no response")??;
+        let response = timeout(HEAD_TIMEOUT, self.connection.send(bytes))
+            .await
+            .context("no response")??;
         let session = response.header("mcp-session-id").map(str::to_owned);
-        Ok(Answer { status: response.status, session })
+        Ok(Answer {
+            status: response.status,
+            session,
+        })
     }
 
     fn may_be_rejected(&self) -> bool {
@@ -102,12 +136,23 @@ impl<'a> User<'a> {
     }
 
     /// Signs another token after a 401 that a rotation explains, before the request or during it.
-    async fn accept_rejection(&mut self, before: bool, status: u16, request: &Request) -> anyhow::Result<()> {
+    async fn accept_rejection(
+        &mut self,
+        before: bool,
+        status: u16,
+        request: &Request,
+    ) -> anyhow::Result<()> {
         if status != 401 || !(before || self.may_be_rejected()) {
-            bail!("unexpected status {status} of {}", String::from_utf8_lossy(&request.to_bytes()));
+            bail!(
+                "unexpected status {status} of {}",
+                String::from_utf8_lossy(&request.to_bytes())
+            );
         }
         sleep(RETRY_PAUSE).await;
-        self.token = self.traffic.issuer().sign(|token| token.subject(&self.subject));
+        self.token = self
+            .traffic
+            .issuer()
+            .sign(|token| token.subject(&self.subject));
         Ok(())
     }
 }

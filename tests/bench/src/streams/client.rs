@@ -21,7 +21,10 @@ const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","param
 
 impl Client {
     /// Opens a session with each token.
-    pub(super) async fn open_all(address: SocketAddr, tokens: Vec<String>) -> anyhow::Result<Vec<Self>> {
+    pub(super) async fn open_all(
+        address: SocketAddr,
+        tokens: Vec<String>,
+    ) -> anyhow::Result<Vec<Self>> {
         let mut connection = Connection::open(address).await?;
         let mut clients = Vec::with_capacity(tokens.len());
         for token in tokens {
@@ -32,8 +35,15 @@ impl Client {
                 INITIALIZE.len()
             );
             let response = connection.send(request.as_bytes()).await?.ok()?;
-            let session = response.header("mcp-session-id").context("no session was opened")?.to_owned();
-            clients.push(Self { address, token, session });
+            let session = response
+                .header("mcp-session-id")
+                .context("no session was opened")?
+                .to_owned();
+            clients.push(Self {
+                address,
+                token,
+                session,
+            });
         }
         Ok(clients)
     }
@@ -49,9 +59,17 @@ impl Client {
         stream.write_all(request.as_bytes()).await?;
         let mut received = Vec::with_capacity(1024);
         while !received.ends_with(b"data: {}\n\n\r\n") {
-            ensure!(stream.read_buf(&mut received).await? > 0, "a stream did not open: {}", received.escape_ascii());
+            ensure!(
+                stream.read_buf(&mut received).await? > 0,
+                "a stream did not open: {}",
+                received.escape_ascii()
+            );
         }
-        ensure!(received.starts_with(b"HTTP/1.1 200 "), "a stream was refused: {}", received.escape_ascii());
+        ensure!(
+            received.starts_with(b"HTTP/1.1 200 "),
+            "a stream was refused: {}",
+            received.escape_ascii()
+        );
         Ok(stream)
     }
 }

@@ -43,12 +43,25 @@ impl Report {
     /// # Errors
     /// Fails if nothing was measured: there are no streams, no rounds, or no memory at the start.
     pub(super) fn new(streams: u32, start: Memory, rounds: Vec<Round>) -> anyhow::Result<Self> {
-        ensure!(streams > 0 && !rounds.is_empty() && start.resident > 0, "nothing was measured");
-        let most = rounds.iter().map(|round| round.open.resident).max().unwrap_or_default();
+        ensure!(
+            streams > 0 && !rounds.is_empty() && start.resident > 0,
+            "nothing was measured"
+        );
+        let most = rounds
+            .iter()
+            .map(|round| round.open.resident)
+            .max()
+            .unwrap_or_default();
         let end = rounds.last().map_or(0, |round| round.closed.resident);
         let bytes_per_stream = most.saturating_sub(start.resident) as f64 / f64::from(streams);
         let growth = end as f64 / start.resident as f64 - 1.0;
-        Ok(Self { streams, start, rounds, bytes_per_stream, growth })
+        Ok(Self {
+            streams,
+            start,
+            rounds,
+            bytes_per_stream,
+            growth,
+        })
     }
 
     /// Prints the figures for people.
@@ -61,8 +74,15 @@ impl Report {
 
     fn lines(&self) -> Vec<(String, String)> {
         let memory = |memory: Memory| {
-            let Memory { resident, anonymous } = memory;
-            format!("{:>6.1} MiB ({:.1} MiB anonymous)", resident as f64 / MIB, anonymous as f64 / MIB)
+            let Memory {
+                resident,
+                anonymous,
+            } = memory;
+            format!(
+                "{:>6.1} MiB ({:.1} MiB anonymous)",
+                resident as f64 / MIB,
+                anonymous as f64 / MIB
+            )
         };
         let mut lines = vec![("at the start".to_owned(), memory(self.start))];
         for (number, round) in (1..).zip(&self.rounds) {
@@ -75,11 +95,19 @@ impl Report {
     }
 
     fn stream_figures(&self) -> String {
-        format!("{:>6.1} KiB, goal {:.0} KiB", self.bytes_per_stream / KIB, STREAM_GOAL / KIB)
+        format!(
+            "{:>6.1} KiB, goal {:.0} KiB",
+            self.bytes_per_stream / KIB,
+            STREAM_GOAL / KIB
+        )
     }
 
     fn growth_figures(&self) -> String {
-        format!("{:>6.1} %, goal {:.0} %", self.growth * 100.0, GROWTH_GOAL * 100.0)
+        format!(
+            "{:>6.1} %, goal {:.0} %",
+            self.growth * 100.0,
+            GROWTH_GOAL * 100.0
+        )
     }
 
     /// Compares the figures with the goals.
@@ -88,7 +116,11 @@ impl Report {
     /// Fails if a goal is missed. The message has the figures.
     pub(super) fn check_goals(&self) -> anyhow::Result<()> {
         let stream = self.stream_figures();
-        ensure!(self.bytes_per_stream <= STREAM_GOAL, "an idle stream takes too much: {}", stream.trim_start());
+        ensure!(
+            self.bytes_per_stream <= STREAM_GOAL,
+            "an idle stream takes too much: {}",
+            stream.trim_start()
+        );
         let growth = self.growth_figures();
         ensure!(
             self.growth <= GROWTH_GOAL,
@@ -105,8 +137,14 @@ mod tests {
 
     /// A report of 100 streams from 1,000,000 bytes at the start, with the resident bytes of each round.
     fn report(rounds: &[(u64, u64)]) -> anyhow::Result<Report> {
-        let memory = |resident| Memory { resident, anonymous: resident / 2 };
-        let rounds = rounds.iter().map(|(open, closed)| Round { open: memory(*open), closed: memory(*closed) });
+        let memory = |resident| Memory {
+            resident,
+            anonymous: resident / 2,
+        };
+        let rounds = rounds.iter().map(|(open, closed)| Round {
+            open: memory(*open),
+            closed: memory(*closed),
+        });
         Report::new(100, memory(1_000_000), rounds.collect())
     }
 
@@ -123,17 +161,42 @@ mod tests {
 
     #[test]
     fn a_missed_goal_is_an_error_with_figures() {
-        let missed = |rounds: &[(u64, u64)]| report(rounds).unwrap().check_goals().unwrap_err().to_string();
-        assert_eq!(missed(&[(4_072_000, 1_000_000)]), "an idle stream takes too much: 30.0 KiB, goal 20 KiB");
+        let missed = |rounds: &[(u64, u64)]| {
+            report(rounds)
+                .unwrap()
+                .check_goals()
+                .unwrap_err()
+                .to_string()
+        };
+        assert_eq!(
+            missed(&[(4_072_000, 1_000_000)]),
+            "an idle stream takes too much: 30.0 KiB, goal 20 KiB"
+        );
         let growth = missed(&[(2_000_000, 1_250_000)]);
-        assert_eq!(growth, "too much memory stays when all streams have closed: 25.0 %, goal 10 %");
-        report(&[(900_000, 900_000)]).unwrap().check_goals().unwrap();
+        assert_eq!(
+            growth,
+            "too much memory stays when all streams have closed: 25.0 %, goal 10 %"
+        );
+        report(&[(900_000, 900_000)])
+            .unwrap()
+            .check_goals()
+            .unwrap();
     }
 
     #[test]
     fn nothing_measured_is_an_error() {
         assert!(report(&[]).is_err());
-        assert!(Report::new(0, Memory { resident: 1, anonymous: 1 }, Vec::new()).is_err());
+        assert!(
+            Report::new(
+                0,
+                Memory {
+                    resident: 1,
+                    anonymous: 1
+                },
+                Vec::new()
+            )
+            .is_err()
+        );
     }
 
     #[test]

@@ -23,7 +23,12 @@ pub(super) fn values(deploy: &Path, folder: &Path) -> anyhow::Result<Step> {
         Ok(python) => python,
         Err(error) => return Ok(Step::NotRun(format!("{error:#}"))),
     };
-    let result = shell::output(Command::new(python).arg("-c").arg(include_str!("values.py")).arg(deploy))?;
+    let result = shell::output(
+        Command::new(python)
+            .arg("-c")
+            .arg(include_str!("values.py"))
+            .arg(deploy),
+    )?;
     Ok(Step::Checked(result.trim().to_owned()))
 }
 
@@ -32,27 +37,46 @@ pub(super) fn values(deploy: &Path, folder: &Path) -> anyhow::Result<Step> {
 /// # Errors
 /// Fails when Helm or a schema rejects the chart.
 pub(super) fn rendered(deploy: &Path, folder: &Path) -> anyhow::Result<Step> {
-    let (python, helm) = match tools::python(folder).and_then(|python| Ok((python, tools::helm(folder)?))) {
-        Ok(programs) => programs,
-        Err(error) => return Ok(Step::NotRun(format!("{error:#}"))),
-    };
+    let (python, helm) =
+        match tools::python(folder).and_then(|python| Ok((python, tools::helm(folder)?))) {
+            Ok(programs) => programs,
+            Err(error) => return Ok(Step::NotRun(format!("{error:#}"))),
+        };
     let chart = deploy.join("helm/portcullis");
     let all = folder.join("all-values.yaml");
     fs::write(&all, ALL)?;
     shell::output(Command::new(&helm).args(["lint", "--strict"]).arg(&chart))?;
     let (mut objects, mut monitors) = (0, 0);
     for values in [chart.join("values.yaml"), all] {
-        let rendered =
-            shell::output(Command::new(&helm).args(["template", "test"]).arg(&chart).arg("--values").arg(values))?;
+        let rendered = shell::output(
+            Command::new(&helm)
+                .args(["template", "test"])
+                .arg(&chart)
+                .arg("--values")
+                .arg(values),
+        )?;
         let file = folder.join("rendered.yaml");
         fs::write(&file, &rendered)?;
         let validate = python.with_file_name("kubernetes-validate");
-        shell::output(Command::new(validate).args(["--strict", "--kubernetes-version", KUBERNETES]).arg(&file))?;
+        shell::output(
+            Command::new(validate)
+                .args(["--strict", "--kubernetes-version", KUBERNETES])
+                .arg(&file),
+        )?;
         let script = include_str!("service_monitor.py");
         let found = shell::output(Command::new(&python).arg("-c").arg(script).arg(&file))?;
-        monitors += found.trim().parse::<usize>().context("the script printed no number")?;
-        objects += rendered.lines().filter(|line| line.starts_with("kind: ")).count();
+        monitors += found
+            .trim()
+            .parse::<usize>()
+            .context("the script printed no number")?;
+        objects += rendered
+            .lines()
+            .filter(|line| line.starts_with("kind: "))
+            .count();
     }
-    ensure!(objects > 0 && monitors > 0, "the chart has {objects} objects, of which {monitors} are ServiceMonitors");
+    ensure!(
+        objects > 0 && monitors > 0,
+        "the chart has {objects} objects, of which {monitors} are ServiceMonitors"
+    );
     Ok(Step::Checked(format!("{objects} objects")))
 }

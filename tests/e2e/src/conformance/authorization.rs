@@ -25,11 +25,15 @@ use xtask::built;
 const CLIENT: &str = "conformance";
 const RESOURCE: &str = "http://127.0.0.1:3000/mcp";
 /// The scenarios that must run.
-const SCENARIOS: [&str; 2] = ["authorization-server-metadata-endpoint", "authorization-code-grant"];
+const SCENARIOS: [&str; 2] = [
+    "authorization-server-metadata-endpoint",
+    "authorization-code-grant",
+];
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(super) fn run() -> anyhow::Result<()> {
-    let program = built::build(&["--package=portcullis", "--bin=portcullis", "--locked"])?.program("portcullis")?;
+    let program = built::build(&["--package=portcullis", "--bin=portcullis", "--locked"])?
+        .program("portcullis")?;
     let suite = Suite::install()?;
     let results = suite.results("authorization")?;
     let status = block_on(run_suite(&program, &suite, &results))?;
@@ -39,16 +43,39 @@ pub(super) fn run() -> anyhow::Result<()> {
 /// Starts the server and runs the suite against it.
 async fn run_suite(program: &Path, suite: &Suite, results: &Path) -> anyhow::Result<ExitStatus> {
     let clients = results.join("clients.toml");
-    let client = format!("[[client]]\nid = \"{CLIENT}\"\nredirect_uris = [\"http://127.0.0.1/callback\"]\n");
+    let client =
+        format!("[[client]]\nid = \"{CLIENT}\"\nredirect_uris = [\"http://127.0.0.1/callback\"]\n");
     fs::write(&clients, client)?;
     let mut idp = portcullis_command(program);
-    idp.args(["idp", "--listen", "127.0.0.1:0", "--auto-consent", "--clients"]).arg(&clients);
+    idp.args([
+        "idp",
+        "--listen",
+        "127.0.0.1:0",
+        "--auto-consent",
+        "--clients",
+    ])
+    .arg(&clients);
     let (_idp, mut lines) = start("portcullis idp", idp)?;
-    let named = |line: &str| line.strip_prefix("development authorization server: ").map(str::to_owned);
-    let issuer = find(&mut lines, named).await?.context("portcullis idp ended before it listened")?;
+    let named = |line: &str| {
+        line.strip_prefix("development authorization server: ")
+            .map(str::to_owned)
+    };
+    let issuer = find(&mut lines, named)
+        .await?
+        .context("portcullis idp ended before it listened")?;
 
     let port = free_address()?.port().to_string();
-    let arguments = ["authorization", "--url", &issuer, "--client-id", CLIENT, "--resource", RESOURCE, "--port", &port];
+    let arguments = [
+        "authorization",
+        "--url",
+        &issuer,
+        "--client-id",
+        CLIENT,
+        "--resource",
+        RESOURCE,
+        "--port",
+        &port,
+    ];
     let mut suite_command = suite.command(&arguments);
     suite_command.arg("--output-dir").arg(results);
     let (mut suite, mut lines) = start("the suite", suite_command)?;
@@ -65,7 +92,9 @@ async fn run_suite(program: &Path, suite: &Suite, results: &Path) -> anyhow::Res
             listens = false;
         }
     }
-    timeout(TIMEOUT, suite.wait()).await.context("the suite does not end")?
+    timeout(TIMEOUT, suite.wait())
+        .await
+        .context("the suite does not end")?
 }
 
 /// Acts as the browser: opens the authorization URL and follows the redirect to the suite.
@@ -73,17 +102,26 @@ async fn visit(url: &str) -> anyhow::Result<()> {
     let fetch = HttpFetch::new(FetchSettings::default())?;
     let get = async |url: &str| {
         let url = Url::parse(url)?;
-        anyhow::Ok(fetch.fetch(FetchRequest::get(url, UrlPolicy::Operator)).await?)
+        anyhow::Ok(
+            fetch
+                .fetch(FetchRequest::get(url, UrlPolicy::Operator))
+                .await?,
+        )
     };
     let response = get(url).await?;
-    let location =
-        response.headers.get(LOCATION).with_context(|| format!("status {} and no redirect", response.status))?;
+    let location = response
+        .headers
+        .get(LOCATION)
+        .with_context(|| format!("status {} and no redirect", response.status))?;
     get(location.to_str()?).await?;
     Ok(())
 }
 
 /// Starts a program and reads its standard output by lines.
-fn start(name: &str, mut command: Command) -> anyhow::Result<(Process, Lines<BufReader<ChildStdout>>)> {
+fn start(
+    name: &str,
+    mut command: Command,
+) -> anyhow::Result<(Process, Lines<BufReader<ChildStdout>>)> {
     let mut process = Process::start(name, command.stdin(Stdio::null()).stdout(Stdio::piped()))?;
     let stdout = ChildStdout::from_std(process.take_stdout().context("the output is not piped")?)?;
     Ok((process, BufReader::new(stdout).lines()))
@@ -102,7 +140,9 @@ async fn find<T>(
         }
         Ok(None)
     };
-    timeout(TIMEOUT, searched).await.context("no line was printed in time")?
+    timeout(TIMEOUT, searched)
+        .await
+        .context("no line was printed in time")?
 }
 
 /// A check of a scenario.
@@ -121,23 +161,44 @@ fn report(results: &Path, status: ExitStatus) -> anyhow::Result<()> {
     for scenario in SCENARIOS {
         println!("{scenario}");
         for check in checks(results, scenario)? {
-            println!("  {:8} {} {}", check.status, check.id, check.error_message.unwrap_or_default());
-            *(if check.status == "SUCCESS" { &mut passed } else { &mut failed }) += 1;
+            println!(
+                "  {:8} {} {}",
+                check.status,
+                check.id,
+                check.error_message.unwrap_or_default()
+            );
+            *(if check.status == "SUCCESS" {
+                &mut passed
+            } else {
+                &mut failed
+            }) += 1;
         }
     }
     if failed > 0 || !status.success() {
-        bail!("{failed} checks failed, and the suite ended with {status}; see {}", results.display());
+        bail!(
+            "{failed} checks failed, and the suite ended with {status}; see {}",
+            results.display()
+        );
     }
-    println!("{passed} of {passed} checks passed in {} scenarios", SCENARIOS.len());
+    println!(
+        "{passed} of {passed} checks passed in {} scenarios",
+        SCENARIOS.len()
+    );
     Ok(())
 }
 
 /// Returns the checks of a scenario. Its results are in a folder named after the scenario and the time.
 fn checks(results: &Path, scenario: &str) -> anyhow::Result<Vec<Check>> {
-    let folders = fs::read_dir(results).with_context(|| format!("{} cannot be read", results.display()))?;
+    let folders =
+        fs::read_dir(results).with_context(|| format!("{} cannot be read", results.display()))?;
     let names_it = |name: &str| name.starts_with(&format!("authorization-server-{scenario}-"));
-    let folder = folders.filter_map(Result::ok).find(|folder| folder.file_name().to_str().is_some_and(names_it));
-    let file = folder.with_context(|| format!("{scenario} did not run"))?.path().join("checks.json");
+    let folder = folders
+        .filter_map(Result::ok)
+        .find(|folder| folder.file_name().to_str().is_some_and(names_it));
+    let file = folder
+        .with_context(|| format!("{scenario} did not run"))?
+        .path()
+        .join("checks.json");
     let checks: Vec<Check> = serde_json::from_slice(&fs::read(&file)?)?;
     ensure!(!checks.is_empty(), "{scenario} checked nothing");
     Ok(checks)

@@ -43,8 +43,10 @@ const EXTENSIONS: [&str; 6] = [
     "auth/dpop-nonce",
     "auth/wif-jwt-bearer",
 ];
-const BACK_COMPATIBILITY: [&str; 2] =
-    ["auth/2025-03-26-oauth-metadata-backcompat", "auth/2025-03-26-oauth-endpoint-fallback"];
+const BACK_COMPATIBILITY: [&str; 2] = [
+    "auth/2025-03-26-oauth-metadata-backcompat",
+    "auth/2025-03-26-oauth-endpoint-fallback",
+];
 
 /// Scenarios that a client passes with an error, with that error.
 const REFUSALS: [(&str, &str); 7] = [
@@ -63,20 +65,55 @@ const REFUSALS: [(&str, &str); 7] = [
 /// Fails when one does not pass, or none is selected.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let suite = Suite::install()?;
-    let names = |list: &[&str]| list.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+    let names = |list: &[&str]| {
+        list.iter()
+            .map(|name| (*name).to_owned())
+            .collect::<Vec<_>>()
+    };
     let runs = [
-        Run { title: "required", revision: OLD, scenarios: suite.required(OLD, "Client scenarios")?, force: false },
-        Run { title: "required", revision: NEW, scenarios: suite.required(NEW, "Client scenarios")?, force: false },
-        Run { title: "extensions", revision: OLD, scenarios: names(&EXTENSIONS), force: true },
-        Run { title: "extensions", revision: NEW, scenarios: names(&EXTENSIONS), force: true },
-        Run { title: "back-compatibility", revision: OLDEST, scenarios: names(&BACK_COMPATIBILITY), force: true },
+        Run {
+            title: "required",
+            revision: OLD,
+            scenarios: suite.required(OLD, "Client scenarios")?,
+            force: false,
+        },
+        Run {
+            title: "required",
+            revision: NEW,
+            scenarios: suite.required(NEW, "Client scenarios")?,
+            force: false,
+        },
+        Run {
+            title: "extensions",
+            revision: OLD,
+            scenarios: names(&EXTENSIONS),
+            force: true,
+        },
+        Run {
+            title: "extensions",
+            revision: NEW,
+            scenarios: names(&EXTENSIONS),
+            force: true,
+        },
+        Run {
+            title: "back-compatibility",
+            revision: OLDEST,
+            scenarios: names(&BACK_COMPATIBILITY),
+            force: true,
+        },
     ];
     let program = match arguments.connect {
-        true => Some(built::build(&["--package=portcullis", "--bin=portcullis", "--locked"])?.program("portcullis")?),
+        true => Some(
+            built::build(&["--package=portcullis", "--bin=portcullis", "--locked"])?
+                .program("portcullis")?,
+        ),
         false => None,
     };
     let mut verdicts = Vec::new();
-    for run in runs.iter().filter(|run| program.is_none() || run.revision != OLDEST) {
+    for run in runs
+        .iter()
+        .filter(|run| program.is_none() || run.revision != OLDEST)
+    {
         verdicts.extend(run.all(&suite, arguments, program.as_deref())?);
     }
     ensure!(!verdicts.is_empty(), "no scenario is selected");
@@ -87,29 +124,73 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 
 impl Run {
     /// Runs the selected scenarios one by one.
-    fn all(&self, suite: &Suite, arguments: &Arguments, program: Option<&Path>) -> anyhow::Result<Vec<Verdict>> {
-        let wanted = |scenario: &&String| arguments.only.as_ref().is_none_or(|only| scenario.contains(only.as_str()));
+    fn all(
+        &self,
+        suite: &Suite,
+        arguments: &Arguments,
+        program: Option<&Path>,
+    ) -> anyhow::Result<Vec<Verdict>> {
+        let wanted = |scenario: &&String| {
+            arguments
+                .only
+                .as_ref()
+                .is_none_or(|only| scenario.contains(only.as_str()))
+        };
         let mut verdicts = Vec::new();
         for scenario in self.scenarios.iter().filter(wanted) {
             let verdict = self.one(suite, scenario, program)?;
-            println!("  {} {}", if verdict.faults.is_empty() { "pass" } else { "FAIL" }, verdict.scenario);
-            verdict.faults.iter().for_each(|fault| println!("       {fault}"));
+            println!(
+                "  {} {}",
+                if verdict.faults.is_empty() {
+                    "pass"
+                } else {
+                    "FAIL"
+                },
+                verdict.scenario
+            );
+            verdict
+                .faults
+                .iter()
+                .for_each(|fault| println!("       {fault}"));
             verdicts.push(verdict);
         }
         let passed = verdicts.len() - count_faulty(&verdicts);
-        println!("{} {}: {passed}/{}", self.revision, self.title, verdicts.len());
+        println!(
+            "{} {}: {passed}/{}",
+            self.revision,
+            self.title,
+            verdicts.len()
+        );
         Ok(verdicts)
     }
 
     /// Runs one scenario with this program, or with the driver.
-    fn one(&self, suite: &Suite, scenario: &str, program: Option<&Path>) -> anyhow::Result<Verdict> {
-        let results = suite.results(&format!("{}/{}", self.revision, scenario.replace('/', "-")))?;
+    fn one(
+        &self,
+        suite: &Suite,
+        scenario: &str,
+        program: Option<&Path>,
+    ) -> anyhow::Result<Verdict> {
+        let results =
+            suite.results(&format!("{}/{}", self.revision, scenario.replace('/', "-")))?;
         let this = env::current_exe()?;
-        let connect = program.map(|program| format!(" --connect {}", program.display())).unwrap_or_default();
+        let connect = program
+            .map(|program| format!(" --connect {}", program.display()))
+            .unwrap_or_default();
         let command = format!("{} conformance driver{connect}", this.display());
-        let folder = results.to_str().context("the path of the results is not UTF-8")?;
+        let folder = results
+            .to_str()
+            .context("the path of the results is not UTF-8")?;
         let timeout = "20000";
-        let mut parameters = vec!["client", "--command", &command, "--scenario", scenario, "--timeout", timeout];
+        let mut parameters = vec![
+            "client",
+            "--command",
+            &command,
+            "--scenario",
+            scenario,
+            "--timeout",
+            timeout,
+        ];
         parameters.extend(["--spec-version", self.revision, "--output-dir", folder]);
         if self.force {
             parameters.push("--force");
@@ -117,10 +198,18 @@ impl Run {
         let output = suite.run(&parameters)?;
         let refusal = REFUSALS.iter().find(|(name, _)| *name == scenario);
         let expected = refusal.map_or("ok", |(_, code)| code);
-        Ok(verdict(scenario, &results, output.status.success(), expected))
+        Ok(verdict(
+            scenario,
+            &results,
+            output.status.success(),
+            expected,
+        ))
     }
 }
 
 fn count_faulty(verdicts: &[Verdict]) -> usize {
-    verdicts.iter().filter(|verdict| !verdict.faults.is_empty()).count()
+    verdicts
+        .iter()
+        .filter(|verdict| !verdict.faults.is_empty())
+        .count()
 }

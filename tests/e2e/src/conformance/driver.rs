@@ -20,13 +20,17 @@ use serde_json::{Value, json};
 use super::report::OUTCOME;
 
 pub(crate) fn run(url: &str) -> anyhow::Result<()> {
-    report(block_on(drive(url)), |error| Some(error.downcast_ref::<McpError>()?.code().to_owned()))
+    report(block_on(drive(url)), |error| {
+        Some(error.downcast_ref::<McpError>()?.code().to_owned())
+    })
 }
 
 /// Drives `portcullis connect` instead, as an MCP client that starts it.
 pub(crate) fn connect(program: &Path, url: &str) -> anyhow::Result<()> {
     let driven = async { connect::drive(program, url, &version()?, &context()?).await };
-    report(block_on(driven), |error| Some(error.downcast_ref::<connect::Refused>()?.code.clone()))
+    report(block_on(driven), |error| {
+        Some(error.downcast_ref::<connect::Refused>()?.code.clone())
+    })
 }
 
 /// Prints the token of a machine that the scenario's context describes.
@@ -63,18 +67,32 @@ fn context() -> anyhow::Result<Value> {
     Ok(serde_json::from_str(&context)?)
 }
 
-fn authorizer(fetch: &Arc<dyn Fetch>, context: &Value, revision: Revision) -> anyhow::Result<Authorizer> {
+fn authorizer(
+    fetch: &Arc<dyn Fetch>,
+    context: &Value,
+    revision: Revision,
+) -> anyhow::Result<Authorizer> {
     let builder = match credentials::grant(context)? {
         Some(grant) => Authorizer::non_interactive_builder(grant),
         None => Authorizer::builder(Arc::new(AutoConsent::new(fetch.clone()))),
     };
-    Ok(builder.fetch(fetch.clone()).settings(credentials::settings(context, revision)?).build()?)
+    Ok(builder
+        .fetch(fetch.clone())
+        .settings(credentials::settings(context, revision)?)
+        .build()?)
 }
 
 /// Returns the arguments of a tool call: those of the context, or two numbers.
 fn arguments(context: &Value, tool: &Value) -> Value {
-    let given = context["toolCalls"].as_array().into_iter().flatten().find(|call| call["name"] == tool["name"]);
-    given.map_or_else(|| json!({ "a": 2, "b": 3 }), |call| call["arguments"].clone())
+    let given = context["toolCalls"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .find(|call| call["name"] == tool["name"]);
+    given.map_or_else(
+        || json!({ "a": 2, "b": 3 }),
+        |call| call["arguments"].clone(),
+    )
 }
 
 /// Does what the scenario expects of a client.
@@ -86,8 +104,14 @@ async fn drive(url: &str) -> anyhow::Result<()> {
     let authorizer = authorizer(&fetch, &context, revision)?;
     let mut settings = McpSettings::default();
     settings.revision = revision;
-    let client = McpClient::new(StartUrl::parse(url)?, fetch, Some(Arc::new(authorizer)), settings);
-    let client = Arc::new(client.with_request_handler(Arc::new(accepting_handler::AcceptingHandler)));
+    let client = McpClient::new(
+        StartUrl::parse(url)?,
+        fetch,
+        Some(Arc::new(authorizer)),
+        settings,
+    );
+    let client =
+        Arc::new(client.with_request_handler(Arc::new(accepting_handler::AcceptingHandler)));
     client.initialize().await?;
 
     // Not every server supports the GET stream.

@@ -30,14 +30,21 @@ impl Suite {
     pub(crate) fn run(&self, arguments: &[&str]) -> anyhow::Result<Output> {
         let mut command = self.command(arguments);
         let program = command.get_program().to_owned();
-        command.output().with_context(|| format!("{} could not be started", program.display()))
+        command
+            .output()
+            .with_context(|| format!("{} could not be started", program.display()))
     }
 
     /// Returns the command of the suite with these arguments.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        let program = self.folder.join("node_modules/@modelcontextprotocol/conformance/dist/index.js");
+        let program = self
+            .folder
+            .join("node_modules/@modelcontextprotocol/conformance/dist/index.js");
         let mut command = Command::new(self.folder.join("node_modules/node/bin/node"));
-        command.arg(program).args(arguments).current_dir(&self.folder);
+        command
+            .arg(program)
+            .args(arguments)
+            .current_dir(&self.folder);
         command
     }
 
@@ -48,10 +55,18 @@ impl Suite {
     pub(crate) fn required(&self, revision: &str, heading: &str) -> anyhow::Result<Vec<String>> {
         let listed = self.run(&["list", "--requirements", revision])?;
         let text = String::from_utf8(listed.stdout)?;
-        let below = text.lines().skip_while(|line| !line.starts_with(heading)).skip(1);
+        let below = text
+            .lines()
+            .skip_while(|line| !line.starts_with(heading))
+            .skip(1);
         let lines = below.map_while(|line| line.strip_prefix("  - "));
-        let names: Vec<_> = lines.map(|line| line.split(' ').next().unwrap_or(line).to_owned()).collect();
-        ensure!(!names.is_empty(), "the suite lists no scenario under {heading:?} for {revision}");
+        let names: Vec<_> = lines
+            .map(|line| line.split(' ').next().unwrap_or(line).to_owned())
+            .collect();
+        ensure!(
+            !names.is_empty(),
+            "the suite lists no scenario under {heading:?} for {revision}"
+        );
         Ok(names)
     }
 
@@ -68,8 +83,17 @@ impl Suite {
 
 /// Returns a file of this name below a folder.
 pub(crate) fn find(folder: &Path, name: &str) -> Option<PathBuf> {
-    fs::read_dir(folder).ok()?.filter_map(Result::ok).find_map(|entry| {
-        let path = entry.path();
-        if path.is_dir() { find(&path, name) } else { path.file_name().is_some_and(|it| it == name).then_some(path) }
-    })
+    fs::read_dir(folder)
+        .ok()?
+        .filter_map(Result::ok)
+        .find_map(|entry| {
+            let path = entry.path();
+            if path.is_dir() {
+                find(&path, name)
+            } else {
+                path.file_name()
+                    .is_some_and(|it| it == name)
+                    .then_some(path)
+            }
+        })
 }

@@ -6,8 +6,8 @@ use anyhow::{Context as _, bail};
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use http::{Method, StatusCode, header};
 use portcullis_client::{
-    AuthorizationRequest, Authorizer, AuthorizerSettings, ClientError, Interaction, InteractionError,
-    RedirectParameters, ResourceToken,
+    AuthorizationRequest, Authorizer, AuthorizerSettings, ClientError, Interaction,
+    InteractionError, RedirectParameters, ResourceToken,
 };
 use portcullis_discovery::{BoxFuture, FetchResponse};
 use portcullis_metadata::{AccessTokenClaims, BearerChallenge, authorization::TokenResponse};
@@ -72,15 +72,28 @@ impl<'a> Authorization<'a> {
         user: &'static str,
     ) -> anyhow::Result<Self> {
         let (sender, prompts) = mpsc::channel(1);
-        let interaction = ChannelInteraction { redirect_uri: REDIRECT_URI.parse()?, sender };
+        let interaction = ChannelInteraction {
+            redirect_uri: REDIRECT_URI.parse()?,
+            sender,
+        };
         let mut settings = AuthorizerSettings::default();
         settings.client_name = CLIENT_NAME.to_owned();
         let recorder: Arc<Recorder> = Arc::clone(&test_client.recorder);
-        let authorizer = Authorizer::builder(Arc::new(interaction)).fetch(recorder).settings(settings).build()?;
+        let authorizer = Authorizer::builder(Arc::new(interaction))
+            .fetch(recorder)
+            .settings(settings)
+            .build()?;
         let start = test_client.recorder.position();
         let url = test_client.start.clone();
-        let task = tokio::spawn(async move { authorizer.answer_challenge(&url, Some(&challenge)).await });
-        Ok(Self { test_client, user, start, task, prompts })
+        let task =
+            tokio::spawn(async move { authorizer.answer_challenge(&url, Some(&challenge)).await });
+        Ok(Self {
+            test_client,
+            user,
+            start,
+            task,
+            prompts,
+        })
     }
 
     /// Waits for the registration and the authorization request, and checks the registration.
@@ -97,19 +110,42 @@ impl<'a> Authorization<'a> {
         })?;
         let request: Value = serde_json::from_slice(&exchange.request_body)?;
         expect::equal("client_name", CLIENT_NAME, &request["client_name"])?;
-        expect::equal("redirect_uris", vec![Value::from(REDIRECT_URI)], list(&request["redirect_uris"]))?;
+        expect::equal(
+            "redirect_uris",
+            vec![Value::from(REDIRECT_URI)],
+            list(&request["redirect_uris"]),
+        )?;
         let has_code_grant = list(&request["grant_types"]).contains(&"authorization_code".into());
-        expect::that(has_code_grant, "grant_types", "authorization_code", &request["grant_types"])?;
-        expect::equal("response_types", vec![Value::from("code")], list(&request["response_types"]))?;
+        expect::that(
+            has_code_grant,
+            "grant_types",
+            "authorization_code",
+            &request["grant_types"],
+        )?;
+        expect::equal(
+            "response_types",
+            vec![Value::from("code")],
+            list(&request["response_types"]),
+        )?;
 
-        let response = expect::json("the registration", StatusCode::CREATED, &response(&exchange))?;
-        let client_id = response["client_id"].as_str().context("client_id: expected one, got none")?.to_owned();
+        let response = expect::json(
+            "the registration",
+            StatusCode::CREATED,
+            &response(&exchange),
+        )?;
+        let client_id = response["client_id"]
+            .as_str()
+            .context("client_id: expected one, got none")?
+            .to_owned();
         Ok(Registered { client_id, prompt })
     }
 
     /// Checks the authorization request, signs in, and checks the redirect.
     pub(super) async fn consent(&self, registered: Registered) -> anyhow::Result<()> {
-        let Registered { client_id, prompt: Prompt { url, redirect } } = registered;
+        let Registered {
+            client_id,
+            prompt: Prompt { url, redirect },
+        } = registered;
         let request = parameters(url.query());
         let endpoint = self.test_client.endpoint.as_str();
         for (name, expected) in [
@@ -124,7 +160,11 @@ impl<'a> Authorization<'a> {
         }
 
         // The base64url form of a SHA-256 hash (RFC 7636 section 4.2).
-        expect::equal("length of code_challenge", Some(43), request.get("code_challenge").map(String::len))?;
+        expect::equal(
+            "length of code_challenge",
+            Some(43),
+            request.get("code_challenge").map(String::len),
+        )?;
         let state = request.get("state").filter(|state| state.len() >= 16);
         expect::that(state.is_some(), "state", "at least 16 characters", state)?;
 
@@ -134,11 +174,23 @@ impl<'a> Authorization<'a> {
         let returned = parameters(location.query());
         expect::equal("state of the redirect", state, returned.get("state"))?;
         let issuer = self.test_client.issuer.as_str();
-        expect::equal("iss of the redirect", Some(issuer), returned.get("iss").map(String::as_str))?;
-        expect::that(returned.contains_key("code"), "code of the redirect", "one", returned.keys())?;
+        expect::equal(
+            "iss of the redirect",
+            Some(issuer),
+            returned.get("iss").map(String::as_str),
+        )?;
+        expect::that(
+            returned.contains_key("code"),
+            "code of the redirect",
+            "one",
+            returned.keys(),
+        )?;
 
         let parameters = RedirectParameters::parse(location.query().unwrap_or_default())?;
-        redirect.send(parameters).ok().context("expected a client that waits for the code, got none")
+        redirect
+            .send(parameters)
+            .ok()
+            .context("expected a client that waits for the code, got none")
     }
 
     /// Opens the authorization endpoint as the user and returns the redirect.
@@ -147,13 +199,24 @@ impl<'a> Authorization<'a> {
             SignIn::Hint => {
                 url.query_pairs_mut().append_pair("login_hint", self.user);
                 let response = self.test_client.get(url).await?;
-                expect::equal("status of the authorization endpoint", StatusCode::FOUND, response.status)?;
-                Ok(Url::parse(expect::header(&response.headers, header::LOCATION.as_str())?)?)
+                expect::equal(
+                    "status of the authorization endpoint",
+                    StatusCode::FOUND,
+                    response.status,
+                )?;
+                Ok(Url::parse(expect::header(
+                    &response.headers,
+                    header::LOCATION.as_str(),
+                )?)?)
             }
             SignIn::Keycloak | SignIn::OidcProvider => {
                 let password = pages::password(self.user);
                 let user_input = UserInput::consents(self.user, &password);
-                Ok(pages::visit(&self.test_client.recorder, &url, REDIRECT_URI, &user_input).await?.location)
+                Ok(
+                    pages::visit(&self.test_client.recorder, &url, REDIRECT_URI, &user_input)
+                        .await?
+                        .location,
+                )
             }
         }
     }
@@ -162,18 +225,28 @@ impl<'a> Authorization<'a> {
     pub(super) async fn token(mut self) -> anyhow::Result<Arc<ResourceToken>> {
         let token = (&mut self.task).await?.context("expected a token")?;
         let exchange = self.exchange(|exchange| {
-            std::str::from_utf8(&exchange.request_body).is_ok_and(|body| body.contains("code_verifier="))
+            std::str::from_utf8(&exchange.request_body)
+                .is_ok_and(|body| body.contains("code_verifier="))
         })?;
         let request = parameters(std::str::from_utf8(&exchange.request_body).ok());
         let granted = request.get("grant_type").map(String::as_str);
         expect::equal("grant_type", Some("authorization_code"), granted)?;
         let resource = request.get("resource").map(String::as_str);
-        expect::equal("resource of the token request", Some(self.test_client.endpoint.as_str()), resource)?;
+        expect::equal(
+            "resource of the token request",
+            Some(self.test_client.endpoint.as_str()),
+            resource,
+        )?;
 
         let response = expect::json("the token response", StatusCode::OK, &response(&exchange))?;
         expect::equal("token_type", "Bearer", &response["token_type"])?;
         let lasts = TokenResponse::parse(&exchange.body)?.expires_in;
-        expect::that(lasts.is_some_and(|lasts| lasts > 0), "expires_in", "a positive number", lasts)?;
+        expect::that(
+            lasts.is_some_and(|lasts| lasts > 0),
+            "expires_in",
+            "a positive number",
+            lasts,
+        )?;
         self.check_claims(token.access_token().secret())?;
         Ok(Arc::new(token))
     }
@@ -181,19 +254,35 @@ impl<'a> Authorization<'a> {
     /// Checks the header and the claims of a token, but not its signature.
     fn check_claims(&self, token: &str) -> anyhow::Result<()> {
         let mut parts = token.split('.').map(|part| URL_SAFE_NO_PAD.decode(part));
-        let mut part = || parts.next().context("token: expected three parts, got fewer");
+        let mut part = || {
+            parts
+                .next()
+                .context("token: expected three parts, got fewer")
+        };
         let header = part()??;
         let payload = part()??;
         let header: Value = serde_json::from_slice(&header)?;
         expect::equal("alg", "RS256", &header["alg"])?;
-        let token_type = if matches!(self.test_client.sign_in, SignIn::OidcProvider) { "at+jwt" } else { "JWT" };
+        let token_type = if matches!(self.test_client.sign_in, SignIn::OidcProvider) {
+            "at+jwt"
+        } else {
+            "JWT"
+        };
         expect::equal("typ of the header", token_type, &header["typ"])?;
         expect::that(header["kid"].is_string(), "kid", "a string", &header["kid"])?;
 
         let claims = AccessTokenClaims::parse(&payload)?;
-        let audience: Vec<_> = claims.aud.iter().flat_map(|audience| audience.iter()).collect();
+        let audience: Vec<_> = claims
+            .aud
+            .iter()
+            .flat_map(|audience| audience.iter())
+            .collect();
         expect::equal("aud", vec![self.test_client.endpoint.as_str()], audience)?;
-        expect::equal("iss", Some(self.test_client.issuer.as_str()), claims.iss.as_deref())?;
+        expect::equal(
+            "iss",
+            Some(self.test_client.issuer.as_str()),
+            claims.iss.as_deref(),
+        )?;
         expect::that(claims.sub.is_some(), "sub", "one", &claims.sub)?;
         let payload: Value = serde_json::from_slice(&payload)?;
 
@@ -204,20 +293,41 @@ impl<'a> Authorization<'a> {
             numbers: &["exp", "iat", "auth_time"],
             texts: &["jti", "typ", "azp", "sid"],
         };
-        let ExpectedClaims { user, scope, numbers, texts } = match self.test_client.sign_in {
+        let ExpectedClaims {
+            user,
+            scope,
+            numbers,
+            texts,
+        } = match self.test_client.sign_in {
             SignIn::Hint => common,
-            SignIn::Keycloak => ExpectedClaims { user: "preferred_username", ..common },
-            SignIn::OidcProvider => {
-                ExpectedClaims { scope: SCOPE, numbers: &["exp", "iat"], texts: &["jti", "client_id"], ..common }
-            }
+            SignIn::Keycloak => ExpectedClaims {
+                user: "preferred_username",
+                ..common
+            },
+            SignIn::OidcProvider => ExpectedClaims {
+                scope: SCOPE,
+                numbers: &["exp", "iat"],
+                texts: &["jti", "client_id"],
+                ..common
+            },
         };
         expect::equal("scope", scope, claims.scope.to_string())?;
         expect::equal(user, self.user, &payload[user])?;
         for name in numbers {
-            expect::that(payload[*name].is_number(), name, "a number", &payload[*name])?;
+            expect::that(
+                payload[*name].is_number(),
+                name,
+                "a number",
+                &payload[*name],
+            )?;
         }
         for name in texts {
-            expect::that(payload[*name].is_string(), name, "a string", &payload[*name])?;
+            expect::that(
+                payload[*name].is_string(),
+                name,
+                "a string",
+                &payload[*name],
+            )?;
         }
         Ok(())
     }
@@ -225,7 +335,10 @@ impl<'a> Authorization<'a> {
     /// Returns the first exchange of this authorization that satisfies a predicate.
     fn exchange(&self, is_wanted: impl Fn(&Exchange) -> bool) -> anyhow::Result<Exchange> {
         let exchanges = self.test_client.recorder.since(self.start);
-        exchanges.into_iter().find(is_wanted).context("expected a request, got none")
+        exchanges
+            .into_iter()
+            .find(is_wanted)
+            .context("expected a request, got none")
     }
 }
 
@@ -252,16 +365,32 @@ impl Interaction for ChannelInteraction {
     ) -> BoxFuture<'a, Result<RedirectParameters, InteractionError>> {
         Box::pin(async move {
             let (redirect, parameters) = oneshot::channel();
-            let prompt = Prompt { url: request.url().clone(), redirect };
-            self.sender.send(prompt).await.map_err(|_| InteractionError::TimedOut)?;
+            let prompt = Prompt {
+                url: request.url().clone(),
+                redirect,
+            };
+            self.sender
+                .send(prompt)
+                .await
+                .map_err(|_| InteractionError::TimedOut)?;
             parameters.await.map_err(|_| InteractionError::TimedOut)
         })
     }
 }
 
 fn response(exchange: &Exchange) -> FetchResponse {
-    let Exchange { status, headers, body, .. } = exchange.clone();
-    FetchResponse { status, headers, body, sent: Default::default() }
+    let Exchange {
+        status,
+        headers,
+        body,
+        ..
+    } = exchange.clone();
+    FetchResponse {
+        status,
+        headers,
+        body,
+        sent: Default::default(),
+    }
 }
 
 fn is_json_with(body: &[u8], member: &str) -> bool {
@@ -273,5 +402,7 @@ fn list(value: &Value) -> Vec<Value> {
 }
 
 fn parameters(form: Option<&str>) -> BTreeMap<String, String> {
-    form_urlencoded::parse(form.unwrap_or_default().as_bytes()).into_owned().collect()
+    form_urlencoded::parse(form.unwrap_or_default().as_bytes())
+        .into_owned()
+        .collect()
 }

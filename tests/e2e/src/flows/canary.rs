@@ -10,7 +10,12 @@ use super::{expect, recorder::Exchange};
 /// Secret parameters of authorization requests, redirects and token requests.
 const PARAMETERS: &[&str] = &["code", "code_verifier", "refresh_token", "state"];
 /// Secret members of token and registration responses.
-const MEMBERS: &[&str] = &["access_token", "client_secret", "refresh_token", "registration_access_token"];
+const MEMBERS: &[&str] = &[
+    "access_token",
+    "client_secret",
+    "refresh_token",
+    "registration_access_token",
+];
 /// Shorter strings can occur by chance.
 const MIN_LEN: usize = 16;
 
@@ -40,7 +45,10 @@ fn of_exchange(exchange: &Exchange, found: &mut dyn FnMut(&'static str, &str)) {
         found("access token", token);
     }
     of_form(exchange.url.query().unwrap_or_default(), found);
-    of_form(std::str::from_utf8(&exchange.request_body).unwrap_or_default(), found);
+    of_form(
+        std::str::from_utf8(&exchange.request_body).unwrap_or_default(),
+        found,
+    );
     if let Ok(location) = expect::header(&exchange.headers, header::LOCATION.as_str())
         && let Ok(location) = Url::parse(location)
     {
@@ -58,7 +66,11 @@ fn of_form(form: &str, found: &mut dyn FnMut(&'static str, &str)) {
     for (name, value) in form_urlencoded::parse(form.as_bytes()) {
         if let Some(what) = PARAMETERS.iter().find(|what| **what == name) {
             // Keycloak appends the session and the client after a dot. They are not secret.
-            let secret = if *what == "code" { value.split('.').next().unwrap_or_default() } else { &value };
+            let secret = if *what == "code" {
+                value.split('.').next().unwrap_or_default()
+            } else {
+                &value
+            };
             found(what, secret);
         }
     }
@@ -74,8 +86,10 @@ mod tests {
     fn exchange() -> Exchange {
         Exchange {
             method: Method::POST,
-            url: Url::parse("http://127.0.0.1/authorize?state=state-state-state&client_id=client-client-client")
-                .unwrap(),
+            url: Url::parse(
+                "http://127.0.0.1/authorize?state=state-state-state&client_id=client-client-client",
+            )
+            .unwrap(),
             request_headers: HeaderMap::new(),
             request_body: Bytes::new(),
             status: StatusCode::OK,
@@ -87,12 +101,23 @@ mod tests {
     #[test]
     fn secrets_are_collected_from_every_part() {
         let mut exchange = exchange();
+        exchange.request_headers.insert(
+            "authorization",
+            "Bearer header-part.payload-part.signature-part-16"
+                .parse()
+                .unwrap(),
+        );
         exchange
-            .request_headers
-            .insert("authorization", "Bearer header-part.payload-part.signature-part-16".parse().unwrap());
-        exchange.headers.insert("mcp-session-id", "session-session-session".parse().unwrap());
-        exchange.headers.insert("location", "http://127.0.0.1/callback?code=code-code-code-code".parse().unwrap());
-        exchange.request_body = Bytes::from_static(b"code_verifier=verifier-verifier&grant_type=authorization_code");
+            .headers
+            .insert("mcp-session-id", "session-session-session".parse().unwrap());
+        exchange.headers.insert(
+            "location",
+            "http://127.0.0.1/callback?code=code-code-code-code"
+                .parse()
+                .unwrap(),
+        );
+        exchange.request_body =
+            Bytes::from_static(b"code_verifier=verifier-verifier&grant_type=authorization_code");
         exchange.body = Bytes::from_static(br#"{"access_token":"token-token-token-token"}"#);
         let found = canaries(&[exchange]);
         for secret in [
@@ -105,8 +130,18 @@ mod tests {
         ] {
             assert_eq!(found.leaks(secret).len(), 1, "{secret}");
         }
-        assert_eq!(found.leaks("header-part.payload-part.signature-part-16").len(), 2, "the token and its signature");
-        assert!(found.leaks("client-client-client authorization_code").is_empty());
+        assert_eq!(
+            found
+                .leaks("header-part.payload-part.signature-part-16")
+                .len(),
+            2,
+            "the token and its signature"
+        );
+        assert!(
+            found
+                .leaks("client-client-client authorization_code")
+                .is_empty()
+        );
     }
 
     #[test]

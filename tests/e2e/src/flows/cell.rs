@@ -24,26 +24,45 @@ pub(super) enum Cell {
 
 impl Cell {
     /// Waits for the result of a trial.
-    pub(super) async fn of(trial: impl Future<Output = Result<anyhow::Result<()>, Elapsed>>) -> Self {
+    pub(super) async fn of(
+        trial: impl Future<Output = Result<anyhow::Result<()>, Elapsed>>,
+    ) -> Self {
         let started = Instant::now();
-        match trial.await.unwrap_or_else(|_| Err(anyhow!("it did not end in time"))) {
-            Ok(()) => Self::Passed { seconds: started.elapsed().as_secs_f64() },
+        match trial
+            .await
+            .unwrap_or_else(|_| Err(anyhow!("it did not end in time")))
+        {
+            Ok(()) => Self::Passed {
+                seconds: started.elapsed().as_secs_f64(),
+            },
             Err(error) => Self::failed(&error),
         }
     }
 
     pub(super) fn failed(error: &anyhow::Error) -> Self {
-        Self::Failed { reason: format!("{error:#}") }
+        Self::Failed {
+            reason: format!("{error:#}"),
+        }
     }
 
     /// Checks that a cell passed, and none failed.
     ///
     /// # Errors
     /// Fails when a cell failed, or all were skipped.
-    pub(super) fn check_all<'a>(cells: impl Iterator<Item = &'a Self> + Clone) -> anyhow::Result<()> {
-        let failed = cells.clone().filter(|cell| matches!(cell, Self::Failed { .. })).count();
+    pub(super) fn check_all<'a>(
+        cells: impl Iterator<Item = &'a Self> + Clone,
+    ) -> anyhow::Result<()> {
+        let failed = cells
+            .clone()
+            .filter(|cell| matches!(cell, Self::Failed { .. }))
+            .count();
         ensure!(failed == 0, "{failed} trials failed");
-        ensure!(cells.clone().any(|cell| matches!(cell, Self::Passed { .. })), "every trial was skipped");
+        ensure!(
+            cells
+                .clone()
+                .any(|cell| matches!(cell, Self::Passed { .. })),
+            "every trial was skipped"
+        );
         Ok(())
     }
 

@@ -14,7 +14,12 @@ use url::Url;
 use super::{pages::UserInput, program::Program};
 use xtask::{programs, workspace};
 
-const NAMES: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
+const NAMES: [&str; 4] = [
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+];
 const DRIVER: &str = "tests/idp/browser/drive.mjs";
 
 /// An installed Chromium, and the folder of its screenshots and profiles.
@@ -35,7 +40,10 @@ impl Chromium {
     /// Finds the installed Chromium. Screenshots of all pages are written to `folder`.
     pub(super) fn find(folder: &Path) -> Option<Self> {
         let program = NAMES.iter().find_map(|name| programs::find(name))?;
-        Some(Self { program, folder: folder.to_owned() })
+        Some(Self {
+            program,
+            folder: folder.to_owned(),
+        })
     }
 
     /// Returns the program names that are searched for.
@@ -53,8 +61,12 @@ impl Chromium {
         user_input: &UserInput<'_>,
         before: &[(&str, Url)],
     ) -> anyhow::Result<Vec<SeenPage>> {
-        fs::create_dir_all(&self.folder).with_context(|| format!("{} cannot be created", self.folder.display()))?;
-        let before: Vec<_> = before.iter().map(|(name, url)| json!({ "name": name, "url": url.as_str() })).collect();
+        fs::create_dir_all(&self.folder)
+            .with_context(|| format!("{} cannot be created", self.folder.display()))?;
+        let before: Vec<_> = before
+            .iter()
+            .map(|(name, url)| json!({ "name": name, "url": url.as_str() }))
+            .collect();
         let plan = json!({
             "chromium": self.program,
             "profile": self.folder.join(format!("{name}.profile")),
@@ -71,14 +83,20 @@ impl Chromium {
         fs::write(&file, plan.to_string())?;
         let mut node = Command::new("node");
         node.arg(workspace::root().join(DRIVER)).arg(&file);
-        let mut driver =
-            Program::start(name, &mut node, &self.folder).context("the browser's driver needs Node.js 20")?;
+        let mut driver = Program::start(name, &mut node, &self.folder)
+            .context("the browser's driver needs Node.js 20")?;
         let status = driver.wait().await?;
         fs::remove_dir_all(self.folder.join(format!("{name}.profile"))).ok();
         let output = driver.output();
-        let seen: Vec<SeenPage> = output.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+        let seen: Vec<SeenPage> = output
+            .lines()
+            .filter_map(|line| serde_json::from_str(line).ok())
+            .collect();
         if !status.success() {
-            bail!("the browser's driver ended with {status}: {}", output.trim_end());
+            bail!(
+                "the browser's driver ended with {status}: {}",
+                output.trim_end()
+            );
         }
         Ok(seen)
     }

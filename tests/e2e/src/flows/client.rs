@@ -76,27 +76,45 @@ impl Client {
     /// Creates a client whose browser writes the URL into a file, from which the user takes it.
     pub(super) fn new(program: &Path, folder: &Path, user: TestUser) -> anyhow::Result<Self> {
         let folder = folder.join("client");
-        fs::create_dir_all(&folder).with_context(|| format!("{} cannot be created", folder.display()))?;
+        fs::create_dir_all(&folder)
+            .with_context(|| format!("{} cannot be created", folder.display()))?;
         let browser = folder.join("browser");
-        fs::write(&browser, "#!/bin/sh\nprintf '%s' \"$1\" > \"$0.part\" && mv \"$0.part\" \"$0.url\"\n")?;
+        fs::write(
+            &browser,
+            "#!/bin/sh\nprintf '%s' \"$1\" > \"$0.part\" && mv \"$0.part\" \"$0.url\"\n",
+        )?;
         fs::set_permissions(&browser, fs::Permissions::from_mode(0o700))?;
         let store = folder.join("store");
-        Ok(Self { program: program.to_owned(), folder, store, environment: Vec::new(), user, runs: Cell::default() })
+        Ok(Self {
+            program: program.to_owned(),
+            folder,
+            store,
+            environment: Vec::new(),
+            user,
+            runs: Cell::default(),
+        })
     }
 
     /// Sets variables of all runs.
     pub(super) fn with_environment(self, environment: &[(&'static str, String)]) -> Self {
-        Self { environment: environment.to_vec(), ..self }
+        Self {
+            environment: environment.to_vec(),
+            ..self
+        }
     }
 
     /// Keeps credentials in another directory.
     pub(super) fn with_store(self, store: &Path) -> Self {
-        Self { store: store.to_owned(), ..self }
+        Self {
+            store: store.to_owned(),
+            ..self
+        }
     }
 
     /// Runs `portcullis <command> <url> <more>` with a user who consents.
     pub(super) async fn run(&self, command: &str, url: &Url, more: &[&str]) -> anyhow::Result<Run> {
-        self.run_with(UserAction::Consent(&[]), command, url, more).await
+        self.run_with(UserAction::Consent(&[]), command, url, more)
+            .await
     }
 
     /// As [`run`](Self::run), with this action of the user.
@@ -118,26 +136,49 @@ impl Client {
         }
         let status = process.wait().await?;
         let output = process.output();
-        ensure!(!output.contains(PANIC), "portcullis {command}: a panic: {output}");
-        Ok(Run { code: status.code(), output, authorization: visited })
+        ensure!(
+            !output.contains(PANIC),
+            "portcullis {command}: a panic: {output}"
+        );
+        Ok(Run {
+            code: status.code(),
+            output,
+            authorization: visited,
+        })
     }
 
     /// Returns a name for the next run, and its command.
-    fn command(&self, command: &str, url: &Url, more: &[&str]) -> anyhow::Result<(String, Command)> {
+    fn command(
+        &self,
+        command: &str,
+        url: &Url,
+        more: &[&str],
+    ) -> anyhow::Result<(String, Command)> {
         self.runs.set(self.runs.get() + 1);
         let opened = self.folder.join("browser.url");
         if opened.exists() {
             fs::remove_file(&opened)?;
         }
         let mut process = portcullis_scenarios::portcullis_command(&self.program);
-        process.arg(command).arg(url.as_str()).args(more).arg("--store").arg(&self.store);
-        process.env("BROWSER", self.folder.join("browser")).env("PORTCULLIS_LOG", "trace");
+        process
+            .arg(command)
+            .arg(url.as_str())
+            .args(more)
+            .arg("--store")
+            .arg(&self.store);
+        process
+            .env("BROWSER", self.folder.join("browser"))
+            .env("PORTCULLIS_LOG", "trace");
         process.envs(self.environment.iter().map(|(name, value)| (name, value)));
         Ok((format!("{:02}-{command}", self.runs.get()), process))
     }
 
     /// Performs the user's action if the current run has opened the browser.
-    async fn act_if_opened(&self, name: &str, action: UserAction<'_>) -> anyhow::Result<Option<(Url, Visit)>> {
+    async fn act_if_opened(
+        &self,
+        name: &str,
+        action: UserAction<'_>,
+    ) -> anyhow::Result<Option<(Url, Visit)>> {
         let opened = self.folder.join("browser.url");
         if !opened.exists() {
             return Ok(None);
@@ -147,16 +188,25 @@ impl Client {
     }
 
     /// Performs the user's action at this URL.
-    async fn act(&self, name: &str, action: UserAction<'_>, url: &Url) -> anyhow::Result<(Url, Visit)> {
+    async fn act(
+        &self,
+        name: &str,
+        action: UserAction<'_>,
+        url: &Url,
+    ) -> anyhow::Result<(Url, Visit)> {
         let visit = match action {
             UserAction::Consent(first) => {
-                let made = first.iter().map(|(name, redirect)| Ok((*name, redirect_url(url, redirect)?)));
+                let made = first
+                    .iter()
+                    .map(|(name, redirect)| Ok((*name, redirect_url(url, redirect)?)));
                 let first: Vec<_> = made.collect::<anyhow::Result<_>>()?;
                 self.user.visit(name, url, true, &first).await?
             }
             UserAction::Deny => self.user.visit(name, url, false, &[]).await?,
             UserAction::OpenForgedRedirect(redirect) => {
-                self.user.open(name, url, &redirect_url(url, redirect)?).await?
+                self.user
+                    .open(name, url, &redirect_url(url, redirect)?)
+                    .await?
             }
         };
         Ok((url.clone(), visit))
@@ -165,15 +215,21 @@ impl Client {
     /// Returns the stored token of a resource.
     pub(super) fn stored_token(&self, resource: &Url) -> anyhow::Result<StoredToken> {
         let records = self.records()?;
-        let found =
-            records.iter().find(|record| record["resource"] == resource.as_str() && record["access_token"].is_string());
-        let record = found.with_context(|| format!("the store: expected a token for {resource}, got none"))?;
+        let found = records.iter().find(|record| {
+            record["resource"] == resource.as_str() && record["access_token"].is_string()
+        });
+        let record = found
+            .with_context(|| format!("the store: expected a token for {resource}, got none"))?;
         let text = |name: &str| record[name].as_str().map(str::to_owned);
         let registered = records.iter().map(|record| &record["registration"]);
-        let registered = registered.into_iter().find(|registered| registered["client_id"] == record["client_id"]);
+        let registered = registered
+            .into_iter()
+            .find(|registered| registered["client_id"] == record["client_id"]);
         Ok(StoredToken {
             client_id: text("client_id").context("the store: a token without a client")?,
-            client_secret: registered.and_then(|registered| registered["client_secret"].as_str()).map(str::to_owned),
+            client_secret: registered
+                .and_then(|registered| registered["client_secret"].as_str())
+                .map(str::to_owned),
             access_token: text("access_token").context("the store: a record without a token")?,
             refresh_token: text("refresh_token"),
         })
@@ -185,7 +241,12 @@ impl Client {
             for name in ["access_token", "refresh_token"] {
                 canaries.add(name, record[name].as_str().unwrap_or_default());
             }
-            canaries.add("client_secret", record["registration"]["client_secret"].as_str().unwrap_or_default());
+            canaries.add(
+                "client_secret",
+                record["registration"]["client_secret"]
+                    .as_str()
+                    .unwrap_or_default(),
+            );
         }
         Ok(())
     }
@@ -198,7 +259,10 @@ impl Client {
         }
         for entry in fs::read_dir(&self.store)? {
             let entry = entry?.path();
-            if entry.extension().is_some_and(|extension| extension == "json") {
+            if entry
+                .extension()
+                .is_some_and(|extension| extension == "json")
+            {
                 records.push(serde_json::from_slice(&fs::read(entry)?)?);
             }
         }
@@ -209,20 +273,31 @@ impl Client {
 /// Returns the authorization URL to which the address that the program has opened redirects once.
 async fn authorization_url(one_time: &Url) -> anyhow::Result<Url> {
     let addresses = one_time.socket_addrs(|| None)?;
-    let address = *addresses.iter().find(|address| address.is_ipv4()).or(addresses.first()).context("no address")?;
-    let response = portcullis_scenarios::Request::new("GET", one_time.path()).send(address).await;
-    let location =
-        response.header("location").with_context(|| format!("{one_time} does not redirect: {response:?}"))?;
+    let address = *addresses
+        .iter()
+        .find(|address| address.is_ipv4())
+        .or(addresses.first())
+        .context("no address")?;
+    let response = portcullis_scenarios::Request::new("GET", one_time.path())
+        .send(address)
+        .await;
+    let location = response
+        .header("location")
+        .with_context(|| format!("{one_time} does not redirect: {response:?}"))?;
     Ok(Url::parse(location)?)
 }
 
 /// Returns the URL of a redirect to the client of an authorization request.
 fn redirect_url(request: &Url, redirect: Redirect) -> anyhow::Result<Url> {
     let parameters = pages::parameters(request);
-    let (Some(redirect_uri), Some(state)) = (parameters.get("redirect_uri"), parameters.get("state")) else {
+    let (Some(redirect_uri), Some(state)) =
+        (parameters.get("redirect_uri"), parameters.get("state"))
+    else {
         bail!("expected a request with redirect_uri and state");
     };
-    let values = redirect.iter().map(|(name, value)| (name, value.replace("{state}", state)));
+    let values = redirect
+        .iter()
+        .map(|(name, value)| (name, value.replace("{state}", state)));
     Ok(Url::parse_with_params(redirect_uri, values)?)
 }
 
@@ -231,7 +306,10 @@ impl Run {
     pub(super) fn succeeded(self) -> anyhow::Result<Self> {
         match self.code {
             Some(0) => Ok(self),
-            code => bail!("expected exit code 0, got {code:?}: {}", self.output.trim_end()),
+            code => bail!(
+                "expected exit code 0, got {code:?}: {}",
+                self.output.trim_end()
+            ),
         }
     }
 
@@ -248,6 +326,8 @@ impl Run {
 
     /// Returns the authorization request and the pages that the user saw.
     pub(super) fn authorization(&self) -> anyhow::Result<&(Url, Visit)> {
-        self.authorization.as_ref().context("expected an authorization request")
+        self.authorization
+            .as_ref()
+            .context("expected an authorization request")
     }
 }

@@ -40,17 +40,34 @@ impl DevDeployment {
     }
 
     /// As [`start`](Self::start), with a consent page, a second scope, and tokens that are valid for 8 s.
-    pub(super) async fn start_with_consent_page(program: &Path, folder: &Path) -> anyhow::Result<Self> {
-        let arguments = ["--scope", SCOPE, "--scope", ADMIN_SCOPE, "--token-lifetime", "8s"];
+    pub(super) async fn start_with_consent_page(
+        program: &Path,
+        folder: &Path,
+    ) -> anyhow::Result<Self> {
+        let arguments = [
+            "--scope",
+            SCOPE,
+            "--scope",
+            ADMIN_SCOPE,
+            "--token-lifetime",
+            "8s",
+        ];
         Self::start_with("-with-consent-page", &arguments, program, folder).await
     }
 
     /// Starts an authorization server with these arguments, and a server that trusts it.
-    async fn start_with(suffix: &str, arguments: &[&str], program: &Path, folder: &Path) -> anyhow::Result<Self> {
+    async fn start_with(
+        suffix: &str,
+        arguments: &[&str],
+        program: &Path,
+        folder: &Path,
+    ) -> anyhow::Result<Self> {
         let mut idp = command(program);
         idp.args(["idp", "--listen", "127.0.0.1:0"]).args(arguments);
         let mut idp = Program::start(format!("idp{suffix}"), &mut idp, folder)?;
-        let issuer = idp.find_line(|line| line.strip_prefix(ANNOUNCEMENT).map(str::to_owned)).await?;
+        let issuer = idp
+            .find_line(|line| line.strip_prefix(ANNOUNCEMENT).map(str::to_owned))
+            .await?;
         let issuer = Issuer::parse(&issuer)?;
 
         let name = format!("serve{suffix}");
@@ -59,7 +76,12 @@ impl DevDeployment {
         });
         let server = server.await?;
         let endpoint = Url::parse(&format!("http://{}{ENDPOINT}", server.address))?;
-        Ok(Self { idp, server, issuer, endpoint })
+        Ok(Self {
+            idp,
+            server,
+            issuer,
+            endpoint,
+        })
     }
 
     pub(super) fn server(&self) -> &Server {
@@ -69,7 +91,11 @@ impl DevDeployment {
     /// Sends SIGTERM to both and expects exit code 0.
     pub(super) async fn stop(&mut self) -> anyhow::Result<()> {
         self.server.stop().await?;
-        expect::equal("exit code of the authorization server", Some(0), self.idp.stop().await?.code())
+        expect::equal(
+            "exit code of the authorization server",
+            Some(0),
+            self.idp.stop().await?.code(),
+        )
     }
 }
 

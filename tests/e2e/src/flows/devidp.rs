@@ -26,24 +26,49 @@ pub(super) async fn run(
     user: TestUser,
     progress: &mut Progress,
 ) -> anyhow::Result<()> {
-    let mut deployment = progress.step("both programs start", DevDeployment::start(program, folder)).await?;
-    let test_client = TestClient::new(&deployment.endpoint, &deployment.issuer, Arc::clone(&recorder), SignIn::Hint)?;
+    let mut deployment = progress
+        .step("both programs start", DevDeployment::start(program, folder))
+        .await?;
+    let test_client = TestClient::new(
+        &deployment.endpoint,
+        &deployment.issuer,
+        Arc::clone(&recorder),
+        SignIn::Hint,
+    )?;
     let library = library_flow::run(&test_client, progress).await;
-    let stopped = progress.step("SIGTERM ends both with exit code 0", deployment.stop()).await;
+    let stopped = progress
+        .step("SIGTERM ends both with exit code 0", deployment.stop())
+        .await;
 
     let start = DevDeployment::start_with_consent_page(program, folder);
-    let mut deployment = progress.step("both start again, with a consent page and short-lived tokens", start).await?;
+    let mut deployment = progress
+        .step(
+            "both start again, with a consent page and short-lived tokens",
+            start,
+        )
+        .await?;
     let client = Client::new(program, folder, user)?;
     let shipped = shipped_client(&deployment, &recorder, &client, progress).await;
-    let stopped_again = progress.step("SIGTERM ends both again with exit code 0", deployment.stop()).await;
+    let stopped_again = progress
+        .step(
+            "SIGTERM ends both again with exit code 0",
+            deployment.stop(),
+        )
+        .await;
 
     let searched = async {
         let mut canaries = canary::canaries(&recorder.exchanges());
         client.add_secrets(&mut canaries)?;
         output::search(folder, &canaries)
     };
-    let searched = progress.step("no panic and no secret in their output", searched).await;
-    library.and(stopped).and(shipped).and(stopped_again).and(searched)
+    let searched = progress
+        .step("no panic and no secret in their output", searched)
+        .await;
+    library
+        .and(stopped)
+        .and(shipped)
+        .and(stopped_again)
+        .and(searched)
 }
 
 /// Runs the flow of the shipped client.

@@ -3,8 +3,8 @@
 use http::{HeaderMap, Method, StatusCode, header};
 use portcullis_discovery::FetchResponse;
 use portcullis_metadata::{
-    AuthorizationServerMetadata, BearerChallenge, ProtectedResourceMetadata, authorization_server_urls,
-    parse_challenges, protected_resource_urls,
+    AuthorizationServerMetadata, BearerChallenge, ProtectedResourceMetadata,
+    authorization_server_urls, parse_challenges, protected_resource_urls,
 };
 
 use super::{deployment::SCOPE, expect, test_client::TestClient};
@@ -12,29 +12,67 @@ use super::{deployment::SCOPE, expect, test_client::TestClient};
 /// Checks the 401 to a POST without a token and returns the challenge.
 pub(super) async fn challenge(test_client: &TestClient) -> anyhow::Result<BearerChallenge> {
     let response = test_client.send(Method::POST, None, None).await?;
-    expect::equal("status without a token", StatusCode::UNAUTHORIZED, response.status)?;
+    expect::equal(
+        "status without a token",
+        StatusCode::UNAUTHORIZED,
+        response.status,
+    )?;
     let challenge = bearer_challenge(&response.headers)?;
-    expect::that(challenge.realm.is_some(), "realm of the challenge", "one", &challenge)?;
-    let metadata = protected_resource_urls(&test_client.endpoint).first().map(ToString::to_string);
-    expect::equal("resource_metadata of the challenge", metadata, challenge.resource_metadata.clone())?;
+    expect::that(
+        challenge.realm.is_some(),
+        "realm of the challenge",
+        "one",
+        &challenge,
+    )?;
+    let metadata = protected_resource_urls(&test_client.endpoint)
+        .first()
+        .map(ToString::to_string);
+    expect::equal(
+        "resource_metadata of the challenge",
+        metadata,
+        challenge.resource_metadata.clone(),
+    )?;
     let scope = challenge.scope.as_ref().map(ToString::to_string);
     expect::equal("scope of the challenge", Some(SCOPE), scope.as_deref())?;
-    expect::equal("error of the challenge", None::<String>, challenge.error.clone())?;
+    expect::equal(
+        "error of the challenge",
+        None::<String>,
+        challenge.error.clone(),
+    )?;
     Ok(challenge)
 }
 
 /// Checks that the URL of the challenge, the path form and the root form serve the same document.
-pub(super) async fn resource_metadata(test_client: &TestClient, challenge: &BearerChallenge) -> anyhow::Result<()> {
-    let url = challenge.resource_metadata.as_deref().unwrap_or_default().parse()?;
+pub(super) async fn resource_metadata(
+    test_client: &TestClient,
+    challenge: &BearerChallenge,
+) -> anyhow::Result<()> {
+    let url = challenge
+        .resource_metadata
+        .as_deref()
+        .unwrap_or_default()
+        .parse()?;
     let named = test_client.get(url).await?;
     expect::json("the resource's metadata", StatusCode::OK, &named)?;
     for url in protected_resource_urls(&test_client.endpoint) {
         let other = test_client.get(url.clone()).await?;
-        expect::equal(&format!("document at {}", url.path()), &named.body, &other.body)?;
+        expect::equal(
+            &format!("document at {}", url.path()),
+            &named.body,
+            &other.body,
+        )?;
     }
     let document = ProtectedResourceMetadata::parse(&named.body)?;
-    expect::equal("resource", test_client.endpoint.as_str(), document.resource.as_str())?;
-    expect::equal("authorization_servers", vec![test_client.issuer.clone()], document.authorization_servers)?;
+    expect::equal(
+        "resource",
+        test_client.endpoint.as_str(),
+        document.resource.as_str(),
+    )?;
+    expect::equal(
+        "authorization_servers",
+        vec![test_client.issuer.clone()],
+        document.authorization_servers,
+    )?;
     expect::that(
         document.scopes_supported.iter().any(|name| name == SCOPE),
         "scopes_supported",
@@ -47,7 +85,11 @@ pub(super) async fn resource_metadata(test_client: &TestClient, challenge: &Bear
 pub(super) async fn server_metadata(test_client: &TestClient) -> anyhow::Result<()> {
     for url in authorization_server_urls(&test_client.issuer) {
         let response = test_client.get(url.clone()).await?;
-        check_server_metadata(test_client, &format!("metadata at {}", url.path()), &response)?;
+        check_server_metadata(
+            test_client,
+            &format!("metadata at {}", url.path()),
+            &response,
+        )?;
     }
     Ok(())
 }
@@ -64,9 +106,22 @@ pub(super) fn check_server_metadata(
     let is_complete = metadata.authorization_endpoint.is_some()
         && metadata.token_endpoint.is_some()
         && metadata.registration_endpoint.is_some();
-    expect::that(is_complete, "endpoints", "authorization, token and registration", &metadata)?;
-    let offers_code = metadata.response_types_supported.iter().any(|response_type| response_type == "code");
-    expect::that(offers_code, "response_types_supported", "code", &metadata.response_types_supported)?;
+    expect::that(
+        is_complete,
+        "endpoints",
+        "authorization, token and registration",
+        &metadata,
+    )?;
+    let offers_code = metadata
+        .response_types_supported
+        .iter()
+        .any(|response_type| response_type == "code");
+    expect::that(
+        offers_code,
+        "response_types_supported",
+        "code",
+        &metadata.response_types_supported,
+    )?;
     Ok(())
 }
 
@@ -74,6 +129,7 @@ pub(super) fn check_server_metadata(
 pub(super) fn bearer_challenge(headers: &HeaderMap) -> anyhow::Result<BearerChallenge> {
     let values: Vec<_> = headers.get_all(header::WWW_AUTHENTICATE).iter().collect();
     let challenges = parse_challenges(values.iter().map(|value| value.as_bytes()))?;
-    BearerChallenge::from_challenges(&challenges)
-        .ok_or_else(|| anyhow::anyhow!("WWW-Authenticate: expected a Bearer challenge, got {values:?}"))
+    BearerChallenge::from_challenges(&challenges).ok_or_else(|| {
+        anyhow::anyhow!("WWW-Authenticate: expected a Bearer challenge, got {values:?}")
+    })
 }

@@ -8,7 +8,11 @@ use portcullis_discovery::FetchResponse;
 use serde_json::Value;
 
 /// Fails unless the values are equal. The error has both.
-pub(super) fn equal<E: Debug, G: Debug + PartialEq<E>>(what: &str, expected: E, got: G) -> anyhow::Result<()> {
+pub(super) fn equal<E: Debug, G: Debug + PartialEq<E>>(
+    what: &str,
+    expected: E,
+    got: G,
+) -> anyhow::Result<()> {
     if got == expected {
         return Ok(());
     }
@@ -16,7 +20,12 @@ pub(super) fn equal<E: Debug, G: Debug + PartialEq<E>>(what: &str, expected: E, 
 }
 
 /// Fails unless a condition is true.
-pub(super) fn that(condition: bool, what: &str, expected: &str, got: impl Debug) -> anyhow::Result<()> {
+pub(super) fn that(
+    condition: bool,
+    what: &str,
+    expected: &str,
+    got: impl Debug,
+) -> anyhow::Result<()> {
     if condition {
         return Ok(());
     }
@@ -39,7 +48,11 @@ pub(super) fn media_type(what: &str, expected: &str, headers: &HeaderMap) -> any
 }
 
 /// Fails unless a response is a JSON document with this status, and returns the document.
-pub(super) fn json(what: &str, status: StatusCode, response: &FetchResponse) -> anyhow::Result<Value> {
+pub(super) fn json(
+    what: &str,
+    status: StatusCode,
+    response: &FetchResponse,
+) -> anyhow::Result<Value> {
     equal(&format!("status of {what}"), status, response.status)?;
     media_type(what, "application/json", &response.headers)?;
     serde_json::from_slice(&response.body).with_context(|| format!("{what}: expected JSON"))
@@ -58,12 +71,23 @@ mod tests {
 
     #[test]
     fn the_media_type_is_compared_without_parameters() {
-        let check = |headers: &HeaderMap| media_type("it", "text/plain", headers).map_err(|error| format!("{error:#}"));
+        let check = |headers: &HeaderMap| {
+            media_type("it", "text/plain", headers).map_err(|error| format!("{error:#}"))
+        };
         let mut headers = HeaderMap::new();
-        assert_eq!(check(&headers), Err("media type of it: content-type: expected visible ASCII, got None".to_owned()));
-        headers.insert(header::CONTENT_TYPE, "text/plain ; charset=utf-8".parse().unwrap());
+        assert_eq!(
+            check(&headers),
+            Err("media type of it: content-type: expected visible ASCII, got None".to_owned())
+        );
+        headers.insert(
+            header::CONTENT_TYPE,
+            "text/plain ; charset=utf-8".parse().unwrap(),
+        );
         assert_eq!(check(&headers), Ok(()));
         headers.insert(header::CONTENT_TYPE, "text/html".parse().unwrap());
-        assert_eq!(check(&headers), Err("media type of it: expected \"text/plain\", got \"text/html\"".to_owned()));
+        assert_eq!(
+            check(&headers),
+            Err("media type of it: expected \"text/plain\", got \"text/html\"".to_owned())
+        );
     }
 }

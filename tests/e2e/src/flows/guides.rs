@@ -48,20 +48,37 @@ const BROWSER: &str = "#!/bin/sh\nexec curl --silent --location --output /dev/nu
 ///
 /// # Errors
 /// Fails when a command fails, or its output is not what the guide shows, and when no command was executed.
-pub(super) async fn run(program: &Path, target: &Path, folder: &Path, options: &Options) -> anyhow::Result<()> {
+pub(super) async fn run(
+    program: &Path,
+    target: &Path,
+    folder: &Path,
+    options: &Options,
+) -> anyhow::Result<()> {
     let documents = Document::all()?;
     for name in &options.guide {
-        ensure!(documents.iter().any(|document| document.name == *name), "there is no guide {name:?}");
+        ensure!(
+            documents.iter().any(|document| document.name == *name),
+            "there is no guide {name:?}"
+        );
     }
     let mut failed = Vec::new();
     let mut executed = 0;
-    for Document { name, path, is_guide } in documents {
+    for Document {
+        name,
+        path,
+        is_guide,
+    } in documents
+    {
         if !options.guide.is_empty() && !options.guide.contains(&name) {
             continue;
         }
         let page = Page::parse(&fs::read_to_string(&path)?).with_context(|| name.clone())?;
         let started = Instant::now();
-        if let Some(missing) = page.needs.iter().find(|needed| programs::find(needed).is_none()) {
+        if let Some(missing) = page
+            .needs
+            .iter()
+            .find(|needed| programs::find(needed).is_none())
+        {
             println!("skipped  {name}: {missing} is not installed");
             continue;
         }
@@ -70,7 +87,10 @@ pub(super) async fn run(program: &Path, target: &Path, folder: &Path, options: &
             Ok(0) => println!("nothing  {name}: no command of this guide is executed"),
             Ok(commands) => {
                 executed += commands;
-                println!("passed   {name}: {commands} commands, {} s", started.elapsed().as_secs());
+                println!(
+                    "passed   {name}: {commands} commands, {} s",
+                    started.elapsed().as_secs()
+                );
             }
             Err(error) => {
                 println!("FAILED   {name}: {error:#}");
@@ -78,7 +98,11 @@ pub(super) async fn run(program: &Path, target: &Path, folder: &Path, options: &
             }
         }
     }
-    ensure!(failed.is_empty(), "these guides do not work: {}", failed.join(", "));
+    ensure!(
+        failed.is_empty(),
+        "these guides do not work: {}",
+        failed.join(", ")
+    );
     ensure!(executed > 0, "no command was executed");
     Ok(())
 }
@@ -102,7 +126,12 @@ async fn execute(page: &Page, program: &Path, target: &Path, logs: &Path) -> any
             Step::OtherFile { page, name } => {
                 let path = folder_of_guides().join(page).with_extension("md");
                 let other = Page::parse(&fs::read_to_string(path).with_context(|| page.clone())?)?;
-                write(&folder.join(name), other.file(name).with_context(|| format!("{page} has no {name}"))?)?;
+                write(
+                    &folder.join(name),
+                    other
+                        .file(name)
+                        .with_context(|| format!("{page} has no {name}"))?,
+                )?;
             }
             Step::Background { line } => {
                 commands += 1;
@@ -112,7 +141,9 @@ async fn execute(page: &Page, program: &Path, target: &Path, logs: &Path) -> any
             Step::Command { line, expected } => {
                 commands += 1;
                 let name = format!("{commands:02}-command");
-                desk.run(&name, line, expected, &mut running).await.with_context(|| format!("`{line}`"))?;
+                desk.run(&name, line, expected, &mut running)
+                    .await
+                    .with_context(|| format!("`{line}`"))?;
             }
         }
     }
@@ -130,12 +161,23 @@ struct Desk {
 }
 
 impl Desk {
-    async fn new(page: &Page, program: &Path, target: &Path, folder: &Path, logs: &Path) -> anyhow::Result<Self> {
+    async fn new(
+        page: &Page,
+        program: &Path,
+        target: &Path,
+        folder: &Path,
+        logs: &Path,
+    ) -> anyhow::Result<Self> {
         fs::create_dir_all(folder.join("home"))?;
         let browser = folder.join("browser");
         fs::write(&browser, BROWSER)?;
         fs::set_permissions(&browser, fs::Permissions::from_mode(0o755))?;
-        let mut folders = vec![program.parent().context("the program has no folder")?.to_owned()];
+        let mut folders = vec![
+            program
+                .parent()
+                .context("the program has no folder")?
+                .to_owned(),
+        ];
         if page.needs.iter().any(|needed| needed == "python3") {
             let environment = target.join("guides-python");
             if !environment.join("bin/python3").exists() {
@@ -145,33 +187,60 @@ impl Desk {
             }
             folders.push(environment.join("bin"));
         }
-        folders.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()));
-        Ok(Self { folder: folder.to_owned(), logs: logs.to_owned(), path: std::env::join_paths(folders)? })
+        folders.extend(std::env::split_paths(
+            &std::env::var_os("PATH").unwrap_or_default(),
+        ));
+        Ok(Self {
+            folder: folder.to_owned(),
+            logs: logs.to_owned(),
+            path: std::env::join_paths(folders)?,
+        })
     }
 
     /// A shell that runs this line in the reader's environment.
     fn shell(&self, line: &str) -> Command {
         let mut shell = Command::new("sh");
-        shell.args(["-c", line]).current_dir(&self.folder).env("PATH", &self.path);
-        shell.env("HOME", self.folder.join("home")).env("BROWSER", self.folder.join("browser"));
+        shell
+            .args(["-c", line])
+            .current_dir(&self.folder)
+            .env("PATH", &self.path);
+        shell
+            .env("HOME", self.folder.join("home"))
+            .env("BROWSER", self.folder.join("browser"));
         // Cargo's own folders are in the user's.
         if let Some(home) = std::env::home_dir() {
             for (name, folder) in [("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup")] {
-                shell.env(name, std::env::var_os(name).unwrap_or_else(|| home.join(folder).into()));
+                shell.env(
+                    name,
+                    std::env::var_os(name).unwrap_or_else(|| home.join(folder).into()),
+                );
             }
         }
-        for name in ["XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR"] {
+        for name in [
+            "XDG_CONFIG_HOME",
+            "XDG_STATE_HOME",
+            "XDG_DATA_HOME",
+            "XDG_RUNTIME_DIR",
+        ] {
             shell.env_remove(name);
         }
         shell
     }
 
     /// Runs a command until it succeeds with the expected output. It is repeated only while servers are starting.
-    async fn run(&self, name: &str, line: &str, expected: &[String], running: &mut [Program]) -> anyhow::Result<()> {
+    async fn run(
+        &self,
+        name: &str,
+        line: &str,
+        expected: &[String],
+        running: &mut [Program],
+    ) -> anyhow::Result<()> {
         let begun = Instant::now();
         loop {
             let mut program = Program::start(name, &mut self.shell(line), &self.logs)?;
-            let status = timeout(COMMAND_LIMIT, program.wait()).await.context("it did not end in time")??;
+            let status = timeout(COMMAND_LIMIT, program.wait())
+                .await
+                .context("it did not end in time")??;
             let output = program.output();
             let missing = missing_line(&output, expected);
             if status.success() && missing.is_none() {
@@ -183,7 +252,10 @@ impl Desk {
             if running.is_empty() || begun.elapsed() > READY_LIMIT {
                 match missing {
                     Some(line) if status.success() => {
-                        bail!("no line with {line:?} in its output:\n{}", output.trim_end())
+                        bail!(
+                            "no line with {line:?} in its output:\n{}",
+                            output.trim_end()
+                        )
                     }
                     _ => bail!("it ended with {status}:\n{}", output.trim_end()),
                 }
@@ -196,7 +268,9 @@ impl Desk {
 /// Returns the first expected text that the output does not have after the texts before it.
 fn missing_line<'a>(output: &str, expected: &'a [String]) -> Option<&'a String> {
     let mut lines = output.lines();
-    expected.iter().find(|text| !lines.any(|line| line.contains(text.as_str())))
+    expected
+        .iter()
+        .find(|text| !lines.any(|line| line.contains(text.as_str())))
 }
 
 #[cfg(test)]
@@ -205,10 +279,24 @@ mod tests {
 
     #[test]
     fn expected_lines_are_found_in_order() {
-        let expected = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect::<Vec<_>>();
+        let expected = |texts: &[&str]| {
+            texts
+                .iter()
+                .map(|&text| text.to_owned())
+                .collect::<Vec<_>>()
+        };
         let output = "one\ntwo and more\nthree\n";
-        assert_eq!(missing_line(output, &expected(&["one", "two", "three"])), None);
-        assert_eq!(missing_line(output, &expected(&["two", "one"])), Some(&"one".to_owned()));
-        assert_eq!(missing_line(output, &expected(&["four"])), Some(&"four".to_owned()));
+        assert_eq!(
+            missing_line(output, &expected(&["one", "two", "three"])),
+            None
+        );
+        assert_eq!(
+            missing_line(output, &expected(&["two", "one"])),
+            Some(&"one".to_owned())
+        );
+        assert_eq!(
+            missing_line(output, &expected(&["four"])),
+            Some(&"four".to_owned())
+        );
     }
 }

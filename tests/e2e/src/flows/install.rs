@@ -15,7 +15,11 @@ use super::program::Program;
 ///
 /// # Errors
 /// Fails when Python is missing or pip fails.
-pub(super) async fn python(folder: &Path, requirements: &Path, logs: &Path) -> anyhow::Result<PathBuf> {
+pub(super) async fn python(
+    folder: &Path,
+    requirements: &Path,
+    logs: &Path,
+) -> anyhow::Result<PathBuf> {
     let interpreter = folder.join("bin/python");
     let wanted = fs::read_to_string(requirements)?;
     let installed = folder.join("installed");
@@ -26,7 +30,8 @@ pub(super) async fn python(folder: &Path, requirements: &Path, logs: &Path) -> a
     venv.args(["-m", "venv"]).arg(folder);
     run("venv", venv, logs).await?;
     let mut pip = pip(&interpreter, "install");
-    pip.args(["--require-hashes", "--requirement"]).arg(requirements);
+    pip.args(["--require-hashes", "--requirement"])
+        .arg(requirements);
     run("pip", pip, logs).await?;
     fs::write(installed, wanted)?;
     Ok(interpreter)
@@ -48,6 +53,10 @@ pub(super) async fn run(name: &str, mut command: Command, logs: &Path) -> anyhow
     let mut running = Program::start(format!("install-{name}"), &mut command, logs)
         .with_context(|| format!("{program} is not installed"))?;
     let status = running.wait().await?;
-    ensure!(status.success(), "{program} ended with {status}: {}", running.last_lines());
+    ensure!(
+        status.success(),
+        "{program} ended with {status}: {}",
+        running.last_lines()
+    );
     Ok(())
 }

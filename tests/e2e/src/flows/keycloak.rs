@@ -52,30 +52,63 @@ pub(super) async fn run(
     user: TestUser,
     progress: &mut Progress,
 ) -> anyhow::Result<()> {
-    let Options { target, folder, ready_within, only, .. } = *options;
+    let Options {
+        target,
+        folder,
+        ready_within,
+        only,
+        ..
+    } = *options;
     let built = distribution::prepared(target, ready_within, progress).await?;
     let keycloak = RunningKeycloak::start(&built, folder);
-    let keycloak = progress.step_within(ready_within, "Keycloak starts", keycloak).await?;
-    progress.step_within(REALMS_LIMIT, "the realms of tests/idp are created", keycloak.create_realms()).await?;
+    let keycloak = progress
+        .step_within(ready_within, "Keycloak starts", keycloak)
+        .await?;
+    progress
+        .step_within(
+            REALMS_LIMIT,
+            "the realms of tests/idp are created",
+            keycloak.create_realms(),
+        )
+        .await?;
     let fixture = keycloak.with_servers(options, recorder, user);
-    let mut fixture = progress.step_within(SERVERS_LIMIT, "a server of each setup starts", fixture).await?;
+    let mut fixture = progress
+        .step_within(SERVERS_LIMIT, "a server of each setup starts", fixture)
+        .await?;
 
     let mut results = Vec::new();
-    for scenario in Scenario::value_variants().iter().filter(|scenario| only.is_empty() || only.contains(scenario)) {
+    for scenario in Scenario::value_variants()
+        .iter()
+        .filter(|scenario| only.is_empty() || only.contains(scenario))
+    {
         results.push(scenario.run(&mut fixture, progress).await);
     }
-    let stopped =
-        progress.step_within(SERVERS_LIMIT, "SIGTERM ends the servers with exit code 0", fixture.servers.stop());
+    let stopped = progress.step_within(
+        SERVERS_LIMIT,
+        "SIGTERM ends the servers with exit code 0",
+        fixture.servers.stop(),
+    );
     let stopped = stopped.await;
     // A failed scenario can leave Keycloak stopped.
     let ended = if fixture.keycloak.is_running() {
-        progress.step_within(SERVERS_LIMIT, "Keycloak ends", fixture.keycloak.stop()).await
+        progress
+            .step_within(SERVERS_LIMIT, "Keycloak ends", fixture.keycloak.stop())
+            .await
     } else {
         Ok(())
     };
     let searched = search(&fixture, folder);
-    let searched = progress.step_within(SEARCH_LIMIT, "no panic and no secret in their output", searched).await;
-    results.into_iter().chain([stopped, ended, searched]).collect()
+    let searched = progress
+        .step_within(
+            SEARCH_LIMIT,
+            "no panic and no secret in their output",
+            searched,
+        )
+        .await;
+    results
+        .into_iter()
+        .chain([stopped, ended, searched])
+        .collect()
 }
 
 async fn search(fixture: &Fixture, folder: &Path) -> anyhow::Result<()> {

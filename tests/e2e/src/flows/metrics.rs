@@ -1,6 +1,8 @@
 //! `cargo xtask e2e --metrics`: every query of the dashboard and of the alerts against a real Prometheus that scrapes the real program.
 
-use std::{collections::BTreeSet, fs, net::SocketAddr, path::Path, process::Command, time::Duration};
+use std::{
+    collections::BTreeSet, fs, net::SocketAddr, path::Path, process::Command, time::Duration,
+};
 
 use anyhow::{Context as _, bail, ensure};
 use portcullis_scenarios::{Deployment, INITIALIZE, Request, Scratch, free_address};
@@ -23,7 +25,8 @@ const METRICS_TOKEN: &str = "metrics-token-of-the-metrics-run-0123456789";
 
 /// Runs all queries. Without Prometheus, the run is reported as skipped.
 pub(super) async fn run(folder: &Path, progress: &mut Progress) -> anyhow::Result<()> {
-    let Some((prometheus, promtool)) = programs::find("prometheus").zip(programs::find("promtool")) else {
+    let Some((prometheus, promtool)) = programs::find("prometheus").zip(programs::find("promtool"))
+    else {
         progress.skip(
             "the queries at Prometheus",
             "`prometheus` and `promtool` are not here; Debian has them (`apt-get install prometheus`)",
@@ -33,14 +36,43 @@ pub(super) async fn run(folder: &Path, progress: &mut Progress) -> anyhow::Resul
     let repository = workspace::root();
     let admin = free_address()?;
     let token = Scratch::file("metrics-token", METRICS_TOKEN);
-    let deployment = progress.step("the program starts with metrics", start(admin, folder, &token)).await?;
-    progress.step("it serves requests of each decision", send_requests(&deployment)).await?;
-    progress.step("promtool accepts the metrics", lint(&promtool, admin, folder)).await?;
+    let deployment = progress
+        .step(
+            "the program starts with metrics",
+            start(admin, folder, &token),
+        )
+        .await?;
+    progress
+        .step(
+            "it serves requests of each decision",
+            send_requests(&deployment),
+        )
+        .await?;
+    progress
+        .step(
+            "promtool accepts the metrics",
+            lint(&promtool, admin, folder),
+        )
+        .await?;
     let start = start_prometheus(&prometheus, &repository, admin, folder, &token);
-    let (mut running, address) = progress.step("Prometheus starts with the alerts", start).await?;
-    progress.step("it scrapes the program", scraped(address, &deployment)).await?;
-    progress.step("each query of the dashboard has a result", dashboard(address, &repository)).await?;
-    progress.step("each alert is evaluated, and none fires", alerts(address, &repository)).await?;
+    let (mut running, address) = progress
+        .step("Prometheus starts with the alerts", start)
+        .await?;
+    progress
+        .step("it scrapes the program", scraped(address, &deployment))
+        .await?;
+    progress
+        .step(
+            "each query of the dashboard has a result",
+            dashboard(address, &repository),
+        )
+        .await?;
+    progress
+        .step(
+            "each alert is evaluated, and none fires",
+            alerts(address, &repository),
+        )
+        .await?;
     running.expect_running()
 }
 
@@ -65,26 +97,59 @@ async fn send_requests(deployment: &Deployment) -> anyhow::Result<()> {
         let session = deployment.open_session(&token).await;
         let echo = Request::echo(Deployment::ENDPOINT, &token, &session);
         let answer = deployment.send(echo).await;
-        ensure!(answer.status == 200, "a call was answered with {}", answer.status);
+        ensure!(
+            answer.status == 200,
+            "a call was answered with {}",
+            answer.status
+        );
         let delete = Request::delete(Deployment::ENDPOINT, &token, &session);
         deployment.send(delete).await;
     }
-    let without_token = deployment.send(Request::post(Deployment::ENDPOINT, INITIALIZE)).await;
-    ensure!(without_token.status == 401, "a request without a token was answered with {}", without_token.status);
-    let expired = deployment.try_token(&deployment.token().expires_in(-600).sign()).await;
-    ensure!(expired.status == 401, "an expired token was answered with {}", expired.status);
+    let without_token = deployment
+        .send(Request::post(Deployment::ENDPOINT, INITIALIZE))
+        .await;
+    ensure!(
+        without_token.status == 401,
+        "a request without a token was answered with {}",
+        without_token.status
+    );
+    let expired = deployment
+        .try_token(&deployment.token().expires_in(-600).sign())
+        .await;
+    ensure!(
+        expired.status == 401,
+        "an expired token was answered with {}",
+        expired.status
+    );
     Ok(())
 }
 
 /// Checks that the token for scrapes reads only metrics, and that `promtool` accepts them.
 async fn lint(promtool: &Path, admin: SocketAddr, folder: &Path) -> anyhow::Result<()> {
-    let restricted = Request::new("GET", "/v1/sessions").bearer(METRICS_TOKEN).send(admin).await;
-    ensure!(restricted.status == 403, "the metrics token lists sessions: {}", restricted.status);
-    let answer = Request::new("GET", "/metrics").bearer(METRICS_TOKEN).send(admin).await;
-    ensure!(answer.status == 200, "/metrics answered with {}", answer.status);
+    let restricted = Request::new("GET", "/v1/sessions")
+        .bearer(METRICS_TOKEN)
+        .send(admin)
+        .await;
+    ensure!(
+        restricted.status == 403,
+        "the metrics token lists sessions: {}",
+        restricted.status
+    );
+    let answer = Request::new("GET", "/metrics")
+        .bearer(METRICS_TOKEN)
+        .send(admin)
+        .await;
+    ensure!(
+        answer.status == 200,
+        "/metrics answered with {}",
+        answer.status
+    );
     let file = folder.join("metrics.txt");
     fs::write(&file, answer.text())?;
-    let output = Command::new(promtool).args(["check", "metrics"]).stdin(fs::File::open(&file)?).output()?;
+    let output = Command::new(promtool)
+        .args(["check", "metrics"])
+        .stdin(fs::File::open(&file)?)
+        .output()?;
     ensure!(
         output.status.success(),
         "promtool: {}{}",
@@ -114,10 +179,15 @@ async fn start_prometheus(
     let mut command = Command::new(prometheus);
     command
         .arg(format!("--config.file={}", file.display()))
-        .arg(format!("--storage.tsdb.path={}", folder.join("prometheus").display()))
+        .arg(format!(
+            "--storage.tsdb.path={}",
+            folder.join("prometheus").display()
+        ))
         .arg(format!("--web.listen-address={address}"));
     let mut running = Program::start("prometheus", &mut command, folder)?;
-    running.find_line(|line| line.contains("Server is ready").then_some(())).await?;
+    running
+        .find_line(|line| line.contains("Server is ready").then_some(()))
+        .await?;
     Ok((running, address))
 }
 
@@ -126,37 +196,63 @@ async fn scraped(prometheus: SocketAddr, deployment: &Deployment) -> anyhow::Res
     let deadline = Instant::now() + SETTLE;
     loop {
         send_requests(deployment).await?;
-        let rate =
-            query(prometheus, "sum by (code) (rate(portcullis_requests_total{decision=\"deny\"}[10s])) > 0").await?;
+        let rate = query(
+            prometheus,
+            "sum by (code) (rate(portcullis_requests_total{decision=\"deny\"}[10s])) > 0",
+        )
+        .await?;
         let ended = query(prometheus, "rate(portcullis_sessions_ended_total[10s]) > 0").await?;
         if rate.len() >= 2 && !ended.is_empty() {
             return Ok(());
         }
-        ensure!(Instant::now() < deadline, "Prometheus has no rates after {SETTLE:?}: {rate:?}");
+        ensure!(
+            Instant::now() < deadline,
+            "Prometheus has no rates after {SETTLE:?}: {rate:?}"
+        );
         sleep(POLL).await;
     }
 }
 
 /// Metrics that exist only after an event that this run does not cause, or with a table that it does not have.
-const WITHOUT_RESULT: &[&str] = &["portcullis_certificate_expiry_timestamp_seconds", "portcullis_streams_ended_total"];
+const WITHOUT_RESULT: &[&str] = &[
+    "portcullis_certificate_expiry_timestamp_seconds",
+    "portcullis_streams_ended_total",
+];
 
 /// Checks that each query of the dashboard has a result, except those of [`WITHOUT_RESULT`].
 async fn dashboard(prometheus: SocketAddr, repository: &Path) -> anyhow::Result<()> {
     let text = fs::read_to_string(repository.join("deploy/grafana/portcullis.json"))?;
     let dashboard: Value = serde_json::from_str(&text).context("the dashboard is not JSON")?;
-    let panels = dashboard["panels"].as_array().context("the dashboard has no panels")?;
+    let panels = dashboard["panels"]
+        .as_array()
+        .context("the dashboard has no panels")?;
     let mut queries = BTreeSet::new();
-    for target in panels.iter().flat_map(|panel| panel["targets"].as_array().into_iter().flatten()) {
+    for target in panels
+        .iter()
+        .flat_map(|panel| panel["targets"].as_array().into_iter().flatten())
+    {
         queries.insert(target["expr"].as_str().context("a target has no query")?);
     }
-    ensure!(queries.len() > 20, "the dashboard has only {} queries", queries.len());
+    ensure!(
+        queries.len() > 20,
+        "the dashboard has only {} queries",
+        queries.len()
+    );
     for expression in queries {
-        let expression =
-            expression.replace("$instance", ".*").replace("$resource", ".*").replace("$__rate_interval", "20s");
-        ensure!(!expression.contains("$__") && !expression.contains("${"), "unknown variable in {expression}");
+        let expression = expression
+            .replace("$instance", ".*")
+            .replace("$resource", ".*")
+            .replace("$__rate_interval", "20s");
+        ensure!(
+            !expression.contains("$__") && !expression.contains("${"),
+            "unknown variable in {expression}"
+        );
         let result = query(prometheus, &expression).await?;
         let may_be_empty = WITHOUT_RESULT.iter().any(|name| expression.contains(name));
-        ensure!(may_be_empty || !result.is_empty(), "no result: {expression}");
+        ensure!(
+            may_be_empty || !result.is_empty(),
+            "no result: {expression}"
+        );
     }
     Ok(())
 }
@@ -180,30 +276,52 @@ async fn alerts(prometheus: SocketAddr, repository: &Path) -> anyhow::Result<()>
             break rules;
         }
         let evaluated = rules.iter().filter(|rule| is_evaluated(rule)).count();
-        ensure!(Instant::now() < deadline, "{evaluated} of {written} alerts are evaluated");
+        ensure!(
+            Instant::now() < deadline,
+            "{evaluated} of {written} alerts are evaluated"
+        );
         sleep(POLL).await;
     };
     for rule in rules {
         let name = &rule["name"];
-        ensure!(rule["health"] == "ok", "{name} cannot be evaluated: {}", rule["lastError"]);
-        ensure!(rule["state"] != "firing", "{name} fires: {}", rule["alerts"]);
-        let expression = rule["query"].as_str().with_context(|| format!("{name} has no query"))?;
-        query(prometheus, expression).await.with_context(|| format!("alert {name}"))?;
+        ensure!(
+            rule["health"] == "ok",
+            "{name} cannot be evaluated: {}",
+            rule["lastError"]
+        );
+        ensure!(
+            rule["state"] != "firing",
+            "{name} fires: {}",
+            rule["alerts"]
+        );
+        let expression = rule["query"]
+            .as_str()
+            .with_context(|| format!("{name} has no query"))?;
+        query(prometheus, expression)
+            .await
+            .with_context(|| format!("alert {name}"))?;
     }
     Ok(())
 }
 
 /// Returns the result of an instant query.
 async fn query(prometheus: SocketAddr, expression: &str) -> anyhow::Result<Vec<Value>> {
-    let query = form_urlencoded::Serializer::new(String::new()).append_pair("query", expression).finish();
-    let data =
-        get(prometheus, &format!("/api/v1/query?{query}")).await.with_context(|| format!("query {expression}"))?;
-    data["result"].as_array().cloned().with_context(|| format!("no vector: {expression}"))
+    let query = form_urlencoded::Serializer::new(String::new())
+        .append_pair("query", expression)
+        .finish();
+    let data = get(prometheus, &format!("/api/v1/query?{query}"))
+        .await
+        .with_context(|| format!("query {expression}"))?;
+    data["result"]
+        .as_array()
+        .cloned()
+        .with_context(|| format!("no vector: {expression}"))
 }
 
 async fn get(prometheus: SocketAddr, target: &str) -> anyhow::Result<Value> {
     let answer = Request::new("GET", target).send(prometheus).await;
-    let mut answer: Value = serde_json::from_str(&answer.text()).context("Prometheus did not answer with JSON")?;
+    let mut answer: Value =
+        serde_json::from_str(&answer.text()).context("Prometheus did not answer with JSON")?;
     if answer["status"] != "success" {
         bail!("Prometheus: {}", answer["error"]);
     }

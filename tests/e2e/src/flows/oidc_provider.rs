@@ -38,21 +38,37 @@ pub(super) async fn run(
     progress: &mut Progress,
 ) -> anyhow::Result<()> {
     let install = Package::install(target);
-    let package = progress.step_within(INSTALL_LIMIT, "npm installs oidc-provider and Node.js, once", install).await?;
+    let package = progress
+        .step_within(
+            INSTALL_LIMIT,
+            "npm installs oidc-provider and Node.js, once",
+            install,
+        )
+        .await?;
     let mut deployment = progress
-        .step("oidc-provider and two servers start", OidcProviderDeployment::start(&package, program, folder))
+        .step(
+            "oidc-provider and two servers start",
+            OidcProviderDeployment::start(&package, program, folder),
+        )
         .await?;
     let client = Client::new(program, folder, user)?;
 
     let library = library_flow(&deployment, Arc::clone(&recorder), progress).await;
     let shipped = shipped_client(program, &deployment, &recorder, &client, progress).await;
-    let stopped = progress.step("SIGTERM ends all of them", deployment.stop()).await;
+    let stopped = progress
+        .step("SIGTERM ends all of them", deployment.stop())
+        .await;
     let searched = async {
         let mut canaries = canary::canaries(&recorder.exchanges());
         client.add_secrets(&mut canaries)?;
         output::search(folder, &canaries)
     };
-    let searched = progress.step("no panic and no secret in the output of the servers", searched).await;
+    let searched = progress
+        .step(
+            "no panic and no secret in the output of the servers",
+            searched,
+        )
+        .await;
     library.and(shipped).and(stopped).and(searched)
 }
 
@@ -62,17 +78,47 @@ async fn library_flow(
     recorder: Arc<Recorder>,
     progress: &mut Progress,
 ) -> anyhow::Result<()> {
-    let test_client =
-        TestClient::new(&deployment.resource("/mcp")?, &deployment.issuer, recorder, SignIn::OidcProvider)?;
-    let challenge = progress.step("a POST without a token is challenged", discovery::challenge(&test_client)).await?;
-    progress.step("authorization server metadata, both forms", discovery::server_metadata(&test_client)).await?;
+    let test_client = TestClient::new(
+        &deployment.resource("/mcp")?,
+        &deployment.issuer,
+        recorder,
+        SignIn::OidcProvider,
+    )?;
+    let challenge = progress
+        .step(
+            "a POST without a token is challenged",
+            discovery::challenge(&test_client),
+        )
+        .await?;
+    progress
+        .step(
+            "authorization server metadata, both forms",
+            discovery::server_metadata(&test_client),
+        )
+        .await?;
     let mut authorization = Authorization::begin(&test_client, challenge, "alice")?;
-    let registered = progress.step("dynamic client registration", authorization.registration()).await?;
+    let registered = progress
+        .step("dynamic client registration", authorization.registration())
+        .await?;
     let step = authorization.consent(registered);
-    progress.step("login and consent pages, with PKCE S256, state, iss, resource", step).await?;
-    let token = progress.step("token for this resource", authorization.token()).await?;
-    let session = progress.step("initialize opens a session", Session::open(&test_client, token)).await?;
-    progress.step("DELETE ends the session", session.end()).await
+    progress
+        .step(
+            "login and consent pages, with PKCE S256, state, iss, resource",
+            step,
+        )
+        .await?;
+    let token = progress
+        .step("token for this resource", authorization.token())
+        .await?;
+    let session = progress
+        .step(
+            "initialize opens a session",
+            Session::open(&test_client, token),
+        )
+        .await?;
+    progress
+        .step("DELETE ends the session", session.end())
+        .await
 }
 
 /// The flow of the shipped client.
@@ -97,20 +143,64 @@ async fn shipped_client(
         brief: &brief,
     };
     flow.run(progress).await?;
-    progress.step("tokens signed with ES256", tokens::signed_es256(deployment, client)).await?;
-    progress.step("opaque tokens, by introspection", tokens::opaque(deployment, recorder, client)).await?;
-    progress.step("login with a client ID metadata document", metadata_document(program, deployment, client)).await
+    progress
+        .step(
+            "tokens signed with ES256",
+            tokens::signed_es256(deployment, client),
+        )
+        .await?;
+    progress
+        .step(
+            "opaque tokens, by introspection",
+            tokens::opaque(deployment, recorder, client),
+        )
+        .await?;
+    progress
+        .step(
+            "login with a client ID metadata document",
+            metadata_document(program, deployment, client),
+        )
+        .await
 }
 
 /// Signs in with a client ID metadata document (draft-ietf-oauth-client-id-metadata-document).
-async fn metadata_document(program: &Path, deployment: &OidcProviderDeployment, client: &Client) -> anyhow::Result<()> {
+async fn metadata_document(
+    program: &Path,
+    deployment: &OidcProviderDeployment,
+    client: &Client,
+) -> anyhow::Result<()> {
     let resource = deployment.resource("/mcp")?;
-    let document = Command::new(program).args(["client-document", CLIENT_DOCUMENT_URL]).output()?;
-    ensure!(document.status.success(), "client-document ended with {}", document.status);
+    let document = Command::new(program)
+        .args(["client-document", CLIENT_DOCUMENT_URL])
+        .output()?;
+    ensure!(
+        document.status.success(),
+        "client-document ended with {}",
+        document.status
+    );
     deployment.publish(&document.stdout)?;
-    let login = client.run("login", &resource, &["--client-metadata-url", CLIENT_DOCUMENT_URL]).await?;
-    let login = login.succeeded().context("oidc-provider supports draft 02 of client ID metadata documents")?;
-    super::expect::that(login.output.contains(CLIENT_DOCUMENT_URL), "the client", CLIENT_DOCUMENT_URL, &login.output)?;
-    let call = client.run("call", &resource, &["tools/list", "--client-metadata-url", CLIENT_DOCUMENT_URL]).await?;
+    let login = client
+        .run(
+            "login",
+            &resource,
+            &["--client-metadata-url", CLIENT_DOCUMENT_URL],
+        )
+        .await?;
+    let login = login
+        .succeeded()
+        .context("oidc-provider supports draft 02 of client ID metadata documents")?;
+    super::expect::that(
+        login.output.contains(CLIENT_DOCUMENT_URL),
+        "the client",
+        CLIENT_DOCUMENT_URL,
+        &login.output,
+    )?;
+    let call = client
+        .run(
+            "call",
+            &resource,
+            &["tools/list", "--client-metadata-url", CLIENT_DOCUMENT_URL],
+        )
+        .await?;
     call.succeeded().map(drop)
 }

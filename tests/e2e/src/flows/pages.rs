@@ -40,7 +40,11 @@ pub(super) struct UserInput<'a> {
 
 impl<'a> UserInput<'a> {
     pub(super) fn consents(user: &'a str, password: &'a str) -> Self {
-        Self { user, password, consents: true }
+        Self {
+            user,
+            password,
+            consents: true,
+        }
     }
 }
 
@@ -67,7 +71,10 @@ pub(super) async fn visit(
         let here = request.url.clone();
         let response = send(recorder, request, &mut cookies).await?;
         if response.status.is_redirection() {
-            let location = here.join(expect::header(&response.headers, header::LOCATION.as_str())?)?;
+            let location = here.join(expect::header(
+                &response.headers,
+                header::LOCATION.as_str(),
+            )?)?;
             if location.as_str().split('?').next() == Some(redirect_uri) {
                 return Ok(Arrival { location, pages });
             }
@@ -95,22 +102,32 @@ fn submission(
 ) -> anyhow::Result<FetchRequest> {
     for mut form in forms(page) {
         let found = page_of(&form);
-        let Some(found) = found.filter(|found| !pages.contains(found)) else { continue };
+        let Some(found) = found.filter(|found| !pages.contains(found)) else {
+            continue;
+        };
         pages.push(found);
         if found == Page::Consent
             && !user_input.consents
-            && let Some(link) = links(page).into_iter().find(|link| link.ends_with("/abort"))
+            && let Some(link) = links(page)
+                .into_iter()
+                .find(|link| link.ends_with("/abort"))
         {
             return Ok(get(here.join(&link)?));
         }
         fill_in(&mut form, user_input);
-        let fields = form.fields.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let fields = form
+            .fields
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()));
         // Browsers send the origin of the page.
         let origin = HeaderValue::from_str(&here.origin().ascii_serialization())?;
         let post = FetchRequest::post_form(here.join(&form.action)?, fields, UrlPolicy::Operator);
         return Ok(post.header(header::ORIGIN, origin));
     }
-    bail!("expected a page to sign in or to consent, after {pages:?}: {}", shown(page))
+    bail!(
+        "expected a page to sign in or to consent, after {pages:?}: {}",
+        shown(page)
+    )
 }
 
 /// Recognizes the pages of Keycloak, oidc-provider, FastMCP's OAuthProxy, the Python SDK's example and the development
@@ -122,7 +139,10 @@ fn page_of(form: &Form) -> Option<Page> {
     } else if has("accept")
         || has("decision")
         || (has("action") && has("csrf_token"))
-        || form.fields.get("prompt").is_some_and(|prompt| prompt == "consent")
+        || form
+            .fields
+            .get("prompt")
+            .is_some_and(|prompt| prompt == "consent")
     {
         Some(Page::Consent)
     } else {
@@ -137,12 +157,28 @@ fn fill_in(form: &mut Form, user_input: &UserInput<'_>) {
         ("login", user_input.user),
         ("user", user_input.user),
         ("password", user_input.password),
-        ("decision", if user_input.consents { "allow" } else { "deny" }),
-        ("action", if user_input.consents { "approve" } else { "deny" }),
+        (
+            "decision",
+            if user_input.consents { "allow" } else { "deny" },
+        ),
+        (
+            "action",
+            if user_input.consents {
+                "approve"
+            } else {
+                "deny"
+            },
+        ),
     ] {
-        form.fields.entry(name.to_owned()).and_modify(|field| value.clone_into(field));
+        form.fields
+            .entry(name.to_owned())
+            .and_modify(|field| value.clone_into(field));
     }
-    form.fields.remove(if user_input.consents { "cancel" } else { "accept" });
+    form.fields.remove(if user_input.consents {
+        "cancel"
+    } else {
+        "accept"
+    });
 }
 
 /// Sends a request with the cookies, and stores new ones.
@@ -152,7 +188,10 @@ async fn send(
     cookies: &mut BTreeMap<String, String>,
 ) -> anyhow::Result<FetchResponse> {
     request = request.header(header::ACCEPT, HeaderValue::from_static("text/html"));
-    let pairs: Vec<_> = cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let pairs: Vec<_> = cookies
+        .iter()
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
     if !pairs.is_empty() {
         request = request.header(header::COOKIE, HeaderValue::from_str(&pairs.join("; "))?);
     }
@@ -163,8 +202,16 @@ async fn send(
 
 /// Stores cookies. All pages have one host, and Secure cookies are sent to loopback, as in browsers.
 fn keep_cookies(headers: &HeaderMap, cookies: &mut BTreeMap<String, String>) {
-    for cookie in headers.get_all(header::SET_COOKIE).iter().filter_map(|cookie| cookie.to_str().ok()) {
-        match cookie.split(';').next().and_then(|pair| pair.split_once('=')) {
+    for cookie in headers
+        .get_all(header::SET_COOKIE)
+        .iter()
+        .filter_map(|cookie| cookie.to_str().ok())
+    {
+        match cookie
+            .split(';')
+            .next()
+            .and_then(|pair| pair.split_once('='))
+        {
             // An empty value deletes the cookie.
             Some((name, "")) => drop(cookies.remove(name)),
             Some((name, value)) => drop(cookies.insert(name.to_owned(), value.to_owned())),
@@ -176,12 +223,20 @@ fn keep_cookies(headers: &HeaderMap, cookies: &mut BTreeMap<String, String>) {
 /// Returns the text of a page.
 pub(super) fn shown(page: &str) -> String {
     let body = page.split_once("<body").map_or(page, |(_, body)| body);
-    let pieces = body.split('<').filter_map(|piece| piece.split_once('>')).map(|(_, text)| text.trim());
-    let text = pieces.filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" ");
+    let pieces = body
+        .split('<')
+        .filter_map(|piece| piece.split_once('>'))
+        .map(|(_, text)| text.trim());
+    let text = pieces
+        .filter(|text| !text.is_empty())
+        .collect::<Vec<_>>()
+        .join(" ");
     text.chars().take(300).collect()
 }
 
 /// Returns the parameters of a URL.
 pub(super) fn parameters(location: &Url) -> BTreeMap<String, String> {
-    form_urlencoded::parse(location.query().unwrap_or_default().as_bytes()).into_owned().collect()
+    form_urlencoded::parse(location.query().unwrap_or_default().as_bytes())
+        .into_owned()
+        .collect()
 }

@@ -29,7 +29,11 @@ pub(crate) struct Program {
 
 impl Program {
     /// Starts the program. Its output goes to `<folder>/<name>.log`.
-    pub(crate) fn start(name: impl Into<String>, command: &mut Command, folder: &Path) -> anyhow::Result<Self> {
+    pub(crate) fn start(
+        name: impl Into<String>,
+        command: &mut Command,
+        folder: &Path,
+    ) -> anyhow::Result<Self> {
         command.stdin(Stdio::null());
         Self::start_with_input(name, command, folder)
     }
@@ -42,16 +46,23 @@ impl Program {
     ) -> anyhow::Result<Self> {
         let name = name.into();
         let output = folder.join(format!("{name}.log"));
-        let file = File::create(&output).with_context(|| format!("{} cannot be created", output.display()))?;
+        let file = File::create(&output)
+            .with_context(|| format!("{} cannot be created", output.display()))?;
         command.stdout(file.try_clone()?).stderr(file);
-        Ok(Self { process: Process::start(name, command)?, output })
+        Ok(Self {
+            process: Process::start(name, command)?,
+            output,
+        })
     }
 
     /// Waits for a line for which `find` returns a value.
     ///
     /// # Errors
     /// Fails when the program ends before.
-    pub(crate) async fn find_line<T>(&mut self, find: impl Fn(&str) -> Option<T>) -> anyhow::Result<T> {
+    pub(crate) async fn find_line<T>(
+        &mut self,
+        find: impl Fn(&str) -> Option<T>,
+    ) -> anyhow::Result<T> {
         loop {
             // The status is read before the output, so that the last line is not missed.
             let ended = self.process.try_wait()?;
@@ -61,7 +72,11 @@ impl Program {
                 return Ok(found);
             }
             if let Some(status) = ended {
-                bail!("{} ended with {status}:\n{}", self.process.name(), text.trim_end());
+                bail!(
+                    "{} ended with {status}:\n{}",
+                    self.process.name(),
+                    text.trim_end()
+                );
             }
             sleep(POLL_INTERVAL).await;
         }
@@ -75,7 +90,11 @@ impl Program {
         let started = Instant::now();
         while TcpStream::connect(address).await.is_err() {
             self.expect_running()?;
-            ensure!(started.elapsed() < LISTEN_LIMIT, "{} does not listen on {address}", self.process.name());
+            ensure!(
+                started.elapsed() < LISTEN_LIMIT,
+                "{} does not listen on {address}",
+                self.process.name()
+            );
             sleep(POLL_INTERVAL).await;
         }
         ensure!(self.is_running()?, "another program listens on {address}");
@@ -102,7 +121,11 @@ impl Program {
         match self.process.try_wait()? {
             None => Ok(()),
             Some(status) => {
-                bail!("{} ended with {status}; its last lines are:\n{}", self.process.name(), self.last_lines())
+                bail!(
+                    "{} ended with {status}; its last lines are:\n{}",
+                    self.process.name(),
+                    self.last_lines()
+                )
             }
         }
     }
@@ -151,10 +174,21 @@ mod tests {
         let free = portcullis_scenarios::free_address().unwrap();
         let folder = Scratch::folder("listener");
         let mut ended = Program::start("ended", &mut Command::new("false"), folder.path()).unwrap();
-        assert!(ended.wait_for_listener(free).await.unwrap_err().to_string().contains("exit status: 1"));
+        assert!(
+            ended
+                .wait_for_listener(free)
+                .await
+                .unwrap_err()
+                .to_string()
+                .contains("exit status: 1")
+        );
         let other = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         ended.wait().await.unwrap();
-        let error = ended.wait_for_listener(other.local_addr().unwrap()).await.unwrap_err().to_string();
+        let error = ended
+            .wait_for_listener(other.local_addr().unwrap())
+            .await
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("another program listens"), "{error}");
     }
 
@@ -164,8 +198,18 @@ mod tests {
         shell.args(["-c", "echo one >&2; echo two; exit 3"]);
         let folder = Scratch::folder("find-line");
         let mut program = Program::start("find-line", &mut shell, folder.path()).unwrap();
-        assert_eq!(program.find_line(|line| line.strip_prefix("tw").map(str::to_owned)).await.unwrap(), "o");
-        let message = program.find_line(|_| None::<()>).await.unwrap_err().to_string();
+        assert_eq!(
+            program
+                .find_line(|line| line.strip_prefix("tw").map(str::to_owned))
+                .await
+                .unwrap(),
+            "o"
+        );
+        let message = program
+            .find_line(|_| None::<()>)
+            .await
+            .unwrap_err()
+            .to_string();
         assert!(message.contains("exit status: 3"), "{message}");
         assert!(message.contains("one"), "{message}");
     }

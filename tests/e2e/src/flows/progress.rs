@@ -20,12 +20,19 @@ pub(super) struct Progress {
 impl Progress {
     /// Creates a list of steps with this time limit each.
     pub(super) fn new(unit: Unit, limit: Duration) -> Self {
-        Self { list: Checklist::new(unit), limit, on_standard_error: false }
+        Self {
+            list: Checklist::new(unit),
+            limit,
+            on_standard_error: false,
+        }
     }
 
     /// As [`new`](Self::new), printed to standard error.
     pub(super) fn on_standard_error(unit: Unit, limit: Duration) -> Self {
-        Self { on_standard_error: true, ..Self::new(unit, limit) }
+        Self {
+            on_standard_error: true,
+            ..Self::new(unit, limit)
+        }
     }
 
     /// Runs a step and prints its result.
@@ -46,8 +53,13 @@ impl Progress {
     ) -> anyhow::Result<T> {
         let started = Instant::now();
         let result = timeout(limit, step).await;
-        let result = result.unwrap_or_else(|_| Err(anyhow!("expected an end within {limit:?}, got none")));
-        let outcome = if result.is_ok() { Outcome::Passed } else { Outcome::Failed };
+        let result =
+            result.unwrap_or_else(|_| Err(anyhow!("expected an end within {limit:?}, got none")));
+        let outcome = if result.is_ok() {
+            Outcome::Passed
+        } else {
+            Outcome::Failed
+        };
         let line = self.list.add(name, outcome, started.elapsed());
         self.print(&line);
         if let Err(error) = &result {

@@ -61,7 +61,10 @@ const GENERATED: usize = 2500;
 
 impl Default for Options {
     fn default() -> Self {
-        Self { seed: None, generated: GENERATED }
+        Self {
+            seed: None,
+            generated: GENERATED,
+        }
     }
 }
 
@@ -75,11 +78,29 @@ pub(super) async fn run(
 ) -> anyhow::Result<()> {
     let packages = target.join("readers");
     let install = install::all(&packages, folder);
-    let installed = progress.step_within(INSTALL_LIMIT, "npm, pip and go install the readers, once", install).await?;
+    let installed = progress
+        .step_within(
+            INSTALL_LIMIT,
+            "npm, pip and go install the readers, once",
+            install,
+        )
+        .await?;
     let mut report = Report::default();
-    let mut readers = progress.step("the readers start", start(installed, folder, &mut report)).await?;
-    let mut gateway = progress.step("the gateway starts", Gateway::start(program, folder, &readers)).await?;
-    progress.step("each reader reports what a privileged token reaches", control(&gateway, &readers)).await?;
+    let mut readers = progress
+        .step("the readers start", start(installed, folder, &mut report))
+        .await?;
+    let mut gateway = progress
+        .step(
+            "the gateway starts",
+            Gateway::start(program, folder, &readers),
+        )
+        .await?;
+    progress
+        .step(
+            "each reader reports what a privileged token reaches",
+            control(&gateway, &readers),
+        )
+        .await?;
 
     let seed = options.seed.unwrap_or_else(random_seed);
     println!("        seed {seed}: `cargo xtask e2e --readers --seed {seed}` repeats it");
@@ -87,9 +108,16 @@ pub(super) async fn run(
     cases.extend(generator::generate(seed, options.generated, &cases));
     corpus::number(&mut cases);
     let sending = sender::send_all(&gateway, &readers, cases);
-    let sent = progress.step("the corpus passes through the gateway", sending).await?;
+    let sent = progress
+        .step("the corpus passes through the gateway", sending)
+        .await?;
     tokio::time::sleep(SETTLE).await;
-    let decisions = progress.step("the gateway ends and its audit trail is complete", gateway.decisions()).await?;
+    let decisions = progress
+        .step(
+            "the gateway ends and its audit trail is complete",
+            gateway.decisions(),
+        )
+        .await?;
     for (reader, sent) in readers.iter_mut().zip(&sent) {
         reader.expect_running()?;
         let row = compare(sent, &reader.lines()?, &decisions);
@@ -128,8 +156,14 @@ async fn control(gateway: &Gateway, readers: &[Reader]) -> anyhow::Result<()> {
             let seen = lines.iter().filter(|line| line.request == request);
             let names: Vec<_> = seen.flat_map(|line| &line.names).collect();
             let expected = case.expected_for(reader.name);
-            let is_seen = expected.is_none_or(|expected| names.iter().any(|name| *name == expected));
-            ensure!(is_seen, "{} does not report {expected:?} for `{}`: {names:?}", reader.name, case.label);
+            let is_seen =
+                expected.is_none_or(|expected| names.iter().any(|name| *name == expected));
+            ensure!(
+                is_seen,
+                "{} does not report {expected:?} for `{}`: {names:?}",
+                reader.name,
+                case.label
+            );
         }
     }
     Ok(())

@@ -5,7 +5,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
 use parking_lot::Mutex;
-use portcullis_discovery::{BoxFuture, Fetch, FetchError, FetchRequest, FetchResponse, HttpFetch, OpenResponse};
+use portcullis_discovery::{
+    BoxFuture, Fetch, FetchError, FetchRequest, FetchResponse, HttpFetch, OpenResponse,
+};
 use url::Url;
 
 /// A request and its response.
@@ -31,7 +33,11 @@ pub(super) struct Recorder {
 impl Recorder {
     /// Creates a recorder with this timeout for each request.
     pub(super) fn new(timeout: Duration) -> Result<Self, FetchError> {
-        Ok(Self { fetch: HttpFetch::new(Default::default())?, timeout, exchanges: Mutex::default() })
+        Ok(Self {
+            fetch: HttpFetch::new(Default::default())?,
+            timeout,
+            exchanges: Mutex::default(),
+        })
     }
 
     /// Returns all exchanges so far.

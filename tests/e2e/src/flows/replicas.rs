@@ -64,45 +64,82 @@ pub(super) async fn run(
     progress: &mut Progress,
 ) -> anyhow::Result<()> {
     if let Some(missing) = deployment::missing_program() {
-        progress.skip("three replicas behind nginx", &format!("{missing} is not installed"));
+        progress.skip(
+            "three replicas behind nginx",
+            &format!("{missing} is not installed"),
+        );
         return Ok(());
     }
     let start = Deployment::start(environment);
-    let deployment = Rc::new(progress.step("redis, nginx, an MCP server and three replicas start", start).await?);
+    let deployment = Rc::new(
+        progress
+            .step(
+                "redis, nginx, an MCP server and three replicas start",
+                start,
+            )
+            .await?,
+    );
     let duration = Duration::from_secs(options.seconds);
     let tally = Rc::new(Tally::default());
     let run = LocalSet::new();
     let run_within = duration + FINISH_LIMIT + LIMIT;
     let name = "clients use and end sessions while replicas and redis are killed";
-    let result = progress.step_within(run_within, name, run.run_until(exercise(&deployment, &tally, duration))).await;
+    let result = progress
+        .step_within(
+            run_within,
+            name,
+            run.run_until(exercise(&deployment, &tally, duration)),
+        )
+        .await;
     println!("\n{}", tally.report());
     result?;
-    progress.step("no session was lost, and no ended session was accepted", async { check(&tally, duration) }).await
+    progress
+        .step(
+            "no session was lost, and no ended session was accepted",
+            async { check(&tally, duration) },
+        )
+        .await
 }
 
 /// Runs all clients and faults until the time is over.
-async fn exercise(deployment: &Rc<Deployment>, tally: &Rc<Tally>, duration: Duration) -> anyhow::Result<()> {
+async fn exercise(
+    deployment: &Rc<Deployment>,
+    tally: &Rc<Tally>,
+    duration: Duration,
+) -> anyhow::Result<()> {
     let end = Instant::now() + duration;
     let faults = Faults::new(Rc::clone(deployment), Rc::clone(tally));
     let mut clients = tokio::task::JoinSet::new();
     for number in 0..CLIENTS {
-        clients.spawn_local(user::run(deployment.client(&format!("user-{number}"), tally)?, end));
+        clients.spawn_local(user::run(
+            deployment.client(&format!("user-{number}"), tally)?,
+            end,
+        ));
     }
     for number in 0..ENDERS {
-        clients.spawn_local(ender::run(deployment.client(&format!("ender-{number}"), tally)?, end));
+        clients.spawn_local(ender::run(
+            deployment.client(&format!("ender-{number}"), tally)?,
+            end,
+        ));
     }
     let replicas = tokio::task::spawn_local(faults.clone().kill_replicas(end));
     let redis = tokio::task::spawn_local(faults.restart_redis(duration));
     sleep_until(end).await;
-    replicas.await.context("the task that kills replicas ended")??;
-    redis.await.context("the task that restarts redis ended")??;
+    replicas
+        .await
+        .context("the task that kills replicas ended")??;
+    redis
+        .await
+        .context("the task that restarts redis ended")??;
     let finish = async {
         while let Some(client) = clients.join_next().await {
             client.context("a client ended early")??;
         }
         Ok(())
     };
-    timeout(FINISH_LIMIT, finish).await.context("a request did not complete")?
+    timeout(FINISH_LIMIT, finish)
+        .await
+        .context("a request did not complete")?
 }
 
 /// Fails if something happened that must not, or too little happened.
@@ -115,6 +152,10 @@ fn check(tally: &Tally, duration: Duration) -> anyhow::Result<()> {
         faults.len(),
         faults[..faults.len().min(20)].join("\n")
     );
-    ensure!(tally.confirmed.get() >= needed, "{} ends were confirmed; expected {needed}", tally.confirmed.get());
+    ensure!(
+        tally.confirmed.get() >= needed,
+        "{} ends were confirmed; expected {needed}",
+        tally.confirmed.get()
+    );
     Ok(())
 }

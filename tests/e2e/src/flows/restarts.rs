@@ -36,10 +36,15 @@ pub(super) async fn run(program: &Path, target: &Path, folder: &Path) -> anyhow:
         fs::create_dir_all(&folder)?;
         rows.push((maker, cell(maker, program, target, &folder).await));
     }
-    println!("\n{:<36}session continues after SIGTERM and SIGKILL", "client");
+    println!(
+        "\n{:<36}session continues after SIGTERM and SIGKILL",
+        "client"
+    );
     for (maker, cell) in &rows {
         println!("{:<36}{cell}", maker.title());
-        cell.reason().into_iter().for_each(|reason| println!("    {}", reason.trim_end().replace('\n', "\n    ")));
+        cell.reason()
+            .into_iter()
+            .for_each(|reason| println!("    {}", reason.trim_end().replace('\n', "\n    ")));
     }
     Cell::check_all(rows.iter().map(|(_, cell)| cell))
 }
@@ -48,7 +53,9 @@ async fn cell(maker: Maker, program: &Path, target: &Path, folder: &Path) -> Cel
     let installed = timeout(INSTALL_LIMIT, maker.install(target, folder)).await;
     match installed.unwrap_or_else(|_| Err(anyhow!("it was not installed in time"))) {
         Ok(command) => Cell::of(timeout(CLIENT_LIMIT, trial(program, command, folder))).await,
-        Err(why) => Cell::Skipped { reason: format!("{why:#}") },
+        Err(why) => Cell::Skipped {
+            reason: format!("{why:#}"),
+        },
     }
 }
 
@@ -62,7 +69,9 @@ async fn trial(program: &Path, command: Command, folder: &Path) -> anyhow::Resul
     let start = async |name: &str| {
         let mut command = serve(program, folder, name, &configuration)?;
         // The default state directory is in here.
-        command.env("XDG_STATE_HOME", folder.join("state")).env_remove("STATE_DIRECTORY");
+        command
+            .env("XDG_STATE_HOME", folder.join("state"))
+            .env_remove("STATE_DIRECTORY");
         let server = Server::start(name, &mut command, folder).await?;
         server.ready().await?;
         anyhow::Ok(server)
@@ -77,12 +86,21 @@ async fn trial(program: &Path, command: Command, folder: &Path) -> anyhow::Resul
     server.stop().await?;
     let mut server = start("serve-after-sigterm").await?;
     let after = client.call().await.context("after SIGTERM")?;
-    ensure!(after == session, "after SIGTERM the session was {after}, not {session}");
+    ensure!(
+        after == session,
+        "after SIGTERM the session was {after}, not {session}"
+    );
     server.kill().await?;
     let mut server = start("serve-after-sigkill").await?;
     let after = client.call().await.context("after SIGKILL")?;
-    ensure!(after == session, "after SIGKILL the session was {after}, not {session}");
-    ensure!(upstream.opened() == opened, "the client opened another session after a restart");
+    ensure!(
+        after == session,
+        "after SIGKILL the session was {after}, not {session}"
+    );
+    ensure!(
+        upstream.opened() == opened,
+        "the client opened another session after a restart"
+    );
     server.stop().await
 }
 

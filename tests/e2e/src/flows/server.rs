@@ -27,7 +27,11 @@ impl Server {
     ///
     /// # Errors
     /// Fails when it ends before it listens.
-    pub(crate) async fn start(name: impl Into<String>, command: &mut Command, folder: &Path) -> anyhow::Result<Self> {
+    pub(crate) async fn start(
+        name: impl Into<String>,
+        command: &mut Command,
+        folder: &Path,
+    ) -> anyhow::Result<Self> {
         let mut program = Program::start(name, command, folder)?;
         let address = program.find_line(listen_address).await?;
         Ok(Self { program, address })
@@ -62,7 +66,9 @@ impl Server {
         let readiness = Url::parse(&format!("http://{}/readyz", self.address))?;
         let fetch = HttpFetch::new(Default::default())?;
         loop {
-            let response = fetch.fetch(FetchRequest::get(readiness.clone(), UrlPolicy::Operator)).await?;
+            let response = fetch
+                .fetch(FetchRequest::get(readiness.clone(), UrlPolicy::Operator))
+                .await?;
             if response.status == StatusCode::OK {
                 return Ok(());
             }
@@ -74,7 +80,10 @@ impl Server {
     pub(crate) async fn deny_code_of(&self, headers: &HeaderMap) -> anyhow::Result<String> {
         let id = expect::header(headers, "x-request-id")?.to_owned();
         expect::that(!id.is_empty(), "X-Request-Id", "one", &id)?;
-        Ok(self.program.find_any_line(|line| deny_code(line, &id)).await)
+        Ok(self
+            .program
+            .find_any_line(|line| deny_code(line, &id))
+            .await)
     }
 
     /// Sends SIGKILL and waits for the end.
@@ -84,21 +93,33 @@ impl Server {
 
     /// Sends SIGTERM and expects exit code 0.
     pub(crate) async fn stop(&mut self) -> anyhow::Result<()> {
-        expect::equal("exit code of the server", Some(0), self.program.stop().await?.code())
+        expect::equal(
+            "exit code of the server",
+            Some(0),
+            self.program.stop().await?.code(),
+        )
     }
 }
 
 /// Returns a command of the program that writes all log messages as JSON.
 pub(crate) fn command(program: &Path) -> Command {
     let mut command = portcullis_scenarios::portcullis_command(program);
-    command.args(["--log-format", "json"]).env("PORTCULLIS_LOG", "trace");
+    command
+        .args(["--log-format", "json"])
+        .env("PORTCULLIS_LOG", "trace");
     command
 }
 
 /// Writes a configuration to `<folder>/<name>.toml` and returns the command that serves it.
-pub(crate) fn serve(program: &Path, folder: &Path, name: &str, configuration: &str) -> anyhow::Result<Command> {
+pub(crate) fn serve(
+    program: &Path,
+    folder: &Path,
+    name: &str,
+    configuration: &str,
+) -> anyhow::Result<Command> {
     let file = folder.join(format!("{name}.toml"));
-    fs::write(&file, configuration).with_context(|| format!("{} cannot be written", file.display()))?;
+    fs::write(&file, configuration)
+        .with_context(|| format!("{} cannot be written", file.display()))?;
     let mut command = command(program);
     command.args(["serve", "--config"]).arg(file);
     // One process at a time uses a state directory.
@@ -113,7 +134,9 @@ fn deny_code(line: &str, request: &str) -> Option<String> {
         return None;
     }
     let line: Value = serde_json::from_str(line).ok()?;
-    (line["request.id"] == request).then(|| line["deny.code"].as_str().map(str::to_owned)).flatten()
+    (line["request.id"] == request)
+        .then(|| line["deny.code"].as_str().map(str::to_owned))
+        .flatten()
 }
 
 #[cfg(test)]
@@ -125,7 +148,13 @@ mod tests {
         let line = r#"{"message":"request","request.id":"r1","deny.code":"token.expired"}"#;
         assert_eq!(deny_code(line, "r1").as_deref(), Some("token.expired"));
         assert_eq!(deny_code(line, "r2"), None);
-        assert_eq!(deny_code(r#"{"message":"r1","request.id":"r2","deny.code":"token.expired"}"#, "r1"), None);
+        assert_eq!(
+            deny_code(
+                r#"{"message":"r1","request.id":"r2","deny.code":"token.expired"}"#,
+                "r1"
+            ),
+            None
+        );
         assert_eq!(deny_code(r#"{"request.id":"r1"}"#, "r1"), None);
     }
 }

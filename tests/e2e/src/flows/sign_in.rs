@@ -60,11 +60,21 @@ pub(super) struct Environment<'a> {
 /// Fails when a cell fails. A peer that cannot be installed here is skipped, with the reason.
 pub(super) async fn run(environment: &Environment<'_>, options: &Options) -> anyhow::Result<()> {
     let mut report = Report::default();
-    for peer in Peer::value_variants().iter().filter(|peer| options.peer.is_empty() || options.peer.contains(peer)) {
+    for peer in Peer::value_variants()
+        .iter()
+        .filter(|peer| options.peer.is_empty() || options.peer.contains(peer))
+    {
         eprintln!("{}", peer.title());
         let folder = environment.folder.join(peer.name());
         std::fs::create_dir_all(&folder)?;
-        let row = row(*peer, &Environment { folder: &folder, ..*environment }).await;
+        let row = row(
+            *peer,
+            &Environment {
+                folder: &folder,
+                ..*environment
+            },
+        )
+        .await;
         eprintln!("{row}");
         report.add(row);
     }
@@ -82,15 +92,29 @@ async fn row(peer: Peer, environment: &Environment<'_>) -> Row {
     let site = match start.unwrap_or_else(|_| Err(anyhow!("it did not start in time"))) {
         Ok(Start::Ready(site)) => site,
         Ok(Start::Missing(reason)) => return Row::same(peer, Cell::Skipped { reason }),
-        Err(error) => return Row::same(peer, Cell::failed(&error.context("the peer does not start"))),
+        Err(error) => {
+            return Row::same(
+                peer,
+                Cell::failed(&error.context("the peer does not start")),
+            );
+        }
     };
     let recorder = match Recorder::new(CELL_LIMIT) {
         Ok(recorder) => Arc::new(recorder),
         Err(error) => return Row::same(peer, Cell::failed(&error.into())),
     };
-    let trial = Trial { program: environment.program, folder: environment.folder, site: &site, recorder };
+    let trial = Trial {
+        program: environment.program,
+        folder: environment.folder,
+        site: &site,
+        recorder,
+    };
     let cells: Cells = peer.cells();
     let login = Cell::of(timeout(CELL_LIMIT, cells.login(&trial))).await;
     let connect = Cell::of(timeout(CELL_LIMIT, cells.connect(&trial))).await;
-    Row { peer, login, connect }
+    Row {
+        peer,
+        login,
+        connect,
+    }
 }

@@ -43,11 +43,20 @@ impl TestClient {
         sign_in: SignIn,
     ) -> anyhow::Result<Self> {
         let start = StartUrl::new(endpoint.clone())?;
-        Ok(Self { endpoint: endpoint.clone(), issuer: issuer.clone(), start, recorder, sign_in })
+        Ok(Self {
+            endpoint: endpoint.clone(),
+            issuer: issuer.clone(),
+            start,
+            recorder,
+            sign_in,
+        })
     }
 
     pub(super) async fn get(&self, url: Url) -> anyhow::Result<FetchResponse> {
-        Ok(self.recorder.fetch(FetchRequest::get(url, UrlPolicy::Operator)).await?)
+        Ok(self
+            .recorder
+            .fetch(FetchRequest::get(url, UrlPolicy::Operator))
+            .await?)
     }
 
     /// Sends a request to the endpoint: a POST has `tools/list`, other methods have no body.
@@ -58,9 +67,15 @@ impl TestClient {
         session: Option<&str>,
     ) -> anyhow::Result<FetchResponse> {
         let mut request = FetchRequest::new(method, self.endpoint.clone(), UrlPolicy::Operator)
-            .header(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+            .header(
+                header::ACCEPT,
+                HeaderValue::from_static("application/json, text/event-stream"),
+            );
         if request.method == Method::POST {
-            request = request.header(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            request = request.header(
+                header::CONTENT_TYPE,
+                HeaderValue::from_static("application/json"),
+            );
             request.body = TOOLS.into();
         }
         if let Some(authorization) = authorization {
@@ -79,11 +94,22 @@ impl TestClient {
         token: &ResourceToken,
         session: Option<&str>,
     ) -> anyhow::Result<()> {
-        let response = self.send(Method::POST, self.authorization(token).as_ref(), session).await?;
+        let response = self
+            .send(Method::POST, self.authorization(token).as_ref(), session)
+            .await?;
         let body = expect::json(what, StatusCode::BAD_REQUEST, &response)?;
         expect::equal(&format!("jsonrpc of {what}"), "2.0", &body["jsonrpc"])?;
-        expect::equal(&format!("error code of {what}"), -32000, &body["error"]["code"])?;
-        expect::that(body["error"]["message"].is_string(), what, "a message", &body["error"])?;
+        expect::equal(
+            &format!("error code of {what}"),
+            -32000,
+            &body["error"]["code"],
+        )?;
+        expect::that(
+            body["error"]["message"].is_string(),
+            what,
+            "a message",
+            &body["error"],
+        )?;
         expect::equal(&format!("id of {what}"), Some(&Value::Null), body.get("id"))
     }
 
@@ -94,13 +120,31 @@ impl TestClient {
         token: &ResourceToken,
         session: Option<&str>,
     ) -> anyhow::Result<()> {
-        let what = format!("{method} with {} identifier", if session.is_some() { "an unknown" } else { "no" });
-        let response = self.send(method, self.authorization(token).as_ref(), session).await?;
-        expect::equal(&format!("status of {what}"), StatusCode::BAD_REQUEST, response.status)?;
+        let what = format!(
+            "{method} with {} identifier",
+            if session.is_some() {
+                "an unknown"
+            } else {
+                "no"
+            }
+        );
+        let response = self
+            .send(method, self.authorization(token).as_ref(), session)
+            .await?;
+        expect::equal(
+            &format!("status of {what}"),
+            StatusCode::BAD_REQUEST,
+            response.status,
+        )?;
         expect::media_type(&what, "text/plain", &response.headers)?;
         let text = String::from_utf8_lossy(&response.body).to_lowercase();
         let names_reason = text.contains("invalid") || text.contains("missing");
-        expect::that(names_reason, &what, "a text with `invalid` or `missing`", text)
+        expect::that(
+            names_reason,
+            &what,
+            "a text with `invalid` or `missing`",
+            text,
+        )
     }
 
     pub(super) fn authorization(&self, token: &ResourceToken) -> Option<HeaderValue> {

@@ -36,11 +36,17 @@ pub(super) struct Visit {
 
 impl TestUser {
     pub(super) fn with_forms(name: &'static str, recorder: Arc<Recorder>) -> Self {
-        Self { name, browser: Browser::Forms(recorder) }
+        Self {
+            name,
+            browser: Browser::Forms(recorder),
+        }
     }
 
     pub(super) fn with_chromium(name: &'static str, chromium: Chromium) -> Self {
-        Self { name, browser: Browser::Chromium(chromium) }
+        Self {
+            name,
+            browser: Browser::Chromium(chromium),
+        }
     }
 
     /// Opens the URLs of `before`. Then opens an authorization URL without existing sessions, responds to the pages, and
@@ -53,7 +59,11 @@ impl TestUser {
         before: &[(&str, Url)],
     ) -> anyhow::Result<Visit> {
         let password = pages::password(self.name);
-        let user_input = UserInput { user: self.name, password: &password, consents };
+        let user_input = UserInput {
+            user: self.name,
+            password: &password,
+            consents,
+        };
         let redirect_uri = redirect_uri(url)?;
         match &self.browser {
             Browser::Forms(recorder) => {
@@ -62,18 +72,34 @@ impl TestUser {
                     texts.push(text_at(recorder, url.clone()).await?);
                 }
                 let arrival = pages::visit(recorder, url, &redirect_uri, &user_input).await?;
-                Ok(Visit { before: texts, pages: arrival.pages, end: text_at(recorder, arrival.location).await? })
+                Ok(Visit {
+                    before: texts,
+                    pages: arrival.pages,
+                    end: text_at(recorder, arrival.location).await?,
+                })
             }
             Browser::Chromium(chromium) => {
-                let seen = chromium.visit(name, url, &redirect_uri, &user_input, before).await?;
-                let (first, seen) = seen.split_at_checked(before.len()).context("the browser reached no last page")?;
+                let seen = chromium
+                    .visit(name, url, &redirect_uri, &user_input, before)
+                    .await?;
+                let (first, seen) = seen
+                    .split_at_checked(before.len())
+                    .context("the browser reached no last page")?;
                 let pages = seen.iter().filter_map(|seen| match seen.kind.as_str() {
                     "login" => Some(Page::Login),
                     "consent" => Some(Page::Consent),
                     _ => None,
                 });
-                let end = seen.last().context("the browser reached no last page")?.text.clone();
-                Ok(Visit { before: first.iter().map(|seen| seen.text.clone()).collect(), pages: pages.collect(), end })
+                let end = seen
+                    .last()
+                    .context("the browser reached no last page")?
+                    .text
+                    .clone();
+                Ok(Visit {
+                    before: first.iter().map(|seen| seen.text.clone()).collect(),
+                    pages: pages.collect(),
+                    end,
+                })
             }
         }
     }
@@ -81,24 +107,40 @@ impl TestUser {
     /// Opens a URL at the redirect URI of an authorization request, as a malicious page can make the browser do.
     pub(super) async fn open(&self, name: &str, request: &Url, url: &Url) -> anyhow::Result<Visit> {
         match &self.browser {
-            Browser::Forms(recorder) => {
-                Ok(Visit { before: Vec::new(), pages: Vec::new(), end: text_at(recorder, url.clone()).await? })
-            }
+            Browser::Forms(recorder) => Ok(Visit {
+                before: Vec::new(),
+                pages: Vec::new(),
+                end: text_at(recorder, url.clone()).await?,
+            }),
             Browser::Chromium(chromium) => {
                 let user_input = UserInput::consents(self.name, "");
-                let seen = chromium.visit(name, url, &redirect_uri(request)?, &user_input, &[]).await?;
-                let end = seen.last().context("the browser reached no last page")?.text.clone();
-                Ok(Visit { before: Vec::new(), pages: Vec::new(), end })
+                let seen = chromium
+                    .visit(name, url, &redirect_uri(request)?, &user_input, &[])
+                    .await?;
+                let end = seen
+                    .last()
+                    .context("the browser reached no last page")?
+                    .text
+                    .clone();
+                Ok(Visit {
+                    before: Vec::new(),
+                    pages: Vec::new(),
+                    end,
+                })
             }
         }
     }
 }
 
 fn redirect_uri(request: &Url) -> anyhow::Result<String> {
-    pages::parameters(request).remove("redirect_uri").context("the request has no redirect_uri")
+    pages::parameters(request)
+        .remove("redirect_uri")
+        .context("the request has no redirect_uri")
 }
 
 async fn text_at(recorder: &Recorder, url: Url) -> anyhow::Result<String> {
-    let response = recorder.fetch(FetchRequest::get(url, UrlPolicy::Operator)).await?;
+    let response = recorder
+        .fetch(FetchRequest::get(url, UrlPolicy::Operator))
+        .await?;
     Ok(pages::shown(&String::from_utf8_lossy(&response.body)))
 }

@@ -1,6 +1,8 @@
 //! Lists of tools, resources, templates and prompts.
 
-use rmcp::model::{ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult};
+use rmcp::model::{
+    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+};
 use serde_json::{Value, json};
 
 use crate::{McpResult, fixed::TTL, result};
@@ -35,22 +37,41 @@ const PLAIN: [&str; 24] = [
 
 /// All tools with their schemas.
 pub(crate) fn tools() -> McpResult<ListToolsResult> {
-    let object =
-        |properties: Value, required: Value| json!({"type": "object", "properties": properties, "required": required});
+    let object = |properties: Value, required: Value| json!({"type": "object", "properties": properties, "required": required});
     let tool = |name: &str, schema: Value| json!({"name": name, "description": format!("The tool {name}"), "inputSchema": schema});
-    let mut tools: Vec<Value> =
-        PLAIN.iter().map(|name| tool(name, json!({"type": "object", "properties": {}}))).collect();
-    tools.push(tool("test_sampling", object(json!({"prompt": {"type": "string"}}), json!(["prompt"]))));
-    tools.push(tool("test_elicitation", object(json!({"message": {"type": "string"}}), json!(["message"]))));
+    let mut tools: Vec<Value> = PLAIN
+        .iter()
+        .map(|name| tool(name, json!({"type": "object", "properties": {}})))
+        .collect();
+    tools.push(tool(
+        "test_sampling",
+        object(json!({"prompt": {"type": "string"}}), json!(["prompt"])),
+    ));
+    tools.push(tool(
+        "test_elicitation",
+        object(json!({"message": {"type": "string"}}), json!(["message"])),
+    ));
     let region = json!({"region": {"type": "string", "x-mcp-header": "Region"}});
     tools.push(tool("test_x_mcp_header", object(region, json!(["region"]))));
-    let texts =
-        |names: &[&str]| names.iter().map(|name| ((*name).to_owned(), json!({"type": "string"}))).collect::<Value>();
+    let texts = |names: &[&str]| {
+        names
+            .iter()
+            .map(|name| ((*name).to_owned(), json!({"type": "string"})))
+            .collect::<Value>()
+    };
     tools.push(tool("greet", object(texts(&["name"]), json!(["name"]))));
     let slow = json!({"seconds": {"type": "number"}, "label": {"type": "string"}});
     tools.push(tool("slow_compute", object(slow, json!([]))));
-    tools.push(tool("confirm_delete", object(texts(&["filename"]), json!([]))));
-    for name in ["failing_job", "protocol_error_job", "multi_input", "test_tool_with_task"] {
+    tools.push(tool(
+        "confirm_delete",
+        object(texts(&["filename"]), json!([])),
+    ));
+    for name in [
+        "failing_job",
+        "protocol_error_job",
+        "multi_input",
+        "test_tool_with_task",
+    ] {
         tools.push(tool(name, object(json!({}), json!([]))));
     }
     tools.push(tool("json_schema_2020_12_tool", schema_2020_12()));
@@ -113,8 +134,7 @@ pub(crate) fn templates() -> McpResult<ListResourceTemplatesResult> {
 /// All prompts.
 pub(crate) fn prompts() -> McpResult<ListPromptsResult> {
     let prompt = |name: &str, arguments: &[&str]| {
-        let argument =
-            |name: &&str| json!({"name": name, "description": format!("The argument {name}"), "required": true});
+        let argument = |name: &&str| json!({"name": name, "description": format!("The argument {name}"), "required": true});
         let arguments: Vec<Value> = arguments.iter().map(argument).collect();
         json!({"name": name, "description": format!("The prompt {name}"), "arguments": arguments})
     };

@@ -4,9 +4,9 @@ use rmcp::{
     ErrorData,
     model::{
         CallToolRequestParams, CallToolResponse, CallToolResult, ClientCapabilities, ContentBlock,
-        CreateMessageRequest, CreateMessageRequestParams, ElicitRequest, ElicitRequestParams, GetPromptRequestParams,
-        GetPromptResponse, GetPromptResult, InputRequest, InputRequests, InputRequiredResult, InputResponses,
-        ListRootsRequest, RequestStateCodec, SamplingMessage,
+        CreateMessageRequest, CreateMessageRequestParams, ElicitRequest, ElicitRequestParams,
+        GetPromptRequestParams, GetPromptResponse, GetPromptResult, InputRequest, InputRequests,
+        InputRequiredResult, InputResponses, ListRootsRequest, RequestStateCodec, SamplingMessage,
     },
 };
 use serde_json::{Map, Value, json};
@@ -17,7 +17,10 @@ use crate::{Context, McpResult, fixed, model, result};
 const KEY: &[u8] = b"everything-server-request-state-key";
 
 /// Calls a tool that requires input. Returns `None` for other tools.
-pub(crate) fn tool(request: &CallToolRequestParams, context: &Context) -> McpResult<Option<CallToolResponse>> {
+pub(crate) fn tool(
+    request: &CallToolRequestParams,
+    context: &Context,
+) -> McpResult<Option<CallToolResponse>> {
     let Some(name) = request.name.strip_prefix("test_input_required_result_") else {
         return capability_tool(&request.name, context);
     };
@@ -32,7 +35,10 @@ pub(crate) fn tool(request: &CallToolRequestParams, context: &Context) -> McpRes
         },
         "sampling" => match response_object("capital_question") {
             Some(response) => done(&format!("Sampling response: {}", text_of(response, "text"))),
-            None => required([("capital_question", sample("What is the capital of France?"))], None),
+            None => required(
+                [("capital_question", sample("What is the capital of France?"))],
+                None,
+            ),
         },
         "list_roots" => match response_object("client_roots") {
             Some(response) => done(&format!("Client roots: {}", Value::from(response.clone()))),
@@ -40,19 +46,33 @@ pub(crate) fn tool(request: &CallToolRequestParams, context: &Context) -> McpRes
         },
         "request_state" | "tampered_state" => match (state(request)?, response_object("confirm")) {
             (Some(_), Some(_)) => done("state-ok: the state is the one that was sent"),
-            _ => required([("confirm", ask("Please confirm", "ok", "boolean")?)], Some(seal(0)?)),
+            _ => required(
+                [("confirm", ask("Please confirm", "ok", "boolean")?)],
+                Some(seal(0)?),
+            ),
         },
         "multiple_inputs" => {
-            let has_all = ["user_name", "greeting", "client_roots"].iter().all(|key| response_object(key).is_some());
+            let has_all = ["user_name", "greeting", "client_roots"]
+                .iter()
+                .all(|key| response_object(key).is_some());
             if state(request)?.is_some() && has_all {
                 done("all inputs were received")
             } else {
                 let greeting = ("greeting", sample("Generate a greeting"));
-                required([name_request, greeting, ("client_roots", roots)], Some(seal(0)?))
+                required(
+                    [name_request, greeting, ("client_roots", roots)],
+                    Some(seal(0)?),
+                )
             }
         }
         "multi_round" => match state(request)? {
-            None => required([("step1", ask("Step 1: What is your name?", "name", "string")?)], Some(seal(1)?)),
+            None => required(
+                [(
+                    "step1",
+                    ask("Step 1: What is your name?", "name", "string")?,
+                )],
+                Some(seal(1)?),
+            ),
             Some(1) => {
                 let step = ask("Step 2: What is your favorite color?", "color", "string")?;
                 required([("step2", step)], Some(seal(2)?))
@@ -63,9 +83,18 @@ pub(crate) fn tool(request: &CallToolRequestParams, context: &Context) -> McpRes
             let declared = context.meta.client_capabilities().unwrap_or_default();
             let mut requests = Vec::new();
             requests.extend(declared.elicitation.is_some().then_some(name_request));
-            requests.extend(declared.sampling.is_some().then(|| ("greeting", sample("Generate a greeting"))));
+            requests.extend(
+                declared
+                    .sampling
+                    .is_some()
+                    .then(|| ("greeting", sample("Generate a greeting"))),
+            );
             requests.extend(declared.roots.is_some().then_some(("client_roots", roots)));
-            if requests.is_empty() { done("the client supports no input") } else { required(requests, None) }
+            if requests.is_empty() {
+                done("the client supports no input")
+            } else {
+                required(requests, None)
+            }
         }
         "capabilities" => done("the inputs were received"),
         _ => return Ok(None),
@@ -76,7 +105,14 @@ pub(crate) fn tool(request: &CallToolRequestParams, context: &Context) -> McpRes
 /// Calls a tool that checks the client's capabilities. Returns `None` for other tools.
 fn capability_tool(name: &str, context: &Context) -> McpResult<Option<CallToolResponse>> {
     match name {
-        "test_missing_capability" if context.meta.client_capabilities().unwrap_or_default().sampling.is_none() => {
+        "test_missing_capability"
+            if context
+                .meta
+                .client_capabilities()
+                .unwrap_or_default()
+                .sampling
+                .is_none() =>
+        {
             let required = ClientCapabilities::builder().enable_sampling().build();
             Err(ErrorData::missing_required_client_capability(required))
         }
@@ -93,11 +129,20 @@ pub(crate) fn prompt(request: &GetPromptRequestParams) -> McpResult<GetPromptRes
     }
     match response_object(request.input_responses.as_ref(), "user_context") {
         Some(response) => {
-            let content = fixed::text(&format!("Use the following context: {}", text_of(response, "context")));
-            Ok(result::<GetPromptResult>(json!({"messages": [{"role": "user", "content": content}]}))?.into())
+            let content = fixed::text(&format!(
+                "Use the following context: {}",
+                text_of(response, "context")
+            ));
+            Ok(result::<GetPromptResult>(
+                json!({"messages": [{"role": "user", "content": content}]}),
+            )?
+            .into())
         }
         None => {
-            let requests = [("user_context", ask("What context should the prompt use?", "context", "string")?)];
+            let requests = [(
+                "user_context",
+                ask("What context should the prompt use?", "context", "string")?,
+            )];
             Ok(input_required(requests, None).into())
         }
     }
@@ -118,17 +163,24 @@ fn input_required<'a>(
     requests: impl IntoIterator<Item = (&'a str, InputRequest)>,
     state: Option<String>,
 ) -> InputRequiredResult {
-    let requests: InputRequests = requests.into_iter().map(|(key, request)| (key.into(), request)).collect();
+    let requests: InputRequests = requests
+        .into_iter()
+        .map(|(key, request)| (key.into(), request))
+        .collect();
     InputRequiredResult::new(Some(requests), state)
 }
 
 /// Returns the name in the client's response, if any.
 pub(crate) fn user_name(request: &CallToolRequestParams) -> Option<String> {
-    response_object(request.input_responses.as_ref(), "user_name").map(|response| text_of(response, "name"))
+    response_object(request.input_responses.as_ref(), "user_name")
+        .map(|response| text_of(response, "name"))
 }
 
 pub(crate) fn ask_for_name() -> McpResult<CallToolResponse> {
-    Ok(required([("user_name", ask("What is your name?", "name", "string")?)], None))
+    Ok(required(
+        [("user_name", ask("What is your name?", "name", "string")?)],
+        None,
+    ))
 }
 
 /// Returns a request for one value of the user.
@@ -152,23 +204,36 @@ fn list_roots() -> InputRequest {
 }
 
 /// Returns a response that is an object. Other responses are requested again.
-fn response_object<'a>(responses: Option<&'a InputResponses>, key: &str) -> Option<&'a Map<String, Value>> {
+fn response_object<'a>(
+    responses: Option<&'a InputResponses>,
+    key: &str,
+) -> Option<&'a Map<String, Value>> {
     responses?.get(key)?.as_object()
 }
 
 fn text_of(response: &Map<String, Value>, member: &str) -> String {
-    response.get("content").and_then(|content| content[member].as_str()).unwrap_or_default().to_owned()
+    response
+        .get("content")
+        .and_then(|content| content[member].as_str())
+        .unwrap_or_default()
+        .to_owned()
 }
 
 /// Returns the sealed round of a request, if any.
 fn state(request: &CallToolRequestParams) -> McpResult<Option<u64>> {
-    let Some(sealed) = request.request_state.as_deref() else { return Ok(None) };
+    let Some(sealed) = request.request_state.as_deref() else {
+        return Ok(None);
+    };
     let opened: Result<u64, _> = codec().open_json(sealed);
-    opened.map(Some).map_err(|_| ErrorData::invalid_params("the request state is not the one that was sent", None))
+    opened.map(Some).map_err(|_| {
+        ErrorData::invalid_params("the request state is not the one that was sent", None)
+    })
 }
 
 fn seal(round: u64) -> McpResult<String> {
-    codec().seal_json(&round).map_err(|error| ErrorData::internal_error(error.to_string(), None))
+    codec()
+        .seal_json(&round)
+        .map_err(|error| ErrorData::internal_error(error.to_string(), None))
 }
 
 fn codec() -> RequestStateCodec {

@@ -5,8 +5,9 @@ use std::{sync::Arc, time::Duration};
 use rmcp::{
     ErrorData,
     model::{
-        CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CreateMessageRequestParams,
-        ElicitRequestParams, LoggingLevel, LoggingMessageNotificationParam, ProgressNotificationParam, SamplingMessage,
+        CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock,
+        CreateMessageRequestParams, ElicitRequestParams, LoggingLevel,
+        LoggingMessageNotificationParam, ProgressNotificationParam, SamplingMessage,
     },
     service::{SubscriptionContext, SubscriptionSink},
 };
@@ -37,8 +38,14 @@ pub(crate) async fn tool(
     listeners: &Listeners,
 ) -> McpResult<CallToolResponse> {
     let argument = |name: &str| {
-        let argument = request.arguments.as_ref().and_then(|arguments| arguments.get(name));
-        argument.and_then(Value::as_str).unwrap_or_default().to_owned()
+        let argument = request
+            .arguments
+            .as_ref()
+            .and_then(|arguments| arguments.get(name));
+        argument
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
     };
     let text = match request.name.as_ref() {
         "test_tool_with_logging" => logging(context).await?,
@@ -56,13 +63,34 @@ pub(crate) async fn tool(
         "test_sampling" => sampling(context, &argument("prompt")).await?,
         "test_elicitation" => {
             let schema = json!({"response": {"type": "string", "description": "User's response"}});
-            elicitation(context, "User response", &argument("message"), schema, json!(["response"])).await?
+            elicitation(
+                context,
+                "User response",
+                &argument("message"),
+                schema,
+                json!(["response"]),
+            )
+            .await?
         }
         "test_elicitation_sep1034_defaults" => {
-            elicitation(context, "Elicitation completed", "Please review the defaults", defaults(), json!([])).await?
+            elicitation(
+                context,
+                "Elicitation completed",
+                "Please review the defaults",
+                defaults(),
+                json!([]),
+            )
+            .await?
         }
         "test_elicitation_sep1330_enums" => {
-            elicitation(context, "Elicitation completed", "Please select options", enums(), json!([])).await?
+            elicitation(
+                context,
+                "Elicitation completed",
+                "Please select options",
+                enums(),
+                json!([]),
+            )
+            .await?
         }
         "test_trigger_tool_change" | "test_trigger_prompt_change" => {
             let is_tool = request.name.contains("tool_change");
@@ -76,13 +104,22 @@ pub(crate) async fn tool(
             }
             "announced".to_owned()
         }
-        other => return Err(ErrorData::invalid_params(format!("Unknown tool: {other}"), None)),
+        other => {
+            return Err(ErrorData::invalid_params(
+                format!("Unknown tool: {other}"),
+                None,
+            ));
+        }
     };
     Ok(CallToolResult::success(vec![ContentBlock::text(text)]).into())
 }
 
 async fn logging(context: &Context) -> McpResult<String> {
-    for message in ["Tool execution started", "Tool processing data", "Tool execution completed"] {
+    for message in [
+        "Tool execution started",
+        "Tool processing data",
+        "Tool execution completed",
+    ] {
         log(context, LoggingLevel::Info, message).await?;
         sleep(PAUSE).await;
     }
@@ -91,12 +128,18 @@ async fn logging(context: &Context) -> McpResult<String> {
 
 async fn log(context: &Context, level: LoggingLevel, message: &str) -> McpResult<()> {
     let message = LoggingMessageNotificationParam::new(level, json!(message));
-    context.peer.notify_logging_message(message).await.map_err(internal)
+    context
+        .peer
+        .notify_logging_message(message)
+        .await
+        .map_err(internal)
 }
 
 /// Reports progress three times.
 async fn progress(context: &Context) -> McpResult<String> {
-    let Some(token) = context.meta.get_progress_token() else { return Ok("no progress token".to_owned()) };
+    let Some(token) = context.meta.get_progress_token() else {
+        return Ok("no progress token".to_owned());
+    };
     for done in [0.0, 50.0, 100.0] {
         let step = ProgressNotificationParam::new(token.clone(), done).with_total(100.0);
         context.peer.notify_progress(step).await.map_err(internal)?;
@@ -107,8 +150,17 @@ async fn progress(context: &Context) -> McpResult<String> {
 
 async fn sampling(context: &Context, prompt: &str) -> McpResult<String> {
     let params = CreateMessageRequestParams::new(vec![SamplingMessage::user_text(prompt)], 100);
-    let result = context.peer.create_message(params).await.map_err(internal)?;
-    let text = result.message.content.first().and_then(|content| content.as_text()).map(|text| text.text.clone());
+    let result = context
+        .peer
+        .create_message(params)
+        .await
+        .map_err(internal)?;
+    let text = result
+        .message
+        .content
+        .first()
+        .and_then(|content| content.as_text())
+        .map(|text| text.text.clone());
     Ok(format!("LLM response: {}", text.unwrap_or_default()))
 }
 
@@ -126,10 +178,17 @@ async fn elicitation(
         message: message.into(),
         requested_schema: model(schema)?,
     };
-    let result = context.peer.create_elicitation(params).await.map_err(internal)?;
+    let result = context
+        .peer
+        .create_elicitation(params)
+        .await
+        .map_err(internal)?;
     let action = serde_json::to_value(&result.action).map_err(internal)?;
     let content = serde_json::to_string(&result.content).map_err(internal)?;
-    Ok(format!("{title}: action={}, content={content}", action.as_str().unwrap_or_default()))
+    Ok(format!(
+        "{title}: action={}, content={content}",
+        action.as_str().unwrap_or_default()
+    ))
 }
 
 /// Properties with defaults.
@@ -146,9 +205,12 @@ fn defaults() -> Value {
 /// Properties with choices, in every form.
 fn enums() -> Value {
     let titled = |noun: &str| {
-        let option =
-            |(at, nth): (usize, &&str)| json!({"const": format!("value{}", at + 1), "title": format!("{nth} {noun}")});
-        ["First", "Second", "Third"].iter().enumerate().map(option).collect::<Vec<_>>()
+        let option = |(at, nth): (usize, &&str)| json!({"const": format!("value{}", at + 1), "title": format!("{nth} {noun}")});
+        ["First", "Second", "Third"]
+            .iter()
+            .enumerate()
+            .map(option)
+            .collect::<Vec<_>>()
     };
     let options = ["option1", "option2", "option3"];
     let legacy = ["opt1", "opt2", "opt3"];

@@ -3,7 +3,10 @@
 //!
 //! It listens on the port in the variable `PORT`, and supports every revision that rmcp supports.
 #![allow(clippy::print_stderr, reason = "a program for tests")]
-#![allow(deprecated, reason = "the revisions until 2025-11-25 have logging, sampling and roots")]
+#![allow(
+    deprecated,
+    reason = "the revisions until 2025-11-25 have logging, sampling and roots"
+)]
 
 mod catalogue;
 mod fixed;
@@ -19,11 +22,13 @@ use hyper_util::{rt::TokioIo, service::TowerToHyperService};
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
-        CallToolRequestParams, CallToolResponse, CancelTaskParams, CompleteRequestParams, CompleteResult,
-        CompletionInfo, GetPromptRequestParams, GetPromptResponse, GetTaskParams, GetTaskResult, Implementation,
-        ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-        ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig, SetLevelRequestParams,
-        SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams, UpdateTaskParams,
+        CallToolRequestParams, CallToolResponse, CancelTaskParams, CompleteRequestParams,
+        CompleteResult, CompletionInfo, GetPromptRequestParams, GetPromptResponse, GetTaskParams,
+        GetTaskResult, Implementation, ListPromptsResult, ListResourceTemplatesResult,
+        ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams,
+        ReadResourceResponse, ServerCapabilities, ServerConfig, SetLevelRequestParams,
+        SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams,
+        UpdateTaskParams,
     },
     service::{RequestContext, SubscriptionContext},
     task_manager::TaskManager,
@@ -41,15 +46,24 @@ type Context = RequestContext<RoleServer>;
 async fn main() -> anyhow::Result<()> {
     let port: u16 = env::var("PORT").context("PORT is not set")?.parse()?;
     let listener = TcpListener::bind(("127.0.0.1", port)).await?;
-    let server = EverythingServer { listeners: interactive::Listeners::default(), tasks: TaskManager::new() };
+    let server = EverythingServer {
+        listeners: interactive::Listeners::default(),
+        tasks: TaskManager::new(),
+    };
     let sessions = Arc::<LocalSessionManager>::default();
-    let service =
-        StreamableHttpService::new(move || Ok(server.clone()), sessions, StreamableHttpServerConfig::default());
+    let service = StreamableHttpService::new(
+        move || Ok(server.clone()),
+        sessions,
+        StreamableHttpServerConfig::default(),
+    );
     loop {
         let (stream, _) = listener.accept().await?;
         let service = TowerToHyperService::new(service.clone());
         tokio::spawn(async move {
-            if let Err(error) = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await {
+            if let Err(error) = http1::Builder::new()
+                .serve_connection(TokioIo::new(stream), service)
+                .await
+            {
                 eprintln!("{error}");
             }
         });
@@ -81,14 +95,26 @@ impl ServerHandler for EverythingServer {
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        catalogue::tools().ok()?.tools.into_iter().find(|tool| tool.name == name)
+        catalogue::tools()
+            .ok()?
+            .tools
+            .into_iter()
+            .find(|tool| tool.name == name)
     }
 
-    async fn list_tools(&self, _: Option<PaginatedRequestParams>, _: Context) -> McpResult<ListToolsResult> {
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: Context,
+    ) -> McpResult<ListToolsResult> {
         catalogue::tools()
     }
 
-    async fn call_tool(&self, request: CallToolRequestParams, context: Context) -> McpResult<CallToolResponse> {
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: Context,
+    ) -> McpResult<CallToolResponse> {
         if let Some(result) = fixed::tool(&request)? {
             return Ok(result.into());
         }
@@ -107,14 +133,19 @@ impl ServerHandler for EverythingServer {
     }
 
     async fn update_task(&self, request: UpdateTaskParams, _: Context) -> McpResult<()> {
-        self.tasks.update_task(&request.task_id, request.input_responses)
+        self.tasks
+            .update_task(&request.task_id, request.input_responses)
     }
 
     async fn cancel_task(&self, request: CancelTaskParams, _: Context) -> McpResult<()> {
         self.tasks.cancel_task(&request.task_id)
     }
 
-    async fn list_resources(&self, _: Option<PaginatedRequestParams>, _: Context) -> McpResult<ListResourcesResult> {
+    async fn list_resources(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: Context,
+    ) -> McpResult<ListResourcesResult> {
         catalogue::resources()
     }
 
@@ -126,7 +157,11 @@ impl ServerHandler for EverythingServer {
         catalogue::templates()
     }
 
-    async fn read_resource(&self, request: ReadResourceRequestParams, _: Context) -> McpResult<ReadResourceResponse> {
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        _: Context,
+    ) -> McpResult<ReadResourceResponse> {
         Ok(fixed::resource(&request.uri)?.into())
     }
 
@@ -138,7 +173,10 @@ impl ServerHandler for EverythingServer {
         Ok(())
     }
 
-    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+    fn accepted_subscription_filter(
+        &self,
+        requested: &SubscriptionFilter,
+    ) -> Option<SubscriptionFilter> {
         Some(requested.supported_by(&self.get_info().capabilities))
     }
 
@@ -146,16 +184,25 @@ impl ServerHandler for EverythingServer {
         self.listeners.keep(context).await
     }
 
-    async fn list_prompts(&self, _: Option<PaginatedRequestParams>, _: Context) -> McpResult<ListPromptsResult> {
+    async fn list_prompts(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: Context,
+    ) -> McpResult<ListPromptsResult> {
         catalogue::prompts()
     }
 
-    async fn get_prompt(&self, request: GetPromptRequestParams, _: Context) -> McpResult<GetPromptResponse> {
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        _: Context,
+    ) -> McpResult<GetPromptResponse> {
         inputs::prompt(&request)
     }
 
     async fn complete(&self, _: CompleteRequestParams, _: Context) -> McpResult<CompleteResult> {
-        let values = CompletionInfo::new(Vec::new()).map_err(|error| ErrorData::internal_error(error, None))?;
+        let values = CompletionInfo::new(Vec::new())
+            .map_err(|error| ErrorData::internal_error(error, None))?;
         Ok(CompleteResult::new(values))
     }
 

@@ -5,7 +5,8 @@ use std::time::Duration;
 use rmcp::{
     ErrorData,
     model::{
-        CallToolRequestParams, CallToolResponse, CallToolResult, ClientCapabilities, ContentBlock, CreateTaskResult,
+        CallToolRequestParams, CallToolResponse, CallToolResult, ClientCapabilities, ContentBlock,
+        CreateTaskResult,
     },
     task_manager::{TaskContext, TaskExit, TaskManager, TaskOptions},
 };
@@ -37,8 +38,12 @@ pub(crate) fn tool(
     context: &Context,
     tasks: &TaskManager,
 ) -> McpResult<Option<Started>> {
-    let Some((name, needs_task)) = TOOLS.into_iter().find(|(name, _)| *name == request.name) else { return Ok(None) };
-    let has_tasks = context.client_capabilities().is_some_and(|declared| declared.supports_tasks());
+    let Some((name, needs_task)) = TOOLS.into_iter().find(|(name, _)| *name == request.name) else {
+        return Ok(None);
+    };
+    let has_tasks = context
+        .client_capabilities()
+        .is_some_and(|declared| declared.supports_tasks());
     if needs_task && !has_tasks {
         let required = ClientCapabilities::builder().enable_tasks().build();
         return Err(ErrorData::missing_required_client_capability(required));
@@ -72,9 +77,16 @@ pub(crate) struct Job {
 impl Job {
     /// Reads the arguments of a call.
     fn new(name: &'static str, request: &CallToolRequestParams) -> Self {
-        let argument = |name: &str| request.arguments.as_ref().and_then(|arguments| arguments.get(name));
+        let argument = |name: &str| {
+            request
+                .arguments
+                .as_ref()
+                .and_then(|arguments| arguments.get(name))
+        };
         let text = |name: &str| argument(name).and_then(Value::as_str).map(str::to_owned);
-        let repeated = text("label").or_else(|| text("filename")).or_else(|| inputs::user_name(request));
+        let repeated = text("label")
+            .or_else(|| text("filename"))
+            .or_else(|| inputs::user_name(request));
         Self {
             name,
             argument: repeated.unwrap_or_default(),
@@ -91,16 +103,26 @@ impl Job {
     async fn run(self, task: &TaskContext) -> Result<CallToolResult, TaskExit> {
         match self.name {
             "confirm_delete" => {
-                let request = inputs::ask(&format!("Delete {}?", self.argument), "confirm", "boolean");
-                let response = task.request_input("confirm", request.map_err(TaskExit::Error)?).await?;
-                Ok(done(format!("{}: confirmed {}", self.argument, response["content"]["confirm"])))
+                let request =
+                    inputs::ask(&format!("Delete {}?", self.argument), "confirm", "boolean");
+                let response = task
+                    .request_input("confirm", request.map_err(TaskExit::Error)?)
+                    .await?;
+                Ok(done(format!(
+                    "{}: confirmed {}",
+                    self.argument, response["content"]["confirm"]
+                )))
             }
             "multi_input" => {
-                let ask = || inputs::ask("Provide a value", "value", "string").map_err(TaskExit::Error);
+                let ask =
+                    || inputs::ask("Provide a value", "value", "string").map_err(TaskExit::Error);
                 let first = task.request_input("input-a", ask()?);
                 let second = task.request_input("input-b", ask()?);
                 let (first, second) = tokio::join!(first, second);
-                Ok(done(format!("{} and {}", first?["content"]["value"], second?["content"]["value"])))
+                Ok(done(format!(
+                    "{} and {}",
+                    first?["content"]["value"], second?["content"]["value"]
+                )))
             }
             _ => self.finish().await.map_err(TaskExit::Error),
         }
@@ -108,10 +130,16 @@ impl Job {
 
     /// Runs the part that needs no input.
     async fn finish(self) -> McpResult<CallToolResult> {
-        let seconds = if self.name == "slow_compute" { self.seconds.clamp(0.0, 60.0) } else { 0.5 };
+        let seconds = if self.name == "slow_compute" {
+            self.seconds.clamp(0.0, 60.0)
+        } else {
+            0.5
+        };
         sleep(Duration::from_secs_f64(seconds)).await;
         match self.name {
-            "failing_job" => Ok(CallToolResult::error(vec![ContentBlock::text("the job failed")])),
+            "failing_job" => Ok(CallToolResult::error(vec![ContentBlock::text(
+                "the job failed",
+            )])),
             "protocol_error_job" => Err(ErrorData::internal_error("the job failed", None)),
             _ => Ok(done(format!("done: {}", self.argument))),
         }

@@ -22,7 +22,9 @@ fn chained(opening: Opening) -> Fixture {
 fn verified(fixture: &Fixture) -> Report {
     let folder = tempfile::tempdir().unwrap();
     let script = fixture.sink.0.lock();
-    let names: Vec<PathBuf> = (0..script.files.len()).map(|number| folder.path().join(number.to_string())).collect();
+    let names: Vec<PathBuf> = (0..script.files.len())
+        .map(|number| folder.path().join(number.to_string()))
+        .collect();
     for (name, file) in names.iter().zip(&script.files) {
         fs::write(name, file).unwrap();
     }
@@ -35,11 +37,13 @@ fn verified(fixture: &Fixture) -> Report {
 #[test]
 fn every_record_is_chained() {
     let mut fixture = chained(Opening::default());
-    fixture.sink.add_results((0..500).map(|number| match number % 3 {
-        0 => Ok(7),
-        1 => Err(io::ErrorKind::Interrupted.into()),
-        _ => full(),
-    }));
+    fixture
+        .sink
+        .add_results((0..500).map(|number| match number % 3 {
+            0 => Ok(7),
+            1 => Err(io::ErrorKind::Interrupted.into()),
+            _ => full(),
+        }));
     for _ in 0..600 {
         fixture.record("/mcp", None);
         fixture.writer.write_queued();
@@ -78,7 +82,14 @@ fn rotation_continues_the_chain() {
     let report = verified(&fixture);
     let sizes: Vec<_> = fixture.sink.0.lock().files.iter().map(Vec::len).collect();
     assert!(sizes.len() > 5, "{sizes:?}");
-    assert!(sizes.iter().rev().skip(1).all(|size| (4000..4600).contains(size)), "{sizes:?}");
+    assert!(
+        sizes
+            .iter()
+            .rev()
+            .skip(1)
+            .all(|size| (4000..4600).contains(size)),
+        "{sizes:?}"
+    );
     assert_eq!(report.records as usize, 103 + sizes.len() - 1);
 
     for file in 1..sizes.len() {
@@ -101,7 +112,11 @@ fn a_failed_rotation_loses_nothing() {
     fixture.clock.advance(Duration::from_secs(60));
     fixture.writer.write_queued();
     assert_eq!(fixture.sink.0.lock().files.len(), 2);
-    assert_eq!(verified(&fixture).records, 13, "with usage and audit.continued");
+    assert_eq!(
+        verified(&fixture).records,
+        13,
+        "with usage and audit.continued"
+    );
 }
 
 /// J4: a file that another program has renamed within a record is continued. The old file says nothing of its torn line, so the
@@ -128,7 +143,11 @@ fn reopening_continues_the_chain() {
 #[test]
 fn a_restart_continues_the_chain() {
     let head: Head = format!("7:{}", "A".repeat(43)).parse().unwrap();
-    let opening = Opening { has_records: true, torn: Some(3), head: Some(head) };
+    let opening = Opening {
+        has_records: true,
+        torn: Some(3),
+        head: Some(head),
+    };
     let mut fixture = chained(opening);
     fixture.writer.write_queued();
     let records = fixture.sink.records(0);
@@ -137,7 +156,11 @@ fn a_restart_continues_the_chain() {
     assert_eq!(records[1]["event"], "audit.torn");
     assert_eq!(records[1]["audit.bytes"], 3);
 
-    let mut rotated = chained(Opening { has_records: false, torn: None, head: Some(head) });
+    let mut rotated = chained(Opening {
+        has_records: false,
+        torn: None,
+        head: Some(head),
+    });
     rotated.writer.write_queued();
     let first = &rotated.sink.records(0)[0];
     assert_eq!(first["event"], "audit.continued");
@@ -150,5 +173,11 @@ fn a_restart_continues_the_chain() {
 fn without_a_key_records_are_not_chained() {
     let mut fixture = Fixture::new(1 << 20);
     assert_eq!(fixture.finish(), Progress::End);
-    assert!(fixture.sink.records(0).iter().all(|record| record.get("seq").is_none() && record.get("mac").is_none()));
+    assert!(
+        fixture
+            .sink
+            .records(0)
+            .iter()
+            .all(|record| record.get("seq").is_none() && record.get("mac").is_none())
+    );
 }

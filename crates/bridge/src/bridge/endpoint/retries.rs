@@ -8,8 +8,11 @@ use portcullis_discovery::{FetchError, NetworkFailure};
 use crate::retry_after::RetryAfter;
 
 /// The delays before a refused connection is retried. It is safe to retry, because nothing was sent.
-const CONNECT_RETRY_DELAYS: [Duration; 3] =
-    [Duration::from_millis(200), Duration::from_millis(500), Duration::from_millis(800)];
+const CONNECT_RETRY_DELAYS: [Duration; 3] = [
+    Duration::from_millis(200),
+    Duration::from_millis(500),
+    Duration::from_millis(800),
+];
 /// The maximum number of waits that a busy server can request.
 const MAX_WAITS: u32 = 2;
 /// The maximum duration of such a wait.
@@ -29,7 +32,9 @@ impl Retries {
     /// not a refused connection, or was retried often enough.
     pub(super) fn delay_after_error(&mut self, error: &FetchError) -> Option<Duration> {
         let is_refused = matches!(error, FetchError::Network(error) if error.failure() == NetworkFailure::Connect);
-        let delay = *CONNECT_RETRY_DELAYS.get(self.connects).filter(|_| is_refused)?;
+        let delay = *CONNECT_RETRY_DELAYS
+            .get(self.connects)
+            .filter(|_| is_refused)?;
         self.connects += 1;
         Some(delay)
     }
@@ -48,8 +53,9 @@ impl Retries {
             StatusCode::UNAUTHORIZED => had_token,
             _ => false,
         };
-        let delay =
-            RetryAfter::of(headers).delay().filter(|delay| is_busy && *delay <= MAX_WAIT && self.waits < MAX_WAITS)?;
+        let delay = RetryAfter::of(headers)
+            .delay()
+            .filter(|delay| is_busy && *delay <= MAX_WAIT && self.waits < MAX_WAITS)?;
         self.waits += 1;
         Some(delay)
     }
@@ -65,10 +71,16 @@ mod tests {
     fn refused_connections_are_retried_three_times() {
         let refused = FetchError::network(NetworkFailure::Connect);
         let mut retries = Retries::default();
-        assert_eq!(retries.delay_after_error(&FetchError::network(NetworkFailure::Interrupted)), None);
+        assert_eq!(
+            retries.delay_after_error(&FetchError::network(NetworkFailure::Interrupted)),
+            None
+        );
         assert_eq!(retries.delay_after_error(&FetchError::Timeout), None);
         let delays = [(); 4].map(|()| retries.delay_after_error(&refused));
-        assert_eq!(delays, [200, 500, 800, 0].map(|ms| (ms > 0).then(|| Duration::from_millis(ms))));
+        assert_eq!(
+            delays,
+            [200, 500, 800, 0].map(|ms| (ms > 0).then(|| Duration::from_millis(ms)))
+        );
     }
 
     #[test]
@@ -84,7 +96,10 @@ mod tests {
             ("a date", 503, true, "Fri, 31 Dec 1999 23:59:59 GMT", None),
             ("negative", 503, true, "-1", None),
         ] {
-            let headers = HeaderMap::from_iter([(header::RETRY_AFTER, HeaderValue::from_static(retry_after))]);
+            let headers = HeaderMap::from_iter([(
+                header::RETRY_AFTER,
+                HeaderValue::from_static(retry_after),
+            )]);
             let status = StatusCode::from_u16(status).unwrap();
             let delay = Retries::default().delay_after_response(status, &headers, had_token);
             assert_eq!(delay, seconds.map(Duration::from_secs), "{name}");
@@ -95,10 +110,16 @@ mod tests {
     fn a_server_is_waited_for_twice() {
         let headers = HeaderMap::from_iter([(header::RETRY_AFTER, HeaderValue::from_static("0"))]);
         let mut retries = Retries::default();
-        let delays = [(); 3].map(|()| retries.delay_after_response(StatusCode::SERVICE_UNAVAILABLE, &headers, true));
+        let delays = [(); 3].map(|()| {
+            retries.delay_after_response(StatusCode::SERVICE_UNAVAILABLE, &headers, true)
+        });
         assert_eq!(delays.map(|delay| delay.is_some()), [true, true, false]);
         assert_eq!(
-            Retries::default().delay_after_response(StatusCode::SERVICE_UNAVAILABLE, &HeaderMap::new(), true),
+            Retries::default().delay_after_response(
+                StatusCode::SERVICE_UNAVAILABLE,
+                &HeaderMap::new(),
+                true
+            ),
             None
         );
     }

@@ -80,7 +80,9 @@ impl<'a> Params<'a> {
     }
 
     fn known(self) -> Known<'a> {
-        self.0.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_default()
+        self.0
+            .and_then(|params| serde_json::from_str(params.get()).ok())
+            .unwrap_or_default()
     }
 }
 

@@ -23,7 +23,9 @@ impl RequestId {
         }
         match serde_json::from_str(raw.get()).ok()? {
             Value::String(text) => Some(Self(Value::from(text).to_string())),
-            Value::Number(number) => Some(Self(integer(&number).unwrap_or_else(|| number.to_string()))),
+            Value::Number(number) => {
+                Some(Self(integer(&number).unwrap_or_else(|| number.to_string())))
+            }
             _ => None,
         }
     }
@@ -43,9 +45,14 @@ impl RequestId {
 fn integer(number: &Number) -> Option<String> {
     /// The largest range in which a floating-point number represents every integer.
     const EXACT: f64 = 9_007_199_254_740_992.0;
-    let value = number.as_f64().filter(|value| number.is_f64() && value.fract() == 0.0 && value.abs() <= EXACT)?;
+    let value = number
+        .as_f64()
+        .filter(|value| number.is_f64() && value.fract() == 0.0 && value.abs() <= EXACT)?;
     // Through an integer, because -0.0 equals 0.
-    format!("{value:.0}").parse().ok().map(|integer: i64| integer.to_string())
+    format!("{value:.0}")
+        .parse()
+        .ok()
+        .map(|integer: i64| integer.to_string())
 }
 
 #[cfg(test)]
@@ -68,9 +75,13 @@ mod tests {
             assert!(id(one).is_some(), "{one} {other}");
             assert!(id(one) == id(other), "{one} {other}");
         }
-        for (one, other) in
-            [("1", r#""1""#), ("1", "2"), ("1.5", "1"), ("18446744073709551615", "18446744073709551614"), ("-1", "1")]
-        {
+        for (one, other) in [
+            ("1", r#""1""#),
+            ("1", "2"),
+            ("1.5", "1"),
+            ("18446744073709551615", "18446744073709551614"),
+            ("-1", "1"),
+        ] {
             assert_ne!(id(one), id(other), "{one} {other}");
         }
         assert!(id(&format!("\"{}\"", "x".repeat(MAX_ID - 2))).is_some());

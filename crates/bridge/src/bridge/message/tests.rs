@@ -13,19 +13,49 @@ fn parse(text: &'static str) -> Result<MessageKind, MessageError> {
 fn messages_are_classified() {
     let id = |text: &str| RequestId::parse(text.as_bytes()).unwrap();
     let method = "m".to_owned();
-    let request = |text| Ok(MessageKind::Request { id: id(text), method: "m".into() });
-    assert_eq!(parse(r#"{"jsonrpc":"2.0","id":1,"method":"m"}"#), request("1"));
-    assert_eq!(parse(r#"{"jsonrpc":"2.0","id":"a b","method":"m","params":[1]}"#), request("\"a b\""));
-    assert_eq!(parse(r#"{"jsonrpc":"2.0","method":"m"}"#), Ok(MessageKind::Notification { method }));
-    assert_eq!(parse("\t {\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"m\"} "), request("1"));
+    let request = |text| {
+        Ok(MessageKind::Request {
+            id: id(text),
+            method: "m".into(),
+        })
+    };
+    assert_eq!(
+        parse(r#"{"jsonrpc":"2.0","id":1,"method":"m"}"#),
+        request("1")
+    );
+    assert_eq!(
+        parse(r#"{"jsonrpc":"2.0","id":"a b","method":"m","params":[1]}"#),
+        request("\"a b\"")
+    );
+    assert_eq!(
+        parse(r#"{"jsonrpc":"2.0","method":"m"}"#),
+        Ok(MessageKind::Notification { method })
+    );
+    assert_eq!(
+        parse("\t {\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"m\"} "),
+        request("1")
+    );
     let expected = Ok(MessageKind::Response { id: Some(id("-1")) });
-    assert_eq!(parse(r#"{"jsonrpc":"2.0","id":-1,"result":null,"result2":0}"#), expected);
-    assert_eq!(parse(r#"{"jsonrpc":"2.0","id":null,"error":{}}"#), Ok(MessageKind::Response { id: None }));
+    assert_eq!(
+        parse(r#"{"jsonrpc":"2.0","id":-1,"result":null,"result2":0}"#),
+        expected
+    );
+    assert_eq!(
+        parse(r#"{"jsonrpc":"2.0","id":null,"error":{}}"#),
+        Ok(MessageKind::Response { id: None })
+    );
 }
 
 #[test]
 fn invalid_messages_are_rejected() {
-    for text in ["", "hello", "{", "{} {}", "\"", "{\"jsonrpc\":\"2.0\",\"method\":\"m\""] {
+    for text in [
+        "",
+        "hello",
+        "{",
+        "{} {}",
+        "\"",
+        "{\"jsonrpc\":\"2.0\",\"method\":\"m\"",
+    ] {
         assert_eq!(parse(text), Err(MessageError::NotJson), "{text}");
     }
     for text in [
@@ -66,9 +96,19 @@ fn bytes_that_are_not_utf_8_are_rejected() {
 
 #[test]
 fn a_batch_is_split_into_lines() {
-    let text = "[{\"jsonrpc\":\"2.0\",\n\"method\":\"a\"},\r\n{\"jsonrpc\":\"2.0\",\"method\":\"b\\n\"}]";
-    let texts: Vec<_> = Message::parse_all(Bytes::from_static(text.as_bytes())).unwrap().map(|one| one.text).collect();
-    assert_eq!(texts, [&br#"{"jsonrpc":"2.0", "method":"a"}"#[..], br#"{"jsonrpc":"2.0","method":"b\n"}"#]);
+    let text =
+        "[{\"jsonrpc\":\"2.0\",\n\"method\":\"a\"},\r\n{\"jsonrpc\":\"2.0\",\"method\":\"b\\n\"}]";
+    let texts: Vec<_> = Message::parse_all(Bytes::from_static(text.as_bytes()))
+        .unwrap()
+        .map(|one| one.text)
+        .collect();
+    assert_eq!(
+        texts,
+        [
+            &br#"{"jsonrpc":"2.0", "method":"a"}"#[..],
+            br#"{"jsonrpc":"2.0","method":"b\n"}"#
+        ]
+    );
     assert!(Message::parse_all(Bytes::from_static(b"[[]]")).is_err());
 }
 
@@ -78,14 +118,24 @@ fn only_object_parameters_are_read() {
         let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"m","params":{params}}}"#);
         Message::parse(text.into()).unwrap()
     };
-    let modern =
-        message(r#"{"name":"ä\"","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"},"requestId":"x"}"#);
-    assert_eq!(modern.params().protocol_version().as_deref(), Some("2026-07-28"));
+    let modern = message(
+        r#"{"name":"ä\"","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"},"requestId":"x"}"#,
+    );
+    assert_eq!(
+        modern.params().protocol_version().as_deref(),
+        Some("2026-07-28")
+    );
     assert_eq!(modern.params().name().as_deref(), Some("ä\""));
     assert_eq!(modern.params().uri(), None);
     assert_eq!(modern.params().request_id(), RequestId::parse(b"\"x\""));
 
-    for odd in ["null", "[1]", "1", r#"{"_meta":1,"name":2,"requestId":{}}"#, r#"{"_meta":["a"]}"#] {
+    for odd in [
+        "null",
+        "[1]",
+        "1",
+        r#"{"_meta":1,"name":2,"requestId":{}}"#,
+        r#"{"_meta":["a"]}"#,
+    ] {
         let odd = message(odd);
         assert_eq!(odd.params().protocol_version(), None);
         assert_eq!(odd.params().name(), None);
@@ -99,7 +149,10 @@ fn created_responses_are_messages() {
     for text in [
         new_error(Some(&id), ErrorCode::InternalError, "x\n\"", Some("a.b")),
         new_error(None, ErrorCode::ParseError, "x", None),
-        error_with_id(&id, serde_json::from_str(r#"{"code":1,"message":"m"}"#).unwrap()),
+        error_with_id(
+            &id,
+            serde_json::from_str(r#"{"code":1,"message":"m"}"#).unwrap(),
+        ),
         new_request(&RequestId::own(7), "tools/list", Some("{}")).text,
     ] {
         let message = Message::parse(text.clone()).unwrap();

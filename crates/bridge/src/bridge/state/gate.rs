@@ -17,7 +17,9 @@ pub(crate) struct GateGuard(Gate);
 
 impl Default for Gate {
     fn default() -> Self {
-        Self { guards: Arc::new(watch::channel(0).0) }
+        Self {
+            guards: Arc::new(watch::channel(0).0),
+        }
     }
 }
 
@@ -31,7 +33,11 @@ impl Gate {
     /// Waits until the gate is open.
     pub(crate) async fn opened(&self) {
         // Fails only without a sender, and `self` is one.
-        let _ = self.guards.subscribe().wait_for(|guards| *guards == 0).await;
+        let _ = self
+            .guards
+            .subscribe()
+            .wait_for(|guards| *guards == 0)
+            .await;
     }
 }
 
@@ -51,7 +57,10 @@ mod tests {
     use super::*;
 
     fn is_open(gate: &Gate) -> bool {
-        matches!(pin!(gate.opened()).poll(&mut Context::from_waker(Waker::noop())), Poll::Ready(()))
+        matches!(
+            pin!(gate.opened()).poll(&mut Context::from_waker(Waker::noop())),
+            Poll::Ready(())
+        )
     }
 
     #[test]

@@ -48,7 +48,10 @@ pub(crate) enum Purpose {
     /// It changes the session's subscriptions or log level.
     ChangeSubscriptions(SubscriptionChange),
     /// It opens a session, under this identifier or over this connection.
-    Initialize { identifier: Option<HeaderValue>, connection: Option<Arc<SseConnection>> },
+    Initialize {
+        identifier: Option<HeaderValue>,
+        connection: Option<Arc<SseConnection>>,
+    },
     /// It defines which arguments are also sent as headers.
     ModernToolsList,
     /// Nothing, in 2026-07-28.
@@ -87,7 +90,16 @@ impl PendingRequests {
             return Err(InsertError::Full);
         }
         let (pending, receiver) = watch::channel(());
-        entries.insert(id, PendingRequest { requester, purpose, is_sent: false, task: None, _pending: pending });
+        entries.insert(
+            id,
+            PendingRequest {
+                requester,
+                purpose,
+                is_sent: false,
+                task: None,
+                _pending: pending,
+            },
+        );
         Ok(receiver)
     }
 
@@ -115,7 +127,10 @@ impl PendingRequests {
         if let Some(entry) = self.0.lock().get_mut(id)
             && matches!(entry.purpose, Purpose::Initialize { .. })
         {
-            entry.purpose = Purpose::Initialize { identifier, connection };
+            entry.purpose = Purpose::Initialize {
+                identifier,
+                connection,
+            };
         }
     }
 
@@ -131,7 +146,11 @@ impl PendingRequests {
 
     /// Removes all requests, and returns those of the client.
     pub(crate) fn remove_all(&self) -> Vec<(RequestId, PendingRequest)> {
-        self.0.lock().drain().filter(|(_, entry)| matches!(entry.requester, Requester::Client)).collect()
+        self.0
+            .lock()
+            .drain()
+            .filter(|(_, entry)| matches!(entry.requester, Requester::Client))
+            .collect()
     }
 }
 
@@ -152,8 +171,17 @@ impl Drop for RemovedOnDrop<'_> {
 mod tests {
     use super::*;
 
-    fn insert(requests: &PendingRequests, number: u64, max: usize) -> Result<watch::Receiver<()>, InsertError> {
-        requests.insert(RequestId::own(number), Requester::Client, Purpose::Plain, max)
+    fn insert(
+        requests: &PendingRequests,
+        number: u64,
+        max: usize,
+    ) -> Result<watch::Receiver<()>, InsertError> {
+        requests.insert(
+            RequestId::own(number),
+            Requester::Client,
+            Purpose::Plain,
+            max,
+        )
     }
 
     #[test]
@@ -161,7 +189,10 @@ mod tests {
         let requests = PendingRequests::default();
         let first = insert(&requests, 1, 8).unwrap();
         assert_eq!(insert(&requests, 1, 8).unwrap_err(), InsertError::IdInUse);
-        assert!(first.has_changed().is_ok(), "the first request is still pending");
+        assert!(
+            first.has_changed().is_ok(),
+            "the first request is still pending"
+        );
         requests.remove(&RequestId::own(1)).unwrap();
         assert!(first.has_changed().is_err(), "its receiver is closed");
         insert(&requests, 1, 8).unwrap();
@@ -173,7 +204,11 @@ mod tests {
         insert(&requests, 1, 2).unwrap();
         insert(&requests, 2, 2).unwrap();
         assert_eq!(insert(&requests, 3, 2).unwrap_err(), InsertError::Full);
-        assert_eq!(insert(&requests, 2, 2).unwrap_err(), InsertError::IdInUse, "the more specific reason is returned");
+        assert_eq!(
+            insert(&requests, 2, 2).unwrap_err(),
+            InsertError::IdInUse,
+            "the more specific reason is returned"
+        );
         requests.remove(&RequestId::own(1)).unwrap();
         insert(&requests, 3, 2).unwrap();
     }
@@ -192,8 +227,14 @@ mod tests {
         let requests = PendingRequests::default();
         insert(&requests, 1, 8).unwrap();
         let own = Requester::Bridge(oneshot::channel().0);
-        requests.insert(RequestId::own(2), own, Purpose::Plain, 8).unwrap();
-        let left: Vec<_> = requests.remove_all().into_iter().map(|(id, _)| id).collect();
+        requests
+            .insert(RequestId::own(2), own, Purpose::Plain, 8)
+            .unwrap();
+        let left: Vec<_> = requests
+            .remove_all()
+            .into_iter()
+            .map(|(id, _)| id)
+            .collect();
         assert_eq!(left, [RequestId::own(1)]);
         assert!(requests.remove(&RequestId::own(2)).is_none());
     }
@@ -202,14 +243,25 @@ mod tests {
     #[test]
     fn a_session_is_stored_with_a_handshake() {
         let requests = PendingRequests::default();
-        let handshake = Purpose::Initialize { identifier: None, connection: None };
-        requests.insert(RequestId::own(1), Requester::Client, handshake, 8).unwrap();
+        let handshake = Purpose::Initialize {
+            identifier: None,
+            connection: None,
+        };
+        requests
+            .insert(RequestId::own(1), Requester::Client, handshake, 8)
+            .unwrap();
         insert(&requests, 2, 8).unwrap();
         for number in [1, 2] {
-            requests.set_session(&RequestId::own(number), Some(HeaderValue::from_static("s")), None);
+            requests.set_session(
+                &RequestId::own(number),
+                Some(HeaderValue::from_static("s")),
+                None,
+            );
         }
         let purpose = |number| requests.remove(&RequestId::own(number)).unwrap().purpose;
-        assert!(matches!(purpose(1), Purpose::Initialize { identifier: Some(id), .. } if id == "s"));
+        assert!(
+            matches!(purpose(1), Purpose::Initialize { identifier: Some(id), .. } if id == "s")
+        );
         assert!(matches!(purpose(2), Purpose::Plain));
     }
 }

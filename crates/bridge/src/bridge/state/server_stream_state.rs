@@ -53,18 +53,26 @@ impl ServerStreamState {
     pub(crate) fn begin(&self, session: &Session) -> bool {
         let mut latest = self.latest.lock();
         let generation = session.generation;
-        let can_begin = latest
-            .as_ref()
-            .is_none_or(|latest| latest.generation != generation || latest.end == Some(StreamEnd::TokenRejected));
+        let can_begin = latest.as_ref().is_none_or(|latest| {
+            latest.generation != generation || latest.end == Some(StreamEnd::TokenRejected)
+        });
         if can_begin {
-            *latest = Some(Latest { generation, end: None });
+            *latest = Some(Latest {
+                generation,
+                end: None,
+            });
         }
         can_begin
     }
 
     /// Records that the stream of a session has ended, unless the stream of another session was opened since.
     pub(crate) fn end(&self, session: &Session, reason: StreamEnd) {
-        if let Some(latest) = self.latest.lock().as_mut().filter(|latest| latest.generation == session.generation) {
+        if let Some(latest) = self
+            .latest
+            .lock()
+            .as_mut()
+            .filter(|latest| latest.generation == session.generation)
+        {
             latest.end = Some(reason);
         }
     }
@@ -96,9 +104,11 @@ mod tests {
 
     #[test]
     fn only_a_stream_with_a_rejected_token_begins_again() {
-        for (end, expected) in
-            [(StreamEnd::TokenRejected, true), (StreamEnd::NotOffered, false), (StreamEnd::SessionLost, false)]
-        {
+        for (end, expected) in [
+            (StreamEnd::TokenRejected, true),
+            (StreamEnd::NotOffered, false),
+            (StreamEnd::SessionLost, false),
+        ] {
             let ([session, _], state) = (two_sessions(), ServerStreamState::default());
             state.begin(&session);
             state.end(&session, end);
@@ -118,7 +128,13 @@ mod tests {
     #[test]
     fn renewals_in_a_row_are_counted() {
         let state = ServerStreamState::default();
-        assert_eq!([state.count_unsolicited_renewal(), state.count_unsolicited_renewal()], [0, 1]);
+        assert_eq!(
+            [
+                state.count_unsolicited_renewal(),
+                state.count_unsolicited_renewal()
+            ],
+            [0, 1]
+        );
         state.reset_unsolicited_renewals();
         assert_eq!(state.count_unsolicited_renewal(), 0);
     }

@@ -46,7 +46,13 @@ impl Sessions {
     pub(crate) fn new(header: HeaderName) -> Self {
         let state = Mutex::default();
         let renewing = tokio::sync::Mutex::default();
-        Self { header, state, renewing, generation: watch::channel(0).0, ended: watch::channel(false).0 }
+        Self {
+            header,
+            state,
+            renewing,
+            generation: watch::channel(0).0,
+            ended: watch::channel(false).0,
+        }
     }
 
     /// The current session.
@@ -85,12 +91,19 @@ impl Sessions {
             *counted += 1;
             generation = *counted;
         });
-        state.session = Some(Session { generation, identifier, version, connection });
+        state.session = Some(Session {
+            generation,
+            identifier,
+            version,
+            connection,
+        });
     }
 
     /// Replaces the identifier of a session if a response in it has another one.
     pub(crate) fn update_identifier(&self, used: Option<&Session>, response: &HeaderMap) {
-        let Some(identifier) = response.get(&self.header) else { return };
+        let Some(identifier) = response.get(&self.header) else {
+            return;
+        };
         let mut state = self.state.lock();
         if let (Some(session), Some(used)) = (&mut state.session, used)
             && session.generation == used.generation
@@ -123,9 +136,22 @@ impl Sessions {
     /// The headers of a request in a session: its protocol version and its identifier. None without a session.
     pub(crate) fn headers(&self, session: Option<&Session>) -> HeaderMap {
         let mut headers = HeaderMap::new();
-        if let Some(Session { identifier, version, .. }) = session {
-            headers.extend(version.clone().map(|version| (names::PROTOCOL_VERSION, version)));
-            headers.extend(identifier.clone().map(|identifier| (self.header.clone(), identifier)));
+        if let Some(Session {
+            identifier,
+            version,
+            ..
+        }) = session
+        {
+            headers.extend(
+                version
+                    .clone()
+                    .map(|version| (names::PROTOCOL_VERSION, version)),
+            );
+            headers.extend(
+                identifier
+                    .clone()
+                    .map(|identifier| (self.header.clone(), identifier)),
+            );
         }
         headers
     }
@@ -155,7 +181,11 @@ mod tests {
     fn sessions() -> Sessions {
         let sessions = Sessions::new(names::SESSION);
         sessions.begin(Some("{}"));
-        sessions.open(Some(HeaderValue::from_static("s-1")), Some("2025-06-18"), None);
+        sessions.open(
+            Some(HeaderValue::from_static("s-1")),
+            Some("2025-06-18"),
+            None,
+        );
         sessions
     }
 
@@ -179,7 +209,11 @@ mod tests {
         assert_eq!(sessions.current().unwrap().identifier.unwrap(), "s-2");
         sessions.open(Some(HeaderValue::from_static("t-1")), None, None);
         sessions.update_identifier(first.as_ref(), &identifier("s-4"));
-        assert_eq!(sessions.current().unwrap().identifier.unwrap(), "t-1", "the response is of an earlier session");
+        assert_eq!(
+            sessions.current().unwrap().identifier.unwrap(),
+            "t-1",
+            "the response is of an earlier session"
+        );
     }
 
     #[test]

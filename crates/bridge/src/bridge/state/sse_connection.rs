@@ -13,8 +13,16 @@ pub(crate) struct SseConnection {
 
 impl SseConnection {
     /// `lost` becomes true when the stream ends; `reader` is the task that reads the stream.
-    pub(crate) fn new(message_url: Url, lost: watch::Receiver<bool>, reader: JoinHandle<()>) -> Self {
-        Self { message_url, lost, reader }
+    pub(crate) fn new(
+        message_url: Url,
+        lost: watch::Receiver<bool>,
+        reader: JoinHandle<()>,
+    ) -> Self {
+        Self {
+            message_url,
+            lost,
+            reader,
+        }
     }
 
     /// The URL for the client's messages.

@@ -41,7 +41,9 @@ impl Subscriptions {
             SubscriptionChange::Level(level) => state.level = Some(level),
             SubscriptionChange::Unsubscribe(uri) => state.uris.retain(|stored| *stored != uri),
             SubscriptionChange::Subscribe(uri) if state.uris.contains(&uri) => {}
-            SubscriptionChange::Subscribe(uri) if state.uris.len() < MAX_SUBSCRIPTIONS && uri.len() <= MAX_LENGTH => {
+            SubscriptionChange::Subscribe(uri)
+                if state.uris.len() < MAX_SUBSCRIPTIONS && uri.len() <= MAX_LENGTH =>
+            {
                 state.uris.push(uri);
             }
             SubscriptionChange::Subscribe(_) => {
@@ -56,7 +58,15 @@ impl Subscriptions {
     pub(crate) fn all(&self) -> Vec<SubscriptionChange> {
         let state = self.0.lock();
         let level = state.level.iter().cloned().map(SubscriptionChange::Level);
-        level.chain(state.uris.iter().cloned().map(SubscriptionChange::Subscribe)).collect()
+        level
+            .chain(
+                state
+                    .uris
+                    .iter()
+                    .cloned()
+                    .map(SubscriptionChange::Subscribe),
+            )
+            .collect()
     }
 
     /// Whether there is nothing to restore.
@@ -69,7 +79,9 @@ impl Subscriptions {
     pub(crate) fn forget(&self, rejected: &SubscriptionChange) {
         let mut state = self.0.lock();
         match rejected {
-            SubscriptionChange::Level(level) => drop(state.level.take_if(|current| current == level)),
+            SubscriptionChange::Level(level) => {
+                drop(state.level.take_if(|current| current == level))
+            }
             SubscriptionChange::Subscribe(uri) | SubscriptionChange::Unsubscribe(uri) => {
                 state.uris.retain(|stored| stored != uri)
             }
@@ -86,7 +98,10 @@ impl SubscriptionChange {
     /// The change that a successful request makes. `None` for other methods, and for parameters that the server rejects.
     pub(crate) fn of(method: &str, params: Params<'_>) -> Option<Self> {
         match method {
-            "logging/setLevel" => params.level().filter(|level| level.len() <= MAX_LENGTH).map(Self::Level),
+            "logging/setLevel" => params
+                .level()
+                .filter(|level| level.len() <= MAX_LENGTH)
+                .map(Self::Level),
             "resources/subscribe" => params.uri().map(Self::Subscribe),
             "resources/unsubscribe" => params.uri().map(Self::Unsubscribe),
             _ => None,
@@ -135,7 +150,10 @@ mod tests {
         ] {
             subscriptions.change(change);
         }
-        assert_eq!(subscriptions.all(), [SubscriptionChange::Level("error".into()), subscribe("a:b")]);
+        assert_eq!(
+            subscriptions.all(),
+            [SubscriptionChange::Level("error".into()), subscribe("a:b")]
+        );
 
         subscriptions.forget(&SubscriptionChange::Level("error".into()));
         assert_eq!(subscriptions.all(), [subscribe("a:b")]);
@@ -149,7 +167,9 @@ mod tests {
         let subscriptions = Subscriptions::default();
         let level = |name: &str| SubscriptionChange::Level(name.to_owned());
         subscriptions.change(level("info"));
-        let [restored] = &subscriptions.all()[..] else { panic!("only the level is stored") };
+        let [restored] = &subscriptions.all()[..] else {
+            panic!("only the level is stored")
+        };
         subscriptions.change(level("error"));
         subscriptions.forget(restored);
         assert_eq!(subscriptions.all(), [level("error")]);

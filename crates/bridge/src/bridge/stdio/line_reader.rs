@@ -35,7 +35,14 @@ const READ_SIZE: usize = 16 * 1024;
 impl<R: AsyncRead + Unpin> LineReader<R> {
     /// Reads the lines of `input`, each up to `max` bytes without its line feed, but with the white space around its text.
     pub(crate) fn new(input: R, max: usize) -> Self {
-        Self { input, buffer: BytesMut::new(), searched: 0, max, oversized: None, has_ended: false }
+        Self {
+            input,
+            buffer: BytesMut::new(),
+            searched: 0,
+            max,
+            oversized: None,
+            has_ended: false,
+        }
     }
 
     /// Reads the next line that is not blank. Returns `None` at the end. The last line needs no line break. Cancel
@@ -126,16 +133,30 @@ mod tests {
 
     #[tokio::test]
     async fn blank_lines_and_carriage_returns_are_removed() {
-        assert_eq!(lines(b"a\r\n\n  \nb \nc", 10).await, [text("a"), text("b"), text("c")]);
+        assert_eq!(
+            lines(b"a\r\n\n  \nb \nc", 10).await,
+            [text("a"), text("b"), text("c")]
+        );
         assert_eq!(lines(b"", 10).await, []);
     }
 
     #[tokio::test]
     async fn the_lines_after_a_line_that_is_too_long_are_read() {
         let too_long = || Line::TooLong(OversizedMessage::Other);
-        assert_eq!(lines(b"12345678901\nb\n", 10).await, [too_long(), text("b")]);
-        assert_eq!(lines(b"1234567890\nb\n", 10).await, [text("1234567890"), text("b")]);
-        let long = [vec![b'x'; 5 * READ_SIZE], b"\nb\n".to_vec(), vec![b'y'; 3 * READ_SIZE]].concat();
+        assert_eq!(
+            lines(b"12345678901\nb\n", 10).await,
+            [too_long(), text("b")]
+        );
+        assert_eq!(
+            lines(b"1234567890\nb\n", 10).await,
+            [text("1234567890"), text("b")]
+        );
+        let long = [
+            vec![b'x'; 5 * READ_SIZE],
+            b"\nb\n".to_vec(),
+            vec![b'y'; 3 * READ_SIZE],
+        ]
+        .concat();
         assert_eq!(lines(&long, 10).await, [too_long(), text("b"), too_long()]);
     }
 
@@ -144,7 +165,11 @@ mod tests {
     async fn the_limit_holds_before_the_end_of_a_line() {
         let mut whole = LineReader::new(AsyncReadExt::chain(&b"1234567890"[..], &b"\nb\n"[..]), 10);
         assert_eq!(whole.next().await.unwrap(), Some(text("1234567890")));
-        for parts in [[&b"1234567890\r\n"[..], b""], [b"1234567890\r", b"\n"], [b"1234567890", b"\r\n"]] {
+        for parts in [
+            [&b"1234567890\r\n"[..], b""],
+            [b"1234567890\r", b"\n"],
+            [b"1234567890", b"\r\n"],
+        ] {
             let mut longer = LineReader::new(AsyncReadExt::chain(parts[0], parts[1]), 10);
             let too_long = Line::TooLong(OversizedMessage::Other);
             assert_eq!(longer.next().await.unwrap(), Some(too_long), "{parts:?}");
@@ -155,9 +180,16 @@ mod tests {
         let mut endless = LineReader::new(far, 10);
         let read = tokio::time::timeout(std::time::Duration::from_secs(1), endless.next()).await;
         assert!(read.is_err(), "{}", endless.buffer.capacity());
-        assert!(endless.buffer.capacity() <= 5 * READ_SIZE, "{}", endless.buffer.capacity());
+        assert!(
+            endless.buffer.capacity() <= 5 * READ_SIZE,
+            "{}",
+            endless.buffer.capacity()
+        );
         near.write_all(b"\nb\n").await.unwrap();
-        assert_eq!(endless.next().await.unwrap(), Some(Line::TooLong(OversizedMessage::Other)));
+        assert_eq!(
+            endless.next().await.unwrap(),
+            Some(Line::TooLong(OversizedMessage::Other))
+        );
         assert_eq!(endless.next().await.unwrap(), Some(text("b")));
     }
 

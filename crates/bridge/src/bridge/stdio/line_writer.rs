@@ -47,7 +47,17 @@ impl LineSender {
         let total = u32::try_from(size).unwrap_or(u32::MAX).max(1);
         let (lines, queue) = mpsc::unbounded_channel();
         let capacity = Arc::new(Semaphore::new(total as usize));
-        (Self { lines, capacity, total }, LineWriter { queue, held_back: None })
+        (
+            Self {
+                lines,
+                capacity,
+                total,
+            },
+            LineWriter {
+                queue,
+                held_back: None,
+            },
+        )
     }
 
     /// Waits until all lines are written or, if the client has closed the output, dropped.
@@ -60,9 +70,18 @@ impl LineSender {
     /// # Errors
     /// When the client has closed the output.
     pub(crate) async fn send(&self, text: Bytes) -> Result<(), Closed> {
-        let size = u32::try_from(text.len().saturating_add(LINE_OVERHEAD)).unwrap_or(u32::MAX).min(self.total);
-        let capacity = self.capacity.clone().acquire_many_owned(size).await.map_err(|_| Closed)?;
-        self.lines.send(QueuedLine { text, capacity }).map_err(|_| Closed)
+        let size = u32::try_from(text.len().saturating_add(LINE_OVERHEAD))
+            .unwrap_or(u32::MAX)
+            .min(self.total);
+        let capacity = self
+            .capacity
+            .clone()
+            .acquire_many_owned(size)
+            .await
+            .map_err(|_| Closed)?;
+        self.lines
+            .send(QueuedLine { text, capacity })
+            .map_err(|_| Closed)
     }
 }
 
@@ -88,7 +107,11 @@ impl LineWriter {
                 batch.extend_from_slice(&text);
                 batch.push(b'\n');
                 capacities.push(capacity);
-                next = if batch.len() < MAX_BATCH { self.next_small() } else { None };
+                next = if batch.len() < MAX_BATCH {
+                    self.next_small()
+                } else {
+                    None
+                };
             }
             output.write_all(&batch).await?;
             output.flush().await?;
@@ -134,7 +157,11 @@ mod tests {
     async fn what_does_not_fit_waits_and_order_stays() {
         let (output, lines) = LineSender::new(LINE_OVERHEAD + 8);
         output.send(Bytes::from_static(b"123456")).await.unwrap();
-        let early = timeout(Duration::from_secs(1), output.send(Bytes::from_static(b"abc"))).await;
+        let early = timeout(
+            Duration::from_secs(1),
+            output.send(Bytes::from_static(b"abc")),
+        )
+        .await;
         assert!(early.is_err(), "there is no capacity");
 
         let (mut read, write) = tokio::io::duplex(4);
@@ -144,7 +171,10 @@ mod tests {
             read.read_to_string(&mut text).await.unwrap();
             text
         });
-        output.send(Bytes::from_static(b"larger than all")).await.unwrap();
+        output
+            .send(Bytes::from_static(b"larger than all"))
+            .await
+            .unwrap();
         output.send(Bytes::from_static(b"z")).await.unwrap();
         output.flushed().await;
         drop(output);
@@ -159,7 +189,10 @@ mod tests {
         let (output, _lines) = LineSender::new(LINE_OVERHEAD * 100);
         let flood = async {
             let mut given = 0;
-            while timeout(Duration::from_secs(1), output.send(Bytes::new())).await.is_ok() {
+            while timeout(Duration::from_secs(1), output.send(Bytes::new()))
+                .await
+                .is_ok()
+            {
                 given += 1;
             }
             given
@@ -172,15 +205,23 @@ mod tests {
     async fn large_lines_are_written_in_turn() {
         let (output, lines) = LineSender::new(10 * MAX_BATCH);
         let large = Bytes::from(vec![b'x'; 2 * MAX_BATCH]);
-        let given =
-            [Bytes::from_static(b"a"), large.clone(), large, Bytes::from_static(b"b"), Bytes::from_static(b"c")];
+        let given = [
+            Bytes::from_static(b"a"),
+            large.clone(),
+            large,
+            Bytes::from_static(b"b"),
+            Bytes::from_static(b"c"),
+        ];
         for line in &given {
             output.send(line.clone()).await.unwrap();
         }
         drop(output);
         let mut written = Vec::new();
         lines.write(&mut written).await.unwrap();
-        let expected: Vec<u8> = given.iter().flat_map(|line| [line, &b"\n"[..]].concat()).collect();
+        let expected: Vec<u8> = given
+            .iter()
+            .flat_map(|line| [line, &b"\n"[..]].concat())
+            .collect();
         assert!(written == expected);
     }
 
@@ -190,7 +231,10 @@ mod tests {
         let (read, write) = tokio::io::duplex(4);
         drop(read);
         output.send(Bytes::from_static(b"a")).await.unwrap();
-        assert_eq!(lines.write(write).await.unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+        assert_eq!(
+            lines.write(write).await.unwrap_err().kind(),
+            io::ErrorKind::BrokenPipe
+        );
         assert!(output.send(Bytes::from_static(b"a")).await.is_err());
     }
 }

@@ -64,13 +64,20 @@ impl OversizedLine {
     /// Reads the next piece of the line.
     pub(crate) fn push(&mut self, mut piece: &[u8]) {
         // Most bytes are in strings of other members. These are skipped up to their end or their next escape.
-        const SKIPPED: Scan = Scan::String { is_id: false, is_escaped: false };
+        const SKIPPED: Scan = Scan::String {
+            is_id: false,
+            is_escaped: false,
+        };
         while self.scan != Scan::Other {
             if self.scan == SKIPPED {
-                let Some(end) = memchr::memchr2(b'"', b'\\', piece) else { return };
+                let Some(end) = memchr::memchr2(b'"', b'\\', piece) else {
+                    return;
+                };
                 piece = &piece[end..];
             }
-            let Some((&byte, rest)) = piece.split_first() else { return };
+            let Some((&byte, rest)) = piece.split_first() else {
+                return;
+            };
             self.scan = self.next(byte);
             piece = rest;
         }
@@ -91,7 +98,9 @@ impl OversizedLine {
     /// Reads a byte and returns where the next one is.
     fn next(&mut self, byte: u8) -> Scan {
         match (self.scan, byte) {
-            (Scan::Start | Scan::BeforeName | Scan::AfterName | Scan::End, byte) if byte.is_ascii_whitespace() => {
+            (Scan::Start | Scan::BeforeName | Scan::AfterName | Scan::End, byte)
+                if byte.is_ascii_whitespace() =>
+            {
                 self.scan
             }
             (Scan::Start, b'{') => Scan::BeforeName,
@@ -104,7 +113,9 @@ impl OversizedLine {
             (Scan::Name { is_escaped: false }, b'"') => Scan::AfterName,
             (Scan::Name { is_escaped }, byte) => {
                 push_bounded(&mut self.name, byte, MAX_NAME);
-                Scan::Name { is_escaped: byte == b'\\' && !is_escaped }
+                Scan::Name {
+                    is_escaped: byte == b'\\' && !is_escaped,
+                }
             }
             (Scan::AfterName, b':') => self.begin_value(),
             (Scan::Value { .. }, b',') if self.depth == 0 => Scan::BeforeName,
@@ -134,11 +145,19 @@ impl OversizedLine {
         if let Scan::String { is_escaped, .. } = self.scan {
             return match byte {
                 b'"' if !is_escaped => Scan::Value { is_id },
-                _ => Scan::String { is_id, is_escaped: byte == b'\\' && !is_escaped },
+                _ => Scan::String {
+                    is_id,
+                    is_escaped: byte == b'\\' && !is_escaped,
+                },
             };
         }
         match byte {
-            b'"' => return Scan::String { is_id, is_escaped: false },
+            b'"' => {
+                return Scan::String {
+                    is_id,
+                    is_escaped: false,
+                };
+            }
             b'{' | b'[' => self.depth = self.depth.saturating_add(1),
             b'}' | b']' => self.depth = self.depth.saturating_sub(1),
             _ => {}
@@ -178,16 +197,25 @@ mod tests {
         let long = "x\\\"id\\\":5,{[".repeat(100);
         for text in [
             format!(r#"{{"jsonrpc":"2.0","id":7,"method":"m","params":{{"id":8,"a":"{long}"}}}}"#),
-            format!(r#"{{"method":"m","params":{{"id":8,"a":["{long}",{{"id":9}}]}},"jsonrpc":"2.0","id":7}}"#),
+            format!(
+                r#"{{"method":"m","params":{{"id":8,"a":["{long}",{{"id":9}}]}},"jsonrpc":"2.0","id":7}}"#
+            ),
             format!(r#" {{ "params" : "{long}" , "id" : 7 , "method" : "m" }} "#),
         ] {
             for piece in [1, 3, 1000] {
-                assert_eq!(read(&text, piece), OversizedMessage::Request(id("7")), "{text}");
+                assert_eq!(
+                    read(&text, piece),
+                    OversizedMessage::Request(id("7")),
+                    "{text}"
+                );
             }
         }
         let text = r#"{"id":"a,}\"b","method":"m"}"#;
         assert_eq!(read(text, 2), OversizedMessage::Request(id(r#""a,}\"b""#)));
-        assert_eq!(read(r#"{"id":1,"result":{"method":"m"}}"#, 5), OversizedMessage::Response(id("1")));
+        assert_eq!(
+            read(r#"{"id":1,"result":{"method":"m"}}"#, 5),
+            OversizedMessage::Response(id("1"))
+        );
     }
 
     #[test]
@@ -219,10 +247,19 @@ mod tests {
     #[test]
     fn the_last_identifier_counts() {
         for (text, expected) in [
-            (r#"{"id":1,"id":2,"method":"m"}"#, OversizedMessage::Request(id("2"))),
-            (r#"{"id":1,"method":"m","id":null}"#, OversizedMessage::Other),
+            (
+                r#"{"id":1,"id":2,"method":"m"}"#,
+                OversizedMessage::Request(id("2")),
+            ),
+            (
+                r#"{"id":1,"method":"m","id":null}"#,
+                OversizedMessage::Other,
+            ),
             (r#"{"id":1}"#, OversizedMessage::Response(id("1"))),
-            (r#"{"id":"1","error":{}}"#, OversizedMessage::Response(id(r#""1""#))),
+            (
+                r#"{"id":"1","error":{}}"#,
+                OversizedMessage::Response(id(r#""1""#)),
+            ),
         ] {
             assert_eq!(read(text, 3), expected, "{text}");
         }

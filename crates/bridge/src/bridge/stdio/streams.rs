@@ -32,12 +32,19 @@ pub(crate) fn open(input: File, output: File) -> io::Result<(Input, Output)> {
 /// Opens both streams, to be read and written on threads. Never fails.
 #[cfg(not(unix))]
 pub(crate) fn open(input: File, output: File) -> io::Result<(Input, Output)> {
-    Ok((Box::new(tokio::fs::File::from_std(input)), Box::new(tokio::fs::File::from_std(output))))
+    Ok((
+        Box::new(tokio::fs::File::from_std(input)),
+        Box::new(tokio::fs::File::from_std(output)),
+    ))
 }
 
 /// Opens both streams. Neither becomes non-blocking if it is the same as `errors`.
 #[cfg(unix)]
-fn open_beside(input: File, output: File, errors: std::os::fd::BorrowedFd<'_>) -> io::Result<(Input, Output)> {
+fn open_beside(
+    input: File,
+    output: File,
+    errors: std::os::fd::BorrowedFd<'_>,
+) -> io::Result<(Input, Output)> {
     use std::{
         os::{
             fd::OwnedFd,
@@ -66,7 +73,11 @@ fn open_beside(input: File, output: File, errors: std::os::fd::BorrowedFd<'_>) -
         } else {
             return Ok(Access::Threads);
         };
-        Ok(if mode.set(file, errors)? { access } else { Access::Threads })
+        Ok(if mode.set(file, errors)? {
+            access
+        } else {
+            Access::Threads
+        })
     };
     let input_access = access_of(&input).map_err(in_stream("input"))?;
     let output_access = access_of(&output).map_err(in_stream("output"))?;
@@ -76,18 +87,27 @@ fn open_beside(input: File, output: File, errors: std::os::fd::BorrowedFd<'_>) -
     let open_input = || -> io::Result<Input> {
         Ok(match input_access {
             Access::Socket => Box::new(Registered::new(socket(input)?, &mode)),
-            Access::Pipe => Box::new(Registered::new(pipe::Receiver::from_owned_fd(input.into())?, &mode)),
+            Access::Pipe => Box::new(Registered::new(
+                pipe::Receiver::from_owned_fd(input.into())?,
+                &mode,
+            )),
             Access::Threads => Box::new(tokio::fs::File::from_std(input)),
         })
     };
     let open_output = || -> io::Result<Output> {
         Ok(match output_access {
             Access::Socket => Box::new(Registered::new(socket(output)?, &mode)),
-            Access::Pipe => Box::new(Registered::new(pipe::Sender::from_owned_fd(output.into())?, &mode)),
+            Access::Pipe => Box::new(Registered::new(
+                pipe::Sender::from_owned_fd(output.into())?,
+                &mode,
+            )),
             Access::Threads => Box::new(tokio::fs::File::from_std(output)),
         })
     };
-    Ok((open_input().map_err(in_stream("input"))?, open_output().map_err(in_stream("output"))?))
+    Ok((
+        open_input().map_err(in_stream("input"))?,
+        open_output().map_err(in_stream("output"))?,
+    ))
 }
 
 /// Returns a function that adds to an error in which stream it occurred.
@@ -134,7 +154,12 @@ mod tests {
 
     /// Returns a new file in a directory.
     fn file_in(scratch: &ScratchDirectory) -> File {
-        File::options().create_new(true).read(true).write(true).open(scratch.path().join("file")).unwrap()
+        File::options()
+            .create_new(true)
+            .read(true)
+            .write(true)
+            .open(scratch.path().join("file"))
+            .unwrap()
     }
 
     #[tokio::test]
@@ -173,7 +198,13 @@ mod tests {
     /// A device is neither a pipe nor a socket, and need not be a file.
     #[tokio::test]
     async fn a_device_is_read_and_written() {
-        let null = || File::options().read(true).write(true).open("/dev/null").unwrap();
+        let null = || {
+            File::options()
+                .read(true)
+                .write(true)
+                .open("/dev/null")
+                .unwrap()
+        };
         copy(null(), null()).await;
     }
 
@@ -192,14 +223,30 @@ mod tests {
     /// The error names the stream, and the other one is as before.
     #[tokio::test]
     async fn the_wrong_end_of_a_pipe_is_an_error() {
-        let ((reader, writer), (other_reader, other_writer)) = (io::pipe().unwrap(), io::pipe().unwrap());
-        let open = |input: OwnedFd, output: OwnedFd| open(input.into(), output.into()).err().unwrap().to_string();
-        let error = open(writer.try_clone().unwrap().into(), other_writer.try_clone().unwrap().into());
+        let ((reader, writer), (other_reader, other_writer)) =
+            (io::pipe().unwrap(), io::pipe().unwrap());
+        let open = |input: OwnedFd, output: OwnedFd| {
+            open(input.into(), output.into()).err().unwrap().to_string()
+        };
+        let error = open(
+            writer.try_clone().unwrap().into(),
+            other_writer.try_clone().unwrap().into(),
+        );
         assert!(error.starts_with("the input cannot be used: "), "{error}");
-        let error = open(reader.try_clone().unwrap().into(), other_reader.try_clone().unwrap().into());
+        let error = open(
+            reader.try_clone().unwrap().into(),
+            other_reader.try_clone().unwrap().into(),
+        );
         assert!(error.starts_with("the output cannot be used: "), "{error}");
         assert!(
-            ![reader.as_fd(), writer.as_fd(), other_reader.as_fd(), other_writer.as_fd()].iter().any(is_non_blocking)
+            ![
+                reader.as_fd(),
+                writer.as_fd(),
+                other_reader.as_fd(),
+                other_writer.as_fd()
+            ]
+            .iter()
+            .any(is_non_blocking)
         );
     }
 
@@ -208,9 +255,11 @@ mod tests {
     async fn streams_block_again_at_the_end() {
         let (one, other) = UnixStream::pair().unwrap();
         // One socket for both directions, as some clients have it.
-        let (input, output) =
-            open(OwnedFd::from(one.try_clone().unwrap()).into(), OwnedFd::from(one.try_clone().unwrap()).into())
-                .unwrap();
+        let (input, output) = open(
+            OwnedFd::from(one.try_clone().unwrap()).into(),
+            OwnedFd::from(one.try_clone().unwrap()).into(),
+        )
+        .unwrap();
         assert!(is_non_blocking(&one));
         drop(input);
         assert!(is_non_blocking(&one), "the output is in use");
@@ -232,7 +281,8 @@ mod tests {
         input_writer.write_all(b"text").unwrap();
         drop(input_writer);
         let output = OwnedFd::from(writer.try_clone().unwrap());
-        let (mut input, mut output) = open_beside(OwnedFd::from(input).into(), output.into(), writer.as_fd()).unwrap();
+        let (mut input, mut output) =
+            open_beside(OwnedFd::from(input).into(), output.into(), writer.as_fd()).unwrap();
         assert!(!is_non_blocking(&writer));
         let mut text = String::new();
         input.read_to_string(&mut text).await.unwrap();

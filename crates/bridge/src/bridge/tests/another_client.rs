@@ -13,7 +13,9 @@ use super::{
     authorization::{in_memory, served, token},
     server::settle,
 };
-use crate::testing::{FetchFn, REGISTRATION_URL, RESOURCE, Reply, ScriptedUser, TOKEN_URL, form, well_behaved};
+use crate::testing::{
+    FetchFn, REGISTRATION_URL, RESOURCE, Reply, ScriptedUser, TOKEN_URL, form, well_behaved,
+};
 
 /// E7, I6: a server binds a session to the client that opened it. If the token with more scopes belongs to another client,
 /// because the authorization server has forgotten the first one, the session is opened again with its subscriptions.
@@ -26,11 +28,15 @@ async fn a_step_up_to_another_client_opens_the_session_again() {
         let user = ScriptedUser::consents();
         let mut client = in_memory(&network, &user);
         client.initialize().await;
-        client.request(1, "resources/subscribe", json!({ "uri": "a:1" })).await;
+        client
+            .request(1, "resources/subscribe", json!({ "uri": "a:1" }))
+            .await;
         assert!(client.next().await["result"].is_object());
 
         is_forgotten.store(true, Ordering::Relaxed);
-        client.request(2, "tools/call", json!({ "name": "admin" })).await;
+        client
+            .request(2, "tools/call", json!({ "name": "admin" }))
+            .await;
         assert!(client.next().await["result"].is_object());
         settle().await;
         let expected = [
@@ -40,7 +46,8 @@ async fn a_step_up_to_another_client_opens_the_session_again() {
             ("resources/subscribe", Some("c2")),
             ("tools/call", Some("c2")),
         ];
-        let expected = expected.map(|(method, session)| (method.to_owned(), session.map(str::to_owned)));
+        let expected =
+            expected.map(|(method, session)| (method.to_owned(), session.map(str::to_owned)));
         assert_eq!(messages_of(&network, "c2"), expected);
 
         assert!(client.close().await.is_empty());
@@ -58,24 +65,32 @@ fn sessions_of_clients(foreign_session: Reply, is_forgotten: Arc<AtomicBool>) ->
     FetchFn::new(move |request| match request.url.as_str() {
         REGISTRATION_URL => {
             let number = clients.fetch_add(1, Ordering::Relaxed) + 1;
-            Some(Reply::json(201, json!({ "client_id": format!("c{number}") })))
+            Some(Reply::json(
+                201,
+                json!({ "client_id": format!("c{number}") }),
+            ))
         }
         TOKEN_URL => {
             let client = &form(request)["client_id"];
             if client == "c1" && is_forgotten.load(Ordering::Relaxed) {
                 return Some(Reply::json(401, json!({ "error": "invalid_client" })));
             }
-            Some(Reply::json(200, json!({ "access_token": client, "token_type": "Bearer", "expires_in": 300 })))
+            Some(Reply::json(
+                200,
+                json!({ "access_token": client, "token_type": "Bearer", "expires_in": 300 }),
+            ))
         }
         RESOURCE => {
-            let Some(client) = token(request) else { return Some(Reply::challenge()) };
+            let Some(client) = token(request) else {
+                return Some(Reply::challenge());
+            };
             let message: Value = serde_json::from_slice(&request.body).unwrap_or_default();
             Some(match (message["method"].as_str(), session(request)) {
-                (Some("initialize"), _) => {
-                    served(request, &message).header(HeaderName::from_static("mcp-session-id"), &client)
-                }
+                (Some("initialize"), _) => served(request, &message)
+                    .header(HeaderName::from_static("mcp-session-id"), &client),
                 (Some("tools/call"), _) if client == "c1" => {
-                    let challenge = r#"Bearer error="insufficient_scope", scope="mcp:tools mcp:admin""#;
+                    let challenge =
+                        r#"Bearer error="insufficient_scope", scope="mcp:tools mcp:admin""#;
                     Reply::status(403).header(header::WWW_AUTHENTICATE, challenge)
                 }
                 (_, Some(owner)) if owner == client => served(request, &message),
@@ -88,17 +103,26 @@ fn sessions_of_clients(foreign_session: Reply, is_forgotten: Arc<AtomicBool>) ->
 
 /// Returns the methods and sessions of the messages with this token.
 fn messages_of(network: &FetchFn, access_token: &str) -> Vec<(String, Option<String>)> {
-    let requests = network.to(RESOURCE).into_iter().filter(|request| request.method == http::Method::POST);
+    let requests = network
+        .to(RESOURCE)
+        .into_iter()
+        .filter(|request| request.method == http::Method::POST);
     let of_client = requests.filter(|request| token(request).as_deref() == Some(access_token));
     of_client
         .map(|request| {
             let message: Value = serde_json::from_slice(&request.body).unwrap();
-            (message["method"].as_str().unwrap().to_owned(), session(&request).map(str::to_owned))
+            (
+                message["method"].as_str().unwrap().to_owned(),
+                session(&request).map(str::to_owned),
+            )
         })
         .collect()
 }
 
 /// Returns the session of a request.
 fn session(request: &FetchRequest) -> Option<&str> {
-    request.headers.get("mcp-session-id").map(|session| session.to_str().unwrap())
+    request
+        .headers
+        .get("mcp-session-id")
+        .map(|session| session.to_str().unwrap())
 }

@@ -14,11 +14,14 @@ use url::Url;
 use super::server::{Client, settle};
 use crate::{
     BridgeSettings,
-    testing::{FetchFn, RESOURCE, Reply, ScratchDirectory, ScriptedUser, TOKEN_URL, clock, form, well_behaved},
+    testing::{
+        FetchFn, RESOURCE, Reply, ScratchDirectory, ScriptedUser, TOKEN_URL, clock, form,
+        well_behaved,
+    },
 };
 use portcullis_client::{
-    AuthorizationRequest, Authorizer, AuthorizerSettings, Interaction, InteractionError, RedirectParameters, StartUrl,
-    TokenManager, store::CredentialStore,
+    AuthorizationRequest, Authorizer, AuthorizerSettings, Interaction, InteractionError,
+    RedirectParameters, StartUrl, TokenManager, store::CredentialStore,
 };
 
 /// Returns a resource that responds with what `reject` returns, if anything, and a server that numbers its tokens.
@@ -48,27 +51,50 @@ fn network(reject: impl Fn(&str, &Value) -> Option<Reply> + Send + Sync + 'stati
 
 /// Returns the access token of a request.
 pub(super) fn token(request: &FetchRequest) -> Option<String> {
-    let value = request.headers.get(header::AUTHORIZATION)?.to_str().unwrap();
+    let value = request
+        .headers
+        .get(header::AUTHORIZATION)?
+        .to_str()
+        .unwrap();
     Some(value.strip_prefix("Bearer ").unwrap().to_owned())
 }
 
 /// The response of an MCP server with sessions.
 pub(super) fn served(request: &FetchRequest, body: &Value) -> Reply {
     if request.method != http::Method::POST || body["id"].is_null() {
-        return Reply::status(if request.method == http::Method::GET { 405 } else { 202 });
+        return Reply::status(if request.method == http::Method::GET {
+            405
+        } else {
+            202
+        });
     }
     let result = json!({ "protocolVersion": "2025-11-25" });
-    Reply::json(200, json!({ "jsonrpc": "2.0", "id": body["id"], "result": result }))
+    Reply::json(
+        200,
+        json!({ "jsonrpc": "2.0", "id": body["id"], "result": result }),
+    )
 }
 
 /// Connects a client to a bridge whose user signs in.
-fn client(network: &Arc<FetchFn>, user: &Arc<impl Interaction + 'static>, store: CredentialStore) -> Client {
+fn client(
+    network: &Arc<FetchFn>,
+    user: &Arc<impl Interaction + 'static>,
+    store: CredentialStore,
+) -> Client {
     let mut settings = AuthorizerSettings::default();
     settings.store = store;
-    let authorizer =
-        Authorizer::builder(user.clone()).fetch(network.clone()).clock(clock()).settings(settings).build().unwrap();
+    let authorizer = Authorizer::builder(user.clone())
+        .fetch(network.clone())
+        .clock(clock())
+        .settings(settings)
+        .build()
+        .unwrap();
     let token_manager = TokenManager::new(StartUrl::parse(RESOURCE).unwrap(), Arc::new(authorizer));
-    Client::with_token_manager(Arc::new(token_manager), network.clone(), BridgeSettings::default())
+    Client::with_token_manager(
+        Arc::new(token_manager),
+        network.clone(),
+        BridgeSettings::default(),
+    )
 }
 
 /// The same without stored tokens.
@@ -78,7 +104,11 @@ pub(super) fn in_memory(network: &Arc<FetchFn>, user: &Arc<impl Interaction + 's
 
 /// Returns the grant types of all token requests.
 fn grants(network: &FetchFn) -> Vec<String> {
-    network.to(TOKEN_URL).iter().map(|request| form(request)["grant_type"].clone()).collect()
+    network
+        .to(TOKEN_URL)
+        .iter()
+        .map(|request| form(request)["grant_type"].clone())
+        .collect()
 }
 
 /// I5: concurrent instances ask the user once, and all of them get their responses.
@@ -87,10 +117,19 @@ async fn concurrent_instances_sign_in_once() {
     let network = network(|_, _| None);
     let user = ScriptedUser::consents();
     let scratch = ScratchDirectory::new();
-    let mut clients: Vec<_> =
-        (0..4).map(|_| client(&network, &user, CredentialStore::in_directory(scratch.path()))).collect();
+    let mut clients: Vec<_> = (0..4)
+        .map(|_| {
+            client(
+                &network,
+                &user,
+                CredentialStore::in_directory(scratch.path()),
+            )
+        })
+        .collect();
     for client in &mut clients {
-        client.request(0, "initialize", json!({ "protocolVersion": "2025-11-25" })).await;
+        client
+            .request(0, "initialize", json!({ "protocolVersion": "2025-11-25" }))
+            .await;
     }
     for client in &mut clients {
         assert_eq!(client.next().await["id"], 0);
@@ -106,7 +145,10 @@ async fn requests_wait_for_one_refresh() {
     let is_withdrawn = withdrawn.clone();
     let network = network(move |token, _| {
         (*is_withdrawn.lock() && token == "token-1").then(|| {
-            Reply::status(401).header(header::WWW_AUTHENTICATE, r#"Bearer error="invalid_token", scope="mcp:tools""#)
+            Reply::status(401).header(
+                header::WWW_AUTHENTICATE,
+                r#"Bearer error="invalid_token", scope="mcp:tools""#,
+            )
         })
     });
     let user = ScriptedUser::consents();
@@ -137,14 +179,22 @@ async fn requests_step_up() {
     let mut client = in_memory(&network, &user);
     client.initialize().await;
     for id in 1..=3 {
-        client.request(id, "tools/call", json!({ "name": "admin" })).await;
+        client
+            .request(id, "tools/call", json!({ "name": "admin" }))
+            .await;
     }
     for _ in 1..=3 {
         assert!(client.next().await["result"].is_object());
     }
     assert_eq!(user.visits(), 2);
 
-    let scope = user.last_visit().query_pairs().find(|(name, _)| name == "scope").unwrap().1.into_owned();
+    let scope = user
+        .last_visit()
+        .query_pairs()
+        .find(|(name, _)| name == "scope")
+        .unwrap()
+        .1
+        .into_owned();
     assert_eq!(scope, "mcp:admin mcp:tools");
 }
 
@@ -160,7 +210,9 @@ async fn a_denied_step_up_is_an_error_of_its_request() {
     let user = ScriptedUser::consents();
     let mut client = in_memory(&network, &user);
     client.initialize().await;
-    client.request(1, "tools/call", json!({ "name": "admin" })).await;
+    client
+        .request(1, "tools/call", json!({ "name": "admin" }))
+        .await;
     assert_eq!(client.reason().await, (1, "mcp.insufficient_scope".into()));
     client.request(2, "ping", json!({})).await;
     assert!(client.next().await["result"].is_object());
@@ -172,7 +224,11 @@ async fn a_token_survives_an_outage() {
     let outages = AtomicUsize::new(2);
     let network = network(move |_, body| {
         let is_out = body["method"] == "ping"
-            && outages.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok();
+            && outages
+                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
+                    left.checked_sub(1)
+                })
+                .is_ok();
         is_out.then(|| Reply::challenge().header(header::RETRY_AFTER, "5"))
     });
     let user = ScriptedUser::consents();
@@ -189,17 +245,29 @@ async fn a_token_survives_an_outage() {
 async fn a_long_outage_starts_no_sign_in() {
     for (seconds, attempts) in [("5", 3), ("60", 1)] {
         let network = network(move |_, body| {
-            (body["method"] == "ping").then(|| Reply::challenge().header(header::RETRY_AFTER, seconds))
+            (body["method"] == "ping")
+                .then(|| Reply::challenge().header(header::RETRY_AFTER, seconds))
         });
         let user = ScriptedUser::consents();
         let mut client = in_memory(&network, &user);
         client.initialize().await;
         client.request(1, "ping", json!({})).await;
         let response = client.next().await;
-        assert_eq!(response["error"]["data"]["reason"], "mcp.unauthorized", "{response}");
-        assert!(response["error"]["message"].as_str().unwrap().contains(&format!("{seconds} s")), "{response}");
-        let pings =
-            network.to(RESOURCE).into_iter().filter(|request| request.body.windows(6).any(|part| part == b"\"ping\""));
+        assert_eq!(
+            response["error"]["data"]["reason"], "mcp.unauthorized",
+            "{response}"
+        );
+        assert!(
+            response["error"]["message"]
+                .as_str()
+                .unwrap()
+                .contains(&format!("{seconds} s")),
+            "{response}"
+        );
+        let pings = network
+            .to(RESOURCE)
+            .into_iter()
+            .filter(|request| request.body.windows(6).any(|part| part == b"\"ping\""));
         assert_eq!(pings.count(), attempts);
         assert_eq!(user.visits(), 1);
         assert_eq!(grants(&network), ["authorization_code"]);
@@ -211,9 +279,16 @@ async fn a_long_outage_starts_no_sign_in() {
 async fn a_failed_sign_in_is_reported() {
     let rejections = AtomicUsize::new(1);
     let user = ScriptedUser::responds(move |state| {
-        let rejected =
-            rejections.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok();
-        let parameters = if rejected { "error=access_denied" } else { "code=c" };
+        let rejected = rejections
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
+                left.checked_sub(1)
+            })
+            .is_ok();
+        let parameters = if rejected {
+            "error=access_denied"
+        } else {
+            "code=c"
+        };
         format!("{parameters}&state={state}&iss=https%3A%2F%2Fauth.example.com")
     });
     let network = network(|_, _| None);
@@ -232,20 +307,30 @@ async fn a_failed_sign_in_is_reported() {
 /// The server's own stream, which the client did not request, does not prompt the user for a sign-in.
 #[tokio::test(start_paused = true)]
 async fn the_get_stream_does_not_ask_the_user() {
-    let network = FetchFn::new(|request| match (request.url.as_str(), request.method.as_str()) {
-        (RESOURCE, "GET") => Some(Reply::challenge()),
-        (RESOURCE, _) if token(request).is_some() => {
-            Some(served(request, &serde_json::from_slice(&request.body).unwrap_or_default()))
-        }
-        _ => well_behaved(request),
-    });
+    let network = FetchFn::new(
+        |request| match (request.url.as_str(), request.method.as_str()) {
+            (RESOURCE, "GET") => Some(Reply::challenge()),
+            (RESOURCE, _) if token(request).is_some() => Some(served(
+                request,
+                &serde_json::from_slice(&request.body).unwrap_or_default(),
+            )),
+            _ => well_behaved(request),
+        },
+    );
     let user = ScriptedUser::consents();
     let mut client = in_memory(&network, &user);
     client.initialize().await;
     client.request(1, "ping", json!({})).await;
     client.next().await;
     settle().await;
-    assert!(network.to(RESOURCE).iter().filter(|request| request.method == http::Method::GET).count() >= 1);
+    assert!(
+        network
+            .to(RESOURCE)
+            .iter()
+            .filter(|request| request.method == http::Method::GET)
+            .count()
+            >= 1
+    );
     assert_eq!(user.visits(), 1);
 }
 
@@ -257,11 +342,14 @@ async fn a_loop_of_401_ends() {
     let mut client = in_memory(&network, &user);
     client.initialize().await;
     let calls = |network: &FetchFn| {
-        let is_call = |request: &&FetchRequest| String::from_utf8_lossy(&request.body).contains("tools/call");
+        let is_call =
+            |request: &&FetchRequest| String::from_utf8_lossy(&request.body).contains("tools/call");
         network.to(RESOURCE).iter().filter(is_call).count()
     };
     for (id, before) in [(1, 0), (2, 2)] {
-        client.request(id, "tools/call", json!({ "name": "t" })).await;
+        client
+            .request(id, "tools/call", json!({ "name": "t" }))
+            .await;
         assert_eq!(client.reason().await, (id, "mcp.unauthorized".into()));
         assert!(calls(&network) <= before + 2, "{}", calls(&network));
     }
@@ -276,7 +364,8 @@ async fn a_loop_of_403_ends() {
     let network = network(move |_, body| {
         (body["method"] == "tools/call").then(|| {
             let number = wanted.fetch_add(1, Ordering::Relaxed);
-            let challenge = format!(r#"Bearer error="insufficient_scope", scope="mcp:tools more:{number}""#);
+            let challenge =
+                format!(r#"Bearer error="insufficient_scope", scope="mcp:tools more:{number}""#);
             Reply::status(403).header(header::WWW_AUTHENTICATE, &challenge)
         })
     });
@@ -285,7 +374,9 @@ async fn a_loop_of_403_ends() {
     client.initialize().await;
     settle().await;
     let before = network.to(RESOURCE).len();
-    client.request(1, "tools/call", json!({ "name": "t" })).await;
+    client
+        .request(1, "tools/call", json!({ "name": "t" }))
+        .await;
     assert_eq!(client.reason().await, (1, "mcp.insufficient_scope".into()));
     assert_eq!(network.to(RESOURCE).len() - before, 3);
     assert_eq!(user.visits(), 3);
@@ -314,16 +405,26 @@ impl Interaction for UndecidedUser {
 #[tokio::test(start_paused = true)]
 async fn the_end_of_the_input_does_not_wait_for_the_user() {
     let network = network(|_, _| None);
-    let user = Arc::new(UndecidedUser(Url::parse("http://127.0.0.1:7/callback").unwrap()));
+    let user = Arc::new(UndecidedUser(
+        Url::parse("http://127.0.0.1:7/callback").unwrap(),
+    ));
     for ends in [true, false] {
         let mut client = in_memory(&network, &user);
         client.request(0, "initialize", json!({})).await;
         settle().await;
         let began = tokio::time::Instant::now();
-        let rest = if ends { client.close().await } else { client.stop().await };
+        let rest = if ends {
+            client.close().await
+        } else {
+            client.stop().await
+        };
         assert_eq!(rest[0]["id"], 0);
         assert_eq!(rest[0]["error"]["data"]["reason"], "bridge.ended");
-        assert!(began.elapsed() < std::time::Duration::from_secs(5), "{:?}", began.elapsed());
+        assert!(
+            began.elapsed() < std::time::Duration::from_secs(5),
+            "{:?}",
+            began.elapsed()
+        );
     }
     let mut client = in_memory(&network, &user);
     client.request(0, "initialize", json!({})).await;
@@ -334,7 +435,11 @@ async fn the_end_of_the_input_does_not_wait_for_the_user() {
 /// An endless challenge, and one without parameters, are errors of the request.
 #[tokio::test(start_paused = true)]
 async fn unusable_challenges() {
-    for challenge in ["Basic realm=\"x\"".to_owned(), "Bearer ".to_owned() + &"a=b, ".repeat(5_000), "\t,".to_owned()] {
+    for challenge in [
+        "Basic realm=\"x\"".to_owned(),
+        "Bearer ".to_owned() + &"a=b, ".repeat(5_000),
+        "\t,".to_owned(),
+    ] {
         let network = FetchFn::new(move |request| match request.url.as_str() {
             RESOURCE => Some(Reply::status(401).header(header::WWW_AUTHENTICATE, &challenge)),
             _ => Some(Reply::status(404)),

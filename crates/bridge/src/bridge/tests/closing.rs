@@ -45,7 +45,11 @@ async fn a_signal_ends_the_session_immediately() {
     let began = Instant::now();
     let rest = client.stop().await;
     assert_eq!(rest[0]["error"]["data"]["reason"], "bridge.ended");
-    assert!(began.elapsed() < Duration::from_millis(2_500), "{:?}", began.elapsed());
+    assert!(
+        began.elapsed() < Duration::from_millis(2_500),
+        "{:?}",
+        began.elapsed()
+    );
     assert_eq!(server.named("DELETE").len(), 1);
 }
 
@@ -63,7 +67,9 @@ async fn a_disconnected_client_leaves_no_session() {
 #[tokio::test(start_paused = true)]
 async fn the_delete_has_a_timeout() {
     let server = Server::new(|request| match request.name() {
-        "initialize" => ServerResponse::json(200, &request.result(json!({}))).header("mcp-session-id", "s"),
+        "initialize" => {
+            ServerResponse::json(200, &request.result(json!({}))).header("mcp-session-id", "s")
+        }
         "DELETE" => ServerResponse::Never,
         _ => ServerResponse::status(202),
     });
@@ -71,6 +77,10 @@ async fn the_delete_has_a_timeout() {
     settle().await;
     let began = Instant::now();
     client.close().await;
-    assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
+    assert!(
+        began.elapsed() < Duration::from_secs(4),
+        "{:?}",
+        began.elapsed()
+    );
     assert_eq!(server.named("DELETE").len(), 1);
 }

@@ -21,18 +21,39 @@ async fn a_session_from_its_handshake_to_its_end() {
         ServerResponse::messages(&[progress(1), progress(2), request.result(json!({ "n": 3 }))])
     });
     let mut client = Client::initialized(&server).await;
-    client.request(1, "tools/call", json!({ "name": "t" })).await;
-    assert_eq!([client.next().await, client.next().await], [progress(1), progress(2)]);
+    client
+        .request(1, "tools/call", json!({ "name": "t" }))
+        .await;
+    assert_eq!(
+        [client.next().await, client.next().await],
+        [progress(1), progress(2)]
+    );
     assert_eq!(client.next().await["result"], json!({ "n": 3 }));
     assert!(client.close().await.is_empty());
 
     let requests = server.requests();
     assert_eq!(requests[0].header("mcp-session-id"), None);
-    assert_eq!(requests[0].header("accept"), Some("application/json, text/event-stream"));
+    assert_eq!(
+        requests[0].header("accept"),
+        Some("application/json, text/event-stream")
+    );
     for later in &requests[1..] {
-        assert_eq!(later.header("mcp-session-id"), Some("s1"), "{}", later.name());
-        assert_eq!(later.header("mcp-protocol-version"), Some("2025-11-25"), "{}", later.name());
-        assert!(later.header("mcp-method").is_none(), "the header belongs to 2026-07-28");
+        assert_eq!(
+            later.header("mcp-session-id"),
+            Some("s1"),
+            "{}",
+            later.name()
+        );
+        assert_eq!(
+            later.header("mcp-protocol-version"),
+            Some("2025-11-25"),
+            "{}",
+            later.name()
+        );
+        assert!(
+            later.header("mcp-method").is_none(),
+            "the header belongs to 2026-07-28"
+        );
     }
     assert_eq!(server.names().last().map(String::as_str), Some("DELETE"));
     assert_eq!(server.named("DELETE").len(), 1);
@@ -44,13 +65,18 @@ async fn other_members_of_the_handshake_are_not_parsed() {
     let server = Server::new(|request| match request.name() {
         "initialize" => {
             let result = r#"{"protocolVersion":"2025-11-25","x":1e400}"#;
-            let event = format!("data: {{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":{result}}}\n\n", request.id());
+            let event = format!(
+                "data: {{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":{result}}}\n\n",
+                request.id()
+            );
             ServerResponse::events(&[&event]).header("mcp-session-id", "s1")
         }
         _ => ServerResponse::json(200, &request.result(json!({}))),
     });
     let mut client = Client::start(&server);
-    client.request(0, "initialize", json!({ "protocolVersion": "2025-11-25" })).await;
+    client
+        .request(0, "initialize", json!({ "protocolVersion": "2025-11-25" }))
+        .await;
     assert!(client.next_line().await.contains("1e400"));
     client.request(1, "ping", json!({})).await;
     client.next().await;
@@ -64,21 +90,35 @@ async fn other_members_of_the_handshake_are_not_parsed() {
 async fn messages_wait_for_the_handshake() {
     let server = Server::legacy(|request| ServerResponse::json(200, &request.result(json!({}))));
     let mut client = Client::start(&server);
-    client.request(0, "initialize", json!({ "protocolVersion": "2025-11-25" })).await;
+    client
+        .request(0, "initialize", json!({ "protocolVersion": "2025-11-25" }))
+        .await;
     client.notify("notifications/initialized", json!({})).await;
     client.request(1, "tools/list", json!({})).await;
     client.next().await;
     client.next().await;
-    let names: Vec<_> = server.names().into_iter().filter(|name| name != "GET").collect();
-    assert_eq!(names, ["initialize", "notifications/initialized", "tools/list"]);
-    assert!(server.requests()[1..].iter().all(|request| request.header("mcp-session-id") == Some("s1")));
+    let names: Vec<_> = server
+        .names()
+        .into_iter()
+        .filter(|name| name != "GET")
+        .collect();
+    assert_eq!(
+        names,
+        ["initialize", "notifications/initialized", "tools/list"]
+    );
+    assert!(
+        server.requests()[1..]
+            .iter()
+            .all(|request| request.header("mcp-session-id") == Some("s1"))
+    );
 }
 
 /// E8: a response can have a new session identifier.
 #[tokio::test(start_paused = true)]
 async fn a_new_identifier_replaces_the_old_one() {
     let server = Server::legacy(|request| {
-        ServerResponse::json(200, &request.result(json!({}))).header("mcp-session-id", "regenerated")
+        ServerResponse::json(200, &request.result(json!({})))
+            .header("mcp-session-id", "regenerated")
     });
     let mut client = Client::initialized(&server).await;
     for id in 1..=2 {
@@ -86,17 +126,29 @@ async fn a_new_identifier_replaces_the_old_one() {
         client.next().await;
     }
     client.close().await;
-    let sent: Vec<_> =
-        server.named("ping").iter().map(|request| request.header("mcp-session-id").map(str::to_owned)).collect();
-    assert_eq!(sent, [Some("s1".to_owned()), Some("regenerated".to_owned())]);
-    assert_eq!(server.named("DELETE")[0].header("mcp-session-id"), Some("regenerated"));
+    let sent: Vec<_> = server
+        .named("ping")
+        .iter()
+        .map(|request| request.header("mcp-session-id").map(str::to_owned))
+        .collect();
+    assert_eq!(
+        sent,
+        [Some("s1".to_owned()), Some("regenerated".to_owned())]
+    );
+    assert_eq!(
+        server.named("DELETE")[0].header("mcp-session-id"),
+        Some("regenerated")
+    );
 }
 
 /// A server without sessions gets no DELETE, and a 404 does not cause a new handshake.
 #[tokio::test(start_paused = true)]
 async fn a_server_without_sessions() {
     let server = Server::new(|request| match request.name() {
-        "initialize" => ServerResponse::json(200, &request.result(json!({ "protocolVersion": "2025-06-18" }))),
+        "initialize" => ServerResponse::json(
+            200,
+            &request.result(json!({ "protocolVersion": "2025-06-18" })),
+        ),
         "GET" => ServerResponse::status(405),
         "tools/list" => ServerResponse::status(404),
         _ => ServerResponse::status(202),
@@ -112,11 +164,19 @@ async fn a_server_without_sessions() {
 /// E10, E5: after 404, or 400 for a missing session, another session is opened and the request is sent again.
 #[tokio::test(start_paused = true)]
 async fn a_lost_session_is_opened_again() {
-    for rejection in [ServerResponse::status(404), ServerResponse::json(400, &no_session())] {
+    for rejection in [
+        ServerResponse::status(404),
+        ServerResponse::json(400, &no_session()),
+    ] {
         let mut rejection = Some(rejection);
         let server = Server::legacy(move |request| match request.header("mcp-session-id") {
-            Some("s1") => rejection.take().unwrap_or_else(|| ServerResponse::status(404)),
-            _ => ServerResponse::json(200, &request.result(json!({ "in": request.header("mcp-session-id") }))),
+            Some("s1") => rejection
+                .take()
+                .unwrap_or_else(|| ServerResponse::status(404)),
+            _ => ServerResponse::json(
+                200,
+                &request.result(json!({ "in": request.header("mcp-session-id") })),
+            ),
         });
         let mut client = Client::initialized(&server).await;
         client.request(1, "tools/list", json!({})).await;
@@ -126,11 +186,19 @@ async fn a_lost_session_is_opened_again() {
         }
         assert!(client.close().await.is_empty());
         let opened = server.named("initialize");
-        assert_eq!(opened.len(), 2, "one for both requests: {:?}", server.names());
+        assert_eq!(
+            opened.len(),
+            2,
+            "one for both requests: {:?}",
+            server.names()
+        );
         assert_eq!(opened[0].body["params"], opened[1].body["params"]);
         assert_eq!(opened[1].header("mcp-session-id"), None);
         assert_eq!(server.named("notifications/initialized").len(), 2);
-        assert_eq!(server.named("DELETE")[0].header("mcp-session-id"), Some("s2"));
+        assert_eq!(
+            server.named("DELETE")[0].header("mcp-session-id"),
+            Some("s2")
+        );
     }
 }
 
@@ -198,8 +266,14 @@ async fn a_stream_is_resumed_after_its_last_event() {
         match (calls, request.header("last-event-id")) {
             (1, None) => {
                 let (response, body) = ServerResponse::open();
-                body.send(Ok("id: 1\nretry: 7000\ndata:\n\n".into())).unwrap();
-                body.send(Ok(format!("id: 2\ndata: {}\n\ndata: {{\"half", progress(1)).into())).unwrap();
+                body.send(Ok("id: 1\nretry: 7000\ndata:\n\n".into()))
+                    .unwrap();
+                body.send(Ok(format!(
+                    "id: 2\ndata: {}\n\ndata: {{\"half",
+                    progress(1)
+                )
+                .into()))
+                    .unwrap();
                 body.send(interrupted()).unwrap();
                 response
             }
@@ -215,27 +289,45 @@ async fn a_stream_is_resumed_after_its_last_event() {
     });
     let mut client = Client::initialized(&server).await;
     let began = Instant::now();
-    client.request(1, "tools/call", json!({ "name": "slow" })).await;
-    assert_eq!([client.next().await, client.next().await], [progress(1), progress(2)]);
+    client
+        .request(1, "tools/call", json!({ "name": "slow" }))
+        .await;
+    assert_eq!(
+        [client.next().await, client.next().await],
+        [progress(1), progress(2)]
+    );
     assert_eq!(client.next().await["result"], json!({}));
-    assert!(began.elapsed() >= Duration::from_secs(28), "four times 7 s: {:?}", began.elapsed());
+    assert!(
+        began.elapsed() >= Duration::from_secs(28),
+        "four times 7 s: {:?}",
+        began.elapsed()
+    );
 
-    let resumed = server.requests().into_iter().find(|request| request.header("last-event-id").is_some()).unwrap();
+    let resumed = server
+        .requests()
+        .into_iter()
+        .find(|request| request.header("last-event-id").is_some())
+        .unwrap();
     assert_eq!(resumed.header("mcp-session-id"), Some("s1"));
     assert_eq!(resumed.header("accept"), Some("text/event-stream"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_stream_that_cannot_be_resumed_is_an_error() {
-    let server = Server::legacy(|request| match (request.name(), request.header("last-event-id")) {
-        ("bare", _) => ServerResponse::messages(&[progress(1)]),
-        ("taken back", _) => ServerResponse::events(&["id: 1\ndata:\n\nid\ndata:\n\n"]),
-        ("fruitless" | "forgotten" | "strange", _) => ServerResponse::events(&[&format!("id: {}\n\n", request.name())]),
-        (_, Some("forgotten")) => ServerResponse::status(404),
-        (_, Some("strange")) => ServerResponse::json(200, &json!({})),
-        (_, Some("fruitless")) => ServerResponse::events(&[]),
-        other => panic!("{other:?}"),
-    });
+    let server =
+        Server::legacy(
+            |request| match (request.name(), request.header("last-event-id")) {
+                ("bare", _) => ServerResponse::messages(&[progress(1)]),
+                ("taken back", _) => ServerResponse::events(&["id: 1\ndata:\n\nid\ndata:\n\n"]),
+                ("fruitless" | "forgotten" | "strange", _) => {
+                    ServerResponse::events(&[&format!("id: {}\n\n", request.name())])
+                }
+                (_, Some("forgotten")) => ServerResponse::status(404),
+                (_, Some("strange")) => ServerResponse::json(200, &json!({})),
+                (_, Some("fruitless")) => ServerResponse::events(&[]),
+                other => panic!("{other:?}"),
+            },
+        );
     let mut client = Client::initialized(&server).await;
     client.request(1, "bare", json!({})).await;
     assert_eq!(client.next().await, progress(1));
@@ -250,7 +342,11 @@ async fn a_stream_that_cannot_be_resumed_is_an_error() {
         client.request(id, name, json!({})).await;
         assert_eq!(client.reason().await, (id, reason.to_owned()), "{name}");
     }
-    let tries = server.requests().iter().filter(|request| request.header("last-event-id") == Some("fruitless")).count();
+    let tries = server
+        .requests()
+        .iter()
+        .filter(|request| request.header("last-event-id") == Some("fruitless"))
+        .count();
     assert_eq!(tries, 8, "the limit of attempts");
 }
 
@@ -266,8 +362,15 @@ async fn a_cancelled_request_has_no_response() {
     let mut client = Client::initialized(&server).await;
     client.request(1, "slow", json!({})).await;
     settle().await;
-    client.notify("notifications/cancelled", json!({ "requestId": 1, "reason": "tired" })).await;
-    client.notify("notifications/cancelled", json!({ "requestId": 77 })).await;
+    client
+        .notify(
+            "notifications/cancelled",
+            json!({ "requestId": 1, "reason": "tired" }),
+        )
+        .await;
+    client
+        .notify("notifications/cancelled", json!({ "requestId": 77 }))
+        .await;
     client.notify("notifications/cancelled", json!({})).await;
     body.closed().await;
     let forwarded = server.named("notifications/cancelled");
@@ -286,7 +389,9 @@ async fn a_cancelled_handshake_is_abandoned() {
     let mut client = Client::start(&server);
     client.request(0, "initialize", json!({})).await;
     settle().await;
-    client.notify("notifications/cancelled", json!({ "requestId": 0 })).await;
+    client
+        .notify("notifications/cancelled", json!({ "requestId": 0 }))
+        .await;
     assert!(client.close().await.is_empty());
     assert_eq!(server.names(), ["initialize"]);
 }
@@ -306,20 +411,29 @@ async fn requests_of_the_server_are_forwarded() {
     });
     let mut client = Client::initialized(&server).await;
     let question = json!({ "jsonrpc": "2.0", "id": "q", "method": "roots/list" });
-    body.send(Ok(format!("id: 1\nretry: 10\ndata: {question}\n\n").into())).unwrap();
+    body.send(Ok(format!("id: 1\nretry: 10\ndata: {question}\n\n").into()))
+        .unwrap();
     assert_eq!(client.next().await, question);
 
     let response = json!({ "jsonrpc": "2.0", "id": "q", "result": { "roots": [] } });
     client.send(response.clone()).await;
     settle().await;
-    let posted = server.requests().into_iter().find(|request| request.body == response).unwrap();
+    let posted = server
+        .requests()
+        .into_iter()
+        .find(|request| request.body == response)
+        .unwrap();
     assert_eq!(posted.header("mcp-session-id"), Some("s"));
 
     drop(body);
     tokio::time::sleep(Duration::from_secs(1)).await;
     let again = server.named("GET");
     assert_eq!(again.len(), 2, "the stream is resumed");
-    assert_eq!(again[1].header("last-event-id"), Some("1"), "the stream is resumed");
+    assert_eq!(
+        again[1].header("last-event-id"),
+        Some("1"),
+        "the stream is resumed"
+    );
     client.close().await;
 }
 

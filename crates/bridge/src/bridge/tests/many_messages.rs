@@ -27,7 +27,8 @@ fn slow_server() -> (std::sync::Arc<Server>, Bodies) {
 fn complete(bodies: &Bodies, id: i64) {
     let body = bodies.lock().remove(&id).unwrap();
     let message = json!({ "jsonrpc": "2.0", "id": id, "result": {} });
-    body.send(Ok(format!("data: {message}\n\n").into())).unwrap();
+    body.send(Ok(format!("data: {message}\n\n").into()))
+        .unwrap();
 }
 
 /// Requests above the limit wait and are sent when others end. Meanwhile, the server can send requests to the client, and
@@ -35,7 +36,10 @@ fn complete(bodies: &Bodies, id: i64) {
 #[tokio::test(start_paused = true)]
 async fn waiting_requests_delay_neither_responses_nor_cancellations() {
     let (server, bodies) = slow_server();
-    let settings = BridgeSettings { max_requests: 2, ..BridgeSettings::default() };
+    let settings = BridgeSettings {
+        max_requests: 2,
+        ..BridgeSettings::default()
+    };
     let mut client = Client::with(&server, settings);
     client.initialize().await;
     for id in 1..=300 {
@@ -44,15 +48,31 @@ async fn waiting_requests_delay_neither_responses_nor_cancellations() {
     settle().await;
     assert_eq!(server.named("slow").len(), 2);
 
-    let server_request = json!({ "jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": {} });
-    bodies.lock()[&1].send(Ok(format!("data: {server_request}\n\n").into())).unwrap();
+    let server_request =
+        json!({ "jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": {} });
+    bodies.lock()[&1]
+        .send(Ok(format!("data: {server_request}\n\n").into()))
+        .unwrap();
     assert_eq!(client.next().await, server_request);
-    client.send(json!({ "jsonrpc": "2.0", "id": "q", "result": {} })).await;
+    client
+        .send(json!({ "jsonrpc": "2.0", "id": "q", "result": {} }))
+        .await;
     client.notify("notifications/progress", json!({})).await;
-    client.notify("notifications/cancelled", json!({ "requestId": 3 })).await;
-    client.notify("notifications/cancelled", json!({ "requestId": 2 })).await;
+    client
+        .notify("notifications/cancelled", json!({ "requestId": 3 }))
+        .await;
+    client
+        .notify("notifications/cancelled", json!({ "requestId": 2 }))
+        .await;
     settle().await;
-    assert_eq!(server.requests().iter().filter(|request| request.id() == "q").count(), 1);
+    assert_eq!(
+        server
+            .requests()
+            .iter()
+            .filter(|request| request.id() == "q")
+            .count(),
+        1
+    );
     assert_eq!(server.named("notifications/progress").len(), 1);
 
     let cancelled: Vec<Value> = server
@@ -60,7 +80,11 @@ async fn waiting_requests_delay_neither_responses_nor_cancellations() {
         .iter()
         .map(|request| request.body["params"]["requestId"].clone())
         .collect();
-    assert_eq!(cancelled, [2], "the server has not received the waiting request");
+    assert_eq!(
+        cancelled,
+        [2],
+        "the server has not received the waiting request"
+    );
 
     for id in (1..=300).filter(|id| ![2, 3].contains(id)) {
         settle().await;
@@ -76,10 +100,20 @@ async fn waiting_requests_delay_neither_responses_nor_cancellations() {
 #[tokio::test(start_paused = true)]
 async fn an_oversized_message_gets_an_error_with_its_id() {
     let server = Server::legacy(|request| ServerResponse::json(200, &request.result(json!({}))));
-    let mut client = Client::with(&server, BridgeSettings { max_message: 500, ..BridgeSettings::default() });
+    let mut client = Client::with(
+        &server,
+        BridgeSettings {
+            max_message: 500,
+            ..BridgeSettings::default()
+        },
+    );
     client.initialize().await;
     let text = "x".repeat(100_000);
-    client.line(&format!(r#"{{"method":"m","params":{{"id":1,"text":"{text}"}},"jsonrpc":"2.0","id":"a"}}"#)).await;
+    client
+        .line(&format!(
+            r#"{{"method":"m","params":{{"id":1,"text":"{text}"}},"jsonrpc":"2.0","id":"a"}}"#
+        ))
+        .await;
     let response = client.next().await;
     assert_eq!(response["id"], "a", "{response}");
     assert_eq!(response["error"]["code"], -32600, "{response}");
@@ -88,19 +122,34 @@ async fn an_oversized_message_gets_an_error_with_its_id() {
     client.request(2, "m", json!({ "text": text })).await;
     assert_eq!(client.reason().await, (2, "bridge.too_large".into()));
 
-    client.line(&format!(r#"{{"jsonrpc":"2.0","id":"q","result":{{"text":"{text}"}}}}"#)).await;
+    client
+        .line(&format!(
+            r#"{{"jsonrpc":"2.0","id":"q","result":{{"text":"{text}"}}}}"#
+        ))
+        .await;
     client.request(3, "m", json!({})).await;
     assert_eq!(client.next().await["id"], 3);
-    let sent: Vec<Value> = server.requests().into_iter().map(|request| request.body).collect();
+    let sent: Vec<Value> = server
+        .requests()
+        .into_iter()
+        .map(|request| request.body)
+        .collect();
     let response = sent.iter().find(|body| body["id"] == "q").unwrap();
-    assert_eq!(response["error"]["data"]["reason"], "bridge.too_large", "{response}");
+    assert_eq!(
+        response["error"]["data"]["reason"], "bridge.too_large",
+        "{response}"
+    );
 }
 
 /// Requests share a budget, which is released by their responses.
 #[tokio::test(start_paused = true)]
 async fn requests_share_a_budget() {
     let (server, bodies) = slow_server();
-    let settings = BridgeSettings { max_message: 100_000, message_budget: 400_000, ..BridgeSettings::default() };
+    let settings = BridgeSettings {
+        max_message: 100_000,
+        message_budget: 400_000,
+        ..BridgeSettings::default()
+    };
     let mut client = Client::with(&server, settings);
     client.initialize().await;
     let large = json!({ "text": "x".repeat(90_000) });
@@ -111,7 +160,11 @@ async fn requests_share_a_budget() {
 
     client.notify("notifications/large", large.clone()).await;
     settle().await;
-    assert_eq!(server.named("notifications/large").len(), 1, "notifications are always sent");
+    assert_eq!(
+        server.named("notifications/large").len(),
+        1,
+        "notifications are always sent"
+    );
     complete(&bodies, 1);
     assert_eq!(client.next().await["id"], 1);
 
@@ -126,7 +179,11 @@ async fn requests_share_a_budget() {
 async fn responses_share_a_budget() {
     const SIZE: usize = 300_000;
     let (server, bodies) = slow_server();
-    let settings = BridgeSettings { max_message: 400_000, message_budget: 1, ..BridgeSettings::default() };
+    let settings = BridgeSettings {
+        max_message: 400_000,
+        message_budget: 1,
+        ..BridgeSettings::default()
+    };
     let mut client = Client::with(&server, settings);
     client.initialize().await;
     for id in 0..40 {
@@ -136,7 +193,10 @@ async fn responses_share_a_budget() {
     for part in 0..4 {
         for id in 0..40 {
             let (before, after) = match part {
-                0 => (format!(r#"data: {{"jsonrpc":"2.0","id":{id},"result":{{"text":""#), ""),
+                0 => (
+                    format!(r#"data: {{"jsonrpc":"2.0","id":{id},"result":{{"text":""#),
+                    "",
+                ),
                 3 => (String::new(), "\"}}\n\n"),
                 _ => (String::new(), ""),
             };

@@ -13,7 +13,13 @@ use crate::BridgeSettings;
 #[tokio::test(start_paused = true)]
 async fn invalid_messages_get_an_error() {
     let server = Server::legacy(|request| ServerResponse::json(200, &request.result(json!({}))));
-    let mut client = Client::with(&server, BridgeSettings { max_message: 200, ..BridgeSettings::default() });
+    let mut client = Client::with(
+        &server,
+        BridgeSettings {
+            max_message: 200,
+            ..BridgeSettings::default()
+        },
+    );
     client.initialize().await;
     for (line, code) in [
         ("hello", -32700),
@@ -56,14 +62,20 @@ async fn too_many_requests_are_rejected() {
         kept.push(body);
         response
     });
-    let settings = BridgeSettings { max_requests: 2, max_waiting_requests: 1, ..BridgeSettings::default() };
+    let settings = BridgeSettings {
+        max_requests: 2,
+        max_waiting_requests: 1,
+        ..BridgeSettings::default()
+    };
     let mut client = Client::with(&server, settings);
     client.initialize().await;
     for id in [1, 1, 2, 3, 4] {
         client.request(id, "slow", json!({})).await;
     }
-    for (id, text) in [(1, "a request with this identifier is still in progress"), (4, "too many requests are waiting")]
-    {
+    for (id, text) in [
+        (1, "a request with this identifier is still in progress"),
+        (4, "too many requests are waiting"),
+    ] {
         let rejection = client.next().await;
         assert_eq!(rejection["id"], id);
         assert_eq!(rejection["error"]["message"], text);
@@ -95,11 +107,39 @@ async fn servers_that_do_not_respond() {
         seconds: u64,
     }
     let mut client = Client::initialized(&server).await;
-    for (id, Case { name, reason, attempts, seconds }) in (1..).zip([
-        Case { name: "down", reason: "fetch.connect", attempts: 4, seconds: 1 },
-        Case { name: "busy", reason: "mcp.status", attempts: 3, seconds: 40 },
-        Case { name: "very busy", reason: "mcp.status", attempts: 1, seconds: 0 },
-        Case { name: "silent", reason: "fetch.timeout", attempts: 1, seconds: 300 },
+    for (
+        id,
+        Case {
+            name,
+            reason,
+            attempts,
+            seconds,
+        },
+    ) in (1..).zip([
+        Case {
+            name: "down",
+            reason: "fetch.connect",
+            attempts: 4,
+            seconds: 1,
+        },
+        Case {
+            name: "busy",
+            reason: "mcp.status",
+            attempts: 3,
+            seconds: 40,
+        },
+        Case {
+            name: "very busy",
+            reason: "mcp.status",
+            attempts: 1,
+            seconds: 0,
+        },
+        Case {
+            name: "silent",
+            reason: "fetch.timeout",
+            attempts: 1,
+            seconds: 300,
+        },
     ]) {
         let began = Instant::now();
         client.request(id, name, json!({})).await;
@@ -121,7 +161,13 @@ async fn oversized_responses_are_rejected() {
             _ => ServerResponse::events(&[&format!("data: {long}"), "\n\n"]),
         }
     });
-    let mut client = Client::with(&server, BridgeSettings { max_message: 1_000, ..BridgeSettings::default() });
+    let mut client = Client::with(
+        &server,
+        BridgeSettings {
+            max_message: 1_000,
+            ..BridgeSettings::default()
+        },
+    );
     client.initialize().await;
     client.request(1, "json", json!({})).await;
     assert_eq!(client.reason().await, (1, "mcp.too_large".into()));
@@ -134,7 +180,11 @@ async fn oversized_responses_are_rejected() {
 async fn a_response_is_forwarded_once() {
     let server = Server::legacy(|request| {
         let stray = json!({ "jsonrpc": "2.0", "id": 99, "result": {} });
-        ServerResponse::messages(&[stray, request.result(json!({ "n": 1 })), request.result(json!({ "n": 2 }))])
+        ServerResponse::messages(&[
+            stray,
+            request.result(json!({ "n": 1 })),
+            request.result(json!({ "n": 2 })),
+        ])
     });
     let mut client = Client::initialized(&server).await;
     client.request(1, "ping", json!({})).await;
@@ -158,9 +208,16 @@ async fn a_batch_of_the_server_is_split() {
 /// A client that does not read delays its messages, but loses none.
 #[tokio::test(start_paused = true)]
 async fn a_slow_reader_loses_nothing() {
-    let server =
-        Server::legacy(|request| ServerResponse::json(200, &request.result(json!({ "text": "x".repeat(100_000) }))));
-    let mut client = Client::with(&server, BridgeSettings { max_message: 200_000, ..BridgeSettings::default() });
+    let server = Server::legacy(|request| {
+        ServerResponse::json(200, &request.result(json!({ "text": "x".repeat(100_000) })))
+    });
+    let mut client = Client::with(
+        &server,
+        BridgeSettings {
+            max_message: 200_000,
+            ..BridgeSettings::default()
+        },
+    );
     client.initialize().await;
     for id in 1..=100 {
         client.request(id, "large", json!({})).await;
@@ -180,16 +237,26 @@ async fn a_slow_reader_loses_nothing() {
 async fn additional_headers_are_sent() {
     let server = Server::legacy(|request| ServerResponse::json(200, &request.result(json!({}))));
     let mut headers = HeaderMap::new();
-    for (name, value) in [("x-team", "blue"), ("x-team", "green"), ("authorization", "Basic abc")] {
+    for (name, value) in [
+        ("x-team", "blue"),
+        ("x-team", "green"),
+        ("authorization", "Basic abc"),
+    ] {
         headers.append(name, HeaderValue::from_static(value));
     }
-    let settings = BridgeSettings { headers, ..BridgeSettings::default() };
+    let settings = BridgeSettings {
+        headers,
+        ..BridgeSettings::default()
+    };
     assert!(!format!("{settings:?}").contains("abc"));
     let mut client = Client::with(&server, settings);
     client.initialize().await;
     client.close().await;
     for request in server.requests() {
-        assert_eq!(request.headers.get_all("x-team").iter().collect::<Vec<_>>(), ["blue", "green"]);
+        assert_eq!(
+            request.headers.get_all("x-team").iter().collect::<Vec<_>>(),
+            ["blue", "green"]
+        );
         assert_eq!(request.header("authorization"), Some("Basic abc"));
     }
 }

@@ -20,7 +20,8 @@ async fn pipes_block_again_when_the_bridge_ends() {
         });
         let (input, mut input_writer) = io::pipe().unwrap();
         let (_output_reader, output) = io::pipe().unwrap();
-        let initialize = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {} });
+        let initialize =
+            json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {} });
         for message in [
             json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": initialize }),
             json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }),
@@ -30,11 +31,20 @@ async fn pipes_block_again_when_the_bridge_ends() {
         }
         drop(input_writer);
         let file = |pipe: OwnedFd| File::from(pipe);
-        let (bridge_input, bridge_output) =
-            (file(input.try_clone().unwrap().into()), file(output.try_clone().unwrap().into()));
+        let (bridge_input, bridge_output) = (
+            file(input.try_clone().unwrap().into()),
+            file(output.try_clone().unwrap().into()),
+        );
         let token_manager = TokenManager::unauthenticated(StartUrl::parse(RESOURCE).unwrap());
-        let bridge = Bridge::new(Arc::new(token_manager), server.clone(), BridgeSettings::default());
-        bridge.run(bridge_input, bridge_output, pending()).await.unwrap();
+        let bridge = Bridge::new(
+            Arc::new(token_manager),
+            server.clone(),
+            BridgeSettings::default(),
+        );
+        bridge
+            .run(bridge_input, bridge_output, pending())
+            .await
+            .unwrap();
 
         assert_eq!(server.named("tools/call").len(), 1);
         for flags in [fcntl_getfl(&input), fcntl_getfl(&output)] {
@@ -52,11 +62,23 @@ async fn a_full_disk_is_an_error() {
         let (input, mut input_writer) = io::pipe().unwrap();
         writeln!(input_writer, "not a message").unwrap();
         let token_manager = TokenManager::unauthenticated(StartUrl::parse(RESOURCE).unwrap());
-        let bridge = Bridge::new(Arc::new(token_manager), server.clone(), BridgeSettings::default());
-        bridge.run(File::from(OwnedFd::from(input)), output, pending()).await
+        let bridge = Bridge::new(
+            Arc::new(token_manager),
+            server.clone(),
+            BridgeSettings::default(),
+        );
+        bridge
+            .run(File::from(OwnedFd::from(input)), output, pending())
+            .await
     };
-    let full = run(File::options().write(true).open("/dev/full").unwrap()).await.unwrap_err();
-    assert!(full.to_string().starts_with("the output cannot be written: "), "{full}");
+    let full = run(File::options().write(true).open("/dev/full").unwrap())
+        .await
+        .unwrap_err();
+    assert!(
+        full.to_string()
+            .starts_with("the output cannot be written: "),
+        "{full}"
+    );
     let (reader, closed) = io::pipe().unwrap();
     drop(reader);
     run(File::from(OwnedFd::from(closed))).await.unwrap();

@@ -13,7 +13,11 @@ use tokio::time::Instant;
 
 use super::server::{Body, Client, Server, ServerRequest, ServerResponse, settle};
 
-const RESTORED: [&str; 3] = ["logging/setLevel", "resources/subscribe", "resources/unsubscribe"];
+const RESTORED: [&str; 3] = [
+    "logging/setLevel",
+    "resources/subscribe",
+    "resources/unsubscribe",
+];
 
 /// Returns a server that responds with 404 to requests for which `is_lost` returns true.
 fn server(mut is_lost: impl FnMut(&ServerRequest) -> bool + Send + 'static) -> Arc<Server> {
@@ -38,7 +42,12 @@ async fn request(client: &mut Client, method: &str, params: Value) {
 }
 
 async fn subscribe(client: &mut Client, uri: &str) {
-    request(client, "resources/subscribe", json!({ "uri": uri, "_meta": { "progressToken": 1 } })).await;
+    request(
+        client,
+        "resources/subscribe",
+        json!({ "uri": uri, "_meta": { "progressToken": 1 } }),
+    )
+    .await;
 }
 
 /// Returns the subscriptions and log levels that were requested in a session.
@@ -46,7 +55,8 @@ fn restored_state(server: &Server, session: &str) -> Vec<(String, Value)> {
     let requests = server.requests().into_iter();
     let of_session = requests.filter(|request| request.header("mcp-session-id") == Some(session));
     let kept = of_session.filter(|request| RESTORED.contains(&request.name()));
-    kept.map(|request| (request.name().to_owned(), request.body["params"].clone())).collect()
+    kept.map(|request| (request.name().to_owned(), request.body["params"].clone()))
+        .collect()
 }
 
 /// E10: subscriptions and the log level are restored in the new session before other requests. The client does not see the
@@ -58,7 +68,12 @@ async fn subscriptions_outlive_their_session() {
     for uri in ["a:1", "a:2", "a:3", "a:1"] {
         subscribe(&mut client, uri).await;
     }
-    request(&mut client, "resources/unsubscribe", json!({ "uri": "a:2" })).await;
+    request(
+        &mut client,
+        "resources/unsubscribe",
+        json!({ "uri": "a:2" }),
+    )
+    .await;
     for level in ["debug", "error"] {
         request(&mut client, "logging/setLevel", json!({ "level": level })).await;
     }
@@ -72,34 +87,56 @@ async fn subscriptions_outlive_their_session() {
         ("resources/subscribe", json!({ "uri": "a:1" })),
         ("resources/subscribe", json!({ "uri": "a:3" })),
     ];
-    assert_eq!(kept, expected.map(|(method, params)| (method.to_owned(), params)));
+    assert_eq!(
+        kept,
+        expected.map(|(method, params)| (method.to_owned(), params))
+    );
 
     let names = server.names();
     let place = |wanted: &str| names.iter().rposition(|name| name == wanted).unwrap();
-    assert!(place("initialize") < place("notifications/initialized"), "{names:?}");
-    assert!(place("notifications/initialized") < place("logging/setLevel"), "{names:?}");
+    assert!(
+        place("initialize") < place("notifications/initialized"),
+        "{names:?}"
+    );
+    assert!(
+        place("notifications/initialized") < place("logging/setLevel"),
+        "{names:?}"
+    );
     assert!(place("resources/subscribe") < place("ping"), "{names:?}");
 }
 
 /// A subscription is not restored if the first session rejected it, nor after a later session rejects it.
 #[tokio::test(start_paused = true)]
 async fn rejected_subscriptions_are_not_restored() {
-    let server = Server::legacy(|request| match (request.name(), request.header("mcp-session-id")) {
-        ("ping", Some("s1" | "s2")) => ServerResponse::status(404),
-        ("resources/subscribe", session) if request.body["params"]["uri"] == "a:no" || session == Some("s2") => {
-            let error = json!({ "code": -32002, "message": "Resource not found" });
-            ServerResponse::json(200, &json!({ "jsonrpc": "2.0", "id": request.id(), "error": error }))
-        }
-        _ => ServerResponse::json(200, &request.result(json!({}))),
-    });
+    let server =
+        Server::legacy(
+            |request| match (request.name(), request.header("mcp-session-id")) {
+                ("ping", Some("s1" | "s2")) => ServerResponse::status(404),
+                ("resources/subscribe", session)
+                    if request.body["params"]["uri"] == "a:no" || session == Some("s2") =>
+                {
+                    let error = json!({ "code": -32002, "message": "Resource not found" });
+                    ServerResponse::json(
+                        200,
+                        &json!({ "jsonrpc": "2.0", "id": request.id(), "error": error }),
+                    )
+                }
+                _ => ServerResponse::json(200, &request.result(json!({}))),
+            },
+        );
     let mut client = Client::initialized(&server).await;
     subscribe(&mut client, "a:1").await;
-    client.request(1, "resources/subscribe", json!({ "uri": "a:no" })).await;
+    client
+        .request(1, "resources/subscribe", json!({ "uri": "a:no" }))
+        .await;
     assert_eq!(client.next().await["error"]["code"], -32002);
 
     client.request(2, "ping", json!({})).await;
     client.next().await;
-    assert_eq!(restored_state(&server, "s2"), [("resources/subscribe".to_owned(), json!({ "uri": "a:1" }))]);
+    assert_eq!(
+        restored_state(&server, "s2"),
+        [("resources/subscribe".to_owned(), json!({ "uri": "a:1" }))]
+    );
     request(&mut client, "ping", json!({})).await;
     assert!(restored_state(&server, "s3").is_empty());
     assert!(client.close().await.is_empty());
@@ -108,7 +145,9 @@ async fn rejected_subscriptions_are_not_restored() {
 /// A new handshake of the client clears its subscriptions.
 #[tokio::test(start_paused = true)]
 async fn a_new_handshake_begins_without_subscriptions() {
-    let server = server(|request| request.name() == "ping" && request.header("mcp-session-id") == Some("s2"));
+    let server = server(|request| {
+        request.name() == "ping" && request.header("mcp-session-id") == Some("s2")
+    });
     let mut client = Client::initialized(&server).await;
     subscribe(&mut client, "a:1").await;
     client.initialize().await;
@@ -122,15 +161,21 @@ async fn a_new_handshake_begins_without_subscriptions() {
 #[tokio::test(start_paused = true)]
 async fn a_session_without_responses_to_subscriptions_is_used() {
     let mut kept = Vec::new();
-    let server = Server::legacy(move |request| match (request.name(), request.header("mcp-session-id")) {
-        ("ping", Some("s1")) => ServerResponse::status(404),
-        ("resources/subscribe", Some("s2")) => {
-            let (response, body) = ServerResponse::open();
-            kept.push(body);
-            response
-        }
-        _ => ServerResponse::json(200, &request.result(json!({ "in": request.header("mcp-session-id") }))),
-    });
+    let server =
+        Server::legacy(
+            move |request| match (request.name(), request.header("mcp-session-id")) {
+                ("ping", Some("s1")) => ServerResponse::status(404),
+                ("resources/subscribe", Some("s2")) => {
+                    let (response, body) = ServerResponse::open();
+                    kept.push(body);
+                    response
+                }
+                _ => ServerResponse::json(
+                    200,
+                    &request.result(json!({ "in": request.header("mcp-session-id") })),
+                ),
+            },
+        );
     let mut client = Client::initialized(&server).await;
     for number in 0..40 {
         subscribe(&mut client, &format!("a:{number}")).await;
@@ -143,7 +188,11 @@ async fn a_session_without_responses_to_subscriptions_is_used() {
         assert_eq!(client.next().await["result"], json!({ "in": "s2" }));
     }
     assert_eq!(began.elapsed().as_secs(), 10);
-    assert_eq!(restored_state(&server, "s2").len(), 16, "the limit of concurrent subscriptions");
+    assert_eq!(
+        restored_state(&server, "s2").len(),
+        16,
+        "the limit of concurrent subscriptions"
+    );
     assert!(client.close().await.is_empty());
 }
 
@@ -152,28 +201,38 @@ async fn a_session_without_responses_to_subscriptions_is_used() {
 async fn messages_wait_for_the_new_session() {
     let (response, body) = ServerResponse::open();
     let mut responses = vec![response];
-    let server = Server::new(move |request| match (request.name(), request.header("mcp-session-id")) {
-        ("initialize", _) if responses.is_empty() || request.id() == 0 => {
-            let result = request.result(json!({ "protocolVersion": "2025-11-25" }));
-            ServerResponse::json(200, &result).header("mcp-session-id", "first")
-        }
-        ("initialize", _) => responses.pop().unwrap().header("mcp-session-id", "second"),
-        ("GET", _) => ServerResponse::status(405),
-        ("ping", Some("first")) => ServerResponse::status(404),
-        (name, _) if name.starts_with("notifications/") => ServerResponse::status(202),
-        _ => ServerResponse::json(200, &request.result(json!({}))),
-    });
+    let server =
+        Server::new(
+            move |request| match (request.name(), request.header("mcp-session-id")) {
+                ("initialize", _) if responses.is_empty() || request.id() == 0 => {
+                    let result = request.result(json!({ "protocolVersion": "2025-11-25" }));
+                    ServerResponse::json(200, &result).header("mcp-session-id", "first")
+                }
+                ("initialize", _) => responses.pop().unwrap().header("mcp-session-id", "second"),
+                ("GET", _) => ServerResponse::status(405),
+                ("ping", Some("first")) => ServerResponse::status(404),
+                (name, _) if name.starts_with("notifications/") => ServerResponse::status(202),
+                _ => ServerResponse::json(200, &request.result(json!({}))),
+            },
+        );
     let mut client = Client::initialized(&server).await;
     client.request(1, "ping", json!({})).await;
     settle().await;
-    client.notify("notifications/roots/list_changed", json!({})).await;
+    client
+        .notify("notifications/roots/list_changed", json!({}))
+        .await;
     client.request(2, "tools/list", json!({})).await;
 
     // The request that detected the loss is cancelled, and the others still need the session.
-    client.notify("notifications/cancelled", json!({ "requestId": 1 })).await;
+    client
+        .notify("notifications/cancelled", json!({ "requestId": 1 }))
+        .await;
     settle().await;
     let opened = server.named("initialize").pop().unwrap();
-    assert_eq!(server.names().last().map(String::as_str), Some("initialize"));
+    assert_eq!(
+        server.names().last().map(String::as_str),
+        Some("initialize")
+    );
 
     let result = opened.result(json!({ "protocolVersion": "2025-11-25" }));
     body.send(Ok(format!("data: {result}\n\n").into())).unwrap();
@@ -188,7 +247,11 @@ async fn messages_wait_for_the_new_session() {
     assert_eq!(second[0], "notifications/initialized");
 
     for name in ["notifications/roots/list_changed", "tools/list"] {
-        assert_eq!(second.iter().filter(|sent| **sent == name).count(), 1, "{second:?}");
+        assert_eq!(
+            second.iter().filter(|sent| **sent == name).count(),
+            1,
+            "{second:?}"
+        );
     }
     assert!(client.close().await.is_empty());
 }
@@ -198,24 +261,33 @@ async fn messages_wait_for_the_new_session() {
 async fn notifications_detect_a_lost_session() {
     let (stream, questions) = ServerResponse::open();
     let mut stream = Some(stream);
-    let server = Server::new(move |request| match (request.name(), request.header("mcp-session-id")) {
-        ("initialize", _) => {
-            let session = if request.id() == 0 { "first" } else { "later" };
-            let result = request.result(json!({ "protocolVersion": "2025-11-25" }));
-            ServerResponse::json(200, &result).header("mcp-session-id", session)
-        }
-        ("GET", Some("first")) => stream.take().unwrap_or(ServerResponse::Never),
-        ("GET", _) => ServerResponse::status(405),
-        ("POST" | "notifications/roots/list_changed", Some("first")) => ServerResponse::status(404),
-        _ => ServerResponse::status(202),
-    });
+    let server =
+        Server::new(
+            move |request| match (request.name(), request.header("mcp-session-id")) {
+                ("initialize", _) => {
+                    let session = if request.id() == 0 { "first" } else { "later" };
+                    let result = request.result(json!({ "protocolVersion": "2025-11-25" }));
+                    ServerResponse::json(200, &result).header("mcp-session-id", session)
+                }
+                ("GET", Some("first")) => stream.take().unwrap_or(ServerResponse::Never),
+                ("GET", _) => ServerResponse::status(405),
+                ("POST" | "notifications/roots/list_changed", Some("first")) => {
+                    ServerResponse::status(404)
+                }
+                _ => ServerResponse::status(202),
+            },
+        );
     for (name, message, again) in [
         (
             "notifications/roots/list_changed",
             json!({ "jsonrpc": "2.0", "method": "notifications/roots/list_changed" }),
             1,
         ),
-        ("POST", json!({ "jsonrpc": "2.0", "id": "q", "result": {} }), 0),
+        (
+            "POST",
+            json!({ "jsonrpc": "2.0", "id": "q", "result": {} }),
+            0,
+        ),
     ] {
         let before = server.requests().len();
         let mut client = Client::initialized(&server).await;
@@ -224,14 +296,18 @@ async fn notifications_detect_a_lost_session() {
         settle().await;
         let requests = server.requests().split_off(before);
         let sent = |session| {
-            let wanted =
-                |request: &&ServerRequest| request.name() == name && request.header("mcp-session-id") == Some(session);
+            let wanted = |request: &&ServerRequest| {
+                request.name() == name && request.header("mcp-session-id") == Some(session)
+            };
             requests.iter().filter(wanted).count()
         };
         assert_eq!(sent("first"), 1, "{name}");
         assert_eq!(sent("later"), again, "{name}");
         assert_eq!(
-            requests.iter().filter(|request| request.name() == "notifications/initialized").count(),
+            requests
+                .iter()
+                .filter(|request| request.name() == "notifications/initialized")
+                .count(),
             2,
             "{name}"
         );
@@ -257,7 +333,8 @@ impl RestartingServer {
                 ("initialize", _) => {
                     sessions += 1;
                     let result = request.result(json!({ "protocolVersion": "2025-11-25" }));
-                    ServerResponse::json(200, &result).header("mcp-session-id", &format!("s{sessions}"))
+                    ServerResponse::json(200, &result)
+                        .header("mcp-session-id", &format!("s{sessions}"))
                 }
                 // Each session has one stream.
                 ("GET", Some(session)) if session == latest && opened.lock().len() < sessions => {
@@ -289,10 +366,20 @@ async fn a_waiting_client_gets_another_session() {
     let RestartingServer { server, streams } = &RestartingServer::start();
     let mut client = Client::initialized(server).await;
     subscribe(&mut client, "a:1").await;
-    RestartingServer { server: server.clone(), streams: streams.clone() }.restart().await;
-    assert_eq!(restored_state(server, "s2"), [("resources/subscribe".to_owned(), json!({ "uri": "a:1" }))]);
+    RestartingServer {
+        server: server.clone(),
+        streams: streams.clone(),
+    }
+    .restart()
+    .await;
+    assert_eq!(
+        restored_state(server, "s2"),
+        [("resources/subscribe".to_owned(), json!({ "uri": "a:1" }))]
+    );
     let notice = json!({ "jsonrpc": "2.0", "method": "notifications/resources/updated", "params": { "uri": "a:1" } });
-    streams.lock()[1].send(Ok(format!("data: {notice}\n\n").into())).unwrap();
+    streams.lock()[1]
+        .send(Ok(format!("data: {notice}\n\n").into()))
+        .unwrap();
     assert_eq!(client.next().await, notice);
 }
 
@@ -300,24 +387,27 @@ async fn a_waiting_client_gets_another_session() {
 #[tokio::test(start_paused = true)]
 async fn a_forgotten_event_is_not_a_lost_session() {
     let mut opened = Vec::new();
-    let server = Server::new(move |request| match (request.name(), request.header("last-event-id")) {
-        ("initialize", _) => {
-            let result = request.result(json!({ "protocolVersion": "2025-11-25" }));
-            ServerResponse::json(200, &result).header("mcp-session-id", "s")
-        }
-        ("GET", None) if opened.is_empty() => {
-            opened.push(None);
-            ServerResponse::events(&["id: 1\ndata:\n\n"])
-        }
-        ("GET", None) => {
-            let (response, body) = ServerResponse::open();
-            opened.push(Some(body));
-            response
-        }
-        ("GET", _) => ServerResponse::status(400),
-        (name, _) if name.starts_with("notifications/") => ServerResponse::status(202),
-        _ => ServerResponse::json(200, &request.result(json!({}))),
-    });
+    let server =
+        Server::new(
+            move |request| match (request.name(), request.header("last-event-id")) {
+                ("initialize", _) => {
+                    let result = request.result(json!({ "protocolVersion": "2025-11-25" }));
+                    ServerResponse::json(200, &result).header("mcp-session-id", "s")
+                }
+                ("GET", None) if opened.is_empty() => {
+                    opened.push(None);
+                    ServerResponse::events(&["id: 1\ndata:\n\n"])
+                }
+                ("GET", None) => {
+                    let (response, body) = ServerResponse::open();
+                    opened.push(Some(body));
+                    response
+                }
+                ("GET", _) => ServerResponse::status(400),
+                (name, _) if name.starts_with("notifications/") => ServerResponse::status(202),
+                _ => ServerResponse::json(200, &request.result(json!({}))),
+            },
+        );
     let mut client = Client::initialized(&server).await;
     subscribe(&mut client, "a:1").await;
     tokio::time::sleep(Duration::from_secs(600)).await;
@@ -348,7 +438,11 @@ async fn replaced_sessions_are_limited() {
     assert_eq!(restarting.server.named("initialize").len(), 1 + 8);
     request(&mut client, "ping", json!({})).await;
     restarting.restart().await;
-    assert_eq!(restarting.server.named("initialize").len(), 1 + 8, "that request succeeded in its session");
+    assert_eq!(
+        restarting.server.named("initialize").len(),
+        1 + 8,
+        "that request succeeded in its session"
+    );
     assert!(client.close().await.is_empty());
 }
 
@@ -371,10 +465,11 @@ async fn requests_reset_the_limit() {
 #[tokio::test(start_paused = true)]
 async fn no_session_is_opened_after_the_end() {
     let server = Server::new(|request| match (request.name(), request.id().as_i64()) {
-        ("initialize", Some(0)) => {
-            ServerResponse::json(200, &request.result(json!({ "protocolVersion": "2025-11-25" })))
-                .header("mcp-session-id", "s")
-        }
+        ("initialize", Some(0)) => ServerResponse::json(
+            200,
+            &request.result(json!({ "protocolVersion": "2025-11-25" })),
+        )
+        .header("mcp-session-id", "s"),
         ("initialize", _) => ServerResponse::Never,
         ("ping", _) => ServerResponse::status(404),
         ("GET", _) => ServerResponse::status(405),

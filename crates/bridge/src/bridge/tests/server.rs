@@ -12,11 +12,15 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use parking_lot::Mutex;
 use portcullis_discovery::{
-    BodyStream, BoxFuture, Fetch, FetchError, FetchRequest, FetchResponse, NetworkFailure, OpenResponse,
+    BodyStream, BoxFuture, Fetch, FetchError, FetchRequest, FetchResponse, NetworkFailure,
+    OpenResponse,
 };
 use serde_json::{Value, json};
 use tokio::{
-    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf},
+    io::{
+        AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, Lines, ReadHalf,
+        WriteHalf,
+    },
     sync::{mpsc, oneshot},
     task::JoinHandle,
     time::timeout,
@@ -34,7 +38,11 @@ pub(super) type Body = mpsc::UnboundedSender<Result<Bytes, FetchError>>;
 
 /// A response of the server, or a failure.
 pub(super) enum ServerResponse {
-    Response(StatusCode, HeaderMap, mpsc::UnboundedReceiver<Result<Bytes, FetchError>>),
+    Response(
+        StatusCode,
+        HeaderMap,
+        mpsc::UnboundedReceiver<Result<Bytes, FetchError>>,
+    ),
     ConnectionRefused,
     Never,
 }
@@ -43,7 +51,10 @@ impl ServerResponse {
     /// Returns a response whose body stays open, and the sender of the body.
     pub(super) fn open() -> (Self, Body) {
         let (body, chunks) = mpsc::unbounded_channel();
-        let headers = HeaderMap::from_iter([(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"))]);
+        let headers = HeaderMap::from_iter([(
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("text/event-stream"),
+        )]);
         (Self::Response(StatusCode::OK, headers, chunks), body)
     }
 
@@ -51,31 +62,45 @@ impl ServerResponse {
     pub(super) fn events(chunks: &[&str]) -> Self {
         let (response, body) = Self::open();
         for chunk in chunks {
-            body.send(Ok(Bytes::copy_from_slice(chunk.as_bytes()))).unwrap();
+            body.send(Ok(Bytes::copy_from_slice(chunk.as_bytes())))
+                .unwrap();
         }
         response
     }
 
     /// Returns an event stream with one event for each message.
     pub(super) fn messages(messages: &[Value]) -> Self {
-        let events: Vec<_> = messages.iter().map(|message| format!("data: {message}\n\n")).collect();
+        let events: Vec<_> = messages
+            .iter()
+            .map(|message| format!("data: {message}\n\n"))
+            .collect();
         Self::events(&events.iter().map(String::as_str).collect::<Vec<_>>())
     }
 
     pub(super) fn json(status: u16, body: &Value) -> Self {
         let (sender, chunks) = mpsc::unbounded_channel();
         sender.send(Ok(body.to_string().into())).unwrap();
-        let headers = HeaderMap::from_iter([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))]);
+        let headers = HeaderMap::from_iter([(
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("application/json"),
+        )]);
         Self::Response(StatusCode::from_u16(status).unwrap(), headers, chunks)
     }
 
     pub(super) fn status(status: u16) -> Self {
-        Self::Response(StatusCode::from_u16(status).unwrap(), HeaderMap::new(), mpsc::unbounded_channel().1)
+        Self::Response(
+            StatusCode::from_u16(status).unwrap(),
+            HeaderMap::new(),
+            mpsc::unbounded_channel().1,
+        )
     }
 
     pub(super) fn header(mut self, name: &'static str, value: &str) -> Self {
         if let Self::Response(_, headers, _) = &mut self {
-            headers.insert(HeaderName::from_static(name), HeaderValue::from_str(value).unwrap());
+            headers.insert(
+                HeaderName::from_static(name),
+                HeaderValue::from_str(value).unwrap(),
+            );
         }
         self
     }
@@ -123,24 +148,40 @@ pub(super) struct Server {
 }
 
 impl Server {
-    pub(super) fn new(script: impl FnMut(&ServerRequest) -> ServerResponse + Send + 'static) -> Arc<Self> {
-        Arc::new(Self { script: Mutex::new(Box::new(script)), requests: Mutex::default(), chunks: Arc::default() })
+    pub(super) fn new(
+        script: impl FnMut(&ServerRequest) -> ServerResponse + Send + 'static,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            script: Mutex::new(Box::new(script)),
+            requests: Mutex::default(),
+            chunks: Arc::default(),
+        })
     }
 
     /// Returns a server with sessions. It responds to the handshake and to notifications, and the script to other requests.
-    pub(super) fn legacy(mut script: impl FnMut(&ServerRequest) -> ServerResponse + Send + 'static) -> Arc<Self> {
+    pub(super) fn legacy(
+        mut script: impl FnMut(&ServerRequest) -> ServerResponse + Send + 'static,
+    ) -> Arc<Self> {
         let mut sessions = 0;
-        Self::new(move |request| match (request.method.as_str(), request.body["method"].as_str()) {
-            ("POST", Some("initialize")) => {
-                sessions += 1;
-                let result = request.result(json!({ "protocolVersion": "2025-11-25", "capabilities": {} }));
-                ServerResponse::json(200, &result).header("mcp-session-id", &format!("s{sessions}"))
-            }
-            ("POST", Some(notification)) if notification.starts_with("notifications/") => ServerResponse::status(202),
-            ("DELETE", _) => ServerResponse::status(200),
-            ("GET", _) if request.header("last-event-id").is_none() => ServerResponse::status(405),
-            _ => script(request),
-        })
+        Self::new(
+            move |request| match (request.method.as_str(), request.body["method"].as_str()) {
+                ("POST", Some("initialize")) => {
+                    sessions += 1;
+                    let result = request
+                        .result(json!({ "protocolVersion": "2025-11-25", "capabilities": {} }));
+                    ServerResponse::json(200, &result)
+                        .header("mcp-session-id", &format!("s{sessions}"))
+                }
+                ("POST", Some(notification)) if notification.starts_with("notifications/") => {
+                    ServerResponse::status(202)
+                }
+                ("DELETE", _) => ServerResponse::status(200),
+                ("GET", _) if request.header("last-event-id").is_none() => {
+                    ServerResponse::status(405)
+                }
+                _ => script(request),
+            },
+        )
     }
 
     pub(super) fn requests(&self) -> Vec<ServerRequest> {
@@ -153,12 +194,18 @@ impl Server {
     }
 
     pub(super) fn names(&self) -> Vec<String> {
-        self.requests().iter().map(|request| request.name().to_owned()).collect()
+        self.requests()
+            .iter()
+            .map(|request| request.name().to_owned())
+            .collect()
     }
 
     /// Returns the requests with a name.
     pub(super) fn named(&self, name: &str) -> Vec<ServerRequest> {
-        self.requests().into_iter().filter(|request| request.name() == name).collect()
+        self.requests()
+            .into_iter()
+            .filter(|request| request.name() == name)
+            .collect()
     }
 }
 
@@ -185,7 +232,9 @@ impl Fetch for Server {
                     body: Box::new(Incoming(chunks, count)),
                     sent: Default::default(),
                 }),
-                ServerResponse::ConnectionRefused => Err(FetchError::network(NetworkFailure::Connect)),
+                ServerResponse::ConnectionRefused => {
+                    Err(FetchError::network(NetworkFailure::Connect))
+                }
                 ServerResponse::Never => {
                     tokio::time::sleep(request.timeout).await;
                     Err(FetchError::Timeout)
@@ -195,7 +244,10 @@ impl Fetch for Server {
     }
 }
 
-struct Incoming(mpsc::UnboundedReceiver<Result<Bytes, FetchError>>, Arc<AtomicUsize>);
+struct Incoming(
+    mpsc::UnboundedReceiver<Result<Bytes, FetchError>>,
+    Arc<AtomicUsize>,
+);
 
 impl BodyStream for Incoming {
     fn next(&mut self) -> BoxFuture<'_, Option<Result<Bytes, FetchError>>> {
@@ -240,7 +292,12 @@ impl Client {
             let _ = stopped.await;
         });
         let bridge = tokio::spawn(bridge.forward(Box::new(far_input), Box::new(far_output), until));
-        Self { input: Some(input), output: BufReader::new(output).lines(), stop: Some(stop), bridge }
+        Self {
+            input: Some(input),
+            output: BufReader::new(output).lines(),
+            stop: Some(stop),
+            bridge,
+        }
     }
 
     /// Starts a client and completes the handshake.
@@ -251,7 +308,8 @@ impl Client {
     }
 
     pub(super) async fn initialize(&mut self) {
-        let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {} });
+        let params =
+            json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {} });
         self.request(0, "initialize", params).await;
         let response = self.next().await;
         assert_eq!(response["id"], 0, "{response}");
@@ -273,11 +331,13 @@ impl Client {
     }
 
     pub(super) async fn request(&mut self, id: i64, method: &str, params: Value) {
-        self.send(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })).await;
+        self.send(json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))
+            .await;
     }
 
     pub(super) async fn notify(&mut self, method: &str, params: Value) {
-        self.send(json!({ "jsonrpc": "2.0", "method": method, "params": params })).await;
+        self.send(json!({ "jsonrpc": "2.0", "method": method, "params": params }))
+            .await;
     }
 
     /// Returns the next message.
@@ -287,14 +347,19 @@ impl Client {
 
     /// Returns the text of the next message.
     pub(super) async fn next_line(&mut self) -> String {
-        let line = timeout(TIMEOUT, self.output.next_line()).await.expect("a message in time").unwrap();
+        let line = timeout(TIMEOUT, self.output.next_line())
+            .await
+            .expect("a message in time")
+            .unwrap();
         line.expect("the bridge is running")
     }
 
     /// Returns the id and the reason of the next message, which is an error of the bridge.
     pub(super) async fn reason(&mut self) -> (i64, String) {
         let response = self.next().await;
-        let reason = response["error"]["data"]["reason"].as_str().unwrap_or_else(|| panic!("{response}"));
+        let reason = response["error"]["data"]["reason"]
+            .as_str()
+            .unwrap_or_else(|| panic!("{response}"));
         (response["id"].as_i64().unwrap(), reason.to_owned())
     }
 
@@ -311,9 +376,15 @@ impl Client {
     }
 
     async fn rest(&mut self) -> Vec<Value> {
-        timeout(TIMEOUT, &mut self.bridge).await.expect("the bridge ends").unwrap().unwrap();
+        timeout(TIMEOUT, &mut self.bridge)
+            .await
+            .expect("the bridge ends")
+            .unwrap()
+            .unwrap();
         let mut rest = Vec::new();
-        while let Ok(Ok(Some(line))) = timeout(Duration::from_secs(1), self.output.next_line()).await {
+        while let Ok(Ok(Some(line))) =
+            timeout(Duration::from_secs(1), self.output.next_line()).await
+        {
             rest.push(serde_json::from_str(&line).unwrap());
         }
         rest
@@ -321,9 +392,18 @@ impl Client {
 
     /// Closes both ends without a notice, and waits until the bridge ends.
     pub(super) async fn disconnect(self) {
-        let Self { input, output, stop, bridge } = self;
+        let Self {
+            input,
+            output,
+            stop,
+            bridge,
+        } = self;
         drop((input, output));
-        timeout(TIMEOUT, bridge).await.expect("the bridge ends").unwrap().unwrap();
+        timeout(TIMEOUT, bridge)
+            .await
+            .expect("the bridge ends")
+            .unwrap()
+            .unwrap();
         drop(stop);
     }
 }

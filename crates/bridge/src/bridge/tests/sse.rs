@@ -30,13 +30,19 @@ impl SseServer {
         let is_down = down.clone();
         let server = Server::new(move |request| {
             if request.method == "GET" {
-                if is_down.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok() {
+                if is_down
+                    .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
+                        left.checked_sub(1)
+                    })
+                    .is_ok()
+                {
                     return ServerResponse::status(503);
                 }
                 let (response, body) = ServerResponse::open();
                 // The bytes after the first event are read, too.
-                let first =
-                    format!("event: endpoint\ndata: {endpoint}\n\nevent: ping\ndata: {OTHER_EVENT}\n\n: half an eve");
+                let first = format!(
+                    "event: endpoint\ndata: {endpoint}\n\nevent: ping\ndata: {OTHER_EVENT}\n\n: half an eve"
+                );
                 body.send(Ok(first.into())).unwrap();
                 body.send(Ok("nt\n\n".into())).unwrap();
                 opened.lock().push(body);
@@ -47,11 +53,19 @@ impl SseServer {
             }
             if let Some(response) = response(request) {
                 let streams = opened.lock();
-                streams.last().unwrap().send(Ok(format!("event: message\ndata: {response}\n\n").into())).unwrap();
+                streams
+                    .last()
+                    .unwrap()
+                    .send(Ok(format!("event: message\ndata: {response}\n\n").into()))
+                    .unwrap();
             }
             ServerResponse::status(202)
         });
-        Self { server, streams, down }
+        Self {
+            server,
+            streams,
+            down,
+        }
     }
 }
 
@@ -73,8 +87,12 @@ async fn http_with_sse_is_used_if_needed() {
     assert_eq!(client.next().await["result"], json!({ "tools": [] }));
     assert!(client.close().await.is_empty());
 
-    let requests: Vec<_> =
-        sse.server.requests().iter().map(|request| format!("{} {}", request.name(), request.url)).collect();
+    let requests: Vec<_> = sse
+        .server
+        .requests()
+        .iter()
+        .map(|request| format!("{} {}", request.name(), request.url))
+        .collect();
     let start = "https://mcp.example.com/mcp";
     let messages = "https://mcp.example.com/messages?session=1";
     assert_eq!(
@@ -96,7 +114,12 @@ async fn a_message_url_of_another_origin_is_rejected() {
     let mut client = Client::start(&sse.server);
     client.request(0, "initialize", json!({})).await;
     assert_eq!(client.reason().await, (0, "mcp.status".into()));
-    assert!(sse.server.requests().iter().all(|request| request.url == "https://mcp.example.com/mcp"));
+    assert!(
+        sse.server
+            .requests()
+            .iter()
+            .all(|request| request.url == "https://mcp.example.com/mcp")
+    );
 }
 
 /// When the stream ends, requests in progress fail. The next request opens another stream and session.
@@ -119,9 +142,17 @@ async fn an_ended_stream_is_opened_again() {
 async fn subscriptions_outlive_their_stream() {
     let sse = SseServer::start("/messages?session=1");
     let transport = BridgeTransport::HttpSse;
-    let mut client = Client::with(&sse.server, BridgeSettings { transport, ..BridgeSettings::default() });
+    let mut client = Client::with(
+        &sse.server,
+        BridgeSettings {
+            transport,
+            ..BridgeSettings::default()
+        },
+    );
     client.initialize().await;
-    client.request(1, "resources/subscribe", json!({ "uri": "a:1" })).await;
+    client
+        .request(1, "resources/subscribe", json!({ "uri": "a:1" }))
+        .await;
     client.next().await;
     sse.down.store(3, Ordering::Relaxed);
     sse.streams.lock().clear();
@@ -137,7 +168,15 @@ async fn subscriptions_outlive_their_stream() {
 #[tokio::test(start_paused = true)]
 async fn a_transport_can_be_chosen() {
     let sse = SseServer::start("/messages?session=1");
-    let with = |transport| Client::with(&sse.server, BridgeSettings { transport, ..BridgeSettings::default() });
+    let with = |transport| {
+        Client::with(
+            &sse.server,
+            BridgeSettings {
+                transport,
+                ..BridgeSettings::default()
+            },
+        )
+    };
     let mut client = with(BridgeTransport::StreamableHttp);
     client.request(0, "initialize", json!({})).await;
     assert_eq!(client.reason().await, (0, "mcp.status".into()));
@@ -147,26 +186,42 @@ async fn a_transport_can_be_chosen() {
     client.initialize().await;
     assert_eq!(sse.server.requests()[1].method, "GET");
     let meta = json!({ "io.modelcontextprotocol/protocolVersion": "2026-07-28" });
-    client.request(1, "server/discover", json!({ "_meta": meta })).await;
+    client
+        .request(1, "server/discover", json!({ "_meta": meta }))
+        .await;
     assert_eq!(client.reason().await, (1, "mcp.not_in_revision".into()));
 }
 
 /// For a server that supports neither transport, the error of its first response is reported.
 #[tokio::test(start_paused = true)]
 async fn a_server_that_supports_neither_transport() {
-    for (status, tries_sse) in [(404, true), (405, true), (400, true), (500, false), (403, false)] {
+    for (status, tries_sse) in [
+        (404, true),
+        (405, true),
+        (400, true),
+        (500, false),
+        (403, false),
+    ] {
         let server = Server::new(move |_| ServerResponse::status(status));
         let mut client = Client::start(&server);
         client.request(0, "initialize", json!({})).await;
         assert_eq!(client.reason().await, (0, "mcp.status".into()));
-        assert_eq!(server.named("GET").len(), usize::from(tries_sse), "{status}");
+        assert_eq!(
+            server.named("GET").len(),
+            usize::from(tries_sse),
+            "{status}"
+        );
     }
     for (status, code) in [(404, -32601), (400, -32020), (400, -32021), (400, -32022)] {
-        let modern = json!({ "jsonrpc": "2.0", "id": 0, "error": { "code": code, "message": "m" } });
+        let modern =
+            json!({ "jsonrpc": "2.0", "id": 0, "error": { "code": code, "message": "m" } });
         let server = Server::new(move |_| ServerResponse::json(status, &modern));
         let mut client = Client::start(&server);
         client.request(0, "initialize", json!({})).await;
         assert_eq!(client.next().await["error"]["code"], code);
-        assert!(server.named("GET").is_empty(), "a server with Streamable HTTP gets no request for an SSE stream");
+        assert!(
+            server.named("GET").is_empty(),
+            "a server with Streamable HTTP gets no request for an SSE stream"
+        );
     }
 }

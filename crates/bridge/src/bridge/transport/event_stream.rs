@@ -36,8 +36,15 @@ pub(crate) async fn forward_response(
     match MediaType::of(&response.headers) {
         MediaType::Json => {
             let mut reservation = context.budget.reservation();
-            let body = context.endpoint.read(response.body, &mut reservation).await?;
-            if context.forward(body.into(), Some(request)).await? { Ok(()) } else { Err(McpError::InvalidResponse) }
+            let body = context
+                .endpoint
+                .read(response.body, &mut reservation)
+                .await?;
+            if context.forward(body.into(), Some(request)).await? {
+                Ok(())
+            } else {
+                Err(McpError::InvalidResponse)
+            }
         }
         MediaType::EventStream => forward_events(context, request, response.body, session).await,
         MediaType::Other => Err(McpError::unexpected_content(response).await),
@@ -55,7 +62,9 @@ async fn forward_events(
     let mut attempts = ResumeAttempts::default();
     loop {
         let Some(batch) = events.next().await? else {
-            let Some(session) = session else { return Err(McpError::StreamEnded) };
+            let Some(session) = session else {
+                return Err(McpError::StreamEnded);
+            };
             let body = resume(context, request, session, &events.position, &mut attempts).await?;
             events.resume(context, body);
             continue;
@@ -81,7 +90,9 @@ async fn resume(
     position: &ResumePosition,
     attempts: &mut ResumeAttempts,
 ) -> Result<Box<dyn BodyStream>, McpError> {
-    let Some(last_event_id) = position.last_event_id() else { return Err(McpError::StreamEnded) };
+    let Some(last_event_id) = position.last_event_id() else {
+        return Err(McpError::StreamEnded);
+    };
     loop {
         let delay = attempts.next_delay(position);
         if attempts.are_exhausted() {
@@ -89,16 +100,29 @@ async fn resume(
         }
         sleep(delay).await;
         // The identifier of the session can have changed.
-        let current = context.sessions.current().filter(|current| current.generation == session.generation);
-        let Some(current) = current else { return Err(McpError::SessionLost) };
+        let current = context
+            .sessions
+            .current()
+            .filter(|current| current.generation == session.generation);
+        let Some(current) = current else {
+            return Err(McpError::SessionLost);
+        };
         let mut headers = context.sessions.headers(Some(&current));
         headers.insert(names::LAST_EVENT_ID, last_event_id.clone());
-        match context.endpoint.send(context.endpoint.get(headers), request.token_renewal).await {
+        match context
+            .endpoint
+            .send(context.endpoint.get(headers), request.token_renewal)
+            .await
+        {
             Ok(response) if is_event_stream(&response) => return Ok(response.body),
             Ok(response) if is_temporary(response.status) => {}
             Ok(response) => {
                 let rejection = ErrorResponse::read(&context.endpoint, response).await;
-                return Err(if rejection.is_unknown_session() { McpError::SessionLost } else { McpError::StreamEnded });
+                return Err(if rejection.is_unknown_session() {
+                    McpError::SessionLost
+                } else {
+                    McpError::StreamEnded
+                });
             }
             Err(McpError::Fetch(_)) => {}
             Err(error) => return Err(error),

@@ -25,18 +25,39 @@ pub(crate) async fn connect(
     context: &Arc<Context>,
     token_renewal: TokenRenewal,
 ) -> Result<Arc<SseConnection>, McpError> {
-    let response = context.endpoint.send(context.endpoint.get(HeaderMap::new()), token_renewal).await?;
-    let SseStream { message_url, body, decoder, events } =
-        SseStream::begin(response, context.endpoint.url(), context.settings.max_message).await?;
+    let response = context
+        .endpoint
+        .send(context.endpoint.get(HeaderMap::new()), token_renewal)
+        .await?;
+    let SseStream {
+        message_url,
+        body,
+        decoder,
+        events,
+    } = SseStream::begin(
+        response,
+        context.endpoint.url(),
+        context.settings.max_message,
+    )
+    .await?;
     tracing::info!("the server uses HTTP with SSE (2024-11-05)");
     let (sender, lost) = watch::channel(false);
-    let reader =
-        tokio::spawn(read(Arc::clone(context), EventReader::with_decoder(context, body, decoder), events, sender));
+    let reader = tokio::spawn(read(
+        Arc::clone(context),
+        EventReader::with_decoder(context, body, decoder),
+        events,
+        sender,
+    ));
     Ok(Arc::new(SseConnection::new(message_url, lost, reader)))
 }
 
 /// Forwards messages until the stream ends: first those of the events that arrived with the message URL.
-async fn read(context: Arc<Context>, mut events: EventReader, first: Vec<Event>, lost: watch::Sender<bool>) {
+async fn read(
+    context: Arc<Context>,
+    mut events: EventReader,
+    first: Vec<Event>,
+    lost: watch::Sender<bool>,
+) {
     for event in first.into_iter().filter(Event::is_message) {
         forward(&context, event.data.into()).await;
     }

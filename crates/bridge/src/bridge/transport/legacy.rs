@@ -42,10 +42,17 @@ pub(crate) async fn initialize(context: &Arc<Context>, request: &Request) -> Res
     }
     let response = context
         .endpoint
-        .send(post(context, context.endpoint.url(), request, HeaderMap::new()), request.token_renewal)
+        .send(
+            post(context, context.endpoint.url(), request, HeaderMap::new()),
+            request.token_renewal,
+        )
         .await?;
     if response.status.is_success() {
-        context.pending.set_session(&request.id, context.sessions.identifier(&response.headers), None);
+        context.pending.set_session(
+            &request.id,
+            context.sessions.identifier(&response.headers),
+            None,
+        );
         // There is no session yet in which the stream could be resumed.
         return event_stream::forward_response(context, request, response, None).await;
     }
@@ -66,7 +73,9 @@ async fn initialize_over_sse(
     request: &Request,
     connection: Arc<SseConnection>,
 ) -> Result<(), McpError> {
-    context.pending.set_session(&request.id, None, Some(connection.clone()));
+    context
+        .pending
+        .set_session(&request.id, None, Some(connection.clone()));
     match send_over_sse(context, request, &connection).await? {
         SentRequest::Answered => Ok(()),
         SentRequest::Rejected(rejection) | SentRequest::SessionLost(Some(rejection)) => {
@@ -89,30 +98,44 @@ pub(crate) async fn send_request(
         return send_over_sse(context, request, connection).await;
     }
     let headers = context.sessions.headers(session);
-    let response =
-        context.endpoint.send(post(context, context.endpoint.url(), request, headers), request.token_renewal).await?;
-    context.sessions.update_identifier(session, &response.headers);
+    let response = context
+        .endpoint
+        .send(
+            post(context, context.endpoint.url(), request, headers),
+            request.token_renewal,
+        )
+        .await?;
+    context
+        .sessions
+        .update_identifier(session, &response.headers);
     if response.status.is_success() {
         context.start_server_stream();
         event_stream::forward_response(context, request, response, session).await?;
         return Ok(SentRequest::Answered);
     }
     let rejection = ErrorResponse::read(&context.endpoint, response).await;
-    Ok(if session.is_some_and(|session| session.is_lost_by(&rejection)) {
-        SentRequest::SessionLost(Some(rejection))
-    } else {
-        SentRequest::Rejected(rejection)
-    })
+    Ok(
+        if session.is_some_and(|session| session.is_lost_by(&rejection)) {
+            SentRequest::SessionLost(Some(rejection))
+        } else {
+            SentRequest::Rejected(rejection)
+        },
+    )
 }
 
 /// Sends a request in the current session, without opening another one if the server has lost it.
 ///
 /// # Errors
 /// As [`send_request`], and for every rejection.
-pub(crate) async fn send_request_once(context: &Arc<Context>, request: &Request) -> Result<(), McpError> {
+pub(crate) async fn send_request_once(
+    context: &Arc<Context>,
+    request: &Request,
+) -> Result<(), McpError> {
     match send_request(context, request, context.sessions.current().as_ref()).await? {
         SentRequest::Answered => Ok(()),
-        SentRequest::Rejected(rejection) | SentRequest::SessionLost(Some(rejection)) => Err(rejection.into_error()),
+        SentRequest::Rejected(rejection) | SentRequest::SessionLost(Some(rejection)) => {
+            Err(rejection.into_error())
+        }
         SentRequest::SessionLost(None) => Err(McpError::SessionLost),
     }
 }
@@ -142,12 +165,22 @@ pub(crate) async fn deliver(
     token_renewal: TokenRenewal,
 ) -> Result<Option<ErrorResponse>, McpError> {
     let connection = session.and_then(|session| session.connection.as_ref());
-    let url = connection.map_or_else(|| context.endpoint.url(), |connection| connection.message_url());
+    let url = connection.map_or_else(
+        || context.endpoint.url(),
+        |connection| connection.message_url(),
+    );
     let response = context
         .endpoint
-        .send(context.endpoint.post(url, text, context.sessions.headers(session)), token_renewal)
+        .send(
+            context
+                .endpoint
+                .post(url, text, context.sessions.headers(session)),
+            token_renewal,
+        )
         .await?;
-    context.sessions.update_identifier(session, &response.headers);
+    context
+        .sessions
+        .update_identifier(session, &response.headers);
     if response.status.is_success() {
         return Ok(None);
     }
@@ -166,7 +199,10 @@ async fn send_over_sse(
     }
     let response = context
         .endpoint
-        .send(post(context, connection.message_url(), request, HeaderMap::new()), request.token_renewal)
+        .send(
+            post(context, connection.message_url(), request, HeaderMap::new()),
+            request.token_renewal,
+        )
         .await?;
     if !response.status.is_success() {
         let rejection = ErrorResponse::read(&context.endpoint, response).await;
@@ -186,5 +222,7 @@ async fn send_over_sse(
 }
 
 fn post(context: &Context, url: &Url, request: &Request, headers: HeaderMap) -> FetchRequest {
-    context.endpoint.post(url, request.message.text.clone(), headers)
+    context
+        .endpoint
+        .post(url, request.message.text.clone(), headers)
 }

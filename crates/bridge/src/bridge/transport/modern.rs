@@ -29,18 +29,31 @@ use crate::{
 /// # Errors
 /// [`McpError::UnavailableInRevision`] if only HTTP with SSE is to be used, and as [`event_stream::forward_response`].
 /// An error response of the server is forwarded, unless it has no JSON-RPC error.
-pub(crate) async fn send_request(context: &Arc<Context>, request: &Request, version: &str) -> Result<(), McpError> {
+pub(crate) async fn send_request(
+    context: &Arc<Context>,
+    request: &Request,
+    version: &str,
+) -> Result<(), McpError> {
     if context.settings.transport == BridgeTransport::HttpSse {
         return Err(McpError::UnavailableInRevision);
     }
     let mut tools_read = false;
     loop {
-        let response = post(context, &request.message, &request.method, version, request.token_renewal).await?;
+        let response = post(
+            context,
+            &request.message,
+            &request.method,
+            version,
+            request.token_renewal,
+        )
+        .await?;
         if response.status.is_success() {
             return event_stream::forward_response(context, request, response, None).await;
         }
         let rejection = ErrorResponse::read(&context.endpoint, response).await;
-        let is_mismatch = rejection.rpc_error().is_some_and(|error| error.code == ErrorCode::HeaderMismatch.value());
+        let is_mismatch = rejection
+            .rpc_error()
+            .is_some_and(|error| error.code == ErrorCode::HeaderMismatch.value());
         if !is_mismatch || tools_read || request.method != "tools/call" {
             return context.forward_error(request, rejection).await;
         }
@@ -63,7 +76,9 @@ pub(crate) async fn notify(
     if response.status.is_success() {
         return Ok(());
     }
-    Err(ErrorResponse::read(&context.endpoint, response).await.into_error())
+    Err(ErrorResponse::read(&context.endpoint, response)
+        .await
+        .into_error())
 }
 
 /// Posts a message with the headers that repeat parts of it.
@@ -75,21 +90,30 @@ async fn post(
     token_renewal: TokenRenewal,
 ) -> Result<OpenResponse, McpError> {
     let headers = message_headers(message.params(), method, version, &context.tools)?;
-    let request = context.endpoint.post(context.endpoint.url(), message.text.clone(), headers);
+    let request = context
+        .endpoint
+        .post(context.endpoint.url(), message.text.clone(), headers);
     context.endpoint.send(request, token_renewal).await
 }
 
 /// Reads tool definitions up to the one that is called, at most [`MAX_PAGES`] pages. The definitions are stored when the
 /// responses are forwarded ([`Purpose::ModernToolsList`]).
 async fn read_tools(context: &Arc<Context>, call: &Message, version: &str) -> Result<(), McpError> {
-    let Some(called) = call.params().name() else { return Ok(()) };
-    let meta = call.params().meta().and_then(|meta| serde_json::from_str(meta.get()).ok());
+    let Some(called) = call.params().name() else {
+        return Ok(());
+    };
+    let meta = call
+        .params()
+        .meta()
+        .and_then(|meta| serde_json::from_str(meta.get()).ok());
     let mut meta: Map<String, Value> = meta.unwrap_or_default();
     // The client must not get progress notifications of this request.
     meta.remove("progressToken");
     let mut params = json!({ "_meta": meta });
     for _ in 0..MAX_PAGES {
-        let Some(page) = request_page(context, &params, version).await? else { return Ok(()) };
+        let Some(page) = request_page(context, &params, version).await? else {
+            return Ok(());
+        };
         match next_cursor(&page, &called) {
             Some(cursor) => params["cursor"] = cursor.into(),
             None => return Ok(()),
@@ -104,13 +128,26 @@ async fn request_page(
     params: &Value,
     version: &str,
 ) -> Result<Option<Box<RawValue>>, McpError> {
-    let (request, answer) =
-        context.own_request("tools/list", Some(&params.to_string()), Purpose::ModernToolsList, TokenRenewal::Allowed);
+    let (request, answer) = context.own_request(
+        "tools/list",
+        Some(&params.to_string()),
+        Purpose::ModernToolsList,
+        TokenRenewal::Allowed,
+    );
     {
         let _pending = context.pending.removed_on_drop(&request.id);
-        let response = post(context, &request.message, &request.method, version, request.token_renewal).await?;
+        let response = post(
+            context,
+            &request.message,
+            &request.method,
+            version,
+            request.token_renewal,
+        )
+        .await?;
         if !response.status.is_success() {
-            return Err(ErrorResponse::read(&context.endpoint, response).await.into_error());
+            return Err(ErrorResponse::read(&context.endpoint, response)
+                .await
+                .into_error());
         }
         event_stream::forward_response(context, &request, response, None).await?;
     }

@@ -7,7 +7,10 @@ use crate::testing::{TOKEN_URL, prm};
 #[tokio::test]
 async fn a_rejected_token_causes_one_new_authorization() {
     let network = FetchFn::new(|request| {
-        let sent = request.headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
+        let sent = request
+            .headers
+            .get(header::AUTHORIZATION)
+            .map(HeaderValue::as_bytes);
         match request.url.as_str() {
             RESOURCE if sent == Some(b"Bearer old") => Some(Reply::challenge()),
             RESOURCE if sent.is_some() => {
@@ -23,7 +26,10 @@ async fn a_rejected_token_causes_one_new_authorization() {
     assert_eq!(client.call("ping", None).await.unwrap(), "ok");
     assert_eq!(user.visits(), 1);
     assert_eq!(client.token().unwrap().access_token().secret(), "hush");
-    assert_eq!(network.to(RESOURCE)[0].headers[header::AUTHORIZATION], "Bearer old");
+    assert_eq!(
+        network.to(RESOURCE)[0].headers[header::AUTHORIZATION],
+        "Bearer old"
+    );
 
     let never = FetchFn::new(|request| match request.url.as_str() {
         RESOURCE => Some(Reply::challenge()),
@@ -32,7 +38,10 @@ async fn a_rejected_token_causes_one_new_authorization() {
     let user = ScriptedUser::consents();
     let client = super::tests::client(&never, &user, Revision::V2026_07_28);
     client.set_token(token(RESOURCE, "old").await);
-    assert_eq!(client.call("ping", None).await.unwrap_err().code(), "mcp.unauthorized");
+    assert_eq!(
+        client.call("ping", None).await.unwrap_err().code(),
+        "mcp.unauthorized"
+    );
     assert_eq!(user.visits(), 1);
     assert_eq!(never.to(TOKEN_URL).len(), 1);
     assert_eq!(never.to(RESOURCE).len(), 2);
@@ -54,10 +63,20 @@ async fn concurrent_requests_share_one_authorization() {
 #[tokio::test]
 async fn a_redirect_is_an_error() {
     for status in [301, 302, 303, 307, 308] {
-        let network = endpoint(move |_, _| Reply::status(status).header(header::LOCATION, "https://evil.example/"));
+        let network = endpoint(move |_, _| {
+            Reply::status(status).header(header::LOCATION, "https://evil.example/")
+        });
         let client = client(&network, &ScriptedUser::consents(), Revision::V2026_07_28);
-        assert_eq!(client.call("ping", None).await.unwrap_err().code(), "mcp.redirected");
-        assert!(network.requests().iter().all(|request| request.url.host_str() != Some("evil.example")));
+        assert_eq!(
+            client.call("ping", None).await.unwrap_err().code(),
+            "mcp.redirected"
+        );
+        assert!(
+            network
+                .requests()
+                .iter()
+                .all(|request| request.url.host_str() != Some("evil.example"))
+        );
     }
 }
 
@@ -66,26 +85,39 @@ async fn a_redirect_is_an_error() {
 async fn a_token_of_another_resource_is_not_sent() {
     let network = FetchFn::new(|_| Some(Reply::status(500)));
     let client = client(&network, &ScriptedUser::consents(), Revision::V2026_07_28);
-    for other in ["https://other.example/mcp", "https://mcp.example.com/", "https://mcp.example.com/mcp/below"] {
+    for other in [
+        "https://other.example/mcp",
+        "https://mcp.example.com/",
+        "https://mcp.example.com/mcp/below",
+    ] {
         client.set_token(token(other, "foreign").await);
     }
-    assert_eq!(client.call("ping", None).await.unwrap_err().code(), "mcp.status");
-    assert!(!network.requests()[0].headers.contains_key(header::AUTHORIZATION));
+    assert_eq!(
+        client.call("ping", None).await.unwrap_err().code(),
+        "mcp.status"
+    );
+    assert!(
+        !network.requests()[0]
+            .headers
+            .contains_key(header::AUTHORIZATION)
+    );
 }
 
 #[tokio::test]
 async fn rejections_have_different_codes() {
     let network = endpoint(|message, _| match message["method"].as_str().unwrap() {
-        "scope" => {
-            Reply::status(403).header(header::WWW_AUTHENTICATE, r#"Bearer error="insufficient_scope", scope="a b""#)
-        }
+        "scope" => Reply::status(403).header(
+            header::WWW_AUTHENTICATE,
+            r#"Bearer error="insufficient_scope", scope="a b""#,
+        ),
         "unknown" => Reply::json(
             404,
             json!({ "jsonrpc": "2.0", "id": 1, "error": { "code": -32601, "message": "no\u{1b}[1m" } }),
         ),
-        "unnamed" => {
-            Reply::json(200, json!({ "jsonrpc": "2.0", "id": null, "error": { "code": -32600, "message": "m" } }))
-        }
+        "unnamed" => Reply::json(
+            200,
+            json!({ "jsonrpc": "2.0", "id": null, "error": { "code": -32600, "message": "m" } }),
+        ),
         "html" => Reply::status(200).header(header::CONTENT_TYPE, "text/html"),
         "other" => Reply::json(200, json!({ "jsonrpc": "2.0", "id": 999, "result": 1 })),
         "ended" => Reply::events(&["data: {\"method\":\"a\"}\n\n"]),
@@ -112,7 +144,10 @@ async fn rejections_have_different_codes() {
         assert!(!error.to_string().contains('\u{1b}'));
     }
     let message = client.call("unknown", None).await.unwrap_err().to_string();
-    assert!(message.ends_with("the server reports error -32601: no\\u{1b}[1m"), "{message}");
+    assert!(
+        message.ends_with("the server reports error -32601: no\\u{1b}[1m"),
+        "{message}"
+    );
 }
 
 /// The error of a server that is busy, or cannot validate the token now, says when to try again. No new token is requested.
@@ -132,10 +167,19 @@ async fn the_error_says_when_to_try_again() {
     let user = ScriptedUser::consents();
     let client = client(&network, &user, Revision::V2026_07_28);
     client.set_token(token(RESOURCE, "hush").await);
-    for (method, code) in [("unvalidated", "mcp.unauthorized"), ("limited", "mcp.rpc"), ("down", "mcp.status")] {
+    for (method, code) in [
+        ("unvalidated", "mcp.unauthorized"),
+        ("limited", "mcp.rpc"),
+        ("down", "mcp.status"),
+    ] {
         let error = client.call(method, None).await.unwrap_err();
         assert_eq!(error.code(), code, "{method}");
-        assert!(error.to_string().ends_with("; the server asks to try again in 7 s"), "{error}");
+        assert!(
+            error
+                .to_string()
+                .ends_with("; the server asks to try again in 7 s"),
+            "{error}"
+        );
     }
     assert_eq!((user.visits(), network.to(RESOURCE).len()), (0, 3));
 }
@@ -145,17 +189,24 @@ async fn without_an_authorizer_a_challenge_is_an_error() {
     let network = FetchFn::new(well_behaved);
     let start = StartUrl::parse(RESOURCE).unwrap();
     let client = McpClient::new(start, network.clone(), None, McpSettings::default());
-    assert_eq!(client.initialize().await.unwrap_err().code(), "mcp.unauthorized");
+    assert_eq!(
+        client.initialize().await.unwrap_err().code(),
+        "mcp.unauthorized"
+    );
     assert_eq!(network.requests().len(), 1);
 }
 
 #[tokio::test]
 async fn a_server_of_an_unknown_revision_is_rejected() {
     for version in ["2024-11-05", "2026-07-28", ""] {
-        let network =
-            endpoint(move |message, _| Reply::json(200, result(message, json!({ "protocolVersion": version }))));
+        let network = endpoint(move |message, _| {
+            Reply::json(200, result(message, json!({ "protocolVersion": version })))
+        });
         let client = client(&network, &ScriptedUser::consents(), Revision::V2025_11_25);
-        assert_eq!(client.initialize().await.unwrap_err().code(), "mcp.revision");
+        assert_eq!(
+            client.initialize().await.unwrap_err().code(),
+            "mcp.revision"
+        );
     }
 }
 
@@ -163,12 +214,16 @@ async fn a_server_of_an_unknown_revision_is_rejected() {
 #[tokio::test]
 async fn every_revision_with_sessions_is_supported() {
     for version in ["2025-03-26", "2025-06-18", "2025-11-25"] {
-        let network = endpoint(move |message, request| match message["method"].as_str().unwrap() {
-            "initialize" => Reply::json(200, result(message, json!({ "protocolVersion": version }))),
-            _ if request.headers[names::PROTOCOL_VERSION] != version => Reply::status(400),
-            "notifications/initialized" => Reply::status(202),
-            _ => Reply::json(200, result(message, json!("ok"))),
-        });
+        let network = endpoint(
+            move |message, request| match message["method"].as_str().unwrap() {
+                "initialize" => {
+                    Reply::json(200, result(message, json!({ "protocolVersion": version })))
+                }
+                _ if request.headers[names::PROTOCOL_VERSION] != version => Reply::status(400),
+                "notifications/initialized" => Reply::status(202),
+                _ => Reply::json(200, result(message, json!("ok"))),
+            },
+        );
         let client = client(&network, &ScriptedUser::consents(), Revision::V2025_11_25);
         client.initialize().await.unwrap();
         assert_eq!(client.call("ping", None).await.unwrap(), "ok", "{version}");
@@ -181,16 +236,25 @@ async fn a_batch_of_the_server_is_read() {
     for as_event in [false, true] {
         let network = endpoint(move |message, _| {
             if message["method"] == "initialize" {
-                return Reply::json(200, result(message, json!({ "protocolVersion": "2025-03-26" })));
+                return Reply::json(
+                    200,
+                    result(message, json!({ "protocolVersion": "2025-03-26" })),
+                );
             }
             let progress = json!({ "jsonrpc": "2.0", "method": "notifications/progress" });
             let batch = json!([progress, result(message, json!("ok"))]);
-            if as_event { Reply::events(&[&format!("data: {batch}\n\n")]) } else { Reply::json(200, batch) }
+            if as_event {
+                Reply::events(&[&format!("data: {batch}\n\n")])
+            } else {
+                Reply::json(200, batch)
+            }
         });
         let client = client(&network, &ScriptedUser::consents(), Revision::V2025_11_25);
         client.initialize().await.unwrap();
         let mut observed = 0;
-        let response = client.call_with_observer("ping", None, &mut |_| observed += 1).await;
+        let response = client
+            .call_with_observer("ping", None, &mut |_| observed += 1)
+            .await;
         assert_eq!(response.unwrap(), json!("ok"), "{as_event}");
         assert_eq!(observed, 1, "{as_event}");
     }
@@ -199,15 +263,31 @@ async fn a_batch_of_the_server_is_read() {
 /// Obtains a token with this text for this resource.
 async fn token(resource: &'static str, text: &'static str) -> Arc<ResourceToken> {
     let network = FetchFn::new(move |request| match request.url.as_str() {
-        TOKEN_URL => Some(Reply::json(200, json!({ "access_token": text, "token_type": "Bearer" }))),
-        url if url == resource => Some(Reply::status(401).header(header::WWW_AUTHENTICATE, "Bearer")),
-        url if url.contains("/.well-known/oauth-protected-resource") => Some(Reply::json(200, prm(resource))),
+        TOKEN_URL => Some(Reply::json(
+            200,
+            json!({ "access_token": text, "token_type": "Bearer" }),
+        )),
+        url if url == resource => {
+            Some(Reply::status(401).header(header::WWW_AUTHENTICATE, "Bearer"))
+        }
+        url if url.contains("/.well-known/oauth-protected-resource") => {
+            Some(Reply::json(200, prm(resource)))
+        }
         _ => well_behaved(request),
     });
     let settings = AuthorizerSettings::default();
-    let authorizer =
-        Authorizer::builder(ScriptedUser::consents()).fetch(network).clock(clock()).settings(settings).build().unwrap();
-    Arc::new(authorizer.authorize(&StartUrl::parse(resource).unwrap()).await.unwrap())
+    let authorizer = Authorizer::builder(ScriptedUser::consents())
+        .fetch(network)
+        .clock(clock())
+        .settings(settings)
+        .build()
+        .unwrap();
+    Arc::new(
+        authorizer
+            .authorize(&StartUrl::parse(resource).unwrap())
+            .await
+            .unwrap(),
+    )
 }
 
 /// After an error for missing headers, the tool's definition is read and the request repeated. After an error for the
@@ -216,75 +296,127 @@ async fn token(resource: &'static str, text: &'static str) -> Arc<ResourceToken>
 async fn a_rejected_modern_request_is_repeated_once() {
     let error = |message: &Value, code: i64, data: Value| {
         let error = json!({ "code": code, "message": "no", "data": data });
-        Reply::json(400, json!({ "jsonrpc": "2.0", "id": message["id"], "error": error }))
+        Reply::json(
+            400,
+            json!({ "jsonrpc": "2.0", "id": message["id"], "error": error }),
+        )
     };
     let network = endpoint(move |message, request| match message["method"].as_str() {
         Some("tools/list") => {
             let properties = json!({ "p": { "type": "string", "x-mcp-header": "P" } });
             let broken = json!({ "p": { "type": "string", "x-mcp-header": "" } });
-            let tool =
-                |name: &str, properties: &Value| json!({ "name": name, "inputSchema": { "properties": properties } });
-            Reply::json(200, result(message, json!({ "tools": [tool("t", &properties), tool("broken", &broken)] })))
+            let tool = |name: &str, properties: &Value| json!({ "name": name, "inputSchema": { "properties": properties } });
+            Reply::json(
+                200,
+                result(
+                    message,
+                    json!({ "tools": [tool("t", &properties), tool("broken", &broken)] }),
+                ),
+            )
         }
-        Some("tools/call") if !request.headers.contains_key("mcp-param-p") => error(message, -32020, Value::Null),
+        Some("tools/call") if !request.headers.contains_key("mcp-param-p") => {
+            error(message, -32020, Value::Null)
+        }
         Some("tools/call") => Reply::json(200, result(message, json!("called"))),
         _ => error(message, -32022, json!({ "supported": ["2026-07-28"] })),
     });
     let client = client(&network, &ScriptedUser::consents(), Revision::V2026_07_28);
     let params = json!({ "name": "t", "arguments": { "p": "v" } });
-    assert_eq!(client.call("tools/call", Some(params)).await.unwrap(), "called");
+    assert_eq!(
+        client.call("tools/call", Some(params)).await.unwrap(),
+        "called"
+    );
 
     let other = json!({ "name": "other", "arguments": {} });
-    assert_eq!(client.call("tools/call", Some(other)).await.unwrap_err().code(), "mcp.rpc");
+    assert_eq!(
+        client
+            .call("tools/call", Some(other))
+            .await
+            .unwrap_err()
+            .code(),
+        "mcp.rpc"
+    );
     let listed = client.call("tools/list", None).await.unwrap();
     assert_eq!(listed["tools"].as_array().unwrap().len(), 1);
 
     let before = network.to(RESOURCE).len();
-    assert_eq!(client.call("server/discover", None).await.unwrap_err().code(), "mcp.rpc");
+    assert_eq!(
+        client
+            .call("server/discover", None)
+            .await
+            .unwrap_err()
+            .code(),
+        "mcp.rpc"
+    );
     assert_eq!(network.to(RESOURCE).len() - before, 2);
 }
 
 /// The list of tools is read by pages, up to the called tool.
 #[tokio::test]
 async fn tools_are_read_up_to_the_one_that_is_called() {
-    for (called, expected, pages) in
-        [("first", Ok(json!("called")), 1), ("second", Ok(json!("called")), 2), ("none", Err("mcp.rpc"), 2)]
-    {
+    for (called, expected, pages) in [
+        ("first", Ok(json!("called")), 1),
+        ("second", Ok(json!("called")), 2),
+        ("none", Err("mcp.rpc"), 2),
+    ] {
         let network = endpoint(move |message, request| match message["method"].as_str() {
             Some("tools/list") => {
                 let properties = json!({ "p": { "type": "string", "x-mcp-header": "P" } });
-                let page =
-                    |name: &str| json!({ "tools": [{ "name": name, "inputSchema": { "properties": properties } }] });
-                let mut list = page(if message["params"]["cursor"] == "2" { "second" } else { "first" });
+                let page = |name: &str| json!({ "tools": [{ "name": name, "inputSchema": { "properties": properties } }] });
+                let mut list = page(if message["params"]["cursor"] == "2" {
+                    "second"
+                } else {
+                    "first"
+                });
                 if list["tools"][0]["name"] == "first" {
                     list["nextCursor"] = "2".into();
                 }
                 Reply::json(200, result(message, list))
             }
-            _ if request.headers.contains_key("mcp-param-p") => Reply::json(200, result(message, json!("called"))),
+            _ if request.headers.contains_key("mcp-param-p") => {
+                Reply::json(200, result(message, json!("called")))
+            }
             _ => {
                 let error = json!({ "code": -32020, "message": "no" });
-                Reply::json(400, json!({ "jsonrpc": "2.0", "id": message["id"], "error": error }))
+                Reply::json(
+                    400,
+                    json!({ "jsonrpc": "2.0", "id": message["id"], "error": error }),
+                )
             }
         });
         let client = client(&network, &ScriptedUser::consents(), Revision::V2026_07_28);
         let params = json!({ "name": called, "arguments": { "p": "v" } });
         let result = client.call("tools/call", Some(params)).await;
         assert_eq!(result.map_err(|error| error.code()), expected, "{called}");
-        assert_eq!(super::server_requests::sent(&network, "tools/list").len(), pages, "{called}");
+        assert_eq!(
+            super::server_requests::sent(&network, "tools/list").len(),
+            pages,
+            "{called}"
+        );
     }
 }
 
 /// A request with a rejected revision is repeated only if the error lists that revision as supported.
 #[tokio::test]
 async fn a_revision_is_tried_again_only_if_it_is_listed() {
-    for (code, supported, times) in [(-32022, "2026-07-28", 2), (-32022, "2027-01-01", 1), (-32603, "2026-07-28", 1)] {
+    for (code, supported, times) in [
+        (-32022, "2026-07-28", 2),
+        (-32022, "2027-01-01", 1),
+        (-32603, "2026-07-28", 1),
+    ] {
         let network = endpoint(move |message, _| {
-            let error = json!({ "code": code, "message": "no", "data": { "supported": [supported] } });
-            Reply::json(400, json!({ "jsonrpc": "2.0", "id": message["id"], "error": error }))
+            let error =
+                json!({ "code": code, "message": "no", "data": { "supported": [supported] } });
+            Reply::json(
+                400,
+                json!({ "jsonrpc": "2.0", "id": message["id"], "error": error }),
+            )
         });
         let client = client(&network, &ScriptedUser::consents(), Revision::V2026_07_28);
-        assert_eq!(client.call("ping", None).await.unwrap_err().code(), "mcp.rpc");
+        assert_eq!(
+            client.call("ping", None).await.unwrap_err().code(),
+            "mcp.rpc"
+        );
         // The first request has no token.
         assert_eq!(network.to(RESOURCE).len(), 1 + times, "{code} {supported}");
     }
@@ -293,7 +425,8 @@ async fn a_revision_is_tried_again_only_if_it_is_listed() {
 /// A lost session is opened again once. Other errors are returned.
 #[tokio::test]
 async fn a_lost_session_is_opened_again() {
-    let no_session = r#"{"jsonrpc":"2.0","error":{"code":-32000,"message":"No valid session"},"id":null}"#;
+    let no_session =
+        r#"{"jsonrpc":"2.0","error":{"code":-32000,"message":"No valid session"},"id":null}"#;
     let no_method = r#"{"jsonrpc":"2.0","error":{"code":-32601,"message":"no"},"id":2}"#;
     let other = r#"{"jsonrpc":"2.0","error":{"code":-32602,"message":"no"},"id":2}"#;
     struct Case {
@@ -303,14 +436,50 @@ async fn a_lost_session_is_opened_again() {
         expected: Result<(), &'static str>,
         sessions: u64,
     }
-    let lost = Case { status: 404, body: "", rejections: 1, expected: Ok(()), sessions: 2 };
-    let other_error = Case { expected: Err("mcp.rpc"), sessions: 1, ..lost };
-    for Case { status, body, rejections, expected, sessions } in [
-        Case { status: 400, body: no_session, ..lost },
-        Case { rejections: 2, expected: Err("mcp.status"), ..lost },
-        Case { status: 404, body: no_method, ..other_error },
-        Case { status: 400, body: other, ..other_error },
-        Case { status: 400, expected: Err("mcp.status"), ..other_error },
+    let lost = Case {
+        status: 404,
+        body: "",
+        rejections: 1,
+        expected: Ok(()),
+        sessions: 2,
+    };
+    let other_error = Case {
+        expected: Err("mcp.rpc"),
+        sessions: 1,
+        ..lost
+    };
+    for Case {
+        status,
+        body,
+        rejections,
+        expected,
+        sessions,
+    } in [
+        Case {
+            status: 400,
+            body: no_session,
+            ..lost
+        },
+        Case {
+            rejections: 2,
+            expected: Err("mcp.status"),
+            ..lost
+        },
+        Case {
+            status: 404,
+            body: no_method,
+            ..other_error
+        },
+        Case {
+            status: 400,
+            body: other,
+            ..other_error
+        },
+        Case {
+            status: 400,
+            expected: Err("mcp.status"),
+            ..other_error
+        },
         lost,
     ] {
         let rejected = Arc::new(AtomicU64::new(0));
@@ -320,7 +489,8 @@ async fn a_lost_session_is_opened_again() {
             if message["method"] == "initialize" {
                 counts.1.fetch_add(1, Ordering::Relaxed);
             }
-            if message["method"] == "ping" && counts.0.fetch_add(1, Ordering::Relaxed) < rejections {
+            if message["method"] == "ping" && counts.0.fetch_add(1, Ordering::Relaxed) < rejections
+            {
                 return Reply::json(status, body);
             }
             legacy(message, request)
@@ -328,7 +498,11 @@ async fn a_lost_session_is_opened_again() {
         let client = client(&network, &ScriptedUser::consents(), Revision::V2025_11_25);
         client.initialize().await.unwrap();
         assert_eq!(
-            client.call("ping", None).await.map(drop).map_err(|error| error.code()),
+            client
+                .call("ping", None)
+                .await
+                .map(drop)
+                .map_err(|error| error.code()),
             expected,
             "{status} {body}"
         );

@@ -24,25 +24,41 @@ impl Folders {
     /// The migration of a server with these further arguments.
     fn migration(&self, arguments: &[&str]) -> Migration {
         let store = self.0.path().join("store");
-        let replacement = Replacement { program: "portcullis", store: Some(&store), is_store_chosen: true };
+        let replacement = Replacement {
+            program: "portcullis",
+            store: Some(&store),
+            is_store_chosen: true,
+        };
         let arguments = [&["mcp-remote", URL], arguments].concat();
         let environment = json!({ "MCP_REMOTE_CONFIG_DIR": self.0.path() });
         let server = json!({ "command": "npx", "args": arguments, "env": environment });
         let text = json!({ "mcpServers": { "a": server } }).to_string();
-        Rewrite::of(&text, &Document::parse(&text).unwrap(), &replacement).servers.remove(0).result.unwrap()
+        Rewrite::of(&text, &Document::parse(&text).unwrap(), &replacement)
+            .servers
+            .remove(0)
+            .result
+            .unwrap()
     }
 
     fn path(&self, migration: &Migration, name: &str) -> PathBuf {
-        self.0.path().join(FOLDER).join(format!("{}_{name}", migration.session.as_str()))
+        self.0
+            .path()
+            .join(FOLDER)
+            .join(format!("{}_{name}", migration.session.as_str()))
     }
 
     /// Stores a token of a registered client as mcp-remote does, with these further members.
     fn sign_in(&self, migration: &Migration, access_token: &str, members: Value) {
         let issuer = "https://auth.example.com";
-        let mut tokens = json!({ "access_token": access_token, "token_type": "Bearer", "issuer": issuer });
-        tokens.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
+        let mut tokens =
+            json!({ "access_token": access_token, "token_type": "Bearer", "issuer": issuer });
+        tokens
+            .as_object_mut()
+            .unwrap()
+            .extend(members.as_object().unwrap().clone());
         let redirect_uris = ["http://localhost:3334/oauth/callback"];
-        let client = json!({ "client_id": "client", "issuer": issuer, "redirect_uris": redirect_uris });
+        let client =
+            json!({ "client_id": "client", "issuer": issuer, "redirect_uris": redirect_uris });
         fs::write(self.path(migration, "tokens.json"), tokens.to_string()).unwrap();
         fs::write(self.path(migration, "client_info.json"), client.to_string()).unwrap();
     }
@@ -51,7 +67,9 @@ impl Folders {
     fn names(&self) -> Vec<String> {
         let names = fs::read_dir(self.0.path().join(FOLDER)).unwrap();
         let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-        let mut names: Vec<_> = names.map(|name| name.split_once('_').unwrap().1.to_owned()).collect();
+        let mut names: Vec<_> = names
+            .map(|name| name.split_once('_').unwrap().1.to_owned())
+            .collect();
         names.sort();
         names
     }
@@ -60,7 +78,10 @@ impl Folders {
     fn stored(&self) -> Vec<String> {
         let store = CredentialStore::in_directory(self.0.path().join("store"));
         let tokens = store.tokens(&StartUrl::parse(URL).unwrap()).unwrap();
-        tokens.iter().map(|token| token.access_token().secret().to_owned()).collect()
+        tokens
+            .iter()
+            .map(|token| token.access_token().secret().to_owned())
+            .collect()
     }
 }
 
@@ -77,13 +98,21 @@ fn the_resource_is_that_of_the_sign_in() {
         (&["--resource", tenant], tenant, false),
         (&["--resource", " "], URL, true),
         (&["--disable-resource-parameter"], URL, true),
-        (&["--disable-resource-parameter", "--resource", tenant], URL, true),
+        (
+            &["--disable-resource-parameter", "--resource", tenant],
+            URL,
+            true,
+        ),
     ] {
         let folders = Folders::new();
         let migration = folders.migration(arguments);
         folders.sign_in(&migration, "first", json!({}));
         let token = found(&migration).token;
-        assert_eq!((token.resource.as_str(), token.is_unbound), (resource, is_unbound), "{arguments:?}");
+        assert_eq!(
+            (token.resource.as_str(), token.is_unbound),
+            (resource, is_unbound),
+            "{arguments:?}"
+        );
     }
 }
 
@@ -99,13 +128,26 @@ fn an_expired_token_needs_a_refresh_token() {
         folders.sign_in(&migration, "first", members);
         StoredToken::find(&migration).map(|found| found.map(|found| found.token))
     };
-    let valid = token(json!({ "expires_at": future.as_millis() })).unwrap().unwrap();
+    let valid = token(json!({ "expires_at": future.as_millis() }))
+        .unwrap()
+        .unwrap();
     assert_eq!(valid.expires.unwrap().as_secs(), future.as_secs());
-    assert!(token(json!({ "expires_at": past.as_millis() })).unwrap().is_none());
-    assert!(token(json!({ "expires_at": past.as_millis(), "refresh_token": "r" })).unwrap().is_some());
+    assert!(
+        token(json!({ "expires_at": past.as_millis() }))
+            .unwrap()
+            .is_none()
+    );
+    assert!(
+        token(json!({ "expires_at": past.as_millis(), "refresh_token": "r" }))
+            .unwrap()
+            .is_some()
+    );
     assert!(token(json!({})).unwrap().unwrap().expires.is_none());
     for invalid in [json!(-1), json!(1e300), json!("2030-01-01")] {
-        assert!(token(json!({ "expires_at": invalid, "refresh_token": "r" })).is_err(), "{invalid}");
+        assert!(
+            token(json!({ "expires_at": invalid, "refresh_token": "r" })).is_err(),
+            "{invalid}"
+        );
     }
 }
 
@@ -132,7 +174,11 @@ async fn an_interrupted_move_is_continued() {
     let migration = folders.migration(&[]);
     let claim = || {
         folders.sign_in(&migration, "first", json!({}));
-        fs::rename(folders.path(&migration, "tokens.json"), folders.path(&migration, "tokens.json.moving")).unwrap();
+        fs::rename(
+            folders.path(&migration, "tokens.json"),
+            folders.path(&migration, "tokens.json.moving"),
+        )
+        .unwrap();
     };
     for moment in ["before the import", "after the import"] {
         claim();
@@ -150,7 +196,14 @@ async fn a_token_that_has_changed_is_not_moved() {
     folders.sign_in(&migration, "first", json!({}));
     let first = found(&migration);
     folders.sign_in(&migration, "second", json!({}));
-    assert!(first.take().await.unwrap_err().to_string().contains("has changed meanwhile"));
+    assert!(
+        first
+            .take()
+            .await
+            .unwrap_err()
+            .to_string()
+            .contains("has changed meanwhile")
+    );
     assert!(folders.stored().is_empty());
     assert_eq!(folders.names(), ["client_info.json", "tokens.json"]);
     assert!(found(&migration).take().await.unwrap());

@@ -31,8 +31,15 @@ async fn it_is_rejected_by_default() {
     assert_eq!(user.visits(), 0);
 
     let user = ConfirmingUser::new(false);
-    let authorizer = Authorizer::builder(user.clone()).fetch(network.clone()).clock(clock()).build().unwrap();
-    assert_eq!(authorizer.authorize(&start()).await.unwrap_err().code(), "client.broader_resource");
+    let authorizer = Authorizer::builder(user.clone())
+        .fetch(network.clone())
+        .clock(clock())
+        .build()
+        .unwrap();
+    assert_eq!(
+        authorizer.authorize(&start()).await.unwrap_err().code(),
+        "client.broader_resource"
+    );
     assert_eq!(user.questions().len(), 1);
     assert_eq!(user.scripted.visits(), 0);
 
@@ -41,7 +48,10 @@ async fn it_is_rejected_by_default() {
         .clock(clock())
         .build()
         .unwrap();
-    assert_eq!(workload.authorize(&start()).await.unwrap_err().code(), "client.broader_resource");
+    assert_eq!(
+        workload.authorize(&start()).await.unwrap_err().code(),
+        "client.broader_resource"
+    );
 }
 
 /// H4, G2: after acceptance by the user or by the setting, the metadata's resource is requested.
@@ -50,13 +60,23 @@ async fn it_is_used_when_it_is_accepted() {
     for (by_setting, questions) in [(true, 0), (false, 1)] {
         let network = broader();
         let user = ConfirmingUser::new(true);
-        let settings = AuthorizerSettings { accept_broader_resource: by_setting, ..AuthorizerSettings::default() };
-        let authorizer =
-            Authorizer::builder(user.clone()).fetch(network.clone()).clock(clock()).settings(settings).build().unwrap();
+        let settings = AuthorizerSettings {
+            accept_broader_resource: by_setting,
+            ..AuthorizerSettings::default()
+        };
+        let authorizer = Authorizer::builder(user.clone())
+            .fetch(network.clone())
+            .clock(clock())
+            .settings(settings)
+            .build()
+            .unwrap();
         let token = authorizer.authorize(&start()).await.unwrap();
         assert_eq!(token.resource().as_str(), ROOT);
         assert_eq!(token.start_url(), Some(&start()));
-        assert_eq!(user.questions(), vec![format!("{RESOURCE} {ROOT}"); questions]);
+        assert_eq!(
+            user.questions(),
+            vec![format!("{RESOURCE} {ROOT}"); questions]
+        );
         assert_eq!(query(&user.scripted.last_visit())["resource"], ROOT);
         assert_eq!(form(&network.to(TOKEN_URL)[0])["resource"], ROOT);
     }
@@ -65,21 +85,46 @@ async fn it_is_used_when_it_is_accepted() {
 /// H4: the resource itself, with an additional slash or without the query, and configured metadata need no acceptance.
 #[tokio::test]
 async fn an_equal_resource_needs_no_acceptance() {
-    for start in [RESOURCE, "https://mcp.example.com/mcp/", "https://mcp.example.com/mcp?tenant=a"] {
+    for start in [
+        RESOURCE,
+        "https://mcp.example.com/mcp/",
+        "https://mcp.example.com/mcp?tenant=a",
+    ] {
         let network = network_with(|request| match request.url.path() {
             "/mcp" | "/mcp/" => Some(Reply::challenge()),
             _ => None,
         });
-        let authorizer = authorizer(&network, &ScriptedUser::consents(), AuthorizerSettings::default());
-        assert!(authorizer.authorize(&StartUrl::parse(start).unwrap()).await.is_ok(), "{start}");
+        let authorizer = authorizer(
+            &network,
+            &ScriptedUser::consents(),
+            AuthorizerSettings::default(),
+        );
+        assert!(
+            authorizer
+                .authorize(&StartUrl::parse(start).unwrap())
+                .await
+                .is_ok(),
+            "{start}"
+        );
     }
     let metadata = ProtectedResourceMetadata::parse(prm(ROOT).to_string().as_bytes()).unwrap();
-    let settings = AuthorizerSettings { resource_metadata: Some(metadata), ..AuthorizerSettings::default() };
+    let settings = AuthorizerSettings {
+        resource_metadata: Some(metadata),
+        ..AuthorizerSettings::default()
+    };
     let unpublished = network_with(|request| {
-        let is_published = request.url.path().starts_with("/.well-known/oauth-protected-resource");
+        let is_published = request
+            .url
+            .path()
+            .starts_with("/.well-known/oauth-protected-resource");
         is_published.then(|| Reply::status(404))
     });
-    assert!(authorizer(&unpublished, &ScriptedUser::consents(), settings).authorize(&start()).await.is_ok());
+    assert!(
+        authorizer(&unpublished, &ScriptedUser::consents(), settings)
+            .authorize(&start())
+            .await
+            .is_ok()
+    );
 }
 
 /// H4: a token manager asks once, because the replaced token shows that the resource was accepted, until a sign-out.
@@ -87,15 +132,25 @@ async fn an_equal_resource_needs_no_acceptance() {
 async fn it_is_asked_once_until_the_sign_out() {
     let user = ConfirmingUser::new(true);
     let store = CredentialStore::in_memory();
-    let settings = AuthorizerSettings { store: store.clone(), ..AuthorizerSettings::default() };
-    let authorizer =
-        Authorizer::builder(user.clone()).fetch(broader()).clock(clock()).settings(settings).build().unwrap();
+    let settings = AuthorizerSettings {
+        store: store.clone(),
+        ..AuthorizerSettings::default()
+    };
+    let authorizer = Authorizer::builder(user.clone())
+        .fetch(broader())
+        .clock(clock())
+        .settings(settings)
+        .build()
+        .unwrap();
     let token_manager = TokenManager::new(start(), Arc::new(authorizer));
     token_manager.sign_in().await.unwrap();
     token_manager.sign_in().await.unwrap();
     assert_eq!(user.questions().len(), 1);
     assert_eq!(user.scripted.visits(), 2);
-    assert_eq!(token_manager.sign_out().await.unwrap(), SignOut::ForgottenLocally);
+    assert_eq!(
+        token_manager.sign_out().await.unwrap(),
+        SignOut::ForgottenLocally
+    );
     token_manager.sign_in().await.unwrap();
     assert_eq!(user.questions().len(), 2);
     assert_eq!(user.scripted.visits(), 3);

@@ -39,7 +39,11 @@ impl ConfirmingUser {
         )
     }
 
-    fn with(scripted: Arc<ScriptedUser>, accepts: bool, client: Option<ClientInformation>) -> Arc<Self> {
+    fn with(
+        scripted: Arc<ScriptedUser>,
+        accepts: bool,
+        client: Option<ClientInformation>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             scripted,
             accepts,
@@ -72,7 +76,10 @@ impl ConfirmingUser {
 }
 
 fn public_client() -> ClientInformation {
-    ClientInformation { client_id: "by-hand".into(), authentication: ClientAuthentication::None }
+    ClientInformation {
+        client_id: "by-hand".into(),
+        authentication: ClientAuthentication::None,
+    }
 }
 
 impl Interaction for ConfirmingUser {
@@ -103,8 +110,14 @@ impl Interaction for ConfirmingUser {
         self.ask(format!("{} {}", start.url(), resource.as_str()))
     }
 
-    fn accept_unbound_token<'a>(&'a self, sign_in: &'a UnboundSignIn) -> BoxFuture<'a, Result<bool, InteractionError>> {
-        self.ask(format!("{} {} {}", sign_in.start, sign_in.issuer, sign_in.scopes))
+    fn accept_unbound_token<'a>(
+        &'a self,
+        sign_in: &'a UnboundSignIn,
+    ) -> BoxFuture<'a, Result<bool, InteractionError>> {
+        self.ask(format!(
+            "{} {} {}",
+            sign_in.start, sign_in.issuer, sign_in.scopes
+        ))
     }
 
     fn provider_recognized(&self, provider: &'static KnownIssuer) {

@@ -31,23 +31,37 @@ fn server(errors: &'static [&'static str]) -> Arc<FetchFn> {
 async fn sign_in(network: &Arc<FetchFn>) -> Result<ResourceToken, ClientError> {
     let user = ScriptedUser::consents();
     let settings = AuthorizerSettings::default();
-    let authorizer =
-        Authorizer::device_builder(user).fetch(network.clone()).clock(clock()).settings(settings).build().unwrap();
-    authorizer.authorize(&StartUrl::parse(RESOURCE).unwrap()).await
+    let authorizer = Authorizer::device_builder(user)
+        .fetch(network.clone())
+        .clock(clock())
+        .settings(settings)
+        .build()
+        .unwrap();
+    authorizer
+        .authorize(&StartUrl::parse(RESOURCE).unwrap())
+        .await
 }
 
 /// I8: the client polls at the server's interval, and slower after `slow_down`; the registration has the grant type.
 #[tokio::test(start_paused = true)]
 async fn a_user_consents_on_another_device() {
-    let network = server(&["authorization_pending", "slow_down", "authorization_pending"]);
+    let network = server(&[
+        "authorization_pending",
+        "slow_down",
+        "authorization_pending",
+    ]);
     let before = Instant::now();
     let token = sign_in(&network).await.unwrap();
     assert_eq!(token.access_token().secret(), "hush");
     assert_eq!(before.elapsed().as_secs(), 5 + 5 + 10 + 10);
 
-    let sent: serde_json::Value = serde_json::from_slice(&network.to(REGISTRATION_URL)[0].body).unwrap();
+    let sent: serde_json::Value =
+        serde_json::from_slice(&network.to(REGISTRATION_URL)[0].body).unwrap();
     let grants = sent["grant_types"].as_array().unwrap();
-    assert!(grants.contains(&"urn:ietf:params:oauth:grant-type:device_code".into()), "{sent}");
+    assert!(
+        grants.contains(&"urn:ietf:params:oauth:grant-type:device_code".into()),
+        "{sent}"
+    );
     let request = form(&network.to(DEVICE_URL)[0]);
     let parameters = ["client_id", "resource", "scope"].map(|name| request[name].as_str());
     assert_eq!(parameters, ["registered", RESOURCE, "mcp:tools"]);
@@ -62,9 +76,30 @@ async fn a_user_consents_on_another_device() {
 async fn the_polling_ends() {
     const NEVER: &[&str] = &["authorization_pending"; 1000];
     let before = Instant::now();
-    assert_eq!(sign_in(&server(NEVER)).await.unwrap_err().code(), "client.device_code_expired");
+    assert_eq!(
+        sign_in(&server(NEVER)).await.unwrap_err().code(),
+        "client.device_code_expired"
+    );
     assert_eq!(before.elapsed().as_secs(), 600);
-    assert_eq!(sign_in(&server(&["expired_token"])).await.unwrap_err().code(), "client.device_code_expired");
-    assert_eq!(sign_in(&server(&["access_denied"])).await.unwrap_err().code(), "client.token");
-    assert_eq!(sign_in(&FetchFn::new(well_behaved)).await.unwrap_err().code(), "client.no_device_flow");
+    assert_eq!(
+        sign_in(&server(&["expired_token"]))
+            .await
+            .unwrap_err()
+            .code(),
+        "client.device_code_expired"
+    );
+    assert_eq!(
+        sign_in(&server(&["access_denied"]))
+            .await
+            .unwrap_err()
+            .code(),
+        "client.token"
+    );
+    assert_eq!(
+        sign_in(&FetchFn::new(well_behaved))
+            .await
+            .unwrap_err()
+            .code(),
+        "client.no_device_flow"
+    );
 }

@@ -18,8 +18,14 @@ const PROVIDER: &str = "https://idp.example.com/token";
 const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 
 fn settings(authentication: ClientAuthentication) -> AuthorizerSettings {
-    let client = Some(ClientInformation { client_id: "machine".into(), authentication });
-    AuthorizerSettings { client, ..AuthorizerSettings::default() }
+    let client = Some(ClientInformation {
+        client_id: "machine".into(),
+        authentication,
+    });
+    AuthorizerSettings {
+        client,
+        ..AuthorizerSettings::default()
+    }
 }
 
 async fn run(
@@ -44,7 +50,11 @@ fn token_endpoint_only() -> Arc<FetchFn> {
         METADATA_URL => {
             let mut document = metadata();
             let members = document.as_object_mut().unwrap();
-            for member in ["authorization_endpoint", "response_types_supported", "code_challenge_methods_supported"] {
+            for member in [
+                "authorization_endpoint",
+                "response_types_supported",
+                "code_challenge_methods_supported",
+            ] {
                 members.remove(member);
             }
             Some(Reply::json(200, document))
@@ -64,7 +74,10 @@ fn enterprise() -> NonInteractiveGrant {
     NonInteractiveGrant::EnterpriseManaged(EnterpriseIdentity {
         token_endpoint: Url::parse(PROVIDER).unwrap(),
         issuer: Issuer::parse("https://idp.example.com").unwrap(),
-        client: ClientInformation { client_id: "at-idp".into(), authentication: ClientAuthentication::None },
+        client: ClientInformation {
+            client_id: "at-idp".into(),
+            authentication: ClientAuthentication::None,
+        },
         id_token: Arc::new(Secret::new("the-id-token")),
     })
 }
@@ -73,7 +86,10 @@ fn enterprise() -> NonInteractiveGrant {
 struct PerAudience;
 
 impl AssertionSource for PerAudience {
-    fn assertion<'a>(&'a self, audience: &'a Issuer) -> BoxFuture<'a, Result<Secret, AssertionError>> {
+    fn assertion<'a>(
+        &'a self,
+        audience: &'a Issuer,
+    ) -> BoxFuture<'a, Result<Secret, AssertionError>> {
         Box::pin(async move { Ok(Secret::new(format!("for {audience}"))) })
     }
 }
@@ -91,11 +107,18 @@ impl AssertionSource for Unavailable {
 #[tokio::test]
 async fn a_client_uses_its_own_credentials() {
     let key = ClientKey::from_pem("ES256", PEM, Some("k")).unwrap();
-    for (authentication, has_assertion) in
-        [(ClientAuthentication::Secret(Secret::new("quiet")), false), (ClientAuthentication::PrivateKey(key), true)]
-    {
+    for (authentication, has_assertion) in [
+        (ClientAuthentication::Secret(Secret::new("quiet")), false),
+        (ClientAuthentication::PrivateKey(key), true),
+    ] {
         let network = token_endpoint_only();
-        let token = run(&network, NonInteractiveGrant::ClientCredentials, settings(authentication)).await.unwrap();
+        let token = run(
+            &network,
+            NonInteractiveGrant::ClientCredentials,
+            settings(authentication),
+        )
+        .await
+        .unwrap();
         assert_eq!(token.client_id(), Some("machine"));
         assert_eq!(token.access_token().secret(), "hush");
         let sent = network.to(TOKEN_URL).remove(0);
@@ -104,9 +127,17 @@ async fn a_client_uses_its_own_credentials() {
         assert_eq!(fields["resource"].as_str(), RESOURCE);
         assert_eq!(fields["scope"], "mcp:tools");
         assert_eq!(fields.contains_key("client_assertion"), has_assertion);
-        assert_eq!(sent.headers.contains_key(header::AUTHORIZATION), !has_assertion);
+        assert_eq!(
+            sent.headers.contains_key(header::AUTHORIZATION),
+            !has_assertion
+        );
     }
-    let none = run(&token_endpoint_only(), NonInteractiveGrant::ClientCredentials, AuthorizerSettings::default()).await;
+    let none = run(
+        &token_endpoint_only(),
+        NonInteractiveGrant::ClientCredentials,
+        AuthorizerSettings::default(),
+    )
+    .await;
     assert_eq!(none.unwrap_err().code(), "client.no_registration");
 }
 
@@ -115,15 +146,30 @@ async fn a_client_uses_its_own_credentials() {
 #[tokio::test]
 async fn an_id_token_is_exchanged() {
     let network = token_endpoint_only();
-    run(&network, enterprise(), settings(ClientAuthentication::Secret(Secret::new("quiet")))).await.unwrap();
+    run(
+        &network,
+        enterprise(),
+        settings(ClientAuthentication::Secret(Secret::new("quiet"))),
+    )
+    .await
+    .unwrap();
     let exchange = form(&network.to(PROVIDER)[0]);
     for (name, value) in [
-        ("grant_type", "urn:ietf:params:oauth:grant-type:token-exchange"),
-        ("requested_token_type", "urn:ietf:params:oauth:token-type:id-jag"),
+        (
+            "grant_type",
+            "urn:ietf:params:oauth:grant-type:token-exchange",
+        ),
+        (
+            "requested_token_type",
+            "urn:ietf:params:oauth:token-type:id-jag",
+        ),
         ("audience", "https://auth.example.com"),
         ("resource", RESOURCE),
         ("subject_token", "the-id-token"),
-        ("subject_token_type", "urn:ietf:params:oauth:token-type:id_token"),
+        (
+            "subject_token_type",
+            "urn:ietf:params:oauth:token-type:id_token",
+        ),
         ("client_id", "at-idp"),
         ("scope", "mcp:tools"),
     ] {
@@ -148,7 +194,9 @@ async fn another_token_type_is_not_presented() {
             PROVIDER => Some(Reply::json(200, response.clone())),
             _ => well_behaved(request),
         });
-        let error = run(&network, enterprise(), settings(ClientAuthentication::None)).await.unwrap_err();
+        let error = run(&network, enterprise(), settings(ClientAuthentication::None))
+            .await
+            .unwrap_err();
         assert_eq!(error.code(), "assertion.other_kind");
         assert!(network.to(TOKEN_URL).is_empty());
     }
@@ -159,27 +207,40 @@ async fn another_token_type_is_not_presented() {
 async fn a_workload_sends_one_request() {
     let network = token_endpoint_only();
     let grant = || NonInteractiveGrant::JwtBearer(Arc::new(PerAudience));
-    run(&network, grant(), settings(ClientAuthentication::None)).await.unwrap();
+    run(&network, grant(), settings(ClientAuthentication::None))
+        .await
+        .unwrap();
     let sent = form(&network.to(TOKEN_URL)[0]);
     assert_eq!(sent["grant_type"].as_str(), JWT_BEARER);
     assert_eq!(sent["assertion"].as_str(), "for https://auth.example.com");
     assert_eq!(sent["client_id"], "machine");
 
     // No client is needed.
-    run(&network, grant(), AuthorizerSettings::default()).await.unwrap();
+    run(&network, grant(), AuthorizerSettings::default())
+        .await
+        .unwrap();
     assert!(!form(&network.to(TOKEN_URL)[1]).contains_key("client_id"));
 
-    for rejection in ["invalid_grant", "invalid_scope", "unauthorized_client", "invalid_client"] {
+    for rejection in [
+        "invalid_grant",
+        "invalid_scope",
+        "unauthorized_client",
+        "invalid_client",
+    ] {
         let network = FetchFn::new(move |request| match request.url.as_str() {
             TOKEN_URL => Some(Reply::json(400, json!({ "error": rejection }))),
             _ => well_behaved(request),
         });
-        let error = run(&network, grant(), settings(ClientAuthentication::None)).await.unwrap_err();
+        let error = run(&network, grant(), settings(ClientAuthentication::None))
+            .await
+            .unwrap_err();
         assert_eq!(error.code(), "client.token");
         assert_eq!(network.to(TOKEN_URL).len(), 1);
     }
     let unavailable = NonInteractiveGrant::JwtBearer(Arc::new(Unavailable));
-    let unavailable = run(&network, unavailable, settings(ClientAuthentication::None)).await.unwrap_err();
+    let unavailable = run(&network, unavailable, settings(ClientAuthentication::None))
+        .await
+        .unwrap_err();
     assert_eq!(unavailable.code(), "assertion.unavailable");
 }
 
@@ -201,19 +262,53 @@ async fn a_client_is_bound_to_the_first_server() {
             .build()
             .unwrap()
     };
-    let [first, other] = ["https://a.example", "https://b.example"].map(|issuer| Issuer::parse(issuer).unwrap());
-    let [start, elsewhere] = [RESOURCE, "https://mcp.example.com/other"].map(|url| StartUrl::parse(url).unwrap());
+    let [first, other] =
+        ["https://a.example", "https://b.example"].map(|issuer| Issuer::parse(issuer).unwrap());
+    let [start, elsewhere] =
+        [RESOURCE, "https://mcp.example.com/other"].map(|url| StartUrl::parse(url).unwrap());
     let authorizer = with(None);
-    assert_eq!(authorizer.configured_client(&start, &first).await.unwrap().unwrap().issuer, first);
+    assert_eq!(
+        authorizer
+            .configured_client(&start, &first)
+            .await
+            .unwrap()
+            .unwrap()
+            .issuer,
+        first
+    );
     for authorizer in [authorizer, with(None), with(Some(&first))] {
         let rejected = authorizer.configured_client(&start, &other).await;
         assert_eq!(rejected.unwrap_err().code(), "client.other_server");
-        assert!(authorizer.configured_client(&start, &first).await.unwrap().is_some());
+        assert!(
+            authorizer
+                .configured_client(&start, &first)
+                .await
+                .unwrap()
+                .is_some()
+        );
     }
-    assert!(with(None).configured_client(&elsewhere, &other).await.unwrap().is_some());
+    assert!(
+        with(None)
+            .configured_client(&elsewhere, &other)
+            .await
+            .unwrap()
+            .is_some()
+    );
 
-    assert!(with(Some(&other)).configured_client(&start, &other).await.unwrap().is_some());
-    assert!(with(None).configured_client(&start, &other).await.unwrap().is_some());
+    assert!(
+        with(Some(&other))
+            .configured_client(&start, &other)
+            .await
+            .unwrap()
+            .is_some()
+    );
+    assert!(
+        with(None)
+            .configured_client(&start, &other)
+            .await
+            .unwrap()
+            .is_some()
+    );
     assert!(with(None).configured_client(&start, &first).await.is_err());
 }
 
@@ -225,20 +320,44 @@ async fn a_client_stays_at_the_issuer_of_its_token() {
     let store = CredentialStore::in_memory();
     let resource = portcullis_metadata::ResourceUri::parse(RESOURCE).unwrap();
     let token = portcullis_metadata::AccessToken::new("old");
-    let imported = crate::store::ImportedToken::new(start.clone(), resource, issuer.clone(), "machine".into(), token);
+    let imported = crate::store::ImportedToken::new(
+        start.clone(),
+        resource,
+        issuer.clone(),
+        "machine".into(),
+        token,
+    );
     store.import(imported).await.unwrap();
-    let settings = AuthorizerSettings { store, ..settings(ClientAuthentication::Secret(Secret::new("quiet"))) };
+    let settings = AuthorizerSettings {
+        store,
+        ..settings(ClientAuthentication::Secret(Secret::new("quiet")))
+    };
     let network = token_endpoint_only();
-    let rejected = run(&network, NonInteractiveGrant::ClientCredentials, settings.clone()).await.unwrap_err();
+    let rejected = run(
+        &network,
+        NonInteractiveGrant::ClientCredentials,
+        settings.clone(),
+    )
+    .await
+    .unwrap_err();
     assert_eq!(rejected.code(), "client.other_server");
-    let ClientError::ClientOfOtherServer { named, .. } = &rejected else { panic!("{rejected}") };
+    let ClientError::ClientOfOtherServer { named, .. } = &rejected else {
+        panic!("{rejected}")
+    };
     assert_eq!(named.as_str(), "https://auth.example.com");
     assert!(network.to(TOKEN_URL).is_empty());
 
-    let chosen = AuthorizerSettings { authorization_server: Some(Issuer::parse(ISSUER).unwrap()), ..settings };
+    let chosen = AuthorizerSettings {
+        authorization_server: Some(Issuer::parse(ISSUER).unwrap()),
+        ..settings
+    };
     let grant = NonInteractiveGrant::ClientCredentials;
-    let authorizer =
-        Authorizer::non_interactive_builder(grant).fetch(network).clock(clock()).settings(chosen).build().unwrap();
+    let authorizer = Authorizer::non_interactive_builder(grant)
+        .fetch(network)
+        .clock(clock())
+        .settings(chosen)
+        .build()
+        .unwrap();
     authorizer.authorize(&start).await.unwrap();
     let at_the_old = authorizer.client_by_id(&start, &issuer, "machine").await;
     assert_eq!(at_the_old.unwrap_err().code(), "client.no_registration");
@@ -249,9 +368,10 @@ async fn a_client_stays_at_the_issuer_of_its_token() {
 async fn a_client_without_an_issuer_stays_at_its_server() {
     const OTHER: &str = "https://other.example";
     let has_moved = Arc::new(AtomicBool::new(false));
-    for (later, expected) in
-        [(json!([OTHER, ISSUER]), Ok(ISSUER.to_owned())), (json!([OTHER]), Err("client.other_server"))]
-    {
+    for (later, expected) in [
+        (json!([OTHER, ISSUER]), Ok(ISSUER.to_owned())),
+        (json!([OTHER]), Err("client.other_server")),
+    ] {
         has_moved.store(false, Ordering::Relaxed);
         let moved = has_moved.clone();
         let network = network_with(move |request| {
@@ -273,8 +393,15 @@ async fn a_client_without_an_issuer_stays_at_its_server() {
         authorizer.authorize(&start).await.unwrap();
         has_moved.store(true, Ordering::Relaxed);
         let token = authorizer.authorize(&start).await;
-        let issuer = token.map(|token| token.issuer().to_string()).map_err(|error| error.code());
+        let issuer = token
+            .map(|token| token.issuer().to_string())
+            .map_err(|error| error.code());
         assert_eq!(issuer, expected);
-        assert!(network.requests().iter().all(|request| !request.url.as_str().starts_with(OTHER)));
+        assert!(
+            network
+                .requests()
+                .iter()
+                .all(|request| !request.url.as_str().starts_with(OTHER))
+        );
     }
 }

@@ -8,25 +8,35 @@ use crate::{registration::registered::Registered, store::CredentialStore};
 const CONFIGURATION: &str = "https://auth.example.com/register/registered";
 
 /// Signs in twice with one store, for `a` and then for `a b`. `update` responds to the update.
-async fn sign_in_twice(update: impl Fn(&FetchRequest) -> Reply + Send + Sync + 'static) -> Arc<FetchFn> {
-    let network = network_with(move |request| match (request.method.clone(), request.url.as_str()) {
-        (Method::PUT, CONFIGURATION) => Some(update(request)),
-        (_, REGISTRATION_URL) => Some(Reply::json(
-            201,
-            serde_json::json!({
-                "client_id": "registered", "registration_client_uri": CONFIGURATION, "registration_access_token": "rat",
-                "redirect_uris": ["http://127.0.0.1:7/callback"], "client_id_issued_at": 1,
-            }),
-        )),
-        _ => None,
+async fn sign_in_twice(
+    update: impl Fn(&FetchRequest) -> Reply + Send + Sync + 'static,
+) -> Arc<FetchFn> {
+    let network = network_with(move |request| {
+        match (request.method.clone(), request.url.as_str()) {
+            (Method::PUT, CONFIGURATION) => Some(update(request)),
+            (_, REGISTRATION_URL) => Some(Reply::json(
+                201,
+                serde_json::json!({
+                    "client_id": "registered", "registration_client_uri": CONFIGURATION, "registration_access_token": "rat",
+                    "redirect_uris": ["http://127.0.0.1:7/callback"], "client_id_issued_at": 1,
+                }),
+            )),
+            _ => None,
+        }
     });
     let store = CredentialStore::in_memory();
     for scopes in ["a", "a b"] {
-        let mut settings = AuthorizerSettings { store: store.clone(), ..AuthorizerSettings::default() };
+        let mut settings = AuthorizerSettings {
+            store: store.clone(),
+            ..AuthorizerSettings::default()
+        };
         settings.scopes = Some(Scopes::parse(scopes).unwrap());
         let user = ScriptedUser::consents();
         let start = StartUrl::parse(RESOURCE).unwrap();
-        authorizer(&network, &user, settings).authorize(&start).await.unwrap();
+        authorizer(&network, &user, settings)
+            .authorize(&start)
+            .await
+            .unwrap();
         assert_eq!(query(&user.last_visit())["scope"], scopes);
     }
     network
@@ -37,15 +47,22 @@ async fn sign_in_twice(update: impl Fn(&FetchRequest) -> Reply + Send + Sync + '
 async fn a_registration_is_updated() {
     let network = sign_in_twice(|_| Reply::json(200, r#"{"client_id":"registered"}"#)).await;
     assert_eq!(network.to(REGISTRATION_URL).len(), 1);
-    let updates: Vec<_> =
-        network.to(CONFIGURATION).into_iter().filter(|request| request.method == Method::PUT).collect();
+    let updates: Vec<_> = network
+        .to(CONFIGURATION)
+        .into_iter()
+        .filter(|request| request.method == Method::PUT)
+        .collect();
     assert_eq!(updates.len(), 1);
     assert_eq!(updates[0].headers[header::AUTHORIZATION], "Bearer rat");
     let sent: serde_json::Value = serde_json::from_slice(&updates[0].body).unwrap();
     assert_eq!(sent["scope"], "a b");
     assert_eq!(sent["client_id"], "registered");
     assert_eq!(sent["redirect_uris"][0], "http://127.0.0.1:7/callback");
-    for member in ["registration_access_token", "registration_client_uri", "client_id_issued_at"] {
+    for member in [
+        "registration_access_token",
+        "registration_client_uri",
+        "client_id_issued_at",
+    ] {
         assert!(sent.get(member).is_none(), "{member}");
     }
 }
@@ -67,13 +84,25 @@ async fn an_update_keeps_the_credentials() {
     let metadata = AuthorizationServerMetadata::parse(metadata().to_string().as_bytes()).unwrap();
     let server = Server::from_metadata(&metadata, UrlPolicy::Operator.into()).unwrap();
     let updated = async |response: &'static str| {
-        let network =
-            network_with(move |request| (request.url.as_str() == CONFIGURATION).then(|| Reply::json(200, response)));
-        let authorizer = authorizer(&network, &ScriptedUser::consents(), AuthorizerSettings::default());
+        let network = network_with(move |request| {
+            (request.url.as_str() == CONFIGURATION).then(|| Reply::json(200, response))
+        });
+        let authorizer = authorizer(
+            &network,
+            &ScriptedUser::consents(),
+            AuthorizerSettings::default(),
+        );
         let scopes = Scopes::parse("a b").unwrap();
-        authorizer.updated_registration(&server, &registered, &scopes).await.unwrap().response
+        authorizer
+            .updated_registration(&server, &registered, &scopes)
+            .await
+            .unwrap()
+            .response
     };
-    assert_eq!(updated(r#"{"client_id":"registered"}"#).await, registered.response);
+    assert_eq!(
+        updated(r#"{"client_id":"registered"}"#).await,
+        registered.response
+    );
 
     let replaced = updated(r#"{"client_id":"registered","client_secret":"t"}"#).await;
     assert_eq!(replaced.client_secret.unwrap().secret(), "t");

@@ -8,7 +8,8 @@ use super::{confirming_user::ConfirmingUser, *};
 use crate::store::{CredentialStore, ImportedToken};
 
 const ENTRA: &str = "https://login.microsoftonline.com/aaaabbbb-0000-cccc-1111-dddd2222eeee/v2.0";
-const ENTRA_TOKEN: &str = "https://login.microsoftonline.com/aaaabbbb-0000-cccc-1111-dddd2222eeee/oauth2/v2.0/token";
+const ENTRA_TOKEN: &str =
+    "https://login.microsoftonline.com/aaaabbbb-0000-cccc-1111-dddd2222eeee/oauth2/v2.0/token";
 const OWN_SCOPE: &str = "api://11112222-bbbb-3333-cccc-4444dddd5555/tools";
 
 /// Returns Entra ID's response to a token request, with a token for an audience.
@@ -56,8 +57,17 @@ fn at_entra(scope: &'static str, token: Value) -> Arc<FetchFn> {
     })
 }
 
-fn at(network: &Arc<FetchFn>, user: &Arc<ConfirmingUser>, settings: AuthorizerSettings) -> Authorizer {
-    Authorizer::builder(user.clone()).fetch(network.clone()).clock(clock()).settings(settings).build().unwrap()
+fn at(
+    network: &Arc<FetchFn>,
+    user: &Arc<ConfirmingUser>,
+    settings: AuthorizerSettings,
+) -> Authorizer {
+    Authorizer::builder(user.clone())
+        .fetch(network.clone())
+        .clock(clock())
+        .settings(settings)
+        .build()
+        .unwrap()
 }
 
 async fn signed_in(
@@ -65,7 +75,9 @@ async fn signed_in(
     user: &Arc<ConfirmingUser>,
     settings: AuthorizerSettings,
 ) -> Result<ResourceToken, ClientError> {
-    at(network, user, settings).authorize(&StartUrl::parse(RESOURCE).unwrap()).await
+    at(network, user, settings)
+        .authorize(&StartUrl::parse(RESOURCE).unwrap())
+        .await
 }
 
 /// I1, G7: requests to Entra ID have no `resource`, but PKCE, and `scope` in refresh requests; the user is asked first.
@@ -80,9 +92,15 @@ async fn requests_to_entra() {
     assert!(!authorization.contains_key("resource"), "{authorization:?}");
     assert!(!authorization.contains_key("prompt"), "{authorization:?}");
     assert_eq!(authorization["code_challenge_method"], "S256");
-    assert_eq!(authorization["scope"], format!("{OWN_SCOPE} offline_access"));
+    assert_eq!(
+        authorization["scope"],
+        format!("{OWN_SCOPE} offline_access")
+    );
     assert!(!form(&network.to(ENTRA_TOKEN)[0]).contains_key("resource"));
-    assert_eq!(user.questions(), [format!("{RESOURCE} {ENTRA} {OWN_SCOPE} offline_access")]);
+    assert_eq!(
+        user.questions(),
+        [format!("{RESOURCE} {ENTRA} {OWN_SCOPE} offline_access")]
+    );
     assert_eq!(user.recognized(), ["Microsoft Entra ID"]);
 
     authorizer.refresh(&start, &token, None).await.unwrap();
@@ -96,18 +114,31 @@ async fn requests_to_entra() {
 #[tokio::test]
 async fn imported_tokens_are_refreshed_as_they_were_requested() {
     let start = StartUrl::parse(RESOURCE).unwrap();
-    for (issuer, token_url, is_unbound, resource) in
-        [(ISSUER, TOKEN_URL, false, Some(RESOURCE)), (ISSUER, TOKEN_URL, true, None), (ENTRA, ENTRA_TOKEN, false, None)]
-    {
-        let settings = AuthorizerSettings { store: CredentialStore::in_memory(), ..AuthorizerSettings::default() };
+    for (issuer, token_url, is_unbound, resource) in [
+        (ISSUER, TOKEN_URL, false, Some(RESOURCE)),
+        (ISSUER, TOKEN_URL, true, None),
+        (ENTRA, ENTRA_TOKEN, false, None),
+    ] {
+        let settings = AuthorizerSettings {
+            store: CredentialStore::in_memory(),
+            ..AuthorizerSettings::default()
+        };
         let issuer = Issuer::parse(issuer).unwrap();
         let resource_uri = ResourceUri::parse(RESOURCE).unwrap();
-        let mut token =
-            ImportedToken::new(start.clone(), resource_uri, issuer, "client".into(), AccessToken::new("first"));
+        let mut token = ImportedToken::new(
+            start.clone(),
+            resource_uri,
+            issuer,
+            "client".into(),
+            AccessToken::new("first"),
+        );
         token.is_unbound = is_unbound;
         token.refresh_token = Some(Secret::new("refresh-me"));
         let registration = ClientRegistrationResponse::parse(br#"{"client_id":"client"}"#).unwrap();
-        token.registration = Some((Url::parse("http://127.0.0.1/callback").unwrap(), registration));
+        token.registration = Some((
+            Url::parse("http://127.0.0.1/callback").unwrap(),
+            registration,
+        ));
         assert!(settings.store.import(token).await.unwrap());
 
         let stored = settings.store.tokens(&start).unwrap().remove(0);
@@ -119,7 +150,9 @@ async fn imported_tokens_are_refreshed_as_they_were_requested() {
             _ => at_entra(OWN_SCOPE, graph),
         };
         let user = ConfirmingUser::without_iss(true);
-        let result = at(&network, &user, settings).refresh(&start, &stored, None).await;
+        let result = at(&network, &user, settings)
+            .refresh(&start, &stored, None)
+            .await;
         let sent = form(&network.to(token_url)[0]);
         assert_eq!(sent.get("resource").map(String::as_str), resource);
         let code = result.err().map(|error| error.code());
@@ -158,14 +191,22 @@ async fn tokens_of_other_apis_are_rejected() {
     for token in [
         entra_token("00000003-0000-0000-c000-000000000000", OWN_SCOPE),
         entra_token("https://graph.microsoft.com", OWN_SCOPE),
-        entra_token("11112222", "profile openid https://graph.microsoft.com/User.Read"),
+        entra_token(
+            "11112222",
+            "profile openid https://graph.microsoft.com/User.Read",
+        ),
     ] {
         let network = at_entra("openid", token.clone());
         let user = ConfirmingUser::without_iss(true);
-        let error = signed_in(&network, &user, AuthorizerSettings::default()).await.unwrap_err();
+        let error = signed_in(&network, &user, AuthorizerSettings::default())
+            .await
+            .unwrap_err();
         assert_eq!(error.code(), "client.other_api");
         let shown = format!("{error} {error:?}");
-        assert!(!shown.contains(token["access_token"].as_str().unwrap()), "{shown}");
+        assert!(
+            !shown.contains(token["access_token"].as_str().unwrap()),
+            "{shown}"
+        );
         assert!(!shown.contains("refresh-me"), "{shown}");
     }
 }
@@ -175,7 +216,9 @@ async fn tokens_of_other_apis_are_rejected() {
 async fn a_sign_in_needs_acceptance() {
     let network = at_entra(OWN_SCOPE, entra_token("x", OWN_SCOPE));
     let user = ConfirmingUser::without_iss(false);
-    let error = signed_in(&network, &user, AuthorizerSettings::default()).await.unwrap_err();
+    let error = signed_in(&network, &user, AuthorizerSettings::default())
+        .await
+        .unwrap_err();
     assert_eq!(error.code(), "client.unbound_token");
     assert_eq!(user.questions().len(), 1);
     assert_eq!(user.scripted.visits(), 0);
@@ -198,14 +241,25 @@ async fn further_scopes_are_asked_about() {
     let start = StartUrl::parse(RESOURCE).unwrap();
     let challenge = authorizer.probe(&start).await.unwrap();
     let token = authorizer.obtain(&start, &challenge, None).await.unwrap();
-    authorizer.obtain(&start, &challenge, Some(&token)).await.unwrap();
+    authorizer
+        .obtain(&start, &challenge, Some(&token))
+        .await
+        .unwrap();
     assert_eq!(user.questions().len(), 1);
 
-    let more = challenge.with_scopes(&Scopes::parse("api://11112222-bbbb-3333-cccc-4444dddd5555/admin").unwrap());
-    authorizer.obtain(&start, &more, Some(&token)).await.unwrap();
+    let more = challenge
+        .with_scopes(&Scopes::parse("api://11112222-bbbb-3333-cccc-4444dddd5555/admin").unwrap());
+    authorizer
+        .obtain(&start, &more, Some(&token))
+        .await
+        .unwrap();
     assert_eq!(user.questions().len(), 2);
-    let graph = challenge.with_scopes(&Scopes::parse("https://graph.microsoft.com/.default").unwrap());
-    let error = authorizer.obtain(&start, &graph, Some(&token)).await.unwrap_err();
+    let graph =
+        challenge.with_scopes(&Scopes::parse("https://graph.microsoft.com/.default").unwrap());
+    let error = authorizer
+        .obtain(&start, &graph, Some(&token))
+        .await
+        .unwrap_err();
     assert_eq!(error.code(), "client.other_api");
 }
 
@@ -214,7 +268,10 @@ async fn further_scopes_are_asked_about() {
 async fn clients_are_bound_to_the_start_url() {
     let network = at_entra(OWN_SCOPE, entra_token("x", OWN_SCOPE));
     let user = ConfirmingUser::without_iss(true);
-    let settings = AuthorizerSettings { store: CredentialStore::in_memory(), ..AuthorizerSettings::default() };
+    let settings = AuthorizerSettings {
+        store: CredentialStore::in_memory(),
+        ..AuthorizerSettings::default()
+    };
     for _ in 0..2 {
         signed_in(&network, &user, settings.clone()).await.unwrap();
         assert_eq!(user.client_requests().len(), 1);
@@ -227,7 +284,14 @@ async fn clients_are_bound_to_the_start_url() {
     let start = StartUrl::parse(RESOURCE).unwrap();
     let read = |only_for: Option<Url>| {
         let issuer = issuer.clone();
-        async move { store.lock_client_by_hand(&issuer, only_for.as_ref()).await.unwrap().read(&issuer).unwrap() }
+        async move {
+            store
+                .lock_client_by_hand(&issuer, only_for.as_ref())
+                .await
+                .unwrap()
+                .read(&issuer)
+                .unwrap()
+        }
     };
     assert!(read(Some(start.url().clone())).await.is_some());
     assert!(read(Some(other.url().clone())).await.is_none());
@@ -239,18 +303,28 @@ async fn clients_are_bound_to_the_start_url() {
 #[tokio::test]
 async fn the_settings_apply_to_any_server() {
     let network = network_with_metadata(|document| {
-        drop(document.as_object_mut().unwrap().remove("code_challenge_methods_supported"))
+        drop(
+            document
+                .as_object_mut()
+                .unwrap()
+                .remove("code_challenge_methods_supported"),
+        )
     });
     let user = ScriptedUser::consents();
     let mut settings = AuthorizerSettings::default();
     settings.provider.omit_resource = true;
     settings.provider.assume_pkce = true;
     let start = StartUrl::parse(RESOURCE).unwrap();
-    let result = authorizer(&network, &user, settings.clone()).authorize(&start).await;
+    let result = authorizer(&network, &user, settings.clone())
+        .authorize(&start)
+        .await;
     assert_eq!(result.unwrap_err().code(), "client.unbound_token");
 
     settings.provider.accept_unbound_token = true;
-    let token = authorizer(&network, &user, settings).authorize(&start).await.unwrap();
+    let token = authorizer(&network, &user, settings)
+        .authorize(&start)
+        .await
+        .unwrap();
     assert!(token.is_unbound());
     assert!(!query(&user.last_visit()).contains_key("resource"));
     assert!(!form(&network.to(TOKEN_URL)[0]).contains_key("resource"));
@@ -261,25 +335,36 @@ async fn the_settings_apply_to_any_server() {
 #[tokio::test(start_paused = true)]
 async fn the_device_flow_is_checked() {
     let start = StartUrl::parse(RESOURCE).unwrap();
-    let by_device = |network: &Arc<FetchFn>, user: &Arc<ConfirmingUser>, settings: AuthorizerSettings| {
-        Authorizer::device_builder(user.clone())
-            .fetch(network.clone())
-            .clock(clock())
-            .settings(settings)
-            .build()
-            .unwrap()
-    };
+    let by_device =
+        |network: &Arc<FetchFn>, user: &Arc<ConfirmingUser>, settings: AuthorizerSettings| {
+            Authorizer::device_builder(user.clone())
+                .fetch(network.clone())
+                .clock(clock())
+                .settings(settings)
+                .build()
+                .unwrap()
+        };
     let device_url = ENTRA_TOKEN.replace("/token", "/devicecode");
     let network = at_entra(OWN_SCOPE, entra_token("11112222", OWN_SCOPE));
     let user = ConfirmingUser::without_iss(true);
-    let mut settings = AuthorizerSettings { store: CredentialStore::in_memory(), ..AuthorizerSettings::default() };
-    settings.provider.parameters = vec![crate::provider::AuthorizeParameter::parse("audience=own").unwrap()];
-    let token = by_device(&network, &user, settings.clone()).authorize(&start).await.unwrap();
+    let mut settings = AuthorizerSettings {
+        store: CredentialStore::in_memory(),
+        ..AuthorizerSettings::default()
+    };
+    settings.provider.parameters =
+        vec![crate::provider::AuthorizeParameter::parse("audience=own").unwrap()];
+    let token = by_device(&network, &user, settings.clone())
+        .authorize(&start)
+        .await
+        .unwrap();
     assert!(token.is_unbound());
 
     let request = form(&network.to(&device_url)[0]);
     assert!(!request.contains_key("resource"), "{request:?}");
-    assert_eq!(request["scope"].as_str(), &*format!("{OWN_SCOPE} offline_access"));
+    assert_eq!(
+        request["scope"].as_str(),
+        &*format!("{OWN_SCOPE} offline_access")
+    );
     assert_eq!(request["audience"].as_str(), "own");
     assert!(!form(&network.to(ENTRA_TOKEN)[0]).contains_key("resource"));
     assert_eq!(user.questions().len(), 1);
@@ -287,7 +372,11 @@ async fn the_device_flow_is_checked() {
 
     let issuer = Issuer::parse(ENTRA).unwrap();
     for (only_for, is_kept) in [(Some(start.url()), true), (None, false)] {
-        let entry = settings.store.lock_client_by_hand(&issuer, only_for).await.unwrap();
+        let entry = settings
+            .store
+            .lock_client_by_hand(&issuer, only_for)
+            .await
+            .unwrap();
         assert_eq!(entry.read(&issuer).unwrap().is_some(), is_kept);
     }
 
@@ -298,15 +387,40 @@ async fn the_device_flow_is_checked() {
         code: &'static str,
         requests: usize,
     }
-    let own = Rejected { accepts: true, scope: OWN_SCOPE, audience: "11112222", code: "client.other_api", requests: 0 };
-    for Rejected { accepts, scope, audience, code, requests } in [
-        Rejected { accepts: false, code: "client.unbound_token", ..own },
-        Rejected { scope: "User.Read", ..own },
-        Rejected { audience: "https://graph.microsoft.com", requests: 1, ..own },
+    let own = Rejected {
+        accepts: true,
+        scope: OWN_SCOPE,
+        audience: "11112222",
+        code: "client.other_api",
+        requests: 0,
+    };
+    for Rejected {
+        accepts,
+        scope,
+        audience,
+        code,
+        requests,
+    } in [
+        Rejected {
+            accepts: false,
+            code: "client.unbound_token",
+            ..own
+        },
+        Rejected {
+            scope: "User.Read",
+            ..own
+        },
+        Rejected {
+            audience: "https://graph.microsoft.com",
+            requests: 1,
+            ..own
+        },
     ] {
         let network = at_entra(scope, entra_token(audience, OWN_SCOPE));
         let user = ConfirmingUser::without_iss(accepts);
-        let result = by_device(&network, &user, AuthorizerSettings::default()).authorize(&start).await;
+        let result = by_device(&network, &user, AuthorizerSettings::default())
+            .authorize(&start)
+            .await;
         assert_eq!(result.unwrap_err().code(), code);
         assert_eq!(network.to(&device_url).len(), requests, "{code}");
     }
@@ -316,11 +430,19 @@ async fn the_device_flow_is_checked() {
 #[tokio::test]
 async fn borrowed_device_endpoints_are_recognized() {
     let network = network_with_metadata(|document| {
-        document["device_authorization_endpoint"] = "https://login.microsoftonline.com/common/oauth2/devicecode".into();
+        document["device_authorization_endpoint"] =
+            "https://login.microsoftonline.com/common/oauth2/devicecode".into();
     });
     let user = ScriptedUser::consents();
-    let authorizer = Authorizer::device_builder(user).fetch(network.clone()).clock(clock()).build().unwrap();
-    let error = authorizer.authorize(&StartUrl::parse(RESOURCE).unwrap()).await.unwrap_err();
+    let authorizer = Authorizer::device_builder(user)
+        .fetch(network.clone())
+        .clock(clock())
+        .build()
+        .unwrap();
+    let error = authorizer
+        .authorize(&StartUrl::parse(RESOURCE).unwrap())
+        .await
+        .unwrap_err();
     assert_eq!(error.code(), "client.other_api", "{error}");
     assert!(network.to(REGISTRATION_URL).is_empty());
 }

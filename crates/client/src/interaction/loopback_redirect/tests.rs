@@ -12,8 +12,13 @@ use super::*;
 use crate::authorization::request::tests::{request, state};
 
 async fn visit(redirect_uri: &Url, target: &str) -> String {
-    let mut stream = TcpStream::connect(("127.0.0.1", redirect_uri.port().unwrap())).await.unwrap();
-    stream.write_all(format!("GET {target} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n").as_bytes()).await.unwrap();
+    let mut stream = TcpStream::connect(("127.0.0.1", redirect_uri.port().unwrap()))
+        .await
+        .unwrap();
+    stream
+        .write_all(format!("GET {target} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n").as_bytes())
+        .await
+        .unwrap();
     let mut page = String::new();
     stream.read_to_string(&mut page).await.unwrap();
     page
@@ -42,12 +47,19 @@ async fn visit_all(
 async fn a_redirect_is_accepted_and_confirmed() {
     let request = request(true);
     let (opened, seen) = mpsc::channel();
-    let redirect = LoopbackRedirect::bind(move |url| opened.send(url.clone()).unwrap()).await.unwrap();
+    let redirect = LoopbackRedirect::bind(move |url| opened.send(url.clone()).unwrap())
+        .await
+        .unwrap();
     let uri = redirect.redirect_uri().clone();
 
     // Connections are accepted before `authorize` is called.
-    let early = TcpStream::connect(("127.0.0.1", uri.port().unwrap())).await.unwrap();
-    let target = format!("/callback?code=c&state={}&iss=https://auth.example.com", state(&request));
+    let early = TcpStream::connect(("127.0.0.1", uri.port().unwrap()))
+        .await
+        .unwrap();
+    let target = format!(
+        "/callback?code=c&state={}&iss=https://auth.example.com",
+        state(&request)
+    );
     let (page, result) = tokio::join!(visit(&uri, &target), redirect.authorize(&request));
     drop(early);
     assert_eq!(seen.recv().unwrap().port(), uri.port());
@@ -58,9 +70,16 @@ async fn a_redirect_is_accepted_and_confirmed() {
 }
 
 /// A sign-in, and the path of its one-time address.
-async fn started(request: AuthorizationRequest) -> (JoinHandle<Result<RedirectParameters, InteractionError>>, Url) {
+async fn started(
+    request: AuthorizationRequest,
+) -> (
+    JoinHandle<Result<RedirectParameters, InteractionError>>,
+    Url,
+) {
     let (opened, mut seen) = tokio::sync::mpsc::unbounded_channel();
-    let redirect = LoopbackRedirect::bind(move |url| opened.send(url.clone()).unwrap()).await.unwrap();
+    let redirect = LoopbackRedirect::bind(move |url| opened.send(url.clone()).unwrap())
+        .await
+        .unwrap();
     let sign_in = tokio::spawn(async move { redirect.authorize(&request).await });
     (sign_in, seen.recv().await.unwrap())
 }
@@ -78,7 +97,10 @@ async fn a_browser_opens_a_one_time_address() {
     let missed = visit(&address, "/sign-in/other").await;
     assert!(missed.starts_with("HTTP/1.1 404"), "{missed}");
     let page = visit(&address, address.path()).await;
-    assert!(page.starts_with("HTTP/1.1 302 Found\r\n") && page.contains(&location), "{page}");
+    assert!(
+        page.starts_with("HTTP/1.1 302 Found\r\n") && page.contains(&location),
+        "{page}"
+    );
     assert!(page.contains("Cache-Control: no-store"), "{page}");
     let target = format!("/callback?code=c&state={state}&iss=https://auth.example.com");
     assert!(visit(&address, &target).await.contains("Access granted"));
@@ -89,31 +111,61 @@ async fn a_browser_opens_a_one_time_address() {
 #[tokio::test]
 async fn a_second_request_for_the_address_ends_the_sign_in() {
     let request = request(true);
-    let target = format!("/callback?code=c&state={}&iss=https://auth.example.com", state(&request));
+    let target = format!(
+        "/callback?code=c&state={}&iss=https://auth.example.com",
+        state(&request)
+    );
     let (sign_in, address) = started(request).await;
     visit(&address, address.path()).await;
     let second = visit(&address, address.path()).await;
-    assert!(second.starts_with("HTTP/1.1 409") && second.contains("opened before"), "{second}");
-    assert_eq!(sign_in.await.unwrap().unwrap_err().code(), "interaction.opened_twice");
-    assert!(TcpStream::connect(("127.0.0.1", address.port().unwrap())).await.is_err(), "{target}");
+    assert!(
+        second.starts_with("HTTP/1.1 409") && second.contains("opened before"),
+        "{second}"
+    );
+    assert_eq!(
+        sign_in.await.unwrap().unwrap_err().code(),
+        "interaction.opened_twice"
+    );
+    assert!(
+        TcpStream::connect(("127.0.0.1", address.port().unwrap()))
+            .await
+            .is_err(),
+        "{target}"
+    );
 }
 
 /// I3: silent connections keep no browser out: the oldest is closed for a new one.
 #[tokio::test]
 async fn silent_connections_are_replaced() {
     let request = request(true);
-    let target = format!("/callback?code=c&state={}&iss=https://auth.example.com", state(&request));
+    let target = format!(
+        "/callback?code=c&state={}&iss=https://auth.example.com",
+        state(&request)
+    );
     let (sign_in, address) = started(request).await;
     let mut silent = Vec::new();
     for _ in 0..400 {
-        silent.push(TcpStream::connect(("127.0.0.1", address.port().unwrap())).await.unwrap());
+        silent.push(
+            TcpStream::connect(("127.0.0.1", address.port().unwrap()))
+                .await
+                .unwrap(),
+        );
     }
     let begun = tokio::time::Instant::now();
     assert!(visit(&address, &target).await.contains("Access granted"));
-    assert!(begun.elapsed() < Duration::from_secs(20), "before all silent ones time out");
+    assert!(
+        begun.elapsed() < Duration::from_secs(20),
+        "before all silent ones time out"
+    );
     assert!(sign_in.await.unwrap().is_ok());
     let mut rest = String::new();
-    assert_eq!(silent[0].read_to_string(&mut rest).await.unwrap_or_default(), 0);
+    assert_eq!(
+        silent[0]
+            .read_to_string(&mut rest)
+            .await
+            .unwrap_or_default(),
+        0
+    );
 }
 
 /// I3: other requests get an error page, and the wait continues.
@@ -138,16 +190,36 @@ async fn only_the_expected_redirect_is_accepted() {
 #[tokio::test]
 async fn only_errors_of_the_expected_issuer_are_shown() {
     let request = request(true);
-    let error = format!("/callback?error=access_denied&error_description=%3Cb%3Ehush&state={}", state(&request));
-    let (pages, result) = visit_all(&request, &[format!("{error}&iss=https://auth.example.com")]).await;
-    assert!(pages[0].contains("access_denied: &lt;b&gt;hush"), "{}", pages[0]);
-    assert_eq!(request.validate_response(&result.unwrap()).unwrap_err().code(), "redirect.denied");
+    let error = format!(
+        "/callback?error=access_denied&error_description=%3Cb%3Ehush&state={}",
+        state(&request)
+    );
+    let (pages, result) =
+        visit_all(&request, &[format!("{error}&iss=https://auth.example.com")]).await;
+    assert!(
+        pages[0].contains("access_denied: &lt;b&gt;hush"),
+        "{}",
+        pages[0]
+    );
+    assert_eq!(
+        request
+            .validate_response(&result.unwrap())
+            .unwrap_err()
+            .code(),
+        "redirect.denied"
+    );
 
     let (pages, result) = visit_all(&request, &[format!("{error}&iss=https://evil.example")]).await;
     assert!(pages[0].starts_with("HTTP/1.1 400"));
     assert!(!pages[0].contains("hush"));
     assert!(!pages[0].contains("evil"));
-    assert_eq!(request.validate_response(&result.unwrap()).unwrap_err().code(), "response.issuer_mismatch");
+    assert_eq!(
+        request
+            .validate_response(&result.unwrap())
+            .unwrap_err()
+            .code(),
+        "response.issuer_mismatch"
+    );
 }
 
 /// I3: the wait ends after 5 min without a redirect.
@@ -166,7 +238,10 @@ async fn a_redirect_is_accepted_once() {
     let request = request(true);
     let redirect = LoopbackRedirect::bind(|_| ()).await.unwrap();
     let uri = redirect.redirect_uri().clone();
-    let target = format!("/callback?code=c&state={}&iss=https://auth.example.com", state(&request));
+    let target = format!(
+        "/callback?code=c&state={}&iss=https://auth.example.com",
+        state(&request)
+    );
     let (page, result) = tokio::join!(visit(&uri, &target), redirect.authorize(&request));
     assert!(page.contains("Access granted"));
     assert!(result.is_ok());
@@ -185,14 +260,20 @@ async fn a_redirect_can_be_pasted() {
     let (sender, reasons) = mpsc::channel();
     let input = Arc::new(parking_lot::Mutex::new((sender, Vec::<String>::new())));
     let lines = input.clone();
-    let redirect = LoopbackRedirect::bind(|_| ()).await.unwrap().with_pasted_input(move |wrong| {
-        let mut input = input.lock();
-        input.0.send(wrong.map(|wrong| wrong.code())).unwrap();
-        let line = input.1.pop();
-        Box::pin(async { line })
-    });
+    let redirect = LoopbackRedirect::bind(|_| ())
+        .await
+        .unwrap()
+        .with_pasted_input(move |wrong| {
+            let mut input = input.lock();
+            input.0.send(wrong.map(|wrong| wrong.code())).unwrap();
+            let line = input.1.pop();
+            Box::pin(async { line })
+        });
     let uri = redirect.redirect_uri().clone();
-    let query = format!("?code=pasted&iss=https://auth.example.com&state={}", state(&request));
+    let query = format!(
+        "?code=pasted&iss=https://auth.example.com&state={}",
+        state(&request)
+    );
     lines.lock().1 = vec![
         // Some servers and browsers append a fragment.
         format!(" {uri}{query}#_=_\n"),
@@ -205,16 +286,31 @@ async fn a_redirect_can_be_pasted() {
     assert_eq!(result.code, Some(Secret::new("pasted")));
 
     let elsewhere = Some("redirect.elsewhere");
-    assert_eq!(reasons.try_iter().collect::<Vec<_>>(), [None, elsewhere, elsewhere, elsewhere, Some("redirect.state")]);
+    assert_eq!(
+        reasons.try_iter().collect::<Vec<_>>(),
+        [
+            None,
+            elsewhere,
+            elsewhere,
+            elsewhere,
+            Some("redirect.state")
+        ]
+    );
 }
 
 /// I3: after the end of the input, a redirect in the browser is accepted.
 #[tokio::test]
 async fn the_end_of_the_input_does_not_end_the_wait() {
     let request = request(true);
-    let redirect = LoopbackRedirect::bind(|_| ()).await.unwrap().with_pasted_input(|_| Box::pin(async { None }));
+    let redirect = LoopbackRedirect::bind(|_| ())
+        .await
+        .unwrap()
+        .with_pasted_input(|_| Box::pin(async { None }));
     let uri = redirect.redirect_uri().clone();
-    let target = format!("/callback?code=c&state={}&iss=https://auth.example.com", state(&request));
+    let target = format!(
+        "/callback?code=c&state={}&iss=https://auth.example.com",
+        state(&request)
+    );
     let (_, result) = tokio::join!(visit(&uri, &target), redirect.authorize(&request));
     assert_eq!(result.unwrap().code, Some(Secret::new("c")));
 }
@@ -236,7 +332,10 @@ async fn each_resource_has_a_fixed_port() {
     let start = StartUrl::parse("https://port-of-its-own.example/mcp").unwrap();
     let first = LoopbackRedirect::bind_for(&start, |_| ()).await.unwrap();
     let second = LoopbackRedirect::bind_for(&start, |_| ()).await.unwrap();
-    assert_eq!(first.redirect_uri().port(), Some(LoopbackRedirect::port_for(&start)));
+    assert_eq!(
+        first.redirect_uri().port(),
+        Some(LoopbackRedirect::port_for(&start))
+    );
     assert_ne!(second.redirect_uri(), first.redirect_uri());
 
     let mut any = first.redirect_uri().clone();
@@ -257,15 +356,26 @@ async fn each_resource_has_a_fixed_port() {
 #[tokio::test]
 async fn a_registered_redirect_uri_is_served() {
     let request = request(true);
-    let address = RedirectAddress::default().with_host("localhost").unwrap().with_path("/oauth/callback").unwrap();
+    let address = RedirectAddress::default()
+        .with_host("localhost")
+        .unwrap()
+        .with_path("/oauth/callback")
+        .unwrap();
     let redirect = LoopbackRedirect::bind_at(address, |_| ()).await.unwrap();
     let uri = redirect.redirect_uri().clone();
     assert_eq!(uri.host_str(), Some("localhost"));
     assert_eq!(uri.path(), "/oauth/callback");
 
-    let query = format!("code=c&state={}&iss=https://auth.example.com", state(&request));
+    let query = format!(
+        "code=c&state={}&iss=https://auth.example.com",
+        state(&request)
+    );
     let visits = async {
-        assert!(visit(&uri, &format!("/callback?{query}")).await.starts_with("HTTP/1.1 404"));
+        assert!(
+            visit(&uri, &format!("/callback?{query}"))
+                .await
+                .starts_with("HTTP/1.1 404")
+        );
         if let Ok(mut stream) = TcpStream::connect(("::1", uri.port().unwrap())).await {
             stream.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
             let mut page = String::new();
@@ -284,11 +394,18 @@ async fn a_registered_redirect_uri_is_served() {
 async fn a_long_wait_causes_a_notice() {
     let (sender, notices) = mpsc::channel();
     let redirect = LoopbackRedirect::bind(|_| ()).await.unwrap();
-    let redirect = redirect.with_delay_notice(move || sender.send(tokio::time::Instant::now()).unwrap());
+    let redirect =
+        redirect.with_delay_notice(move || sender.send(tokio::time::Instant::now()).unwrap());
     let before = tokio::time::Instant::now();
     let request = request(true);
-    assert!(matches!(redirect.authorize(&request).await, Err(InteractionError::TimedOut)));
+    assert!(matches!(
+        redirect.authorize(&request).await,
+        Err(InteractionError::TimedOut)
+    ));
     assert_eq!(before.elapsed(), LoopbackRedirect::TIMEOUT);
     let times: Vec<_> = notices.try_iter().collect();
-    assert_eq!(times.iter().map(|time| *time - before).collect::<Vec<_>>(), [LoopbackRedirect::DELAY]);
+    assert_eq!(
+        times.iter().map(|time| *time - before).collect::<Vec<_>>(),
+        [LoopbackRedirect::DELAY]
+    );
 }

@@ -49,11 +49,22 @@ pub(super) const APPLICATIONS: &[&str] = &[
     "c5393580-f805-4401-95e8-94b7a6ef2fc2", // Office 365 Management
 ];
 /// The applications of Microsoft Graph and its predecessor.
-pub(super) const GRAPH_APPLICATIONS: &[&str] =
-    &["00000003-0000-0000-c000-000000000000", "00000002-0000-0000-c000-000000000000"];
+pub(super) const GRAPH_APPLICATIONS: &[&str] = &[
+    "00000003-0000-0000-c000-000000000000",
+    "00000002-0000-0000-c000-000000000000",
+];
 
 /// Scopes of OpenID Connect, which belong to no API.
-pub(super) const OPENID_SCOPES: &[&str] = &["openid", "profile", "email", "address", "phone", "offline_access"];
+pub(super) const OPENID_SCOPES: &[&str] = &[
+    "openid",
+    "profile",
+    "email",
+    "address",
+    "phone",
+    "offline_access",
+];
 /// Google's OpenID Connect scopes in their long form.
-pub(super) const GOOGLE_OPENID_SCOPES: &[&str] =
-    &["https://www.googleapis.com/auth/userinfo.email", "https://www.googleapis.com/auth/userinfo.profile"];
+pub(super) const GOOGLE_OPENID_SCOPES: &[&str] = &[
+    "https://www.googleapis.com/auth/userinfo.email",
+    "https://www.googleapis.com/auth/userinfo.profile",
+];

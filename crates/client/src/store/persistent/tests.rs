@@ -29,7 +29,11 @@ async fn save_when_due(store: &Persistent) {
 }
 
 fn saved(store: &Persistent, entry: &str) -> Option<Vec<u8>> {
-    store.directory.read(&name(entry)).unwrap().map(|bytes| bytes.to_vec())
+    store
+        .directory
+        .read(&name(entry))
+        .unwrap()
+        .map(|bytes| bytes.to_vec())
 }
 
 /// I5: a failure without unsaved entries ends only when the directory can be written.
@@ -60,7 +64,8 @@ async fn a_failure_during_the_attempt_is_kept() {
         false
     }
     let scratch = ScratchDirectory::new();
-    let store = STORE.get_or_init(|| Persistent::new(Directory::new(scratch.path().to_owned()), fail_meanwhile));
+    let store = STORE
+        .get_or_init(|| Persistent::new(Directory::new(scratch.path().to_owned()), fail_meanwhile));
     write(store, "a", b"old").await;
     refuse_writes(store, Some(ErrorKind::StorageFull));
     write(store, "a", b"new").await;
@@ -101,14 +106,25 @@ async fn a_lock_in_memory_excludes_later_holders() {
     fs::write(&path, "a file, so that the directory cannot be created").unwrap();
     let store = Persistent::new(Directory::new(path.clone()), is_newer);
     let held = store.lock(&name("a"), Duration::ZERO).await.unwrap();
-    assert_eq!(held.check_exclusive().unwrap_err().code(), "store.not_writable");
+    assert_eq!(
+        held.check_exclusive().unwrap_err().code(),
+        "store.not_writable"
+    );
 
     store.write(&name("a"), b"1", &held);
 
     fs::remove_file(&path).unwrap();
     super::super::directory::create_directory(&path).unwrap();
     save_when_due(&store).await;
-    assert_eq!(store.lock(&name("a"), Duration::ZERO).await.err().unwrap().code(), "store.busy");
+    assert_eq!(
+        store
+            .lock(&name("a"), Duration::ZERO)
+            .await
+            .err()
+            .unwrap()
+            .code(),
+        "store.busy"
+    );
 
     store.write(&name("a"), b"2", &held);
     assert_eq!(saved(&store, "a"), None);
@@ -128,9 +144,24 @@ async fn a_lock_excludes_later_holders_in_memory() {
     held.check_exclusive().unwrap();
     fs::remove_dir_all(&path).unwrap();
     fs::write(&path, "a file, so that the directory cannot be created").unwrap();
-    assert_eq!(store.lock(&name("a"), Duration::ZERO).await.err().unwrap().code(), "store.busy");
+    assert_eq!(
+        store
+            .lock(&name("a"), Duration::ZERO)
+            .await
+            .err()
+            .unwrap()
+            .code(),
+        "store.busy"
+    );
     drop(held);
-    assert!(store.lock(&name("a"), Duration::ZERO).await.unwrap().check_exclusive().is_err());
+    assert!(
+        store
+            .lock(&name("a"), Duration::ZERO)
+            .await
+            .unwrap()
+            .check_exclusive()
+            .is_err()
+    );
 }
 
 /// I5: the newer one of an unsaved entry and another process's entry is used.

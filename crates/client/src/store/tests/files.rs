@@ -3,8 +3,15 @@
 use super::*;
 
 pub(super) fn entry_file(scratch: &ScratchDirectory) -> PathBuf {
-    let mut files = fs::read_dir(scratch.path()).unwrap().map(|entry| entry.unwrap().path());
-    files.find(|path| path.extension().is_some_and(|extension| extension == "json")).unwrap()
+    let mut files = fs::read_dir(scratch.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    files
+        .find(|path| {
+            path.extension()
+                .is_some_and(|extension| extension == "json")
+        })
+        .unwrap()
 }
 
 /// I7: only the owner can access files. A file with other permissions is rejected and not changed.
@@ -29,7 +36,13 @@ async fn only_the_owner_can_read_it() {
     let file = entry_file(&scratch);
     for mode in [0o640, 0o604, 0o620] {
         fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
-        assert_eq!(read(&store, RESOURCE), Err(StoreError::Exposed { path: file.clone(), mode }));
+        assert_eq!(
+            read(&store, RESOURCE),
+            Err(StoreError::Exposed {
+                path: file.clone(),
+                mode
+            })
+        );
     }
     fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
     assert_eq!(read(&store, RESOURCE).unwrap(), ["hush"]);
@@ -44,17 +57,27 @@ async fn a_directory_of_others_is_rejected() {
     let scratch = ScratchDirectory::new();
     let store = CredentialStore::in_directory(scratch.path());
     write(&store, &token("hush")).await;
-    let set_mode = |mode| fs::set_permissions(scratch.path(), fs::Permissions::from_mode(mode)).unwrap();
+    let set_mode =
+        |mode| fs::set_permissions(scratch.path(), fs::Permissions::from_mode(mode)).unwrap();
     for mode in [0o750, 0o705, 0o720, 0o702, 0o777, 0o1777] {
         set_mode(mode);
-        let expected = StoreError::ExposedDirectory { path: scratch.path().to_owned(), mode };
+        let expected = StoreError::ExposedDirectory {
+            path: scratch.path().to_owned(),
+            mode,
+        };
         assert_eq!(read(&store, RESOURCE), Err(expected.clone()));
-        assert_eq!(store.lock_token(&token("any")).await.err(), Some(expected.clone()));
+        assert_eq!(
+            store.lock_token(&token("any")).await.err(),
+            Some(expected.clone())
+        );
         assert_eq!(store.listing().err(), Some(expected.clone()));
         assert_eq!(store.remove_corrupted(None).err(), Some(expected.clone()));
         let text = expected.to_string();
         let (path, mode) = (scratch.path().display(), format!("mode {mode:04o}"));
-        assert!(text.contains(&mode) && text.contains(&format!("`chmod 700 {path}`")), "{text}");
+        assert!(
+            text.contains(&mode) && text.contains(&format!("`chmod 700 {path}`")),
+            "{text}"
+        );
     }
     for mode in [0o711, 0o700] {
         set_mode(mode);
@@ -76,10 +99,22 @@ async fn a_damaged_file_is_renamed() {
         complete.replacen("\"version\":1", "\"version\":2", 1),
         complete.replacen(ISSUER, "ftp://auth.example.com", 1),
         // A token for another origin than that of its resource.
-        complete.replacen("\"origin\":\"https://mcp.example.com\"", "\"origin\":\"https://evil.example\"", 1),
+        complete.replacen(
+            "\"origin\":\"https://mcp.example.com\"",
+            "\"origin\":\"https://evil.example\"",
+            1,
+        ),
         // A start URL of another origin, or with an invalid scheme.
-        complete.replacen("\"start\":\"https://mcp.example.com", "\"start\":\"https://evil.example", 1),
-        complete.replacen("\"start\":\"https://mcp.example.com", "\"start\":\"ftp://mcp.example.com", 1),
+        complete.replacen(
+            "\"start\":\"https://mcp.example.com",
+            "\"start\":\"https://evil.example",
+            1,
+        ),
+        complete.replacen(
+            "\"start\":\"https://mcp.example.com",
+            "\"start\":\"ftp://mcp.example.com",
+            1,
+        ),
         complete.replacen("\"hush\"", "\"\"", 1),
         "x".repeat(300 * 1024),
         // A valid entry that is too large.
@@ -90,7 +125,9 @@ async fn a_damaged_file_is_renamed() {
         assert_ne!(*damage, complete, "{number}");
         fs::write(&file, damage).unwrap();
         let error = read(&store, RESOURCE).unwrap_err();
-        let StoreError::Corrupted { path, kept } = &error else { panic!("{error:?}") };
+        let StoreError::Corrupted { path, kept } = &error else {
+            panic!("{error:?}")
+        };
         assert_eq!(*path, file);
         assert_eq!(fs::read_to_string(kept).unwrap(), *damage);
         renamed.push(kept.clone());
@@ -123,7 +160,10 @@ async fn a_damaged_file_affects_only_its_resource() {
     let other = "https://other.example/mcp";
     write(&store, &token_at(ISSUER, other, "undamaged")).await;
     assert_eq!(read(&store, other).unwrap(), ["undamaged"]);
-    assert_eq!(read(&store, RESOURCE).unwrap_err().code(), "store.corrupted");
+    assert_eq!(
+        read(&store, RESOURCE).unwrap_err().code(),
+        "store.corrupted"
+    );
 }
 
 /// I7: an error of the file system is reported, and not treated as a missing entry.
@@ -133,7 +173,12 @@ async fn errors_of_the_file_system_are_reported() {
     let store = CredentialStore::in_directory(scratch.path());
     write(&store, &token("hush")).await;
     let file = entry_file(&scratch);
-    assert_eq!(read(&CredentialStore::in_directory(&file), RESOURCE).unwrap_err().code(), "store.io");
+    assert_eq!(
+        read(&CredentialStore::in_directory(&file), RESOURCE)
+            .unwrap_err()
+            .code(),
+        "store.io"
+    );
 
     let entry = store.lock_token(&token("any")).await.unwrap();
     entry.remove().unwrap();
@@ -169,7 +214,10 @@ async fn the_largest_entry() {
     let largest = vec![b'x'; 256 * 1024];
     directory.write(&name, &largest).unwrap();
     assert_eq!(*directory.read(&name).unwrap().unwrap(), largest);
-    assert_eq!(directory.write(&name, &[&largest[..], b"x"].concat()), Err(StoreError::TooLarge));
+    assert_eq!(
+        directory.write(&name, &[&largest[..], b"x"].concat()),
+        Err(StoreError::TooLarge)
+    );
 }
 
 /// I7: the temporary file of a killed writer is ignored and replaced.

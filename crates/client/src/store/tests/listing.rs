@@ -18,7 +18,13 @@ async fn a_listing_changes_nothing() {
     fs::write(&file, "{").unwrap();
     let listed = store.listing().unwrap();
     assert!(listed.tokens.is_empty());
-    assert_eq!(listed.unusable, [UnusableEntry { file: Some(file.clone()), error: None }]);
+    assert_eq!(
+        listed.unusable,
+        [UnusableEntry {
+            file: Some(file.clone()),
+            error: None
+        }]
+    );
     assert_eq!(fs::read_to_string(&file).unwrap(), "{");
 }
 
@@ -28,9 +34,14 @@ async fn corrupted_files_are_removed() {
     let scratch = ScratchDirectory::new();
     let store = CredentialStore::in_directory(scratch.path());
     let files = || {
-        fs::read_dir(scratch.path())
-            .unwrap()
-            .filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().contains("corrupted"))
+        fs::read_dir(scratch.path()).unwrap().filter(|entry| {
+            entry
+                .as_ref()
+                .unwrap()
+                .file_name()
+                .to_string_lossy()
+                .contains("corrupted")
+        })
     };
     let own = StartUrl::parse(RESOURCE).unwrap();
     let other = StartUrl::parse("https://other.example/mcp").unwrap();
@@ -42,5 +53,10 @@ async fn corrupted_files_are_removed() {
     assert_eq!(store.remove_corrupted(Some(&own)).unwrap(), 1);
     assert_eq!(files().count(), 0);
     assert_eq!(store.remove_corrupted(None).unwrap(), 0);
-    assert_eq!(CredentialStore::in_directory("/nowhere/at/all").remove_corrupted(None).unwrap(), 0);
+    assert_eq!(
+        CredentialStore::in_directory("/nowhere/at/all")
+            .remove_corrupted(None)
+            .unwrap(),
+        0
+    );
 }

@@ -35,7 +35,10 @@ async fn registrations_are_separate() {
     let scratch = ScratchDirectory::new();
     for store in both_stores(&scratch) {
         let response = r#"{"client_id":"c","client_secret":"s","client_secret_expires_at":7,"registration_access_token":"r","x":{"y":1}}"#;
-        let client = Registered { asked: Scopes::parse("a b").unwrap(), ..registered(response) };
+        let client = Registered {
+            asked: Scopes::parse("a b").unwrap(),
+            ..registered(response)
+        };
         assert!(!store.knows(&issuer(ISSUER)));
         lock(&store).await.unwrap().write(&client).unwrap();
         assert!(store.knows(&issuer(ISSUER)));
@@ -47,7 +50,10 @@ async fn registrations_are_separate() {
         assert_eq!(kept.asked, client.asked);
         assert!(entry.read(&issuer(OTHER_ISSUER)).unwrap().is_none());
         let other_redirect = Url::parse("http://127.0.0.1:2/callback").unwrap();
-        let other = store.lock_client(&issuer(ISSUER), &other_redirect, None).await.unwrap();
+        let other = store
+            .lock_client(&issuer(ISSUER), &other_redirect, None)
+            .await
+            .unwrap();
         assert!(other.read(&issuer(ISSUER)).unwrap().is_none());
         assert!(store.client(&issuer(ISSUER), "c").unwrap().is_some());
         assert!(store.client(&issuer(ISSUER), "d").unwrap().is_none());
@@ -65,10 +71,22 @@ async fn exclusive_and_entered_clients_are_separate() {
         let entries = async || {
             [
                 lock(&store).await.unwrap(),
-                store.lock_client(&issuer(ISSUER), &redirect(), Some(&start)).await.unwrap(),
-                store.lock_client(&issuer(ISSUER), &redirect(), Some(&other_start)).await.unwrap(),
-                store.lock_client_by_hand(&issuer(ISSUER), None).await.unwrap(),
-                store.lock_client_by_hand(&issuer(ISSUER), Some(&start)).await.unwrap(),
+                store
+                    .lock_client(&issuer(ISSUER), &redirect(), Some(&start))
+                    .await
+                    .unwrap(),
+                store
+                    .lock_client(&issuer(ISSUER), &redirect(), Some(&other_start))
+                    .await
+                    .unwrap(),
+                store
+                    .lock_client_by_hand(&issuer(ISSUER), None)
+                    .await
+                    .unwrap(),
+                store
+                    .lock_client_by_hand(&issuer(ISSUER), Some(&start))
+                    .await
+                    .unwrap(),
             ]
         };
         for (number, entry) in entries().await.iter().enumerate() {
@@ -93,15 +111,26 @@ async fn registrations_can_be_kept_without_tokens() {
         let store = CredentialStore::clients_in_directory(&path);
         store.refuse_writes(refused);
         write(&store, &token("a")).await;
-        lock(&store).await.unwrap().write(&with_client_id("me")).unwrap();
+        lock(&store)
+            .await
+            .unwrap()
+            .write(&with_client_id("me"))
+            .unwrap();
         assert!(store.knows(&issuer(ISSUER)));
         assert!(store.client(&issuer(ISSUER), "me").unwrap().is_some());
         assert_eq!(read(&store, RESOURCE).unwrap(), ["a"]);
 
         let next = CredentialStore::clients_in_directory(&path);
-        assert_eq!(next.client(&issuer(ISSUER), "me").unwrap().is_some(), refused.is_none());
+        assert_eq!(
+            next.client(&issuer(ISSUER), "me").unwrap().is_some(),
+            refused.is_none()
+        );
         // This store would read tokens from the directory.
-        assert!(read(&CredentialStore::in_directory(&path), RESOURCE).unwrap().is_empty());
+        assert!(
+            read(&CredentialStore::in_directory(&path), RESOURCE)
+                .unwrap()
+                .is_empty()
+        );
     }
 }
 
@@ -111,17 +140,37 @@ async fn registrations_can_be_kept_without_tokens() {
 async fn a_registration_in_memory_is_replaced_by_one_in_the_directory() {
     let directory = ScratchDirectory::new();
     let store = CredentialStore::clients_in_directory(directory.path());
-    for (client_id, refused) in [("first", None), ("in-memory", Some(ErrorKind::StorageFull)), ("last", None)] {
+    for (client_id, refused) in [
+        ("first", None),
+        ("in-memory", Some(ErrorKind::StorageFull)),
+        ("last", None),
+    ] {
         store.refuse_writes(refused);
-        lock(&store).await.unwrap().write(&with_client_id(client_id)).unwrap();
-        let kept = lock(&store).await.unwrap().read(&issuer(ISSUER)).unwrap().unwrap();
+        lock(&store)
+            .await
+            .unwrap()
+            .write(&with_client_id(client_id))
+            .unwrap();
+        let kept = lock(&store)
+            .await
+            .unwrap()
+            .read(&issuer(ISSUER))
+            .unwrap()
+            .unwrap();
         assert_eq!(kept.response.client_id, client_id);
     }
     for earlier in ["first", "in-memory"] {
-        assert!(store.client(&issuer(ISSUER), earlier).unwrap().is_none(), "{earlier}");
+        assert!(
+            store.client(&issuer(ISSUER), earlier).unwrap().is_none(),
+            "{earlier}"
+        );
     }
     store.refuse_writes(Some(ErrorKind::StorageFull));
-    lock(&store).await.unwrap().write(&with_client_id("in-memory")).unwrap();
+    lock(&store)
+        .await
+        .unwrap()
+        .write(&with_client_id("in-memory"))
+        .unwrap();
     assert_eq!(store.forget_clients(&issuer(ISSUER)).await.unwrap(), 1);
     assert!(!store.knows(&issuer(ISSUER)));
 }

@@ -13,7 +13,11 @@ fn token(response: &str) -> Result<ResourceToken, ClientError> {
         asked: &Scopes::parse("a b").unwrap(),
         binding: None,
     };
-    ResourceToken::new(TokenResponse::parse(response.as_bytes()).unwrap(), context, UnixTime::from_secs(1000))
+    ResourceToken::new(
+        TokenResponse::parse(response.as_bytes()).unwrap(),
+        context,
+        UnixTime::from_secs(1000),
+    )
 }
 
 /// I6: a scope is also granted in the form `api://ID/NAME`. If the server does not confirm valid scopes, none is granted.
@@ -30,8 +34,11 @@ fn a_grant_covers_both_forms() {
         (LONG, "tools admin", "admin"),
         ("ä", "a b", "a b"),
     ] {
-        let response = format!(r#"{{"access_token":"hush","token_type":"bearer","scope":"{granted}"}}"#);
-        let found = token(&response).unwrap().missing_scopes(&Scopes::parse(wanted).unwrap());
+        let response =
+            format!(r#"{{"access_token":"hush","token_type":"bearer","scope":"{granted}"}}"#);
+        let found = token(&response)
+            .unwrap()
+            .missing_scopes(&Scopes::parse(wanted).unwrap());
         assert_eq!(found.as_str(), missing, "{granted}: {wanted}");
     }
 }
@@ -42,7 +49,10 @@ fn the_header_is_for_the_resource_only() {
     let token = token(r#"{"access_token":"hush","token_type":"bearer"}"#).unwrap();
     let sent = |url: &str| token.authorization_for(&Url::parse(url).unwrap());
     assert_eq!(sent("https://mcp.example.com/mcp").unwrap(), "Bearer hush");
-    assert_eq!(sent("https://mcp.example.com:443/mcp/#a").unwrap(), "Bearer hush");
+    assert_eq!(
+        sent("https://mcp.example.com:443/mcp/#a").unwrap(),
+        "Bearer hush"
+    );
 
     for url in [
         "https://mcp.example.com/other",
@@ -63,7 +73,10 @@ fn the_header_is_for_the_resource_only() {
 #[test]
 fn a_token_is_for_its_start_url_and_its_resource() {
     let obtained = |resource: &str, start: Option<&str>| {
-        let mut parts = token(r#"{"access_token":"hush","token_type":"bearer"}"#).unwrap().parts().clone();
+        let mut parts = token(r#"{"access_token":"hush","token_type":"bearer"}"#)
+            .unwrap()
+            .parts()
+            .clone();
         parts.start = start.map(|start| StartUrl::parse(start).unwrap());
         parts.resource = ResourceUri::parse(resource).unwrap();
         ResourceToken::from_parts(parts)
@@ -75,20 +88,31 @@ fn a_token_is_for_its_start_url_and_its_resource() {
     let below_root = obtained(root, Some(path));
     assert!(is_for(&below_root, path));
     assert!(is_for(&below_root, "https://mcp.example.com"));
-    for other in
-        ["https://mcp.example.com/a/mcp/", "https://mcp.example.com/evil/mcp", "https://mcp.example.com/a/mcp?b"]
-    {
+    for other in [
+        "https://mcp.example.com/a/mcp/",
+        "https://mcp.example.com/evil/mcp",
+        "https://mcp.example.com/a/mcp?b",
+    ] {
         assert!(!is_for(&below_root, other), "{other}");
     }
 
     assert!(!is_for(&obtained(root, Some(root)), path));
-    assert!(!is_for(&obtained(path, Some(path)), "https://mcp.example.com:444/a/mcp"));
+    assert!(!is_for(
+        &obtained(path, Some(path)),
+        "https://mcp.example.com:444/a/mcp"
+    ));
 
     // The start URL is unknown.
     assert!(is_for(&obtained(root, None), root));
     assert!(!is_for(&obtained(root, None), path));
-    assert!(is_for(&obtained(path, None), "https://mcp.example.com/a/mcp/"));
-    assert!(!is_for(&obtained(path, None), "https://mcp.example.com/a/mcp/b"));
+    assert!(is_for(
+        &obtained(path, None),
+        "https://mcp.example.com/a/mcp/"
+    ));
+    assert!(!is_for(
+        &obtained(path, None),
+        "https://mcp.example.com/a/mcp/b"
+    ));
 }
 
 /// I4: a token of another type than Bearer is rejected.
@@ -120,28 +144,42 @@ fn every_member_of_the_response_is_read() {
 fn a_token_is_refreshed_before_it_expires() {
     let secs = UnixTime::from_secs;
     let due = |lifetime: u64| {
-        let token = token(&format!(r#"{{"access_token":"a","token_type":"Bearer","expires_in":{lifetime}}}"#));
+        let token = token(&format!(
+            r#"{{"access_token":"a","token_type":"Bearer","expires_in":{lifetime}}}"#
+        ));
         let token = token.unwrap();
-        (1000..=1000 + lifetime).find(|now| token.is_due(secs(*now))).unwrap() - 1000
+        (1000..=1000 + lifetime)
+            .find(|now| token.is_due(secs(*now)))
+            .unwrap()
+            - 1000
     };
     assert_eq!(due(3600), 3540);
     assert_eq!(due(300), 240);
     assert_eq!(due(50), 40);
     assert_eq!(due(0), 0);
 
-    let endless = token(r#"{"access_token":"a","token_type":"Bearer","refresh_token":"r"}"#).unwrap();
+    let endless =
+        token(r#"{"access_token":"a","token_type":"Bearer","refresh_token":"r"}"#).unwrap();
     assert!(!endless.is_due(secs(u64::MAX)));
     assert!(!endless.is_expired(secs(u64::MAX)));
 
     let response = |text: &str| TokenResponse::parse(text.as_bytes()).unwrap();
-    let next = endless.refreshed(response(r#"{"access_token":"b","token_type":"Bearer"}"#), None, secs(2000)).unwrap();
+    let next = endless
+        .refreshed(
+            response(r#"{"access_token":"b","token_type":"Bearer"}"#),
+            None,
+            secs(2000),
+        )
+        .unwrap();
     assert_eq!(next.access_token().secret(), "b");
     assert_eq!(next.refresh_token().unwrap().secret(), "r");
     assert_eq!(next.scopes(), endless.scopes());
     assert_eq!(next.obtained_at(), secs(2000));
 
     let rotated = r#"{"access_token":"c","token_type":"Bearer","refresh_token":"s","scope":"a","expires_in":1}"#;
-    let next = endless.refreshed(response(rotated), None, secs(2000)).unwrap();
+    let next = endless
+        .refreshed(response(rotated), None, secs(2000))
+        .unwrap();
     assert_eq!(next.refresh_token().unwrap().secret(), "s");
     assert_eq!(next.scopes().unwrap().to_string(), "a");
     assert_eq!(next.expires_at(), Some(secs(2001)));
@@ -150,8 +188,12 @@ fn a_token_is_refreshed_before_it_expires() {
 /// J3: Debug shows neither token.
 #[test]
 fn debug_is_redacted() {
-    let token = token(r#"{"access_token":"hush","token_type":"Bearer","refresh_token":"quiet"}"#).unwrap();
-    let shown = format!("{token:?} {:?}", token.authorization_for(&Url::parse("https://mcp.example.com/mcp").unwrap()));
+    let token =
+        token(r#"{"access_token":"hush","token_type":"Bearer","refresh_token":"quiet"}"#).unwrap();
+    let shown = format!(
+        "{token:?} {:?}",
+        token.authorization_for(&Url::parse("https://mcp.example.com/mcp").unwrap())
+    );
     assert!(!shown.contains("hush"), "{shown}");
     assert!(!shown.contains("quiet"), "{shown}");
     assert!(shown.starts_with("ResourceToken { issuer: "), "{shown}");

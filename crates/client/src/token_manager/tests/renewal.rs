@@ -55,12 +55,22 @@ async fn a_token_ends_with_its_client() {
     let store = CredentialStore::in_memory();
     let token_manager = fixture.token_manager(store.clone());
     let issuer = token_manager.sign_in().await.unwrap().issuer().clone();
-    store.lock_client(&issuer, fixture.user.redirect_uri(), None).await.unwrap().remove().unwrap();
+    store
+        .lock_client(&issuer, fixture.user.redirect_uri(), None)
+        .await
+        .unwrap()
+        .remove()
+        .unwrap();
     fixture.clock.set_unix(UnixTime::from_secs(1_400));
     assert_eq!(text(&token_manager).await, None);
     let mut authorization = token_manager.request_authorization();
     assert_eq!(send(&mut authorization).await, None);
-    assert!(authorization.should_retry(StatusCode::UNAUTHORIZED, &rejection("")).await.unwrap());
+    assert!(
+        authorization
+            .should_retry(StatusCode::UNAUTHORIZED, &rejection(""))
+            .await
+            .unwrap()
+    );
     assert_eq!(send(&mut authorization).await.as_deref(), Some("Bearer t2"));
     assert_eq!(fixture.server.counts(), (2, 0));
     assert_eq!(fixture.user.visits(), 2);
@@ -76,7 +86,11 @@ async fn a_valid_token_is_used_during_a_renewal() {
     let _renewal = token_manager.renewing.lock().await;
     for (now, is_there) in [(1_250, true), (1_300, false)] {
         fixture.clock.set_unix(UnixTime::from_secs(now));
-        assert_eq!(poll_once(text(&token_manager)).await.is_some(), is_there, "{now}");
+        assert_eq!(
+            poll_once(text(&token_manager)).await.is_some(),
+            is_there,
+            "{now}"
+        );
     }
 }
 
@@ -135,7 +149,10 @@ async fn an_early_refresh_can_fail() {
     fixture.clock.set_unix(UnixTime::from_secs(1_250));
     assert_eq!(text(&token_manager).await.as_deref(), Some("t1"));
     fixture.clock.set_unix(UnixTime::from_secs(1_300));
-    assert_eq!(token_manager.token().await.unwrap_err().code(), "client.status");
+    assert_eq!(
+        token_manager.token().await.unwrap_err().code(),
+        "client.status"
+    );
     fixture.server.down.store(false, Ordering::Relaxed);
     assert_eq!(text(&token_manager).await.as_deref(), Some("t2"));
 }
@@ -153,16 +170,26 @@ async fn an_invalid_refresh_token_leads_to_a_new_authorization() {
     assert_eq!(fixture.server.counts(), (1, 1));
 
     // Another process does not try it again.
-    assert_eq!(text(&fixture.token_manager(CredentialStore::in_directory(scratch.path()))).await, None);
+    assert_eq!(
+        text(&fixture.token_manager(CredentialStore::in_directory(scratch.path()))).await,
+        None
+    );
     assert_eq!(fixture.server.counts(), (1, 1));
     let mut authorization = token_manager.request_authorization();
     assert_eq!(send(&mut authorization).await, None);
-    assert!(authorization.should_retry(StatusCode::UNAUTHORIZED, &rejection("")).await.unwrap());
+    assert!(
+        authorization
+            .should_retry(StatusCode::UNAUTHORIZED, &rejection(""))
+            .await
+            .unwrap()
+    );
     assert_eq!(send(&mut authorization).await.as_deref(), Some("Bearer t2"));
     assert_eq!(fixture.server.counts(), (2, 1));
     assert_eq!(fixture.user.visits(), 2);
     assert_eq!(
-        text(&fixture.token_manager(CredentialStore::in_directory(scratch.path()))).await.as_deref(),
+        text(&fixture.token_manager(CredentialStore::in_directory(scratch.path())))
+            .await
+            .as_deref(),
         Some("t2")
     );
 }

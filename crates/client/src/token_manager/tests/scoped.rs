@@ -10,28 +10,63 @@ async fn scopes_of_the_sign_in_are_requested() {
     *fixture.server.grants.lock() = Some("a".into());
     let scopes = |names: &str| Scopes::parse(names).unwrap();
     let token_manager = fixture.token_manager_for_scopes("a b");
-    assert!(token_manager.token_with_scopes(&scopes("a")).await.unwrap().is_none());
+    assert!(
+        token_manager
+            .token_with_scopes(&scopes("a"))
+            .await
+            .unwrap()
+            .is_none()
+    );
 
     token_manager.sign_in().await.unwrap();
     let with = async |names: &str| {
-        let token = token_manager.token_with_scopes(&scopes(names)).await.unwrap().unwrap();
-        (token.access_token().secret().to_owned(), token.scopes().unwrap().to_string())
+        let token = token_manager
+            .token_with_scopes(&scopes(names))
+            .await
+            .unwrap()
+            .unwrap();
+        (
+            token.access_token().secret().to_owned(),
+            token.scopes().unwrap().to_string(),
+        )
     };
     for names in ["", "a", "c", "a b c"] {
-        assert_eq!(with(names).await, ("t1".to_owned(), "a".to_owned()), "{names}");
+        assert_eq!(
+            with(names).await,
+            ("t1".to_owned(), "a".to_owned()),
+            "{names}"
+        );
     }
     assert_eq!(fixture.server.counts(), (1, 0));
-    assert_eq!(with("b").await, ("t2".to_owned(), "a".to_owned()), "it is not granted");
+    assert_eq!(
+        with("b").await,
+        ("t2".to_owned(), "a".to_owned()),
+        "it is not granted"
+    );
 
     *fixture.server.grants.lock() = None;
     assert_eq!(with("b").await, ("t3".to_owned(), "a b".to_owned()));
-    assert_eq!(form(fixture.network.to(TOKEN_URL).last().unwrap())["scope"], "a b");
+    assert_eq!(
+        form(fixture.network.to(TOKEN_URL).last().unwrap())["scope"],
+        "a b"
+    );
     assert_eq!(with("a b").await.0, "t3");
 
     // Another process finds the token in the store.
-    let Source::Authorizer(authorizer) = &token_manager.source else { panic!("no authorizer") };
+    let Source::Authorizer(authorizer) = &token_manager.source else {
+        panic!("no authorizer")
+    };
     let other = TokenManager::new(StartUrl::parse(RESOURCE).unwrap(), authorizer.clone());
-    assert_eq!(other.token_with_scopes(&scopes("b")).await.unwrap().unwrap().access_token().secret(), "t3");
+    assert_eq!(
+        other
+            .token_with_scopes(&scopes("b"))
+            .await
+            .unwrap()
+            .unwrap()
+            .access_token()
+            .secret(),
+        "t3"
+    );
     assert_eq!(fixture.server.counts(), (3, 2));
     assert_eq!(fixture.user.visits(), 1);
 }
@@ -47,13 +82,24 @@ async fn a_failed_request_for_scopes_keeps_the_token() {
     token_manager.sign_in().await.unwrap();
     let wanted = Scopes::parse("b").unwrap();
     fixture.server.down.store(true, Ordering::Relaxed);
-    let token = token_manager.token_with_scopes(&wanted).await.unwrap().unwrap();
+    let token = token_manager
+        .token_with_scopes(&wanted)
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(token.access_token().secret(), "t1");
     assert_eq!(fixture.server.counts(), (1, 1));
 
     fixture.server.down.store(false, Ordering::Relaxed);
     *fixture.server.grants.lock() = None;
-    let token = token_manager.token_with_scopes(&wanted).await.unwrap().unwrap();
+    let token = token_manager
+        .token_with_scopes(&wanted)
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(token.scopes().unwrap().as_str(), "a b");
-    assert_eq!(form(fixture.network.to(TOKEN_URL).last().unwrap())["scope"], "a b");
+    assert_eq!(
+        form(fixture.network.to(TOKEN_URL).last().unwrap())["scope"],
+        "a b"
+    );
 }

@@ -24,13 +24,21 @@ async fn a_sign_out_revokes() {
         });
         let store = CredentialStore::in_memory();
         let token_manager = fixture.token_manager(store.clone());
-        assert_eq!(token_manager.sign_out().await.unwrap(), SignOut::NotSignedIn);
+        assert_eq!(
+            token_manager.sign_out().await.unwrap(),
+            SignOut::NotSignedIn
+        );
         token_manager.sign_in().await.unwrap();
         assert_eq!(token_manager.sign_out().await.unwrap(), expected);
         assert!(text(&token_manager).await.is_none());
         assert!(store.tokens(token_manager.start_url()).unwrap().is_empty());
         assert!(store.knows(&Issuer::parse("https://auth.example.com").unwrap()));
-        let revoked: Vec<_> = fixture.network.to(REVOKE).iter().map(|request| form(request)["token"].clone()).collect();
+        let revoked: Vec<_> = fixture
+            .network
+            .to(REVOKE)
+            .iter()
+            .map(|request| form(request)["token"].clone())
+            .collect();
         assert_eq!(revoked, if endpoint { vec!["r1", "t1"] } else { vec![] });
     }
 }
@@ -40,9 +48,21 @@ async fn a_sign_out_revokes() {
 async fn a_sign_out_returns_what_was_revoked() {
     const REVOKE: &str = "https://auth.example.com/revoke";
     for (error, token_types, expected) in [
-        ("unsupported_token_type", "access_token", Ok(SignOut::RefreshTokenRevoked)),
-        ("unsupported_token_type", "access_token refresh_token", Ok(SignOut::ForgottenLocally)),
-        ("unsupported_token_type", "refresh_token", Ok(SignOut::ForgottenLocally)),
+        (
+            "unsupported_token_type",
+            "access_token",
+            Ok(SignOut::RefreshTokenRevoked),
+        ),
+        (
+            "unsupported_token_type",
+            "access_token refresh_token",
+            Ok(SignOut::ForgottenLocally),
+        ),
+        (
+            "unsupported_token_type",
+            "refresh_token",
+            Ok(SignOut::ForgottenLocally),
+        ),
         ("invalid_client", "access_token", Err("client.revocation")),
         ("unsupported_token_type", "", Ok(SignOut::Revoked)),
     ] {
@@ -63,7 +83,10 @@ async fn a_sign_out_returns_what_was_revoked() {
         });
         let token_manager = fixture.token_manager(CredentialStore::in_memory());
         token_manager.sign_in().await.unwrap();
-        assert_eq!(token_manager.sign_out().await.map_err(|error| error.code()), expected);
+        assert_eq!(
+            token_manager.sign_out().await.map_err(|error| error.code()),
+            expected
+        );
         assert!(text(&token_manager).await.is_none());
     }
 }
@@ -82,6 +105,9 @@ async fn a_sign_out_by_another_program_is_not_undone() {
         fixture.clock.set_unix(UnixTime::from_secs(now));
         let _ = text(&bridge).await;
         assert_eq!(fixture.server.counts(), (1, 0), "{now}");
-        assert!(store.tokens(bridge.start_url()).unwrap().is_empty(), "{now}");
+        assert!(
+            store.tokens(bridge.start_url()).unwrap().is_empty(),
+            "{now}"
+        );
     }
 }

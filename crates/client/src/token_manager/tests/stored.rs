@@ -35,15 +35,21 @@ fn token_manager(
     store: &CredentialStore,
     accept_broader_resource: bool,
 ) -> Arc<TokenManager> {
-    let settings =
-        AuthorizerSettings { store: store.clone(), accept_broader_resource, ..AuthorizerSettings::default() };
+    let settings = AuthorizerSettings {
+        store: store.clone(),
+        accept_broader_resource,
+        ..AuthorizerSettings::default()
+    };
     let authorizer = Authorizer::builder(fixture.user.clone())
         .fetch(fixture.network.clone())
         .clock(fixture.clock.clone())
         .settings(settings)
         .build()
         .unwrap();
-    Arc::new(TokenManager::new(StartUrl::parse(start).unwrap(), Arc::new(authorizer)))
+    Arc::new(TokenManager::new(
+        StartUrl::parse(start).unwrap(),
+        Arc::new(authorizer),
+    ))
 }
 
 /// H4: a token for the whole origin is not sent to another path; that path gets a token only if the user accepts the
@@ -53,23 +59,43 @@ async fn another_path_does_not_get_the_token() {
     let fixture = shared_origin();
     let scratch = ScratchDirectory::new();
     let store = CredentialStore::in_directory(scratch.path());
-    token_manager(&fixture, ROOT, &store, false).sign_in().await.unwrap();
-    assert_eq!(text(&token_manager(&fixture, ROOT, &store, false)).await.as_deref(), Some("t1"));
+    token_manager(&fixture, ROOT, &store, false)
+        .sign_in()
+        .await
+        .unwrap();
+    assert_eq!(
+        text(&token_manager(&fixture, ROOT, &store, false))
+            .await
+            .as_deref(),
+        Some("t1")
+    );
 
     let evil = token_manager(&fixture, EVIL, &store, false);
     assert_eq!(text(&evil).await, None);
     let mut authorization = evil.request_authorization();
     assert_eq!(send_to(&mut authorization, EVIL).await, None);
 
-    let rejected = authorization.should_retry(StatusCode::UNAUTHORIZED, &rejection("")).await.unwrap_err();
+    let rejected = authorization
+        .should_retry(StatusCode::UNAUTHORIZED, &rejection(""))
+        .await
+        .unwrap_err();
     assert_eq!(rejected.code(), "client.broader_resource");
     assert_eq!(fixture.user.visits(), 1);
 
     // A token from the caller is ignored, too.
-    evil.set_current(token_manager(&fixture, ROOT, &store, false).token().await.unwrap().unwrap());
+    evil.set_current(
+        token_manager(&fixture, ROOT, &store, false)
+            .token()
+            .await
+            .unwrap()
+            .unwrap(),
+    );
     assert!(evil.current().is_none());
     let sent = fixture.network.to(EVIL);
-    assert!(sent.iter().all(|request| !request.headers.contains_key(header::AUTHORIZATION)));
+    assert!(
+        sent.iter()
+            .all(|request| !request.headers.contains_key(header::AUTHORIZATION))
+    );
 }
 
 /// H4: two start URLs with the same resource have separate sign-ins and refreshes. A step-up does not ask again.
@@ -84,25 +110,54 @@ async fn start_urls_with_one_resource_have_separate_tokens() {
     accepted.sign_in().await.unwrap();
     fixture.clock.set_unix(UnixTime::from_secs(1_250));
     let later = token_manager(&fixture, EVIL, &store, false);
-    assert_eq!(text(&later).await.as_deref(), Some("t3"), "refreshed, with its own refresh token");
+    assert_eq!(
+        text(&later).await.as_deref(),
+        Some("t3"),
+        "refreshed, with its own refresh token"
+    );
     assert_eq!(text(&root).await.as_deref(), Some("t4"));
 
-    let refreshed: Vec<_> =
-        fixture.network.to(TOKEN_URL).iter().filter_map(|it| form(it).remove("refresh_token")).collect();
+    let refreshed: Vec<_> = fixture
+        .network
+        .to(TOKEN_URL)
+        .iter()
+        .filter_map(|it| form(it).remove("refresh_token"))
+        .collect();
     assert_eq!(refreshed, ["r2", "r1"]);
 
     let mut authorization = later.request_authorization();
     send_to(&mut authorization, EVIL).await;
     assert!(
-        authorization.should_retry(StatusCode::FORBIDDEN, &insufficient_scope("more")).await.unwrap(),
+        authorization
+            .should_retry(StatusCode::FORBIDDEN, &insufficient_scope("more"))
+            .await
+            .unwrap(),
         "the sign-in has accepted the resource"
     );
-    assert_eq!(text(&token_manager(&fixture, EVIL, &store, false)).await.as_deref(), Some("t5"));
-    assert_eq!(text(&token_manager(&fixture, ROOT, &store, false)).await.as_deref(), Some("t4"));
+    assert_eq!(
+        text(&token_manager(&fixture, EVIL, &store, false))
+            .await
+            .as_deref(),
+        Some("t5")
+    );
+    assert_eq!(
+        text(&token_manager(&fixture, ROOT, &store, false))
+            .await
+            .as_deref(),
+        Some("t4")
+    );
 
     assert_eq!(later.sign_out().await.unwrap(), SignOut::ForgottenLocally);
-    assert_eq!(text(&token_manager(&fixture, EVIL, &store, false)).await, None);
-    assert_eq!(text(&token_manager(&fixture, ROOT, &store, false)).await.as_deref(), Some("t4"));
+    assert_eq!(
+        text(&token_manager(&fixture, EVIL, &store, false)).await,
+        None
+    );
+    assert_eq!(
+        text(&token_manager(&fixture, ROOT, &store, false))
+            .await
+            .as_deref(),
+        Some("t4")
+    );
 }
 
 /// H4: the resource's own URL can use a token that was obtained for a path below it, and its sign-out removes all of
@@ -111,12 +166,18 @@ async fn start_urls_with_one_resource_have_separate_tokens() {
 async fn a_sign_out_removes_every_token_that_could_be_used() {
     let fixture = shared_origin();
     let store = CredentialStore::in_memory();
-    token_manager(&fixture, EVIL, &store, true).sign_in().await.unwrap();
+    token_manager(&fixture, EVIL, &store, true)
+        .sign_in()
+        .await
+        .unwrap();
     let root = token_manager(&fixture, ROOT, &store, false);
     assert_eq!(text(&root).await.as_deref(), Some("t1"));
     root.sign_in().await.unwrap();
     assert_eq!(store.tokens(root.start_url()).unwrap().len(), 2);
     assert_eq!(root.sign_out().await.unwrap(), SignOut::ForgottenLocally);
     assert!(store.tokens(root.start_url()).unwrap().is_empty());
-    assert_eq!(text(&token_manager(&fixture, EVIL, &store, true)).await, None);
+    assert_eq!(
+        text(&token_manager(&fixture, EVIL, &store, true)).await,
+        None
+    );
 }

@@ -51,7 +51,10 @@ async fn a_token_that_cannot_be_written_is_used_from_memory() {
         }
         _ => well_behaved(request),
     });
-    let settings = AuthorizerSettings { store: store.clone(), ..AuthorizerSettings::default() };
+    let settings = AuthorizerSettings {
+        store: store.clone(),
+        ..AuthorizerSettings::default()
+    };
     let authorizer = Authorizer::builder(fixture.user.clone())
         .fetch(network)
         .clock(fixture.clock.clone())
@@ -60,7 +63,11 @@ async fn a_token_that_cannot_be_written_is_used_from_memory() {
         .unwrap();
     let token_manager = TokenManager::new(StartUrl::parse(RESOURCE).unwrap(), Arc::new(authorizer));
     token_manager.sign_in().await.unwrap();
-    for (now, token, counts) in [(1_400, "t2", (2, 1)), (1_450, "t2", (2, 1)), (1_900, "t3", (3, 2))] {
+    for (now, token, counts) in [
+        (1_400, "t2", (2, 1)),
+        (1_450, "t2", (2, 1)),
+        (1_900, "t3", (3, 2)),
+    ] {
         fixture.clock.set_unix(UnixTime::from_secs(now));
         assert_eq!(text(&token_manager).await.as_deref(), Some(token), "{now}");
         assert_eq!(fixture.server.counts(), counts, "{now}");
@@ -72,7 +79,10 @@ async fn a_token_that_cannot_be_written_is_used_from_memory() {
     store.refuse_writes(None);
     fixture.clock.set_unix(UnixTime::from_secs(2_400));
     let before = fixture.server.counts();
-    assert_eq!(text(&fixture.token_manager(store)).await.as_deref(), Some("t4"));
+    assert_eq!(
+        text(&fixture.token_manager(store)).await.as_deref(),
+        Some("t4")
+    );
     assert_eq!(fixture.server.counts(), (before.0 + 1, before.1 + 1));
 
     let other = fixture.token_manager(CredentialStore::in_directory(scratch.path()));
@@ -83,7 +93,8 @@ async fn a_token_that_cannot_be_written_is_used_from_memory() {
 #[tokio::test]
 async fn a_sign_in_without_a_writable_store() {
     let fixture = Fixture::new();
-    let token_manager = fixture.token_manager(CredentialStore::in_directory("/proc/portcullis/store"));
+    let token_manager =
+        fixture.token_manager(CredentialStore::in_directory("/proc/portcullis/store"));
     token_manager.sign_in().await.unwrap();
     for (now, token) in [(1_000, "t1"), (1_400, "t2"), (1_800, "t3")] {
         fixture.clock.set_unix(UnixTime::from_secs(now));

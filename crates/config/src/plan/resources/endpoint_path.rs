@@ -12,15 +12,22 @@ use crate::plan::RESERVED_PATHS;
 /// # Errors
 /// Fails with the reason and the fix.
 pub(super) fn check_endpoint(endpoint: &str) -> anyhow::Result<()> {
-    ensure!(endpoint.starts_with('/'), "endpoint = {endpoint:?} must start with a slash; write it as \"/mcp\"");
-    let is_path_byte = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~!$&'()*+,;=:@%".contains(&byte);
+    ensure!(
+        endpoint.starts_with('/'),
+        "endpoint = {endpoint:?} must start with a slash; write it as \"/mcp\""
+    );
+    let is_path_byte =
+        |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~!$&'()*+,;=:@%".contains(&byte);
     ensure!(
         endpoint.bytes().all(is_path_byte),
         "endpoint = {endpoint:?} must be a plain path; remove query, fragment, spaces and other special characters"
     );
     check_escapes(endpoint)?;
     ensure!(
-        !endpoint.contains("//") && !endpoint.split('/').any(|segment| matches!(segment, "." | "..")),
+        !endpoint.contains("//")
+            && !endpoint
+                .split('/')
+                .any(|segment| matches!(segment, "." | "..")),
         "endpoint = {endpoint:?} has an empty or a dot segment, which clients rewrite; remove it"
     );
     ensure!(
@@ -33,7 +40,9 @@ pub(super) fn check_endpoint(endpoint: &str) -> anyhow::Result<()> {
 /// Checks that each `%` begins a valid escape, which stands for a character that needs one (RFC 3986 sections 2.1 and 2.3).
 fn check_escapes(endpoint: &str) -> anyhow::Result<()> {
     for after in endpoint.split('%').skip(1) {
-        let digits = after.get(..2).filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()));
+        let digits = after
+            .get(..2)
+            .filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()));
         let digits = digits.with_context(|| {
             format!("endpoint = {endpoint:?} has a % without two hexadecimal digits; write the character % as %25")
         })?;

@@ -28,7 +28,10 @@ pub(super) fn issuers_of<'a>(
                 match configured.iter().position(|issuer| issuer.issuer == *name) {
                     Some(position) if positions.contains(&position) => {
                         is_valid = false;
-                        errors.add("issuers", format!("issuers has {:?} twice; remove one", shown_url(name)));
+                        errors.add(
+                            "issuers",
+                            format!("issuers has {:?} twice; remove one", shown_url(name)),
+                        );
                     }
                     Some(position) => positions.push(position),
                     None => {
@@ -40,7 +43,11 @@ pub(super) fn issuers_of<'a>(
         }
     }
     if is_valid && positions.is_empty() && resource.auth != Authorization::None {
-        let key = if resource.issuers.is_some() { "issuers" } else { "" };
+        let key = if resource.issuers.is_some() {
+            "issuers"
+        } else {
+            ""
+        };
         errors.add(
             key,
             format!(
@@ -50,10 +57,14 @@ pub(super) fn issuers_of<'a>(
         );
         return None;
     }
-    let plans = positions.iter().map(|position| Some((*position, context.issuers.get(*position)?.as_ref()?)));
+    let plans = positions
+        .iter()
+        .map(|position| Some((*position, context.issuers.get(*position)?.as_ref()?)));
     let plans: Option<Vec<_>> = plans.collect();
-    let mut introspecting =
-        plans.iter().flatten().filter(|(_, plan)| matches!(plan.settings.validation, Validation::Introspection(_)));
+    let mut introspecting = plans
+        .iter()
+        .flatten()
+        .filter(|(_, plan)| matches!(plan.settings.validation, Validation::Introspection(_)));
     if let (Some((first, _)), Some((second, _))) = (introspecting.next(), introspecting.next()) {
         errors.add(
             "issuers",
@@ -70,11 +81,17 @@ pub(super) fn issuers_of<'a>(
 /// Returns the error about an issuer that is not configured.
 fn unknown_issuer(name: &str, configured: &[file::Issuer]) -> String {
     let bare = |text: &str| text.trim_end_matches('/').to_ascii_lowercase();
-    let fix = match configured.iter().find(|issuer| bare(&issuer.issuer) == bare(name)) {
+    let fix = match configured
+        .iter()
+        .find(|issuer| bare(&issuer.issuer) == bare(name))
+    {
         Some(similar) => format!("write it as there, {:?}", shown_url(&similar.issuer)),
         None => "add or correct it".to_owned(),
     };
-    format!("issuers has {:?}, and no [[issuer]] has exactly this identifier; {fix}", shown_url(name))
+    format!(
+        "issuers has {:?}, and no [[issuer]] has exactly this identifier; {fix}",
+        shown_url(name)
+    )
 }
 
 /// Adds an error if ID tokens could be accepted.
@@ -87,7 +104,9 @@ pub(super) fn check_application_audiences<'a>(
     errors: &mut Diagnostics<'_>,
 ) -> Option<()> {
     let named = issuers.find_map(|plan| Some((plan, plan.settings.application_audiences.first()?)));
-    let Some((plan, name)) = named.filter(|_| resource.required_scopes.is_empty()) else { return Some(()) };
+    let Some((plan, name)) = named.filter(|_| resource.required_scopes.is_empty()) else {
+        return Some(());
+    };
     errors.add(
         "required_scopes",
         format!(

@@ -6,12 +6,21 @@ use url::Url;
 
 /// Returns the policy that accepts the hosts and origins of any of these resources. Origins are restricted only if
 /// every resource has a list of them, which may be empty.
-pub(in crate::plan) fn origins(resources: &[&Resource], base_url: &Url) -> anyhow::Result<OriginPolicy> {
+pub(in crate::plan) fn origins(
+    resources: &[&Resource],
+    base_url: &Url,
+) -> anyhow::Result<OriginPolicy> {
     let mut policy = OriginPolicy::for_base_url(base_url)?;
-    for host in resources.iter().flat_map(|resource| &resource.allowed_hosts) {
+    for host in resources
+        .iter()
+        .flat_map(|resource| &resource.allowed_hosts)
+    {
         policy = policy.allow_host(host)?;
     }
-    let lists: Option<Vec<_>> = resources.iter().map(|resource| resource.allowed_origins.as_ref()).collect();
+    let lists: Option<Vec<_>> = resources
+        .iter()
+        .map(|resource| resource.allowed_origins.as_ref())
+        .collect();
     if let Some(lists) = lists {
         policy = policy.only_listed_origins();
         for origin in lists.into_iter().flatten() {
@@ -22,14 +31,27 @@ pub(in crate::plan) fn origins(resources: &[&Resource], base_url: &Url) -> anyho
 }
 
 /// Checks each entry of `allowed_hosts` and `allowed_origins` by itself, and adds an error for each invalid one.
-pub(super) fn check_origins(resource: &Resource, base_url: &Url, errors: &mut Diagnostics<'_>) -> Option<()> {
+pub(super) fn check_origins(
+    resource: &Resource,
+    base_url: &Url,
+    errors: &mut Diagnostics<'_>,
+) -> Option<()> {
     let policy = errors.take("allowed_hosts", OriginPolicy::for_base_url(base_url))?;
     let mut are_valid = true;
     for host in &resource.allowed_hosts {
-        are_valid &= errors.take("allowed_hosts", policy.clone().allow_host(host).map_err(without_secrets)).is_some();
+        are_valid &= errors
+            .take(
+                "allowed_hosts",
+                policy.clone().allow_host(host).map_err(without_secrets),
+            )
+            .is_some();
     }
     for origin in resource.allowed_origins.iter().flatten() {
-        let checked = policy.clone().only_listed_origins().allow_origin(origin).map_err(without_secrets);
+        let checked = policy
+            .clone()
+            .only_listed_origins()
+            .allow_origin(origin)
+            .map_err(without_secrets);
         are_valid &= errors.take("allowed_origins", checked).is_some();
     }
     are_valid.then_some(())

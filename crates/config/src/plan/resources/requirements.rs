@@ -14,8 +14,14 @@ use portcullis_metadata::Scopes;
 /// Adds an error for each invalid value, and returns `None` if there is one. A method need not be a known one; the warnings
 /// of the plan name unknown methods.
 pub(super) fn route(route: &file::Route, errors: &mut Diagnostics<'_>) -> Option<RouteRule> {
-    let methods = errors.take_all("methods", route.methods.iter().map(|method| parse_http_method(method)));
-    let path = errors.take("path", PathGlob::parse(&route.path).with_context(|| format!("path = {:?}", route.path)));
+    let methods = errors.take_all(
+        "methods",
+        route.methods.iter().map(|method| parse_http_method(method)),
+    );
+    let path = errors.take(
+        "path",
+        PathGlob::parse(&route.path).with_context(|| format!("path = {:?}", route.path)),
+    );
     let scopes = resource_scopes(&route.scopes, "scopes", errors);
     Some(RouteRule::new(path?, scopes?).methods(methods?))
 }
@@ -24,11 +30,22 @@ pub(super) fn route(route: &file::Route, errors: &mut Diagnostics<'_>) -> Option
 ///
 /// Adds an error for each invalid value, and returns `None` if there is one.
 pub(super) fn rule(rule: &file::Rule, errors: &mut Diagnostics<'_>) -> Option<MessageRule> {
-    let glob = |text: &str| NameGlob::parse(text).with_context(|| format!("{text:?} is not a pattern"));
-    let method = errors.take("method", check_method_pattern(&rule.method).and_then(|()| glob(&rule.method)));
-    let requires_something = !rule.scopes.is_empty() || !rule.claims.is_empty() || rule.limit.is_some();
+    let glob =
+        |text: &str| NameGlob::parse(text).with_context(|| format!("{text:?} is not a pattern"));
+    let method = errors.take(
+        "method",
+        check_method_pattern(&rule.method).and_then(|()| glob(&rule.method)),
+    );
+    let requires_something =
+        !rule.scopes.is_empty() || !rule.claims.is_empty() || rule.limit.is_some();
     if !requires_something {
-        errors.add("", format!("the rule for {:?} requires nothing; add scopes, claims or a limit", rule.method));
+        errors.add(
+            "",
+            format!(
+                "the rule for {:?} requires nothing; add scopes, claims or a limit",
+                rule.method
+            ),
+        );
     }
     let name = errors.take("name", rule.name.as_deref().map(glob).transpose());
     let scopes = resource_scopes(&rule.scopes, "scopes", errors);
@@ -55,18 +72,31 @@ pub(super) fn implications(
     let pairs = implies.iter().map(|(broad, narrow)| {
         let broad_scope = resource_scopes(slice::from_ref(broad), KEY, errors);
         let narrow = resource_scopes(narrow, KEY, errors);
-        broad_scope.and(narrow).map(|narrow| (broad.as_str(), narrow))
+        broad_scope
+            .and(narrow)
+            .map(|narrow| (broad.as_str(), narrow))
     });
     let pairs: Vec<Option<_>> = pairs.collect();
-    errors.take(KEY, ScopeImplications::new(pairs.into_iter().collect::<Option<Vec<_>>>()?))
+    errors.take(
+        KEY,
+        ScopeImplications::new(pairs.into_iter().collect::<Option<Vec<_>>>()?),
+    )
 }
 
 /// Parses the scopes that `key` lists: those that a resource requires or publishes.
 ///
 /// Adds an error for each name that is not a scope or is `offline_access`, and returns `None` if there is one.
-pub(super) fn resource_scopes(names: &[String], key: &str, errors: &mut Diagnostics<'_>) -> Option<Scopes> {
+pub(super) fn resource_scopes(
+    names: &[String],
+    key: &str,
+    errors: &mut Diagnostics<'_>,
+) -> Option<Scopes> {
     let scopes = errors.take_all(key, names.iter().map(|name| scope(name)))?;
-    Some(scopes.iter().fold(Scopes::empty(), |all, scope| all.union(scope)))
+    Some(
+        scopes
+            .iter()
+            .fold(Scopes::empty(), |all, scope| all.union(scope)),
+    )
 }
 
 /// Converts each entry of the list `key`. Returns `None` if `convert` returns `None` for one.
@@ -87,7 +117,9 @@ pub(super) fn convert_each<T, U>(
 
 fn parse_http_method(method: &str) -> anyhow::Result<Method> {
     let parsed = method.parse::<Method>();
-    parsed.with_context(|| format!("methods has {method:?}, which is not an HTTP method; write it as \"DELETE\""))
+    parsed.with_context(|| {
+        format!("methods has {method:?}, which is not an HTTP method; write it as \"DELETE\"")
+    })
 }
 
 fn scope(name: &str) -> anyhow::Result<Scopes> {
@@ -95,14 +127,19 @@ fn scope(name: &str) -> anyhow::Result<Scopes> {
         name != "offline_access",
         "`offline_access` is not a scope of a resource, but requests a refresh token; remove it"
     );
-    let fix = if name.contains(' ') { "write one scope in each string" } else { "correct it" };
+    let fix = if name.contains(' ') {
+        "write one scope in each string"
+    } else {
+        "correct it"
+    };
     Scopes::from_names([name]).with_context(|| format!("{name:?} is not a scope; {fix}"))
 }
 
 /// Rejects a pattern with characters that are special in other pattern languages and that no method has.
 fn check_method_pattern(pattern: &str) -> anyhow::Result<()> {
-    let is_strange =
-        |character: char| "[]{}()?|\\".contains(character) || character.is_whitespace() || character.is_control();
+    let is_strange = |character: char| {
+        "[]{}()?|\\".contains(character) || character.is_whitespace() || character.is_control()
+    };
     if let Some(character) = pattern.chars().find(|character| is_strange(*character)) {
         bail!(
             "method = {pattern:?} has {character:?}, which occurs in no method and has no meaning in a pattern; write one \
@@ -117,10 +154,17 @@ fn claim_rule(rule: &file::Claim) -> anyhow::Result<ClaimRule> {
         (None, None) => ClaimTest::Present,
         (Some(values), None) => ClaimTest::OneOf(values.clone()),
         (None, Some(domains)) => ClaimTest::Domain(domains.clone()),
-        (Some(_), Some(_)) => bail!("one_of and domain are both set; write two rules to require both"),
+        (Some(_), Some(_)) => {
+            bail!("one_of and domain are both set; write two rules to require both")
+        }
     };
-    let wanted = ClaimRule::new(&rule.claim, test).with_context(|| format!("claim = {:?}", rule.claim))?;
-    Ok(if rule.report_only { wanted.report_only() } else { wanted })
+    let wanted =
+        ClaimRule::new(&rule.claim, test).with_context(|| format!("claim = {:?}", rule.claim))?;
+    Ok(if rule.report_only {
+        wanted.report_only()
+    } else {
+        wanted
+    })
 }
 
 #[cfg(test)]
@@ -137,8 +181,14 @@ mod tests {
     }
 
     /// Asserts that there is one error for each of these beginnings, about the key of the resource.
-    fn assert_errors<T>(key: &str, expected: &[&str], validate: impl FnOnce(&mut Diagnostics<'_>) -> Option<T>) {
-        let errors = Diagnostics::collect(|errors| validate(&mut errors.table("resource[0]"))).err().unwrap();
+    fn assert_errors<T>(
+        key: &str,
+        expected: &[&str],
+        validate: impl FnOnce(&mut Diagnostics<'_>) -> Option<T>,
+    ) {
+        let errors = Diagnostics::collect(|errors| validate(&mut errors.table("resource[0]")))
+            .err()
+            .unwrap();
         let key = KeyPath::parse(&format!("resource[0].{key}"));
         assert!(errors.iter().all(|error| error.key == key), "{errors:#?}");
         let errors = texts(errors);
@@ -152,33 +202,66 @@ mod tests {
     #[test]
     fn every_invalid_scope_is_named() {
         let wrong = names(&["a", "b c", "offline_access", ""]);
-        let expected = ["\"b c\" is not a scope", "`offline_access` is not a scope", "\"\" is not a scope"];
+        let expected = [
+            "\"b c\" is not a scope",
+            "`offline_access` is not a scope",
+            "\"\" is not a scope",
+        ];
         for key in ["required_scopes", "scopes_supported"] {
-            assert_errors(key, &expected, |errors| resource_scopes(&wrong, key, errors));
+            assert_errors(key, &expected, |errors| {
+                resource_scopes(&wrong, key, errors)
+            });
         }
         for (implies, expected) in [
-            (("a", names(&["offline_access"])), &["`offline_access` is not a scope of a resource"][..]),
-            (("offline_access", names(&["a"])), &["`offline_access` is not a scope of a resource"]),
-            (("b c", names(&["a", "d e"])), &["\"b c\" is not a scope", "\"d e\" is not a scope"]),
+            (
+                ("a", names(&["offline_access"])),
+                &["`offline_access` is not a scope of a resource"][..],
+            ),
+            (
+                ("offline_access", names(&["a"])),
+                &["`offline_access` is not a scope of a resource"],
+            ),
+            (
+                ("b c", names(&["a", "d e"])),
+                &["\"b c\" is not a scope", "\"d e\" is not a scope"],
+            ),
         ] {
             let implies = BTreeMap::from([(implies.0.to_owned(), implies.1)]);
-            assert_errors("scope_implies", expected, |errors| implications(&implies, errors));
+            assert_errors("scope_implies", expected, |errors| {
+                implications(&implies, errors)
+            });
         }
     }
 
     /// B9: each method of a route that is none has an error. Without methods, a route is for all of them.
     #[test]
     fn every_invalid_method_of_a_route_is_named() {
-        let mut configured = file::Route { methods: names(&["a b", "GET", ""]), path: "/a".to_owned(), scopes: vec![] };
-        let expected = ["resource[0].route[0].methods has \"a b\"", "resource[0].route[0].methods has \"\""];
-        let errors = Diagnostics::collect(|errors| route(&configured, &mut errors.table("resource[0].route[0]")));
+        let mut configured = file::Route {
+            methods: names(&["a b", "GET", ""]),
+            path: "/a".to_owned(),
+            scopes: vec![],
+        };
+        let expected = [
+            "resource[0].route[0].methods has \"a b\"",
+            "resource[0].route[0].methods has \"\"",
+        ];
+        let errors = Diagnostics::collect(|errors| {
+            route(&configured, &mut errors.table("resource[0].route[0]"))
+        });
         let errors = texts(errors.err().unwrap());
         assert!(
-            errors.len() == 2 && errors.iter().zip(expected).all(|(error, start)| error.starts_with(start)),
+            errors.len() == 2
+                && errors
+                    .iter()
+                    .zip(expected)
+                    .all(|(error, start)| error.starts_with(start)),
             "{errors:?}"
         );
         configured.methods = names(&["PURGE"]);
-        assert!(Diagnostics::collect(|errors| route(&configured, errors)).is_ok(), "an unknown method");
+        assert!(
+            Diagnostics::collect(|errors| route(&configured, errors)).is_ok(),
+            "an unknown method"
+        );
         configured.methods.clear();
         let every = Diagnostics::collect(|errors| route(&configured, errors)).unwrap();
         assert!(every.methods.is_empty(), "{every:?}");
@@ -187,12 +270,22 @@ mod tests {
     /// B9: characters of other pattern languages are rejected, and each names its fix.
     #[test]
     fn method_patterns_have_stars_only() {
-        for pattern in ["tools/call", "tools/*", "*", "notifications/tools/list_changed", "x-vendor.method", "größe"]
-        {
+        for pattern in [
+            "tools/call",
+            "tools/*",
+            "*",
+            "notifications/tools/list_changed",
+            "x-vendor.method",
+            "größe",
+        ] {
             assert!(check_method_pattern(pattern).is_ok(), "{pattern}");
         }
-        for character in ['[', ']', '{', '}', '(', ')', '?', '|', '\\', ' ', '\t', '\u{a0}', '\0'] {
-            let error = check_method_pattern(&format!("tools/{character}call")).unwrap_err().to_string();
+        for character in [
+            '[', ']', '{', '}', '(', ')', '?', '|', '\\', ' ', '\t', '\u{a0}', '\0',
+        ] {
+            let error = check_method_pattern(&format!("tools/{character}call"))
+                .unwrap_err()
+                .to_string();
             assert!(error.contains(&format!("has {character:?}")), "{error}");
             assert!(error.contains("; write one method"), "{error}");
         }
@@ -203,13 +296,30 @@ mod tests {
     fn claim_rules_follow_from_their_keys() {
         let values = || Some(names(&["x.example"]));
         let of = |claim: &str, one_of, domain, report_only| {
-            claim_rule(&file::Claim { claim: claim.to_owned(), one_of, domain, report_only })
+            claim_rule(&file::Claim {
+                claim: claim.to_owned(),
+                one_of,
+                domain,
+                report_only,
+            })
         };
         let rule = |test| ClaimRule::new("a", test).unwrap();
-        assert_eq!(of("a", None, None, false).unwrap(), rule(ClaimTest::Present));
-        assert_eq!(of("a", None, None, true).unwrap(), rule(ClaimTest::Present).report_only());
-        assert_eq!(of("a", values(), None, false).unwrap(), rule(ClaimTest::OneOf(values().unwrap())));
-        assert_eq!(of("a", None, values(), false).unwrap(), rule(ClaimTest::Domain(values().unwrap())));
+        assert_eq!(
+            of("a", None, None, false).unwrap(),
+            rule(ClaimTest::Present)
+        );
+        assert_eq!(
+            of("a", None, None, true).unwrap(),
+            rule(ClaimTest::Present).report_only()
+        );
+        assert_eq!(
+            of("a", values(), None, false).unwrap(),
+            rule(ClaimTest::OneOf(values().unwrap()))
+        );
+        assert_eq!(
+            of("a", None, values(), false).unwrap(),
+            rule(ClaimTest::Domain(values().unwrap()))
+        );
         let both = of("a", values(), values(), false).unwrap_err().to_string();
         assert!(both.contains("write two rules"), "{both}");
         let unnamed = format!("{:#}", of("", None, None, false).unwrap_err());

@@ -34,7 +34,11 @@ pub(super) fn check(config: &Config, errors: &mut Diagnostics<'_>) {
         }
     }
     let resources = config.resource.len();
-    let with_audiences = config.issuer.iter().enumerate().filter(|(_, issuer)| !issuer.audiences.is_empty());
+    let with_audiences = config
+        .issuer
+        .iter()
+        .enumerate()
+        .filter(|(_, issuer)| !issuer.audiences.is_empty());
     for (position, _) in with_audiences.filter(|_| resources > 1) {
         let text = format!(
             "there are {resources} resources, and each audience would count for all of them; remove audiences, or serve one \
@@ -42,7 +46,11 @@ pub(super) fn check(config: &Config, errors: &mut Diagnostics<'_>) {
         );
         errors.add(&format!("issuer[{position}].audiences"), text);
     }
-    let mut defaults = config.resource.iter().enumerate().filter(|(_, resource)| resource.default);
+    let mut defaults = config
+        .resource
+        .iter()
+        .enumerate()
+        .filter(|(_, resource)| resource.default);
     if let Some((first, _)) = defaults.next() {
         for (position, _) in defaults {
             let text = format!(

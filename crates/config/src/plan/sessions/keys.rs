@@ -41,19 +41,28 @@ impl KeySources {
             }
         }
         if self.0.is_empty() {
-            errors.add("keys", format!("the list of session keys is empty; name a file, and {GENERATE}"));
+            errors.add(
+                "keys",
+                format!("the list of session keys is empty; name a file, and {GENERATE}"),
+            );
             return None;
         }
         if !list.is_valid {
             return None;
         }
-        errors.take("keys", SessionKeys::new(list.keys.into_iter().map(|placed| placed.key)))
+        errors.take(
+            "keys",
+            SessionKeys::new(list.keys.into_iter().map(|placed| placed.key)),
+        )
     }
 
     /// Returns the version of each source's file. `None` for an environment variable, and for a file whose metadata cannot be
     /// read.
     pub fn versions(&self) -> Vec<Option<FileVersion>> {
-        self.0.iter().map(|source| FileVersion::of(source.file()?)).collect()
+        self.0
+            .iter()
+            .map(|source| FileVersion::of(source.file()?))
+            .collect()
     }
 }
 
@@ -77,22 +86,39 @@ struct Full;
 
 impl Default for KeyList<'_> {
     fn default() -> Self {
-        Self { keys: Vec::new(), lines: 0, is_valid: true }
+        Self {
+            keys: Vec::new(),
+            lines: 0,
+            is_valid: true,
+        }
     }
 }
 
 impl<'a> KeyList<'a> {
     /// Adds the keys of a source.
-    fn add(&mut self, source: &'a SecretSource, text: &Secret, errors: &mut Diagnostics<'_>) -> Result<(), Full> {
+    fn add(
+        &mut self,
+        source: &'a SecretSource,
+        text: &Secret,
+        errors: &mut Diagnostics<'_>,
+    ) -> Result<(), Full> {
         let before = self.lines;
-        let lines = text.secret().lines().map(str::trim).zip(1..).filter(|(line, _)| !line.is_empty());
+        let lines = text
+            .secret()
+            .lines()
+            .map(str::trim)
+            .zip(1..)
+            .filter(|(line, _)| !line.is_empty());
         for (text, line) in lines {
             self.lines += 1;
             if self.lines > SessionKeys::MAX {
                 let fix = "remove those whose sessions have ended";
                 errors.add(
                     "keys",
-                    format!("{source}, line {line}: there are more than {} session keys; {fix}", SessionKeys::MAX),
+                    format!(
+                        "{source}, line {line}: there are more than {} session keys; {fix}",
+                        SessionKeys::MAX
+                    ),
                 );
                 return Err(Full);
             }
@@ -116,9 +142,12 @@ impl<'a> KeyList<'a> {
     /// # Errors
     /// Fails when it is too short or listed before.
     fn key(&self, text: &str) -> anyhow::Result<SessionKey> {
-        let key = SessionKey::derive(text.as_bytes()).map_err(|error| anyhow!("{error}; {GENERATE}"))?;
+        let key =
+            SessionKey::derive(text.as_bytes()).map_err(|error| anyhow!("{error}; {GENERATE}"))?;
         // A list of two keys is unusable only if they are the same.
-        let is_same = |earlier: &&PlacedKey<'_>| SessionKeys::new([earlier.key.clone(), key.clone()]).is_err();
+        let is_same = |earlier: &&PlacedKey<'_>| {
+            SessionKeys::new([earlier.key.clone(), key.clone()]).is_err()
+        };
         if let Some(PlacedKey { source, line, .. }) = self.keys.iter().find(is_same) {
             bail!("a session key is listed twice; remove it here or in {source}, line {line}");
         }
@@ -127,7 +156,10 @@ impl<'a> KeyList<'a> {
 }
 
 #[cfg(test)]
-#[expect(clippy::result_large_err, reason = "figment's jail wants its own error")]
+#[expect(
+    clippy::result_large_err,
+    reason = "figment's jail wants its own error"
+)]
 mod tests {
     use figment::Jail;
 
@@ -145,7 +177,9 @@ mod tests {
                 jail.create_file(format!("keys-{number}"), text)?;
                 sources.push(SecretSource::File(format!("keys-{number}").into()));
             }
-            loaded = Diagnostics::collect(|errors| KeySources(sources).collect(&mut errors.table("session")));
+            loaded = Diagnostics::collect(|errors| {
+                KeySources(sources).collect(&mut errors.table("session"))
+            });
             Ok(())
         });
         loaded
@@ -162,12 +196,16 @@ mod tests {
     /// E10, J6: each unusable key has an error, which names its source and line and does not contain the key.
     #[test]
     fn invalid_keys_are_named_by_their_position() {
-        const SHORT: &str = "the secret of a session key must have at least 32 bytes; generate a key with";
+        const SHORT: &str =
+            "the secret of a session key must have at least 32 bytes; generate a key with";
         for (files, named) in [
             (&[][..], &["the list of session keys is empty"][..]),
             (&["\n \n"], &["the file keys-0 has no key; generate"]),
             (&[ONE, ""], &["the file keys-1 is empty"]),
-            (&[ONE, "hunter2"], &[&format!("the file keys-1, line 1: {SHORT}")]),
+            (
+                &[ONE, "hunter2"],
+                &[&format!("the file keys-1, line 1: {SHORT}")],
+            ),
             (
                 &[&format!("hunter2\n{ONE}\n\nhunter2\n"), "", "hunter2"],
                 &[
@@ -195,7 +233,10 @@ mod tests {
             assert_eq!(errors.len(), named.len(), "{errors:#?}");
             for (error, named) in errors.iter().zip(named) {
                 let text = &error.text;
-                assert!(text.starts_with(&format!("session.keys: {named}")), "{text}");
+                assert!(
+                    text.starts_with(&format!("session.keys: {named}")),
+                    "{text}"
+                );
                 assert!(!text.contains("hunter2"), "{text}");
                 assert!(!text.contains("one-one"), "{text}");
                 assert!(!text.contains('\n'), "{text}");
@@ -206,14 +247,23 @@ mod tests {
     /// E10: the number of keys is bounded, as that of [`SessionKeys`] is. Nothing is read after the limit.
     #[test]
     fn the_number_of_keys_is_bounded() {
-        let many = |count: usize| (0..count).map(|number| format!("{ONE}-{number}\n")).collect::<String>();
+        let many = |count: usize| {
+            (0..count)
+                .map(|number| format!("{ONE}-{number}\n"))
+                .collect::<String>()
+        };
         assert!(load(&[&many(SessionKeys::MAX)]).is_ok());
         let errors = load(&[TWO, &many(SessionKeys::MAX), "hunter2"]).unwrap_err();
         let expected = "session.keys: the file keys-1, line 16: there are more than 16 session keys; remove those";
         assert_eq!(errors.len(), 1, "{errors:?}");
         assert!(errors[0].text.starts_with(expected), "{errors:?}");
-        assert_eq!(load(&[&"a\n".repeat(1000)]).unwrap_err().len(), SessionKeys::MAX + 1);
-        let keys = |count: u8| SessionKeys::new((0..count).map(|number| SessionKey::new(number, &[number; 32])));
+        assert_eq!(
+            load(&[&"a\n".repeat(1000)]).unwrap_err().len(),
+            SessionKeys::MAX + 1
+        );
+        let keys = |count: u8| {
+            SessionKeys::new((0..count).map(|number| SessionKey::new(number, &[number; 32])))
+        };
         assert!(keys(16).is_ok());
         assert!(keys(17).is_err());
     }
@@ -223,7 +273,12 @@ mod tests {
     fn written_files_have_other_versions() {
         Jail::expect_with(|jail| {
             let sources = ["keys", "missing"].map(|file| SecretSource::File(file.into()));
-            let sources = KeySources(sources.into_iter().chain([SecretSource::Env("HOME".to_owned())]).collect());
+            let sources = KeySources(
+                sources
+                    .into_iter()
+                    .chain([SecretSource::Env("HOME".to_owned())])
+                    .collect(),
+            );
             jail.create_file("keys", ONE)?;
             let before = sources.versions();
             assert!(matches!(before[..], [Some(_), None, None]));

@@ -14,11 +14,17 @@ fn introspection_is_configured() {
     use portcullis_verifier::{IntrospectionAuthentication, Validation};
     let plan_of = |lines: &str| {
         let (from, to) = issuer_with(lines);
-        check(&GOOD.replace(from, &to)).unwrap().issuers.remove(0).settings.validation
+        check(&GOOD.replace(from, &to))
+            .unwrap()
+            .issuers
+            .remove(0)
+            .settings
+            .validation
     };
     assert!(matches!(plan_of(""), Validation::Jwt));
 
-    let Validation::Introspection(settings) = plan_of("validate = \"introspection\"\nclient_id = \"portcullis\"")
+    let Validation::Introspection(settings) =
+        plan_of("validate = \"introspection\"\nclient_id = \"portcullis\"")
     else {
         panic!("introspection");
     };
@@ -43,10 +49,18 @@ fn introspection_is_configured() {
         "#,
         secret.path().display()
     ));
-    let Validation::JwtAndIntrospection(settings) = validation else { panic!("jwt+introspection") };
+    let Validation::JwtAndIntrospection(settings) = validation else {
+        panic!("jwt+introspection")
+    };
     assert_eq!(settings.client_secret.unwrap().secret(), "hush");
-    assert_eq!(settings.endpoint.unwrap().as_str(), "http://127.0.0.1:9/introspect");
-    assert_eq!(settings.authentication, Some(IntrospectionAuthentication::Basic));
+    assert_eq!(
+        settings.endpoint.unwrap().as_str(),
+        "http://127.0.0.1:9/introspect"
+    );
+    assert_eq!(
+        settings.authentication,
+        Some(IntrospectionAuthentication::Basic)
+    );
     assert_eq!(settings.max_in_flight, 8);
     assert_eq!(settings.cache_lifetime, Duration::from_secs(5));
 }
@@ -65,17 +79,44 @@ fn invalid_introspection_settings_are_rejected() {
             format!("{ON}client_secret = {{ file = \"/nowhere/secret\" }}"),
             "client_secret: the file /nowhere/secret cannot be read",
         ),
-        (format!("{ON}client_secret = \"hunter2\""), "{ env = \"NAME\" }"),
-        (format!("{ON}introspection_endpoint = \"http://auth.example.com/introspect\""), "introspection_endpoint"),
-        (format!("{ON}introspection_endpoint = \"introspect\""), "introspection_endpoint"),
-        (format!("{ON}introspection_auth = \"basic\""), "client_secret"),
-        (format!("{ON}introspection_auth = \"digest\""), "introspection_auth"),
+        (
+            format!("{ON}client_secret = \"hunter2\""),
+            "{ env = \"NAME\" }",
+        ),
+        (
+            format!("{ON}introspection_endpoint = \"http://auth.example.com/introspect\""),
+            "introspection_endpoint",
+        ),
+        (
+            format!("{ON}introspection_endpoint = \"introspect\""),
+            "introspection_endpoint",
+        ),
+        (
+            format!("{ON}introspection_auth = \"basic\""),
+            "client_secret",
+        ),
+        (
+            format!("{ON}introspection_auth = \"digest\""),
+            "introspection_auth",
+        ),
         (format!("{ON}introspection_in_flight = 0"), "1 to 1024"),
         (format!("{ON}introspection_cache = \"31s\""), "30 s"),
-        (format!("{ON}jwks_uri = \"https://auth.example.com/jwks\""), "jwks_uri"),
-        ("client_id = \"portcullis\"".to_owned(), "client_id is for introspection"),
-        ("introspection_auth = \"post\"".to_owned(), "introspection_auth is for introspection"),
-        ("introspection_cache = \"1s\"".to_owned(), "introspection_cache is for introspection"),
+        (
+            format!("{ON}jwks_uri = \"https://auth.example.com/jwks\""),
+            "jwks_uri",
+        ),
+        (
+            "client_id = \"portcullis\"".to_owned(),
+            "client_id is for introspection",
+        ),
+        (
+            "introspection_auth = \"post\"".to_owned(),
+            "introspection_auth is for introspection",
+        ),
+        (
+            "introspection_cache = \"1s\"".to_owned(),
+            "introspection_cache is for introspection",
+        ),
     ] {
         let (from, to) = issuer_with(&lines);
         let message = error(from, &to);
@@ -88,10 +129,17 @@ fn invalid_introspection_settings_are_rejected() {
 #[test]
 fn two_introspection_issuers_are_rejected() {
     let (from, to) = issuer_with("validate = \"introspection\"\nclient_id = \"portcullis\"");
-    let other =
-        "[[issuer]]\nissuer = \"https://other.example.com\"\nvalidate = \"introspection\"\nclient_id = \"portcullis\"";
-    let message = format!("{:#}", check(&with_lines(other).replace(from, &to)).err().expect("an error"));
-    assert!(message.contains("opaque tokens can go to one issuer only"), "{message}");
+    let other = "[[issuer]]\nissuer = \"https://other.example.com\"\nvalidate = \"introspection\"\nclient_id = \"portcullis\"";
+    let message = format!(
+        "{:#}",
+        check(&with_lines(other).replace(from, &to))
+            .err()
+            .expect("an error")
+    );
+    assert!(
+        message.contains("opaque tokens can go to one issuer only"),
+        "{message}"
+    );
     assert!(!message.contains('\n'), "{message}");
     let both = other.replace("\"introspection\"", "\"jwt+introspection\"");
     assert!(check(&with_lines(&both).replace(from, &to)).is_ok());
@@ -102,11 +150,29 @@ fn invalid_issuers_are_rejected() {
     let issuer = "https://auth.example.com/realms/prod";
     assert!(error(issuer, "http://auth.example.com").contains("issuer"));
     assert!(error(issuer, "auth.example.com").contains("issuer"));
-    assert!(error("[[resource]]", &format!("[[issuer]]\nissuer = \"{issuer}\"\n[[resource]]")).contains("twice"));
+    assert!(
+        error(
+            "[[resource]]",
+            &format!("[[issuer]]\nissuer = \"{issuer}\"\n[[resource]]")
+        )
+        .contains("twice")
+    );
     assert!(error("[[resource]]", "algorithms = [\"HS256\"]\n[[resource]]").contains("HS256"));
     assert!(error("[[resource]]", "leeway = \"5m\"\n[[resource]]").contains("leeway"));
-    assert!(error("[[resource]]", "jwks_uri = \"http://keys.example.com\"\n[[resource]]").contains("jwks_uri"));
-    assert!(error("[[resource]]", "jwks_file = \"/nowhere.json\"\n[[resource]]").contains("/nowhere.json"));
+    assert!(
+        error(
+            "[[resource]]",
+            "jwks_uri = \"http://keys.example.com\"\n[[resource]]"
+        )
+        .contains("jwks_uri")
+    );
+    assert!(
+        error(
+            "[[resource]]",
+            "jwks_file = \"/nowhere.json\"\n[[resource]]"
+        )
+        .contains("/nowhere.json")
+    );
 }
 
 /// J9: every invalid value has its error, also of a list and of settings that are checked together.
@@ -117,7 +183,10 @@ fn all_errors_of_an_issuer_are_found() {
                  validate = \"jwt+introspection\"\nclient_id = \"a\"\nintrospection_auth = \"basic\"\n\
                  introspection_in_flight = 0\nintrospection_cache = \"31s\"";
     let (from, to) = issuer_with(lines);
-    let message = format!("{:#}", check(&GOOD.replace(from, &to)).err().expect("an error"));
+    let message = format!(
+        "{:#}",
+        check(&GOOD.replace(from, &to)).err().expect("an error")
+    );
     for wanted in [
         "algorithms has \"HS256\"",
         "algorithms has \"none\"",
@@ -132,7 +201,9 @@ fn all_errors_of_an_issuer_are_found() {
         "introspection_cache",
     ] {
         assert!(
-            message.lines().any(|line| line.starts_with("issuer[0]") && line.contains(wanted)),
+            message
+                .lines()
+                .any(|line| line.starts_with("issuer[0]") && line.contains(wanted)),
             "{wanted}: {message}"
         );
     }
@@ -146,9 +217,24 @@ fn loopback_issuers_of_public_resources_cause_a_warning() {
     let local = GOOD.replace(issuer, "http://127.0.0.1:8080/realms/prod");
     let warnings = check(&local).unwrap().warnings;
     assert_eq!(warnings.len(), 1, "{warnings:?}");
-    assert!(warnings[0].text.starts_with("issuer[0].issuer = \"http://127.0.0.1:8080"), "{warnings:?}");
-    assert!(check(&local.replace("https://mcp.example.com", "http://127.0.0.1:3000")).unwrap().warnings.is_empty());
-    assert!(check(&GOOD.replace(issuer, "https://localhost:8443")).unwrap().warnings.is_empty());
+    assert!(
+        warnings[0]
+            .text
+            .starts_with("issuer[0].issuer = \"http://127.0.0.1:8080"),
+        "{warnings:?}"
+    );
+    assert!(
+        check(&local.replace("https://mcp.example.com", "http://127.0.0.1:3000"))
+            .unwrap()
+            .warnings
+            .is_empty()
+    );
+    assert!(
+        check(&GOOD.replace(issuer, "https://localhost:8443"))
+            .unwrap()
+            .warnings
+            .is_empty()
+    );
 }
 
 /// C6: a further audience is an absolute URL, and allowed only with a single resource.
@@ -158,7 +244,10 @@ fn audiences_are_urls_of_one_resource() {
     let audience = |text: &str| format!("{issuer}\naudiences = [\"{text}\"]");
     assert!(check(&GOOD.replace(issuer, &audience("https://old.example.com/mcp"))).is_ok());
     for name in ["api", "account", "mcp.example.com", "//mcp.example.com/mcp"] {
-        assert!(error(issuer, &audience(name)).contains("audiences"), "{name}");
+        assert!(
+            error(issuer, &audience(name)).contains("audiences"),
+            "{name}"
+        );
     }
     let two = with_lines("[[resource]]\nendpoint = \"/other\"\nupstream = \"demo\"");
     let two = two.replace(issuer, &audience("https://old.example.com/mcp"));
@@ -173,9 +262,14 @@ fn own_names_need_required_scopes() {
         let named = GOOD.replace(issuer, &format!("{issuer}\naudiences = [\"{name}\"]"));
         let without = named.replace("required_scopes = [\"mcp:tools\"]\n", "");
         let plan = check(&named).unwrap();
-        assert_eq!(plan.issuers[0].settings.application_audiences[0].as_str(), name);
+        assert_eq!(
+            plan.issuers[0].settings.application_audiences[0].as_str(),
+            name
+        );
         assert!(
-            plan.warnings.iter().any(|warning| warning.text.starts_with("issuer[0].audiences has")),
+            plan.warnings
+                .iter()
+                .any(|warning| warning.text.starts_with("issuer[0].audiences has")),
             "{:?}",
             plan.warnings
         );
@@ -190,7 +284,10 @@ fn own_names_need_required_scopes() {
 fn scope_claims_are_configured() {
     let (from, to) = issuer_with("scope_claims = [\"permissions\", \"/realm_access/roles\"]");
     let plan = check(&GOOD.replace(from, &to)).unwrap();
-    assert_eq!(plan.issuers[0].settings.scope_claims, ["permissions", "/realm_access/roles"]);
+    assert_eq!(
+        plan.issuers[0].settings.scope_claims,
+        ["permissions", "/realm_access/roles"]
+    );
     for claim in ["", "scope", "/a~2"] {
         let (from, to) = issuer_with(&format!("scope_claims = [\"{claim}\"]"));
         assert!(error(from, &to).contains("scope_claims"), "{claim}");
@@ -202,9 +299,15 @@ fn scope_claims_are_configured() {
 fn secrets_in_issuers_are_not_printed() {
     let with_password = "https://me:hunter2@auth.example.com/realms/prod";
     let twice = format!("[[issuer]]\nissuer = \"{with_password}\"\n").repeat(2);
-    let listed =
-        format!("{twice}[[resource]]\nissuers = [\"{with_password}\", \"{with_password}/\", \"me:hunter2@x\"]");
-    let message = format!("{:#}", check(&GOOD.replace("[[resource]]", &listed)).err().expect("an error"));
+    let listed = format!(
+        "{twice}[[resource]]\nissuers = [\"{with_password}\", \"{with_password}/\", \"me:hunter2@x\"]"
+    );
+    let message = format!(
+        "{:#}",
+        check(&GOOD.replace("[[resource]]", &listed))
+            .err()
+            .expect("an error")
+    );
     for wanted in [
         "\"https://…@auth.example.com/realms/prod\" is configured twice",
         "issuers has \"https://…@auth.example.com/realms/prod/\", and no [[issuer]] has exactly this identifier; write it as \
@@ -223,8 +326,16 @@ fn a_ca_file_has_a_maximum_size() {
     file.as_file().set_len((4 << 20) + 1).unwrap();
     let ca_file = format!("ca_file = \"{}\"", file.path().display());
     let message = error("[[resource]]", &format!("{ca_file}\n[[resource]]"));
-    assert!(message.contains("issuer[0].ca_file has more than 4 MiB; name another file"), "{message}");
-    let traces = with_lines(&format!("[traces]\nendpoint = \"http://127.0.0.1:1\"\n{ca_file}"));
+    assert!(
+        message.contains("issuer[0].ca_file has more than 4 MiB; name another file"),
+        "{message}"
+    );
+    let traces = with_lines(&format!(
+        "[traces]\nendpoint = \"http://127.0.0.1:1\"\n{ca_file}"
+    ));
     let message = format!("{:#}", check(&traces).err().expect("an error"));
-    assert!(message.contains("ca_file has more than 4 MiB; name another file"), "{message}");
+    assert!(
+        message.contains("ca_file has more than 4 MiB; name another file"),
+        "{message}"
+    );
 }

@@ -8,7 +8,11 @@ use super::{GOOD, check};
 
 const PAGE: &str = include_str!("../../../../../docs/use/limits.md");
 /// Keys of these sections that are not limits.
-const OTHER_KEYS: &[&str] = &["session.ended_status", "session.keys", "session.without_state"];
+const OTHER_KEYS: &[&str] = &[
+    "session.ended_status",
+    "session.keys",
+    "session.without_state",
+];
 
 struct Row {
     key: &'static str,
@@ -23,17 +27,28 @@ fn rows() -> Vec<Row> {
     let rows = table.lines().filter(|line| line.starts_with("| `"));
     rows.map(|line| {
         let cells: Vec<_> = line.split('|').map(str::trim).collect();
-        let [_, key, default, range, description, _] = cells[..] else { panic!("not four cells: {line}") };
-        let (low, high) = range.split_once(" to ").unwrap_or_else(|| panic!("no range: {line}"));
+        let [_, key, default, range, description, _] = cells[..] else {
+            panic!("not four cells: {line}")
+        };
+        let (low, high) = range
+            .split_once(" to ")
+            .unwrap_or_else(|| panic!("no range: {line}"));
         let bare = |cell: &'static str| cell.trim_matches('`');
         assert!(description.len() > 10, "{line}");
-        Row { key: bare(key), default: bare(default), low: bare(low), high: bare(high) }
+        Row {
+            key: bare(key),
+            default: bare(default),
+            low: bare(low),
+            high: bare(high),
+        }
     })
     .collect()
 }
 
 fn value_of<'a>(config: &'a Value, key: &str) -> &'a Value {
-    config.pointer(&format!("/{}", key.replace('.', "/"))).unwrap_or_else(|| panic!("there is no key {key}"))
+    config
+        .pointer(&format!("/{}", key.replace('.', "/")))
+        .unwrap_or_else(|| panic!("there is no key {key}"))
 }
 
 fn defaults() -> Value {
@@ -43,10 +58,16 @@ fn defaults() -> Value {
 /// Checks a value. Other limits that it requires are set, too.
 fn check_value(key: &str, value: &str) -> Result<(), String> {
     let (section, name) = key.split_once('.').unwrap();
-    let other_limit = if key == "limits.max_body" { "body_budget = 68719476736\n" } else { "" };
-    check(&format!("{GOOD}\n[{section}]\n{other_limit}{name} = {value}"))
-        .map(drop)
-        .map_err(|error| format!("{error:#}"))
+    let other_limit = if key == "limits.max_body" {
+        "body_budget = 68719476736\n"
+    } else {
+        ""
+    };
+    check(&format!(
+        "{GOOD}\n[{section}]\n{other_limit}{name} = {value}"
+    ))
+    .map(drop)
+    .map_err(|error| format!("{error:#}"))
 }
 
 /// Returns the values just outside a range.
@@ -54,7 +75,10 @@ fn outside(low: &str, high: &str) -> [String; 2] {
     let span = |text: &str| humantime::parse_duration(text.trim_matches('"')).unwrap();
     if !low.starts_with('"') {
         let number = |text: &str| text.parse::<u64>().unwrap();
-        return [(number(low) - 1).to_string(), (number(high) + 1).to_string()];
+        return [
+            (number(low) - 1).to_string(),
+            (number(high) + 1).to_string(),
+        ];
     }
     let below = span(low) - Duration::from_millis(1);
     let above = span(high) + Duration::from_secs(1);
@@ -90,7 +114,11 @@ fn the_documented_defaults_are_used() {
 fn the_documented_ranges_apply() {
     let defaults = defaults();
     for Row { key, low, high, .. } in rows() {
-        let low = if low.contains('.') { value_of(&defaults, low).to_string() } else { low.to_owned() };
+        let low = if low.contains('.') {
+            value_of(&defaults, low).to_string()
+        } else {
+            low.to_owned()
+        };
         for inside in [&*low, high] {
             assert_eq!(check_value(key, inside), Ok(()), "{key} = {inside}");
         }

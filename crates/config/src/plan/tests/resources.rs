@@ -8,33 +8,68 @@ use crate::plan::*;
 fn a_resource_needs_an_issuer() {
     let issuer = "[[issuer]]\nissuer = \"https://auth.example.com/realms/prod\"\n";
     assert!(error(issuer, "").contains("add an [[issuer]]"));
-    let message = error("required_scopes", "issuers = [\"https://auth.example.com/realms/prod/\"]\nrequired_scopes");
+    let message = error(
+        "required_scopes",
+        "issuers = [\"https://auth.example.com/realms/prod/\"]\nrequired_scopes",
+    );
     assert!(message.contains("exactly this identifier"), "{message}");
     assert!(error("required_scopes", "issuers = []\nrequired_scopes").contains("no issuer"));
     let issuer = "\"https://auth.example.com/realms/prod\"";
-    let message = error("required_scopes", &format!("issuers = [{issuer}, {issuer}]\nrequired_scopes"));
-    assert!(message.starts_with(&format!("resource[0].issuers has {issuer} twice; remove one")), "{message}");
+    let message = error(
+        "required_scopes",
+        &format!("issuers = [{issuer}, {issuer}]\nrequired_scopes"),
+    );
+    assert!(
+        message.starts_with(&format!(
+            "resource[0].issuers has {issuer} twice; remove one"
+        )),
+        "{message}"
+    );
 }
 
 /// A3: endpoints that differ only in letter case or a trailing slash are rejected. At most one resource is the default.
 #[test]
 fn similar_endpoints_are_rejected() {
-    let second = |endpoint: &str| with_lines(&format!("[[resource]]\nendpoint = \"{endpoint}\"\nupstream = \"demo\""));
+    let second = |endpoint: &str| {
+        with_lines(&format!(
+            "[[resource]]\nendpoint = \"{endpoint}\"\nupstream = \"demo\""
+        ))
+    };
     for similar in ["/mcp", "/MCP", "/mcp/"] {
         let message = format!("{:#}", check(&second(similar)).err().expect("an error"));
         assert!(message.contains("rename one"), "{message}");
     }
     let plan = check(&second("/other")).unwrap();
-    assert!(plan.resources.iter().all(|resource| !resource.root_metadata), "there is no default resource");
+    assert!(
+        plan.resources
+            .iter()
+            .all(|resource| !resource.root_metadata),
+        "there is no default resource"
+    );
 
     let two = second("/other").replace("required_scopes", "default = true\nrequired_scopes");
     let plan = check(&two).unwrap();
-    assert_eq!(plan.resources.iter().map(|resource| resource.root_metadata).collect::<Vec<_>>(), [true, false]);
-    let three =
-        format!("{two}\ndefault = true\n[[resource]]\nendpoint = \"/third\"\nupstream = \"demo\"\ndefault = true");
+    assert_eq!(
+        plan.resources
+            .iter()
+            .map(|resource| resource.root_metadata)
+            .collect::<Vec<_>>(),
+        [true, false]
+    );
+    let three = format!(
+        "{two}\ndefault = true\n[[resource]]\nendpoint = \"/third\"\nupstream = \"demo\"\ndefault = true"
+    );
     let message = format!("{:#}", check(&three).err().expect("an error"));
-    let expected = [1, 2].map(|position| format!("resource[{position}].default = true is also set for resource[0]; "));
-    assert!(message.lines().zip(&expected).all(|(line, expected)| line.starts_with(expected)), "{message}");
+    let expected = [1, 2].map(|position| {
+        format!("resource[{position}].default = true is also set for resource[0]; ")
+    });
+    assert!(
+        message
+            .lines()
+            .zip(&expected)
+            .all(|(line, expected)| line.starts_with(expected)),
+        "{message}"
+    );
     assert_eq!(message.lines().count(), 2, "{message}");
 }
 
@@ -45,7 +80,10 @@ fn invalid_realms_are_rejected() {
     assert!(check(&GOOD.replace("required_scopes", &with_realm(&"x".repeat(256)))).is_ok());
     for realm in ["", "\u{e9}", &"x".repeat(257)] {
         let message = error("required_scopes", &with_realm(realm));
-        assert!(message.contains("realm must be 1 to 256 printable ASCII characters; shorten"), "{message}");
+        assert!(
+            message.contains("realm must be 1 to 256 printable ASCII characters; shorten"),
+            "{message}"
+        );
     }
 }
 
@@ -54,9 +92,14 @@ fn invalid_realms_are_rejected() {
 fn offline_access_is_rejected() {
     assert!(error("\"mcp:tools\"", "\"offline_access\"").contains("offline_access"));
     assert!(
-        error("required_scopes", "scopes_supported = [\"offline_access\"]\nrequired_scopes").contains("offline_access")
+        error(
+            "required_scopes",
+            "scopes_supported = [\"offline_access\"]\nrequired_scopes"
+        )
+        .contains("offline_access")
     );
-    let rule = with_lines("[[resource.rule]]\nmethod = \"tools/call\"\nscopes = [\"offline_access\"]");
+    let rule =
+        with_lines("[[resource.rule]]\nmethod = \"tools/call\"\nscopes = [\"offline_access\"]");
     assert!(format!("{:#}", check(&rule).err().expect("an error")).contains("offline_access"));
 }
 
@@ -66,26 +109,54 @@ fn no_authorization_stays_on_loopback() {
     let off = GOOD.replace("required_scopes", "auth = \"none\"\nrequired_scopes");
     let plan = check(&off).unwrap();
     assert!(
-        plan.warnings.iter().any(|warning| warning.text.contains("anyone who can reach it")),
+        plan.warnings
+            .iter()
+            .any(|warning| warning.text.contains("anyone who can reach it")),
         "{:?}",
         plan.warnings
     );
     let open = off.replace("127.0.0.1:0", "0.0.0.0:0");
     let message = format!("{:#}", check(&open).err().expect("an error"));
-    assert!(message.contains("dangerous_allow_unauthenticated_network = true"), "{message}");
-    assert!(check(&format!("dangerous_allow_unauthenticated_network = true\n{open}")).is_ok());
+    assert!(
+        message.contains("dangerous_allow_unauthenticated_network = true"),
+        "{message}"
+    );
+    assert!(
+        check(&format!(
+            "dangerous_allow_unauthenticated_network = true\n{open}"
+        ))
+        .is_ok()
+    );
 }
 
 /// F1: the endpoint is a plain path.
 #[test]
 fn endpoints_are_plain_paths() {
-    for endpoint in
-        ["mcp", "/a b", "/a?b", "/a#b", "//a", "/a//b", "/../a", "/.well-known/x", "/healthz", "/readyz", ""]
-    {
-        assert!(error("\"/mcp\"", &format!("{endpoint:?}")).contains("endpoint"), "{endpoint}");
+    for endpoint in [
+        "mcp",
+        "/a b",
+        "/a?b",
+        "/a#b",
+        "//a",
+        "/a//b",
+        "/../a",
+        "/.well-known/x",
+        "/healthz",
+        "/readyz",
+        "",
+    ] {
+        assert!(
+            error("\"/mcp\"", &format!("{endpoint:?}")).contains("endpoint"),
+            "{endpoint}"
+        );
     }
-    for endpoint in ["/", "/mcp/v1", "/mcp/", "/a%20b", "/%C3%A9", "/a%2Fb", "/100%25", "/...", "/.a"] {
-        assert!(check(&GOOD.replace("\"/mcp\"", &format!("{endpoint:?}"))).is_ok(), "{endpoint}");
+    for endpoint in [
+        "/", "/mcp/v1", "/mcp/", "/a%20b", "/%C3%A9", "/a%2Fb", "/100%25", "/...", "/.a",
+    ] {
+        assert!(
+            check(&GOOD.replace("\"/mcp\"", &format!("{endpoint:?}"))).is_ok(),
+            "{endpoint}"
+        );
     }
 }
 
@@ -93,13 +164,19 @@ fn endpoints_are_plain_paths() {
 #[test]
 fn endpoints_have_no_needless_escapes() {
     for (endpoint, expected) in [
-        ("/%6dcp", "%6d, which clients rewrite to 'm'; write 'm' itself"),
+        (
+            "/%6dcp",
+            "%6d, which clients rewrite to 'm'; write 'm' itself",
+        ),
         ("/%6Dcp", "write 'm' itself"),
         ("/a/%2e%2e/mcp", "write '.' itself"),
         ("/%2E/mcp", "write '.' itself"),
         ("/mcp%7E", "write '~' itself"),
         ("/a%20b%5f", "write '_' itself"),
-        ("/%zz", "without two hexadecimal digits; write the character % as %25"),
+        (
+            "/%zz",
+            "without two hexadecimal digits; write the character % as %25",
+        ),
         ("/%+f", "without two hexadecimal digits"),
         ("/a%2", "without two hexadecimal digits"),
         ("/a%", "without two hexadecimal digits"),
@@ -119,11 +196,25 @@ fn endpoints_have_no_needless_escapes() {
 fn origins_are_restricted_to_the_list() {
     let admits = |policy: &OriginPolicy, origin: &'static str| {
         let mut headers = http::HeaderMap::new();
-        headers.insert(http::header::HOST, http::HeaderValue::from_static("mcp.example.com"));
+        headers.insert(
+            http::header::HOST,
+            http::HeaderValue::from_static("mcp.example.com"),
+        );
         headers.insert(http::header::ORIGIN, http::HeaderValue::from_static(origin));
-        policy.check(http::Version::HTTP_11, &http::Uri::from_static("/mcp"), &headers).is_ok()
+        policy
+            .check(
+                http::Version::HTTP_11,
+                &http::Uri::from_static("/mcp"),
+                &headers,
+            )
+            .is_ok()
     };
-    let listed = |list: &str| GOOD.replace("required_scopes", &format!("allowed_origins = {list}\nrequired_scopes"));
+    let listed = |list: &str| {
+        GOOD.replace(
+            "required_scopes",
+            &format!("allowed_origins = {list}\nrequired_scopes"),
+        )
+    };
     let app = "https://app.example";
     let other = "https://other.example";
 
@@ -148,17 +239,35 @@ fn origins_are_restricted_to_the_list() {
 /// E1: the session header has the configured prefix.
 #[test]
 fn the_session_header_is_configurable() {
-    let plan = check(&GOOD.replace("required_scopes", "proto = \"Acme\"\nrequired_scopes")).unwrap();
+    let plan =
+        check(&GOOD.replace("required_scopes", "proto = \"Acme\"\nrequired_scopes")).unwrap();
     assert_eq!(plan.resources[0].session_header, "acme-session-id");
     for proto in ["", "a b", "a:b"] {
-        assert!(error("required_scopes", &format!("proto = {proto:?}\nrequired_scopes")).contains("proto"), "{proto}");
+        assert!(
+            error(
+                "required_scopes",
+                &format!("proto = {proto:?}\nrequired_scopes")
+            )
+            .contains("proto"),
+            "{proto}"
+        );
     }
 }
 
 #[test]
 fn revisions_are_known_ones() {
-    let plan = check(&GOOD.replace("required_scopes", "revisions = [\"2026-07-28\"]\nrequired_scopes")).unwrap();
+    let plan = check(&GOOD.replace(
+        "required_scopes",
+        "revisions = [\"2026-07-28\"]\nrequired_scopes",
+    ))
+    .unwrap();
     assert!(!plan.resources[0].revisions.has_legacy());
-    assert!(error("required_scopes", "revisions = [\"2024-11-05\"]\nrequired_scopes").contains("2024-11-05"));
+    assert!(
+        error(
+            "required_scopes",
+            "revisions = [\"2024-11-05\"]\nrequired_scopes"
+        )
+        .contains("2024-11-05")
+    );
     assert!(error("required_scopes", "revisions = []\nrequired_scopes").contains("revisions"));
 }

@@ -14,18 +14,31 @@ use super::{GOOD, check, error, with_lines};
 #[test]
 fn implied_scopes_are_configurable() {
     let implies = |table: &str| format!("scope_implies = {table}\nrequired_scopes");
-    let plan = check(&GOOD.replace("required_scopes", &implies(r#"{ "mcp:admin" = ["mcp:tools"] }"#))).unwrap();
+    let plan = check(&GOOD.replace(
+        "required_scopes",
+        &implies(r#"{ "mcp:admin" = ["mcp:tools"] }"#),
+    ))
+    .unwrap();
     let admin = Scopes::parse("mcp:admin").unwrap();
     let tools = Scopes::parse("mcp:tools").unwrap();
     assert!(plan.resources[0].scope_implications.covers(&admin, &tools));
     for (table, named) in [
         (r#"{ "a b" = ["c"] }"#, "\"a b\" is not a scope"),
         (r#"{ "a" = ["b c"] }"#, "\"b c\" is not a scope"),
-        (r#"{ "a" = ["offline_access"] }"#, "`offline_access` is not a scope"),
-        (r#"{ "offline_access" = ["a"] }"#, "`offline_access` is not a scope"),
+        (
+            r#"{ "a" = ["offline_access"] }"#,
+            "`offline_access` is not a scope",
+        ),
+        (
+            r#"{ "offline_access" = ["a"] }"#,
+            "`offline_access` is not a scope",
+        ),
     ] {
         let message = error("required_scopes", &implies(table));
-        assert!(message.starts_with(&format!("resource[0].scope_implies: {named}")), "{message}");
+        assert!(
+            message.starts_with(&format!("resource[0].scope_implies: {named}")),
+            "{message}"
+        );
         assert!(message.contains("; "), "the fix: {message}");
     }
 }
@@ -47,30 +60,49 @@ method = "tools/call"
 claims = [{ claim = "email", domain = ["example.com"] }]
 "#;
     let plan = check(&with_lines(more)).unwrap();
-    let roles = ClaimRule::new("/realm_access/roles", ClaimTest::OneOf(vec!["mcp-user".to_owned()])).unwrap();
-    let org = ClaimRule::new("org", ClaimTest::Present).unwrap().report_only();
+    let roles = ClaimRule::new(
+        "/realm_access/roles",
+        ClaimTest::OneOf(vec!["mcp-user".to_owned()]),
+    )
+    .unwrap();
+    let org = ClaimRule::new("org", ClaimTest::Present)
+        .unwrap()
+        .report_only();
     assert_eq!(plan.resources[0].claims, [roles, org]);
 
     let email = ClaimRule::new("email", ClaimTest::Domain(vec!["example.com".to_owned()])).unwrap();
     assert_eq!(plan.resources[0].rules[0].claims, [email]);
     for (bad, named) in [
-        ("claim = \"a\"\none_of = [\"b\"]\ndomain = [\"c\"]", "two rules"),
+        (
+            "claim = \"a\"\none_of = [\"b\"]\ndomain = [\"c\"]",
+            "two rules",
+        ),
         ("claim = \"\"", "must name a claim"),
         ("claim = \"a\"\none_of = []", "at least one value"),
         ("claim = \"a\"\ndomain = [\"@c\"]", "must not contain `@`"),
         ("claim = \"a\"\nequals = \"b\"", "equals"),
     ] {
-        let message = format!("{:#}", check(&with_lines(&format!("[[resource.claim]]\n{bad}"))).err().unwrap());
+        let message = format!(
+            "{:#}",
+            check(&with_lines(&format!("[[resource.claim]]\n{bad}")))
+                .err()
+                .unwrap()
+        );
         assert!(message.contains(named), "{bad}: {message}");
     }
-    let idle = check(&with_lines("[[resource.rule]]\nmethod = \"tools/call\"")).err().unwrap();
+    let idle = check(&with_lines("[[resource.rule]]\nmethod = \"tools/call\""))
+        .err()
+        .unwrap();
     assert!(format!("{idle:#}").contains("requires nothing"), "{idle:#}");
 }
 
 /// J5: rate limits by address, principal and message, and trusted proxies.
 #[test]
 fn rate_limits_are_configurable() {
-    assert!(check(GOOD).unwrap().rates.per_address.is_none(), "none by default");
+    assert!(
+        check(GOOD).unwrap().rates.per_address.is_none(),
+        "none by default"
+    );
     let more = r#"
 [[resource.rule]]
 method = "tools/call"
@@ -81,7 +113,8 @@ limit = { requests = 10, per = "1m" }
 per_address = { requests = 600, per = "1m" }
 per_principal = { requests = 300, per = "1m" }
 "#;
-    let proxies = "trusted_proxies = [\"10.0.0.0/8\", \"::1\"]\ntrusted_proxy_header = \"Forwarded\"\n";
+    let proxies =
+        "trusted_proxies = [\"10.0.0.0/8\", \"::1\"]\ntrusted_proxy_header = \"Forwarded\"\n";
     let plan = check(&format!("{proxies}{GOOD}\n{more}")).unwrap();
     let rate = |requests| Some(Rate::new(requests, Duration::from_secs(60)).unwrap());
     assert_eq!(plan.rates.per_address, rate(600));
@@ -89,45 +122,88 @@ per_principal = { requests = 300, per = "1m" }
     assert_eq!(plan.resources[0].rates, [rate(10)]);
 
     for (bad, named) in [
-        ("[limits]\nper_address = { requests = 0, per = \"1m\" }", "limits.per_address"),
-        ("[limits]\nper_principal = { requests = 1, per = \"1ms\" }", "limits.per_principal"),
+        (
+            "[limits]\nper_address = { requests = 0, per = \"1m\" }",
+            "limits.per_address",
+        ),
+        (
+            "[limits]\nper_principal = { requests = 1, per = \"1ms\" }",
+            "limits.per_principal",
+        ),
         ("[limits]\nrate_entries = 1", "limits.rate_entries"),
-        ("[[resource.rule]]\nmethod = \"a\"\nlimit = { requests = 0, per = \"1m\" }", "resource[0].rule[0].limit"),
+        (
+            "[[resource.rule]]\nmethod = \"a\"\nlimit = { requests = 0, per = \"1m\" }",
+            "resource[0].rule[0].limit",
+        ),
     ] {
         let message = format!("{:#}", check(&with_lines(bad)).err().unwrap());
         assert!(message.contains(named), "{bad}: {message}");
     }
-    let message =
-        format!("{:#}", check(&format!("trusted_proxies = [\"proxy\", \"::1\", \"b\"]\n{GOOD}")).err().unwrap());
+    let message = format!(
+        "{:#}",
+        check(&format!(
+            "trusted_proxies = [\"proxy\", \"::1\", \"b\"]\n{GOOD}"
+        ))
+        .err()
+        .unwrap()
+    );
     for proxy in ["`proxy`", "`b`"] {
-        assert!(message.lines().any(|line| line.starts_with("trusted_proxies") && line.contains(proxy)), "{message}");
+        assert!(
+            message
+                .lines()
+                .any(|line| line.starts_with("trusted_proxies") && line.contains(proxy)),
+            "{message}"
+        );
     }
 }
 
 /// B9: required catch-all scopes cause a warning.
 #[test]
 fn catch_all_scopes_cause_a_warning() {
-    let rule = with_lines("[[resource.rule]]\nmethod = \"tools/*\"\nname = \"admin_*\"\nscopes = [\"admin\"]");
+    let rule = with_lines(
+        "[[resource.rule]]\nmethod = \"tools/*\"\nname = \"admin_*\"\nscopes = [\"admin\"]",
+    );
     let plan = check(&rule).unwrap();
     assert_eq!(plan.warnings.len(), 1);
-    assert!(plan.warnings[0].text.contains("catch-all scope \"admin\""), "{:?}", plan.warnings);
+    assert!(
+        plan.warnings[0].text.contains("catch-all scope \"admin\""),
+        "{:?}",
+        plan.warnings
+    );
 }
 
 /// B9: characters without a meaning in patterns are an error in a method pattern and literal in a name pattern.
 #[test]
 fn method_patterns_are_plain() {
     let rule = |method: &str, name: &str| {
-        check(&with_lines(&format!("[[resource.rule]]\nmethod = '{method}'\nname = '{name}'\nscopes = [\"mcp:x\"]")))
+        check(&with_lines(&format!(
+            "[[resource.rule]]\nmethod = '{method}'\nname = '{name}'\nscopes = [\"mcp:x\"]"
+        )))
     };
-    for method in
-        ["tools/[call", "tools/[cl]all", "tools/{call,list}", "tools/cal?", "tools/call ", "a|b", "tools\\call", ""]
-    {
+    for method in [
+        "tools/[call",
+        "tools/[cl]all",
+        "tools/{call,list}",
+        "tools/cal?",
+        "tools/call ",
+        "a|b",
+        "tools\\call",
+        "",
+    ] {
         let message = format!("{:#}", rule(method, "x").err().expect("an error"));
         assert!(message.contains("rule[0]"), "{message}");
         assert!(!message.contains('\n'), "{message}");
-        assert!(method.is_empty() || message.contains("method = "), "{message}");
+        assert!(
+            method.is_empty() || message.contains("method = "),
+            "{message}"
+        );
     }
-    assert!(rule("tools/*", "[call] {x} ? | \\").unwrap().warnings.is_empty());
+    assert!(
+        rule("tools/*", "[call] {x} ? | \\")
+            .unwrap()
+            .warnings
+            .is_empty()
+    );
 }
 
 /// B9: scopes that `scopes_supported` lacks cause a warning with their key, if it is set.
@@ -142,11 +218,16 @@ scopes = ["mcp:tools", "mcp:admim"]
 path = "/mcp"
 scopes = ["mcp:route"]
 "#;
-    assert!(check(&with_lines(more)).unwrap().warnings.is_empty(), "nothing is published");
+    assert!(
+        check(&with_lines(more)).unwrap().warnings.is_empty(),
+        "nothing is published"
+    );
 
     let supported = |names: &str| {
-        let config =
-            with_lines(more).replace("required_scopes", &format!("scopes_supported = [{names}]\nrequired_scopes"));
+        let config = with_lines(more).replace(
+            "required_scopes",
+            &format!("scopes_supported = [{names}]\nrequired_scopes"),
+        );
         check(&config).unwrap().warnings
     };
     let warnings = supported(r#""mcp:admin""#);
@@ -157,8 +238,17 @@ scopes = ["mcp:route"]
         "resource[0].route[0].scopes",
     ];
     assert_eq!(warnings.len(), 4, "{warnings:?}");
-    assert!(warnings.iter().zip(keys).all(|(warning, key)| warning.text.starts_with(key)), "{warnings:?}");
-    assert!(warnings[1].text.contains("did you mean `mcp:admin`?"), "{warnings:?}");
+    assert!(
+        warnings
+            .iter()
+            .zip(keys)
+            .all(|(warning, key)| warning.text.starts_with(key)),
+        "{warnings:?}"
+    );
+    assert!(
+        warnings[1].text.contains("did you mean `mcp:admin`?"),
+        "{warnings:?}"
+    );
     assert!(supported(r#""mcp:tools", "mcp:admim", "mcp:route""#).is_empty());
 }
 
@@ -168,8 +258,16 @@ fn unknown_methods_cause_a_warning() {
     let rules = "[[resource.rule]]\nmethod = \"tools/call\"\nscopes = [\"a\"]\n\
                  [[resource.rule]]\nmethod = \"initialize\"\nscopes = [\"a\"]";
     assert!(check(&with_lines(rules)).unwrap().warnings.is_empty());
-    let modern = with_lines(rules).replace("required_scopes", "revisions = [\"2026-07-28\"]\nrequired_scopes");
+    let modern = with_lines(rules).replace(
+        "required_scopes",
+        "revisions = [\"2026-07-28\"]\nrequired_scopes",
+    );
     let warnings = check(&modern).unwrap().warnings;
     assert_eq!(warnings.len(), 1, "{warnings:?}");
-    assert!(warnings[0].text.starts_with("resource[0].rule[1].method = \"initialize\""), "{warnings:?}");
+    assert!(
+        warnings[0]
+            .text
+            .starts_with("resource[0].rule[1].method = \"initialize\""),
+        "{warnings:?}"
+    );
 }

@@ -37,22 +37,47 @@ impl Validity {
     /// Reads the validity. `None` if the certificate is malformed, or valid from a time before 1970.
     pub(super) fn of(certificate: &CertificateDer<'_>) -> Option<Self> {
         let certificate = X509::from_der(certificate).ok()?;
-        Some(Self { from: unix_time(certificate.not_before())?, until: unix_time(certificate.not_after())? })
+        Some(Self {
+            from: unix_time(certificate.not_before())?,
+            until: unix_time(certificate.not_after())?,
+        })
     }
 
     /// Returns the problem at this time, and the fix. `key` is the key of the file with its value.
     pub(super) fn at(&self, now: UnixTime, key: &str) -> Option<Invalidity> {
         let from = date(self.from);
         let until = date(self.until);
-        let found = |is_rejected, text, fix| Some(Invalidity { is_rejected, text, fix });
+        let found = |is_rejected, text, fix| {
+            Some(Invalidity {
+                is_rejected,
+                text,
+                fix,
+            })
+        };
         if self.until <= now {
-            found(true, format!("{key} expired on {until}, so that clients reject it"), RENEW)
+            found(
+                true,
+                format!("{key} expired on {until}, so that clients reject it"),
+                RENEW,
+            )
         } else if self.from > now {
-            let fix = "set the clock of this machine by NTP, or name the certificate that is valid now";
-            found(true, format!("{key} is not valid before {from}, and it is {} now", date(now)), fix)
+            let fix =
+                "set the clock of this machine by NTP, or name the certificate that is valid now";
+            found(
+                true,
+                format!(
+                    "{key} is not valid before {from}, and it is {} now",
+                    date(now)
+                ),
+                fix,
+            )
         } else if self.until.saturating_duration_since(now) < SOON {
             let days = self.until.saturating_duration_since(now).as_secs() / 86_400;
-            let days = if days == 1 { "1 day".to_owned() } else { format!("{days} days") };
+            let days = if days == 1 {
+                "1 day".to_owned()
+            } else {
+                format!("{days} days")
+            };
             found(false, format!("{key} expires in {days}, on {until}"), RENEW)
         } else {
             None
@@ -83,7 +108,8 @@ mod tests {
     #[test]
     fn dates_are_read() {
         let mut params = CertificateParams::new(["localhost".to_owned()]).unwrap();
-        (params.not_before, params.not_after) = (date_time_ymd(2026, 1, 1), date_time_ymd(2027, 1, 1));
+        (params.not_before, params.not_after) =
+            (date_time_ymd(2026, 1, 1), date_time_ymd(2027, 1, 1));
         let certificate = params.self_signed(&KeyPair::generate().unwrap()).unwrap();
         let validity = Validity::of(certificate.der()).unwrap();
         assert_eq!(validity.from.as_secs(), 1_767_225_600);
@@ -94,22 +120,40 @@ mod tests {
     /// F8: an expired certificate, one that is not valid yet, and one that expires within 14 days are reported with file, date and fix.
     #[test]
     fn invalid_times_are_named() {
-        let validity = Validity { from: UnixTime::from_secs(1_767_225_600), until: UnixTime::from_secs(1_798_761_600) };
-        let at = |seconds: u64| validity.at(UnixTime::from_secs(seconds), "tls.certificates = /cert.pem");
+        let validity = Validity {
+            from: UnixTime::from_secs(1_767_225_600),
+            until: UnixTime::from_secs(1_798_761_600),
+        };
+        let at = |seconds: u64| {
+            validity.at(UnixTime::from_secs(seconds), "tls.certificates = /cert.pem")
+        };
         let (start, end) = (validity.from.as_secs(), validity.until.as_secs());
         assert_eq!(at(start), None);
         assert_eq!(at(end - 14 * DAY), None);
 
         let soon = at(end - 2 * DAY + 1).unwrap();
         assert!(!soon.is_rejected);
-        assert_eq!(soon.text, "tls.certificates = /cert.pem expires in 1 day, on 2027-01-01T00:00:00Z");
+        assert_eq!(
+            soon.text,
+            "tls.certificates = /cert.pem expires in 1 day, on 2027-01-01T00:00:00Z"
+        );
         let expired = at(end).unwrap();
         assert!(expired.is_rejected);
         assert!(expired.fix.starts_with("renew it"));
-        assert!(expired.text.contains("/cert.pem expired on 2027-01-01T00:00:00Z"), "{}", expired.text);
+        assert!(
+            expired
+                .text
+                .contains("/cert.pem expired on 2027-01-01T00:00:00Z"),
+            "{}",
+            expired.text
+        );
 
         let early = at(start - 1).unwrap();
         assert!(early.is_rejected, "{}", early.text);
-        assert!(early.text.contains("not valid before 2026-01-01T00:00:00Z"), "{}", early.text);
+        assert!(
+            early.text.contains("not valid before 2026-01-01T00:00:00Z"),
+            "{}",
+            early.text
+        );
     }
 }

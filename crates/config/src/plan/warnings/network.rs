@@ -7,13 +7,22 @@ use portcullis_metadata::is_loopback;
 use url::{Host, Url};
 
 /// Adds warnings about the addresses of the listener, of `base_url` and of upstreams.
-pub(super) fn warn(config: &Config, base_url: &Url, is_container: bool, warnings: &mut Vec<String>) {
+pub(super) fn warn(
+    config: &Config,
+    base_url: &Url,
+    is_container: bool,
+    warnings: &mut Vec<String>,
+) {
     // In the container image, the port is open to what the container's network permits.
     warnings.extend(open_listener(config, base_url).filter(|_| !is_container));
     warnings.extend(other_address(config, base_url));
     for (position, resource) in config.resource.iter().enumerate() {
-        let Upstream::Http(text) = &resource.upstream else { continue };
-        let Ok(upstream) = Url::parse(text) else { continue };
+        let Upstream::Http(text) = &resource.upstream else {
+            continue;
+        };
+        let Ok(upstream) = Url::parse(text) else {
+            continue;
+        };
         let key = format!("resource[{position}].upstream.http = {:?}", shown_url(text));
         if is_this_server(config, base_url, &upstream) {
             warnings.push(format!(
@@ -48,7 +57,10 @@ fn other_address(config: &Config, base_url: &Url) -> Option<String> {
         return None;
     }
     let differs = |what: &str, fix: &str| {
-        Some(format!("base_url = {:?} does not fit listen = \"{listen}\": {what}; {fix}", config.base_url))
+        Some(format!(
+            "base_url = {:?} does not fit listen = \"{listen}\": {what}; {fix}",
+            config.base_url
+        ))
     };
     let has_proxy = !config.trusted_proxies.is_empty();
     let is_direct = base_url.scheme() == "http" || (config.tls.is_some() && is_loopback(base_url));
@@ -65,7 +77,10 @@ fn other_address(config: &Config, base_url: &Url) -> Option<String> {
             _ => false,
         };
         if is_other {
-            return differs("clients connect to another address", "use the same address in both");
+            return differs(
+                "clients connect to another address",
+                "use the same address in both",
+            );
         }
     }
     let is_plain = base_url.scheme() == "https" && config.tls.is_none() && !has_proxy;
@@ -96,14 +111,18 @@ fn is_this_server(config: &Config, base_url: &Url, upstream: &Url) -> bool {
             IpAddr::V6(Ipv6Addr::UNSPECIFIED) => IpAddr::V6(Ipv6Addr::LOCALHOST),
             address => address,
         };
-        address == listen.ip().to_canonical() || (address.is_loopback() && listen.ip().is_unspecified())
+        address == listen.ip().to_canonical()
+            || (address.is_loopback() && listen.ip().is_unspecified())
     };
     let arrives = match upstream.host() {
         Some(Host::Ipv4(address)) => is_own(IpAddr::V4(address)),
         Some(Host::Ipv6(address)) => is_own(IpAddr::V6(address)),
         _ => is_loopback(upstream) && (listen.ip().is_loopback() || listen.ip().is_unspecified()),
     };
-    let is_endpoint = config.resource.iter().any(|resource| resource.endpoint == upstream.path());
+    let is_endpoint = config
+        .resource
+        .iter()
+        .any(|resource| resource.endpoint == upstream.path());
     (arrives && upstream.port_or_known_default() == Some(listen.port()))
         || (upstream.origin() == base_url.origin() && is_endpoint)
 }
@@ -122,7 +141,8 @@ pub fn is_public_address(address: IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(v4) => {
             let is_shared = v4.octets()[0] == 100 && v4.octets()[1] & 0xc0 == 64;
-            let is_local = v4.is_loopback() || v4.is_private() || v4.is_link_local() || v4.is_unspecified();
+            let is_local =
+                v4.is_loopback() || v4.is_private() || v4.is_link_local() || v4.is_unspecified();
             !is_local && !is_shared && !v4.is_multicast() && !v4.is_broadcast()
         }
         IpAddr::V6(v6) => {
@@ -155,19 +175,33 @@ mod tests {
         more: "",
     };
     /// A server on loopback, without a warning.
-    const LOCAL: Setup = Setup { base_url: "http://127.0.0.1:3000", ..BEHIND_PROXY };
+    const LOCAL: Setup = Setup {
+        base_url: "http://127.0.0.1:3000",
+        ..BEHIND_PROXY
+    };
     const TLS: &str = "tls = { certificates = \"c\", key = \"k\" }";
     const PROXY: &str = "trusted_proxies = [\"10.0.0.0/8\"]";
-    const TLS_BEHIND_PROXY: &str = "trusted_proxies = [\"127.0.0.1\"]\ntls = { certificates = \"c\", key = \"k\" }";
+    const TLS_BEHIND_PROXY: &str =
+        "trusted_proxies = [\"127.0.0.1\"]\ntls = { certificates = \"c\", key = \"k\" }";
 
     fn warned(setup: Setup, is_container: bool) -> Vec<String> {
-        let Setup { listen, base_url, upstream, more } = setup;
+        let Setup {
+            listen,
+            base_url,
+            upstream,
+            more,
+        } = setup;
         let config = from_text(&format!(
             "listen = \"{listen}\"\nbase_url = \"{base_url}\"\n{more}\n[[resource]]\nendpoint = \"/mcp\"\nupstream = {{ http \
              = \"{upstream}\" }}"
         ));
         let mut warnings = Vec::new();
-        warn(&config.unwrap(), &Url::parse(base_url).unwrap(), is_container, &mut warnings);
+        warn(
+            &config.unwrap(),
+            &Url::parse(base_url).unwrap(),
+            is_container,
+            &mut warnings,
+        );
         warnings
     }
 
@@ -177,22 +211,84 @@ mod tests {
         for setup in [
             BEHIND_PROXY,
             LOCAL,
-            Setup { base_url: "http://localhost:3000", ..LOCAL },
-            Setup { listen: "[::1]:3000", base_url: "http://[::1]:3000", ..LOCAL },
-            Setup { listen: "127.0.0.1:0", ..LOCAL },
-            Setup { base_url: "http://127.0.0.1:8080", more: PROXY, ..LOCAL },
-            Setup { listen: "0.0.0.0:3000", base_url: "http://localhost:8080", ..LOCAL },
-            Setup { listen: "10.0.0.5:3000", upstream: "http://10.0.0.6:3000/mcp", ..BEHIND_PROXY },
-            Setup { listen: "0.0.0.0:3000", upstream: "http://mcp:3000/mcp", more: PROXY, ..BEHIND_PROXY },
-            Setup { listen: "0.0.0.0:443", upstream: "https://[fd00::1]/mcp", more: TLS, ..BEHIND_PROXY },
-            Setup { listen: "0.0.0.0:8443", upstream: "https://tools.internal/mcp", more: TLS, ..BEHIND_PROXY },
-            Setup { upstream: "http://172.17.0.1:8000/mcp", ..BEHIND_PROXY },
-            Setup { listen: "10.0.0.5:3000", upstream: "http://0.0.0.0:3000/mcp", ..BEHIND_PROXY },
-            Setup { listen: "127.0.0.1:3443", base_url: "https://localhost:3443", more: TLS, ..BEHIND_PROXY },
-            Setup { base_url: "https://localhost:3443", ..BEHIND_PROXY },
-            Setup { more: TLS_BEHIND_PROXY, ..BEHIND_PROXY },
-            Setup { base_url: "https://localhost:3443", more: TLS_BEHIND_PROXY, ..BEHIND_PROXY },
-            Setup { upstream: "https://mcp.example.com/backend", ..BEHIND_PROXY },
+            Setup {
+                base_url: "http://localhost:3000",
+                ..LOCAL
+            },
+            Setup {
+                listen: "[::1]:3000",
+                base_url: "http://[::1]:3000",
+                ..LOCAL
+            },
+            Setup {
+                listen: "127.0.0.1:0",
+                ..LOCAL
+            },
+            Setup {
+                base_url: "http://127.0.0.1:8080",
+                more: PROXY,
+                ..LOCAL
+            },
+            Setup {
+                listen: "0.0.0.0:3000",
+                base_url: "http://localhost:8080",
+                ..LOCAL
+            },
+            Setup {
+                listen: "10.0.0.5:3000",
+                upstream: "http://10.0.0.6:3000/mcp",
+                ..BEHIND_PROXY
+            },
+            Setup {
+                listen: "0.0.0.0:3000",
+                upstream: "http://mcp:3000/mcp",
+                more: PROXY,
+                ..BEHIND_PROXY
+            },
+            Setup {
+                listen: "0.0.0.0:443",
+                upstream: "https://[fd00::1]/mcp",
+                more: TLS,
+                ..BEHIND_PROXY
+            },
+            Setup {
+                listen: "0.0.0.0:8443",
+                upstream: "https://tools.internal/mcp",
+                more: TLS,
+                ..BEHIND_PROXY
+            },
+            Setup {
+                upstream: "http://172.17.0.1:8000/mcp",
+                ..BEHIND_PROXY
+            },
+            Setup {
+                listen: "10.0.0.5:3000",
+                upstream: "http://0.0.0.0:3000/mcp",
+                ..BEHIND_PROXY
+            },
+            Setup {
+                listen: "127.0.0.1:3443",
+                base_url: "https://localhost:3443",
+                more: TLS,
+                ..BEHIND_PROXY
+            },
+            Setup {
+                base_url: "https://localhost:3443",
+                ..BEHIND_PROXY
+            },
+            Setup {
+                more: TLS_BEHIND_PROXY,
+                ..BEHIND_PROXY
+            },
+            Setup {
+                base_url: "https://localhost:3443",
+                more: TLS_BEHIND_PROXY,
+                ..BEHIND_PROXY
+            },
+            Setup {
+                upstream: "https://mcp.example.com/backend",
+                ..BEHIND_PROXY
+            },
         ] {
             assert_eq!(warned(setup, false), Vec::<String>::new(), "{setup:?}");
         }
@@ -201,7 +297,10 @@ mod tests {
     /// J9: the network of a container decides who can connect to its port.
     #[test]
     fn an_open_listener_of_a_container_causes_no_warning() {
-        let open = Setup { listen: "0.0.0.0:3000", ..BEHIND_PROXY };
+        let open = Setup {
+            listen: "0.0.0.0:3000",
+            ..BEHIND_PROXY
+        };
         assert_eq!(warned(open, false).len(), 1);
         assert_eq!(warned(open, true), Vec::<String>::new());
     }
@@ -211,22 +310,126 @@ mod tests {
     fn unsound_addresses_cause_a_warning() {
         const OF_UPSTREAM: &str = "resource[0].upstream.http = ";
         for (setup, start, words) in [
-            (Setup { listen: "0.0.0.0:3000", ..BEHIND_PROXY }, "listen = ", "set [tls]"),
-            (Setup { listen: "[::]:3000", ..BEHIND_PROXY }, "listen = ", "trusted_proxies"),
-            (Setup { base_url: "http://127.0.0.1:4000", ..LOCAL }, "base_url = ", "another port"),
-            (Setup { base_url: "http://[::1]:3000", ..LOCAL }, "base_url = ", "another address"),
-            (Setup { listen: "10.0.0.5:443", ..BEHIND_PROXY }, "base_url = ", "plain http"),
-            (Setup { base_url: "https://localhost:3000", ..LOCAL }, "base_url = ", "plain http"),
-            (Setup { base_url: "https://localhost:3443", more: TLS, ..BEHIND_PROXY }, "base_url = ", "another port"),
-            (Setup { more: TLS, ..BEHIND_PROXY }, "base_url = ", "\"0.0.0.0:443\""),
-            (Setup { upstream: "http://localhost:3000/mcp", ..BEHIND_PROXY }, OF_UPSTREAM, "itself"),
-            (Setup { upstream: "http://[::ffff:127.0.0.1]:3000/mcp", ..BEHIND_PROXY }, OF_UPSTREAM, "itself"),
-            (Setup { upstream: "http://0.0.0.0:3000/mcp", ..BEHIND_PROXY }, OF_UPSTREAM, "itself"),
-            (Setup { upstream: "https://mcp.example.com/mcp", ..BEHIND_PROXY }, OF_UPSTREAM, "itself"),
-            (Setup { upstream: "http://203.0.113.9/mcp", ..BEHIND_PROXY }, OF_UPSTREAM, "public"),
-            (Setup { upstream: "https://[2620:fe::fe]/mcp", ..BEHIND_PROXY }, OF_UPSTREAM, "public"),
             (
-                Setup { listen: "0.0.0.0:80", upstream: "http://127.0.0.1/mcp", more: PROXY, ..BEHIND_PROXY },
+                Setup {
+                    listen: "0.0.0.0:3000",
+                    ..BEHIND_PROXY
+                },
+                "listen = ",
+                "set [tls]",
+            ),
+            (
+                Setup {
+                    listen: "[::]:3000",
+                    ..BEHIND_PROXY
+                },
+                "listen = ",
+                "trusted_proxies",
+            ),
+            (
+                Setup {
+                    base_url: "http://127.0.0.1:4000",
+                    ..LOCAL
+                },
+                "base_url = ",
+                "another port",
+            ),
+            (
+                Setup {
+                    base_url: "http://[::1]:3000",
+                    ..LOCAL
+                },
+                "base_url = ",
+                "another address",
+            ),
+            (
+                Setup {
+                    listen: "10.0.0.5:443",
+                    ..BEHIND_PROXY
+                },
+                "base_url = ",
+                "plain http",
+            ),
+            (
+                Setup {
+                    base_url: "https://localhost:3000",
+                    ..LOCAL
+                },
+                "base_url = ",
+                "plain http",
+            ),
+            (
+                Setup {
+                    base_url: "https://localhost:3443",
+                    more: TLS,
+                    ..BEHIND_PROXY
+                },
+                "base_url = ",
+                "another port",
+            ),
+            (
+                Setup {
+                    more: TLS,
+                    ..BEHIND_PROXY
+                },
+                "base_url = ",
+                "\"0.0.0.0:443\"",
+            ),
+            (
+                Setup {
+                    upstream: "http://localhost:3000/mcp",
+                    ..BEHIND_PROXY
+                },
+                OF_UPSTREAM,
+                "itself",
+            ),
+            (
+                Setup {
+                    upstream: "http://[::ffff:127.0.0.1]:3000/mcp",
+                    ..BEHIND_PROXY
+                },
+                OF_UPSTREAM,
+                "itself",
+            ),
+            (
+                Setup {
+                    upstream: "http://0.0.0.0:3000/mcp",
+                    ..BEHIND_PROXY
+                },
+                OF_UPSTREAM,
+                "itself",
+            ),
+            (
+                Setup {
+                    upstream: "https://mcp.example.com/mcp",
+                    ..BEHIND_PROXY
+                },
+                OF_UPSTREAM,
+                "itself",
+            ),
+            (
+                Setup {
+                    upstream: "http://203.0.113.9/mcp",
+                    ..BEHIND_PROXY
+                },
+                OF_UPSTREAM,
+                "public",
+            ),
+            (
+                Setup {
+                    upstream: "https://[2620:fe::fe]/mcp",
+                    ..BEHIND_PROXY
+                },
+                OF_UPSTREAM,
+                "public",
+            ),
+            (
+                Setup {
+                    listen: "0.0.0.0:80",
+                    upstream: "http://127.0.0.1/mcp",
+                    more: PROXY,
+                    ..BEHIND_PROXY
+                },
                 OF_UPSTREAM,
                 "itself",
             ),

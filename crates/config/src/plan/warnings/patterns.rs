@@ -4,9 +4,17 @@
 use crate::{Config, file::Issuer, shown_url};
 use url::Url;
 
-const WELL_KNOWN: [&str; 2] = ["/.well-known/openid-configuration", "/.well-known/oauth-authorization-server"];
+const WELL_KNOWN: [&str; 2] = [
+    "/.well-known/openid-configuration",
+    "/.well-known/oauth-authorization-server",
+];
 /// Claims of common providers that are objects.
-const OBJECTS: [&str; 4] = ["realm_access.", "resource_access.", "app_metadata.", "user_metadata."];
+const OBJECTS: [&str; 4] = [
+    "realm_access.",
+    "resource_access.",
+    "app_metadata.",
+    "user_metadata.",
+];
 
 /// Adds warnings about values that probably mean something else.
 pub(super) fn warn(config: &Config, warnings: &mut Vec<String>) {
@@ -38,20 +46,30 @@ pub(super) fn warn(config: &Config, warnings: &mut Vec<String>) {
         }
         for (number, rule) in resource.rule.iter().enumerate() {
             for (position, claim) in rule.claims.iter().enumerate() {
-                warnings.extend(dotted(&format!("{key}.rule[{number}].claims[{position}].claim"), &claim.claim));
+                warnings.extend(dotted(
+                    &format!("{key}.rule[{number}].claims[{position}].claim"),
+                    &claim.claim,
+                ));
             }
         }
     }
 }
 
 fn warn_of_issuer(issuer: &Issuer, key: &str, warnings: &mut Vec<String>) {
-    if let Some(meant) = WELL_KNOWN.iter().find_map(|suffix| issuer.issuer.strip_suffix(suffix)) {
+    if let Some(meant) = WELL_KNOWN
+        .iter()
+        .find_map(|suffix| issuer.issuer.strip_suffix(suffix))
+    {
         warnings.push(format!(
             "{key}.issuer = {:?} is the URL of the issuer's metadata; write the `issuer` that is in it, probably {meant:?}",
             issuer.issuer
         ));
     }
-    for audience in issuer.audiences.iter().filter(|audience| audience.contains('*')) {
+    for audience in issuer
+        .audiences
+        .iter()
+        .filter(|audience| audience.contains('*'))
+    {
         warnings.push(format!(
             "{key}.audiences has {:?}, and audiences are compared exactly, so that the `*` matches nothing; write each audience \
              as it is in `aud`",
@@ -96,11 +114,23 @@ mod tests {
                 ENDPOINT,
                 "\"https://auth.example.com/r\"",
             ),
-            (&format!("{ISSUER}\naudiences = [\"https://mcp.example.com/*\"]"), ENDPOINT, "the `*` matches nothing"),
-            (&format!("{ISSUER}\nscope_claims = [\"realm_access.roles\"]"), ENDPOINT, "write \"/realm_access/roles\""),
+            (
+                &format!("{ISSUER}\naudiences = [\"https://mcp.example.com/*\"]"),
+                ENDPOINT,
+                "the `*` matches nothing",
+            ),
+            (
+                &format!("{ISSUER}\nscope_claims = [\"realm_access.roles\"]"),
+                ENDPOINT,
+                "write \"/realm_access/roles\"",
+            ),
             (ISSUER, "endpoint = \"/mcp/*\"", "write \"/mcp\""),
             (ISSUER, "endpoint = \"/*\"", "write \"/mcp\""),
-            (ISSUER, &format!("{ENDPOINT}\nresource_documentation = \"docs\""), "write it as \"https://"),
+            (
+                ISSUER,
+                &format!("{ENDPOINT}\nresource_documentation = \"docs\""),
+                "write it as \"https://",
+            ),
             (
                 ISSUER,
                 &format!("{ENDPOINT}\n[[resource.claim]]\nclaim = \"resource_access.mcp\""),
@@ -118,8 +148,9 @@ mod tests {
             assert_eq!(warnings.len(), 1, "{words}: {warnings:#?}");
             assert!(warnings[0].contains(words), "{words}: {warnings:#?}");
         }
-        let sound =
-            format!("{ISSUER}\nscope_claims = [\"permissions\", \"/realm_access/roles\", \"https://a.example/roles\"]");
+        let sound = format!(
+            "{ISSUER}\nscope_claims = [\"permissions\", \"/realm_access/roles\", \"https://a.example/roles\"]"
+        );
         assert_eq!(warnings(&sound, ENDPOINT), Vec::<String>::new());
     }
 }

@@ -27,8 +27,15 @@ struct NonceState {
 impl Nonces {
     /// Generates the first nonce.
     pub(super) fn new(clock: Arc<dyn Clock>) -> Result<Self, getrandom::Error> {
-        let state = NonceState { current: generate_nonce()?, previous: None, since: clock.monotonic() };
-        Ok(Self { state: Mutex::new(state), clock })
+        let state = NonceState {
+            current: generate_nonce()?,
+            previous: None,
+            since: clock.monotonic(),
+        };
+        Ok(Self {
+            state: Mutex::new(state),
+            clock,
+        })
     }
 
     /// Returns the current nonce and replaces it when its lifetime is over.
@@ -52,7 +59,9 @@ impl Nonces {
 
     /// Returns whether a nonce is the current one or the one before it.
     pub(super) fn accepts(&self, nonce: &str) -> bool {
-        let Ok(current) = self.current() else { return false };
+        let Ok(current) = self.current() else {
+            return false;
+        };
         let nonce = Secret::new(nonce);
         let state = self.state.lock();
         nonce == current || state.previous.as_ref() == Some(&nonce)

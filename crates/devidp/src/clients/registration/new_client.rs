@@ -31,15 +31,29 @@ impl NewClient {
         let name = parse_name(&metadata)?;
         let grant_types = parse_grant_types(&metadata)?;
         let uses_codes = grant_types.contains(&GrantType::AuthorizationCode);
-        let redirect_uris =
-            if uses_codes || !metadata.redirect_uris.is_empty() { parse_redirect_uris(&metadata)? } else { Vec::new() };
-        let NewCredential { method, credential, secret, jwks } =
-            NewCredential::from_metadata(&metadata, mode, current)?;
+        let redirect_uris = if uses_codes || !metadata.redirect_uris.is_empty() {
+            parse_redirect_uris(&metadata)?
+        } else {
+            Vec::new()
+        };
+        let NewCredential {
+            method,
+            credential,
+            secret,
+            jwks,
+        } = NewCredential::from_metadata(&metadata, mode, current)?;
         let registered = ClientMetadata {
             redirect_uris: metadata.redirect_uris,
             client_name: name.as_deref().map(str::to_owned),
-            grant_types: grant_types.iter().map(|grant_type| grant_type.as_str().to_owned()).collect(),
-            response_types: if uses_codes { vec![RESPONSE_TYPE.to_owned()] } else { Vec::new() },
+            grant_types: grant_types
+                .iter()
+                .map(|grant_type| grant_type.as_str().to_owned())
+                .collect(),
+            response_types: if uses_codes {
+                vec![RESPONSE_TYPE.to_owned()]
+            } else {
+                Vec::new()
+            },
             token_endpoint_auth_method: Some(method.to_owned()),
             jwks,
             ..ClientMetadata::default()
@@ -54,6 +68,9 @@ impl NewClient {
             may_introspect: false,
             is_document: false,
         };
-        Ok(Self { client, information })
+        Ok(Self {
+            client,
+            information,
+        })
     }
 }

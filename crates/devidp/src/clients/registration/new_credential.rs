@@ -31,14 +31,24 @@ impl NewCredential {
         current: Option<&Credential>,
     ) -> Result<Self, ErrorResponse> {
         match registered_method(metadata, mode) {
-            "none" => Ok(Self { method: "none", credential: Credential::None, secret: None, jwks: None }),
+            "none" => Ok(Self {
+                method: "none",
+                credential: Credential::None,
+                secret: None,
+                jwks: None,
+            }),
             "client_secret_basic" => {
                 let secret = match current {
                     Some(Credential::SecretBasic(secret)) => secret.clone(),
                     _ => generate_secret()?,
                 };
                 let credential = Credential::SecretBasic(secret.clone());
-                Ok(Self { method: "client_secret_basic", credential, secret: Some(secret), jwks: None })
+                Ok(Self {
+                    method: "client_secret_basic",
+                    credential,
+                    secret: Some(secret),
+                    jwks: None,
+                })
             }
             "client_secret_post" => {
                 let secret = match current {
@@ -46,11 +56,21 @@ impl NewCredential {
                     _ => generate_secret()?,
                 };
                 let credential = Credential::SecretPost(secret.clone());
-                Ok(Self { method: "client_secret_post", credential, secret: Some(secret), jwks: None })
+                Ok(Self {
+                    method: "client_secret_post",
+                    credential,
+                    secret: Some(secret),
+                    jwks: None,
+                })
             }
             Credential::PRIVATE_KEY_JWT => {
                 let credential = parse_keys(metadata)?;
-                Ok(Self { method: Credential::PRIVATE_KEY_JWT, credential, secret: None, jwks: metadata.jwks.clone() })
+                Ok(Self {
+                    method: Credential::PRIVATE_KEY_JWT,
+                    credential,
+                    secret: None,
+                    jwks: metadata.jwks.clone(),
+                })
             }
             _ => Err(invalid(
                 "token_endpoint_auth_method must be none, client_secret_basic, client_secret_post or private_key_jwt",
@@ -62,7 +82,9 @@ impl NewCredential {
 /// Returns the method to register: the requested one, unless the imitated server registers another.
 fn registered_method(metadata: &ClientMetadata, mode: ClientAuthenticationMode) -> &str {
     match (mode, metadata.token_endpoint_auth_method.as_deref()) {
-        (ClientAuthenticationMode::PythonSdk, None | Some("client_secret_basic")) => "client_secret_post",
+        (ClientAuthenticationMode::PythonSdk, None | Some("client_secret_basic")) => {
+            "client_secret_post"
+        }
         // RFC 7591 section 2: the default is client_secret_basic.
         (_, None) => "client_secret_basic",
         (_, Some(method)) => method,

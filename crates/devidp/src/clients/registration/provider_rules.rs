@@ -26,16 +26,26 @@ pub(super) fn reject_unknown_members(metadata: &ClientMetadata) -> Option<Reply>
         return None;
     }
     let body = json!({ "error": "Invalid json representation for OIDCClientRepresentation. Unrecognized field" });
-    Some(json_reply(StatusCode::BAD_REQUEST, body.to_string().into_bytes()))
+    Some(json_reply(
+        StatusCode::BAD_REQUEST,
+        body.to_string().into_bytes(),
+    ))
 }
 
 /// Rejects a request for scopes that the server does not have, as Keycloak does.
-pub(super) fn check_scopes(supported: &Scopes, metadata: &ClientMetadata) -> Result<(), ErrorResponse> {
-    let is_known = |scope: &str| scope.is_empty() || scope == OFFLINE_ACCESS || supported.contains(scope);
+pub(super) fn check_scopes(
+    supported: &Scopes,
+    metadata: &ClientMetadata,
+) -> Result<(), ErrorResponse> {
+    let is_known =
+        |scope: &str| scope.is_empty() || scope == OFFLINE_ACCESS || supported.contains(scope);
     let mut requested = metadata.scope.iter().flat_map(|scope| scope.split(' '));
     if requested.all(is_known) {
         return Ok(());
     }
     let description = "Policy 'Allowed Client Scopes' rejected request to client-registration service. Details: Not permitted to use specified clientScope";
-    Err(ErrorResponse::new(ErrorCode::InsufficientScope, description))
+    Err(ErrorResponse::new(
+        ErrorCode::InsufficientScope,
+        description,
+    ))
 }

@@ -17,7 +17,8 @@ use crate::server::respond::Reply;
 pub(crate) async fn convert(headers: &HeaderMap, reply: Reply) -> Reply {
     let (mut head, body) = reply.into_parts();
     let Ok(body) = body.collect().await;
-    let mut members: Map<String, Value> = serde_json::from_slice(&body.to_bytes()).unwrap_or_default();
+    let mut members: Map<String, Value> =
+        serde_json::from_slice(&body.to_bytes()).unwrap_or_default();
     if members.contains_key("error") {
         convert_error(&mut members);
         head.status = StatusCode::OK;
@@ -26,12 +27,19 @@ pub(crate) async fn convert(headers: &HeaderMap, reply: Reply) -> Reply {
         convert_success(&mut members);
     }
     let (body, content_type) = if accepts_json(headers) {
-        (Value::Object(members).to_string(), "application/json; charset=utf-8")
+        (
+            Value::Object(members).to_string(),
+            "application/json; charset=utf-8",
+        )
     } else {
-        (form_encoded(&members), "application/x-www-form-urlencoded; charset=utf-8")
+        (
+            form_encoded(&members),
+            "application/x-www-form-urlencoded; charset=utf-8",
+        )
     };
     head.headers.remove(CONTENT_LENGTH);
-    head.headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    head.headers
+        .insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     Reply::from_parts(head, Full::new(Bytes::from(body)))
 }
 
@@ -47,20 +55,35 @@ fn convert_error(members: &mut Map<String, Value>) {
 fn convert_success(members: &mut Map<String, Value>) {
     members.remove("expires_in");
     members.insert("token_type".to_owned(), Value::from("bearer"));
-    let scope = members.get("scope").and_then(Value::as_str).unwrap_or_default().replace(' ', ",");
+    let scope = members
+        .get("scope")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .replace(' ', ",");
     members.insert("scope".to_owned(), Value::from(scope));
 }
 
 fn form_encoded(members: &Map<String, Value>) -> String {
-    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let text = |value: &Value| {
+        value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_owned)
+    };
     let pairs = members.iter().map(|(name, value)| (name, text(value)));
-    form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish()
+    form_urlencoded::Serializer::new(String::new())
+        .extend_pairs(pairs)
+        .finish()
 }
 
 /// Returns whether `Accept` names JSON.
 fn accepts_json(headers: &HeaderMap) -> bool {
-    let values = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    let mut types = values.flat_map(|value| value.split(',')).map(|range| range.split(';').next().unwrap_or_default());
+    let values = headers
+        .get_all(ACCEPT)
+        .iter()
+        .filter_map(|value| value.to_str().ok());
+    let mut types = values
+        .flat_map(|value| value.split(','))
+        .map(|range| range.split(';').next().unwrap_or_default());
     types.any(|media_type| media_type.trim().eq_ignore_ascii_case("application/json"))
 }
 
@@ -70,24 +93,53 @@ mod tests {
 
     use super::*;
 
-    async fn converted(status: u16, body: &'static str, accept: Option<&'static str>) -> (u16, String) {
+    async fn converted(
+        status: u16,
+        body: &'static str,
+        accept: Option<&'static str>,
+    ) -> (u16, String) {
         let mut headers = HeaderMap::new();
         headers.extend(accept.map(|accept| (ACCEPT, HeaderValue::from_static(accept))));
-        let reply = Response::builder().status(status).body(Full::new(Bytes::from(body))).unwrap();
+        let reply = Response::builder()
+            .status(status)
+            .body(Full::new(Bytes::from(body)))
+            .unwrap();
         let (head, body) = convert(&headers, reply).await.into_parts();
         let body = body.collect().await.unwrap().to_bytes();
-        (head.status.as_u16(), String::from_utf8(body.to_vec()).unwrap())
+        (
+            head.status.as_u16(),
+            String::from_utf8(body.to_vec()).unwrap(),
+        )
     }
 
     /// K1: tokens and errors have GitHub's members, in the format that the client accepts.
     #[tokio::test]
     async fn responses_have_the_format_of_github() {
-        let token = r#"{"access_token":"gho_a","scope":"a b","token_type":"Bearer","expires_in":300}"#;
+        let token =
+            r#"{"access_token":"gho_a","scope":"a b","token_type":"Bearer","expires_in":300}"#;
         let json = Some("text/html, application/json;q=0.9");
         for (name, status, body, accept, expected) in [
-            ("a token, form-encoded", 200, token, None, "access_token=gho_a&scope=a%2Cb&token_type=bearer"),
-            ("a token in JSON", 200, token, json, r#"{"access_token":"gho_a","scope":"a,b","token_type":"bearer"}"#),
-            ("a renamed error", 400, r#"{"error":"invalid_grant"}"#, None, "error=bad_verification_code"),
+            (
+                "a token, form-encoded",
+                200,
+                token,
+                None,
+                "access_token=gho_a&scope=a%2Cb&token_type=bearer",
+            ),
+            (
+                "a token in JSON",
+                200,
+                token,
+                json,
+                r#"{"access_token":"gho_a","scope":"a,b","token_type":"bearer"}"#,
+            ),
+            (
+                "a renamed error",
+                400,
+                r#"{"error":"invalid_grant"}"#,
+                None,
+                "error=bad_verification_code",
+            ),
             (
                 "an error of the client",
                 401,
@@ -95,9 +147,19 @@ mod tests {
                 None,
                 "error=incorrect_client_credentials",
             ),
-            ("another error", 400, r#"{"error":"slow_down","interval":5}"#, None, "error=slow_down&interval=5"),
+            (
+                "another error",
+                400,
+                r#"{"error":"slow_down","interval":5}"#,
+                None,
+                "error=slow_down&interval=5",
+            ),
         ] {
-            assert_eq!(converted(status, body, accept).await, (200, expected.to_owned()), "{name}");
+            assert_eq!(
+                converted(status, body, accept).await,
+                (200, expected.to_owned()),
+                "{name}"
+            );
         }
     }
 }

@@ -10,19 +10,53 @@ async fn the_metadata_of_entra() {
     assert_eq!(server.issuer, format!("{origin}/{TENANT}/v2.0"));
     let own = format!("/{TENANT}/v2.0/.well-known/openid-configuration");
     let document = metadata(&server, &[&own]).await;
-    absent(&document, &["code_challenge_methods_supported", "registration_endpoint", "introspection_endpoint"]);
-    absent(&document, &["authorization_response_iss_parameter_supported", "client_id_metadata_document_supported"]);
-    assert_eq!(document["scopes_supported"], json!(["openid", "profile", "email", "offline_access"]));
+    absent(
+        &document,
+        &[
+            "code_challenge_methods_supported",
+            "registration_endpoint",
+            "introspection_endpoint",
+        ],
+    );
+    absent(
+        &document,
+        &[
+            "authorization_response_iss_parameter_supported",
+            "client_id_metadata_document_supported",
+        ],
+    );
+    assert_eq!(
+        document["scopes_supported"],
+        json!(["openid", "profile", "email", "offline_access"])
+    );
 
     for (location, issuer) in [
-        ("/common/v2.0/.well-known/openid-configuration".to_owned(), "/{tenantid}/v2.0".to_owned()),
-        ("/common/.well-known/openid-configuration".to_owned(), "/sts.windows.net/{tenantid}/".to_owned()),
-        (format!("/{TENANT}/.well-known/openid-configuration"), format!("/sts.windows.net/{TENANT}/")),
-        (format!("/sts.windows.net/{TENANT}/.well-known/openid-configuration"), format!("/sts.windows.net/{TENANT}/")),
+        (
+            "/common/v2.0/.well-known/openid-configuration".to_owned(),
+            "/{tenantid}/v2.0".to_owned(),
+        ),
+        (
+            "/common/.well-known/openid-configuration".to_owned(),
+            "/sts.windows.net/{tenantid}/".to_owned(),
+        ),
+        (
+            format!("/{TENANT}/.well-known/openid-configuration"),
+            format!("/sts.windows.net/{TENANT}/"),
+        ),
+        (
+            format!("/sts.windows.net/{TENANT}/.well-known/openid-configuration"),
+            format!("/sts.windows.net/{TENANT}/"),
+        ),
     ] {
-        assert_eq!(server.get(&location).await.json()["issuer"], format!("{origin}{issuer}"), "{location}");
+        assert_eq!(
+            server.get(&location).await.json()["issuer"],
+            format!("{origin}{issuer}"),
+            "{location}"
+        );
     }
-    let registration = server.send(Method::POST, &path(&server, "register"), &[JSON], "{}").await;
+    let registration = server
+        .send(Method::POST, &path(&server, "register"), &[JSON], "{}")
+        .await;
     assert_eq!(registration.error(), "access_denied");
 }
 
@@ -35,31 +69,63 @@ async fn entra_rejects_resource() {
     let scope = format!("{prefix}/mcp:tools");
     let error = async |parameters: &[(&str, &str)]| {
         let response = authorize(&server, &verifier, parameters).await;
-        assert_eq!(response.redirect_parameter("iss"), None, "no issuer in responses");
-        (response.redirect_parameter("error"), response.redirect_parameter("error_description").unwrap_or_default())
+        assert_eq!(
+            response.redirect_parameter("iss"),
+            None,
+            "no issuer in responses"
+        );
+        (
+            response.redirect_parameter("error"),
+            response
+                .redirect_parameter("error_description")
+                .unwrap_or_default(),
+        )
     };
     let (code, text) = error(&[("scope", &scope), ("resource", RESOURCE)]).await;
     assert_eq!(code.as_deref(), Some("invalid_target"));
     assert!(text.starts_with("AADSTS9010010: "), "{text}");
-    assert_eq!(error(&[("scope", &scope), ("resource", &prefix)]).await.0, None);
+    assert_eq!(
+        error(&[("scope", &scope), ("resource", &prefix)]).await.0,
+        None
+    );
     assert_eq!(error(&[("scope", &scope)]).await.0, None);
-    assert_eq!(error(&[("scope", &format!("openid {prefix}/.default"))]).await.0, None);
-    assert!(error(&[("scope", "mcp:tools")]).await.1.starts_with("AADSTS650053: "));
-    assert!(error(&[("scope", "")]).await.1.starts_with("AADSTS900144: "));
+    assert_eq!(
+        error(&[("scope", &format!("openid {prefix}/.default"))])
+            .await
+            .0,
+        None
+    );
+    assert!(
+        error(&[("scope", "mcp:tools")])
+            .await
+            .1
+            .starts_with("AADSTS650053: ")
+    );
+    assert!(
+        error(&[("scope", "")])
+            .await
+            .1
+            .starts_with("AADSTS900144: ")
+    );
 
     let response = authorize(&server, &verifier, &[("scope", &scope)]).await;
     let code = response.redirect_parameter("code").unwrap();
     let request = with_secret(&token_request("web", &code, &verifier));
     let rejected = post(&server, "token", &[], &request).await;
-    assert_eq!(rejected.error(), "invalid_target", "also at the token endpoint");
+    assert_eq!(
+        rejected.error(),
+        "invalid_target",
+        "also at the token endpoint"
+    );
 }
 
 /// K1: Entra ID: the claims of both versions, refresh requests with `scope`, and old refresh tokens that stay valid.
 #[tokio::test]
 async fn entra_renames_claims_and_refreshes_with_scope() {
-    for (provider, version, audience) in
-        [(Provider::Entra, "2.0", API.to_owned()), (Provider::EntraV1, "1.0", format!("api://{API}"))]
-    {
+    for (provider, version, audience) in [
+        (Provider::Entra, "2.0", API.to_owned()),
+        (Provider::EntraV1, "1.0", format!("api://{API}")),
+    ] {
         let server = start(provider, |_| {}).await;
         let scope = format!("api://{API}/mcp:tools");
         let requested = format!("{scope} offline_access");
@@ -75,7 +141,11 @@ async fn entra_renames_claims_and_refreshes_with_scope() {
         let (client, other, issuer) = if version == "2.0" {
             ("azp", "appid", server.issuer.clone())
         } else {
-            ("appid", "azp", format!("http://{}/sts.windows.net/{TENANT}/", server.address))
+            (
+                "appid",
+                "azp",
+                format!("http://{}/sts.windows.net/{TENANT}/", server.address),
+            )
         };
         assert_eq!(payload[client], "web");
         assert_eq!(payload["iss"], json!(issuer));
@@ -88,11 +158,20 @@ async fn entra_renames_claims_and_refreshes_with_scope() {
         let rejected = refresh(&server, &first, None).await;
         assert_eq!(rejected.status, StatusCode::BAD_REQUEST);
         assert_eq!(&*rejected.error(), "invalid_request");
-        assert!(rejected.text("error_description").starts_with("AADSTS90009: "));
+        assert!(
+            rejected
+                .text("error_description")
+                .starts_with("AADSTS90009: ")
+        );
         let second = refresh(&server, &first, Some(&scope)).await;
         assert_ne!(second.text("refresh_token"), first);
         for token in [first, second.text("refresh_token")] {
-            assert_eq!(refresh(&server, &token, Some(&format!("api://{API}/.default"))).await.status, StatusCode::OK);
+            assert_eq!(
+                refresh(&server, &token, Some(&format!("api://{API}/.default")))
+                    .await
+                    .status,
+                StatusCode::OK
+            );
         }
     }
 }

@@ -17,7 +17,11 @@ use crate::{
 pub(super) fn fetch_error(error: reqwest::Error) -> FetchError {
     // The query of the URL must not appear in errors.
     let error = error.without_url();
-    let mut failure = if error.is_connect() { NetworkFailure::Connect } else { NetworkFailure::Interrupted };
+    let mut failure = if error.is_connect() {
+        NetworkFailure::Connect
+    } else {
+        NetworkFailure::Interrupted
+    };
     let mut certificate = None;
     let mut source = error.source();
     while let Some(cause) = source {
@@ -28,7 +32,11 @@ pub(super) fn fetch_error(error: reqwest::Error) -> FetchError {
         } else if let Some(tls) = tls_error(cause) {
             // Bytes that are not a TLS record are an invalid message.
             let is_tls = !matches!(tls, rustls::Error::InvalidMessage(_));
-            failure = if is_tls { NetworkFailure::Tls } else { NetworkFailure::NotTls };
+            failure = if is_tls {
+                NetworkFailure::Tls
+            } else {
+                NetworkFailure::NotTls
+            };
             certificate = certificate_problem(tls);
         }
         source = cause.source();
@@ -52,11 +60,17 @@ fn tls_error<'a>(cause: &'a (dyn Error + 'static)) -> Option<&'a rustls::Error> 
 
 /// Why the certificate was rejected, if that is the error.
 fn certificate_problem(error: &rustls::Error) -> Option<CertificateProblem> {
-    let rustls::Error::InvalidCertificate(error) = error else { return None };
+    let rustls::Error::InvalidCertificate(error) = error else {
+        return None;
+    };
     Some(match error {
         CertificateError::UnknownIssuer => CertificateProblem::UnknownIssuer,
-        CertificateError::Expired | CertificateError::ExpiredContext { .. } => CertificateProblem::Expired,
-        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => CertificateProblem::NotYetValid,
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+            CertificateProblem::Expired
+        }
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            CertificateProblem::NotYetValid
+        }
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
             CertificateProblem::WrongName
         }
@@ -77,21 +91,38 @@ mod tests {
         assert_eq!(tls_error(&tls()), Some(&tls()));
         assert_eq!(tls_error(&nested), Some(&tls()));
         assert_eq!(tls_error(&io::Error::other(Unresolved::NoAddress)), None);
-        assert_eq!(tls_error(&io::Error::from(io::ErrorKind::ConnectionReset)), None);
+        assert_eq!(
+            tls_error(&io::Error::from(io::ErrorKind::ConnectionReset)),
+            None
+        );
     }
 
     #[test]
     fn the_problem_of_a_certificate_is_named() {
         for (error, expected) in [
-            (CertificateError::UnknownIssuer, CertificateProblem::UnknownIssuer),
+            (
+                CertificateError::UnknownIssuer,
+                CertificateProblem::UnknownIssuer,
+            ),
             (CertificateError::Expired, CertificateProblem::Expired),
-            (CertificateError::NotValidYet, CertificateProblem::NotYetValid),
-            (CertificateError::NotValidForName, CertificateProblem::WrongName),
+            (
+                CertificateError::NotValidYet,
+                CertificateProblem::NotYetValid,
+            ),
+            (
+                CertificateError::NotValidForName,
+                CertificateProblem::WrongName,
+            ),
             (CertificateError::Revoked, CertificateProblem::Other),
         ] {
             let problem = certificate_problem(&rustls::Error::InvalidCertificate(error.clone()));
             assert_eq!(problem, Some(expected), "{error:?}");
         }
-        assert_eq!(certificate_problem(&rustls::Error::InvalidMessage(InvalidMessage::InvalidContentType)), None);
+        assert_eq!(
+            certificate_problem(&rustls::Error::InvalidMessage(
+                InvalidMessage::InvalidContentType
+            )),
+            None
+        );
     }
 }

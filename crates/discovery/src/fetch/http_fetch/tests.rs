@@ -11,13 +11,23 @@ use tokio::{
 use super::*;
 use crate::UrlPolicy;
 
-const LOOPBACK_PEER: UrlPolicy = UrlPolicy::Peer { loopback_http: true, private_addresses: false };
-const PEER: UrlPolicy = UrlPolicy::Peer { loopback_http: false, private_addresses: false };
+const LOOPBACK_PEER: UrlPolicy = UrlPolicy::Peer {
+    loopback_http: true,
+    private_addresses: false,
+};
+const PEER: UrlPolicy = UrlPolicy::Peer {
+    loopback_http: false,
+    private_addresses: false,
+};
 
 /// Starts a server on loopback that responds with `answer`, followed by `more` repeatedly.
 async fn server(answer: &'static [u8], more: &'static [u8]) -> Url {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = Url::parse(&format!("http://{}/start?secret=1", listener.local_addr().unwrap())).unwrap();
+    let url = Url::parse(&format!(
+        "http://{}/start?secret=1",
+        listener.local_addr().unwrap()
+    ))
+    .unwrap();
     tokio::spawn(async move {
         while let Ok((mut socket, _)) = listener.accept().await {
             tokio::spawn(async move {
@@ -58,16 +68,25 @@ async fn assert_not_contacted(listener: &TcpListener) {
 
 /// A fetcher without a proxy, even if the environment has one.
 fn fetcher() -> HttpFetch {
-    HttpFetch { proxies: Proxies::none(), ..HttpFetch::new(FetchSettings::default()).unwrap() }
+    HttpFetch {
+        proxies: Proxies::none(),
+        ..HttpFetch::new(FetchSettings::default()).unwrap()
+    }
 }
 
 async fn get(url: &Url, policy: UrlPolicy) -> Result<FetchResponse, FetchError> {
-    fetcher().fetch(FetchRequest::get(url.clone(), policy)).await
+    fetcher()
+        .fetch(FetchRequest::get(url.clone(), policy))
+        .await
 }
 
 #[tokio::test]
 async fn a_response_with_any_status_is_read() {
-    let url = server(b"HTTP/1.1 503 Down\r\ncontent-length: 2\r\nx-a: b\r\n\r\nhi", b"").await;
+    let url = server(
+        b"HTTP/1.1 503 Down\r\ncontent-length: 2\r\nx-a: b\r\n\r\nhi",
+        b"",
+    )
+    .await;
     let answer = get(&url, LOOPBACK_PEER).await.unwrap();
     assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(*answer.body, b"hi"[..]);
@@ -77,7 +96,11 @@ async fn a_response_with_any_status_is_read() {
 /// G6: redirects are not followed.
 #[tokio::test]
 async fn a_redirect_is_not_followed() {
-    let url = server(b"HTTP/1.1 302 Found\r\nlocation: /elsewhere\r\ncontent-length: 0\r\n\r\n", b"").await;
+    let url = server(
+        b"HTTP/1.1 302 Found\r\nlocation: /elsewhere\r\ncontent-length: 0\r\n\r\n",
+        b"",
+    )
+    .await;
     let answer = get(&url, UrlPolicy::Operator).await.unwrap();
     assert_eq!(answer.status, StatusCode::FOUND);
     assert_eq!(answer.headers["location"], "/elsewhere");
@@ -88,14 +111,25 @@ async fn a_redirect_is_not_followed() {
 async fn an_endless_body_is_cancelled_at_the_limit() {
     let url = server(b"HTTP/1.1 200 OK\r\n\r\n", &[b'x'; 4096]).await;
     let error = get(&url, LOOPBACK_PEER).await.unwrap_err();
-    assert!(matches!(error, FetchError::TooLarge { limit: FetchRequest::MAX_BODY }), "{error}");
+    assert!(
+        matches!(
+            error,
+            FetchError::TooLarge {
+                limit: FetchRequest::MAX_BODY
+            }
+        ),
+        "{error}"
+    );
 }
 
 /// G6: a body with a `Content-Length` above the limit is not read.
 #[tokio::test]
 async fn a_large_content_length_is_rejected_immediately() {
     let url = server(b"HTTP/1.1 200 OK\r\ncontent-length: 262145\r\n\r\n", b"").await;
-    assert_eq!(get(&url, LOOPBACK_PEER).await.unwrap_err().code(), "fetch.too_large");
+    assert_eq!(
+        get(&url, LOOPBACK_PEER).await.unwrap_err().code(),
+        "fetch.too_large"
+    );
 }
 
 /// G6: the deadline covers the body.
@@ -104,7 +138,10 @@ async fn a_stalled_body_ends_at_the_deadline() {
     let url = server(b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nhalf", b"").await;
     let mut request = FetchRequest::get(url, LOOPBACK_PEER);
     request.timeout = Duration::from_millis(50);
-    assert!(matches!(fetcher().fetch(request).await, Err(FetchError::Timeout)));
+    assert!(matches!(
+        fetcher().fetch(request).await,
+        Err(FetchError::Timeout)
+    ));
 }
 
 /// G6: the request offers no content coding, and the body of a response that has one is returned as received.
@@ -112,16 +149,23 @@ async fn a_stalled_body_ends_at_the_deadline() {
 async fn content_codings_are_not_offered() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = Url::parse(&format!("http://{}/", listener.local_addr().unwrap())).unwrap();
-    let coded = b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 4\r\n\r\n\x1f\x8b\x08\x00";
+    let coded =
+        b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 4\r\n\r\n\x1f\x8b\x08\x00";
     let (answer, head) = tokio::join!(get(&url, LOOPBACK_PEER), respond(&listener, coded));
     assert_eq!(&*answer.unwrap().body, b"\x1f\x8b\x08\x00");
-    assert!(!head.to_ascii_lowercase().contains("accept-encoding"), "{head}");
+    assert!(
+        !head.to_ascii_lowercase().contains("accept-encoding"),
+        "{head}"
+    );
 }
 
 #[tokio::test]
 async fn an_open_response_is_read_in_chunks() {
     let url = server(b"HTTP/1.1 200 OK\r\n\r\nfirst", b"").await;
-    let mut answer = fetcher().open(FetchRequest::get(url, LOOPBACK_PEER)).await.unwrap();
+    let mut answer = fetcher()
+        .open(FetchRequest::get(url, LOOPBACK_PEER))
+        .await
+        .unwrap();
     assert_eq!(answer.status, StatusCode::OK);
     // The piece arrives although the server has not ended the body.
     assert_eq!(&*answer.body.next().await.unwrap().unwrap(), b"first");
@@ -159,16 +203,33 @@ async fn names_are_checked_by_their_addresses() {
             "mapped.example" => &["::ffff:127.0.0.1", "64:ff9b::7f00:1"],
             _ => &[],
         };
-        let found = addresses.iter().map(|address| std::net::SocketAddr::new(address.parse().unwrap(), 0)).collect();
+        let found = addresses
+            .iter()
+            .map(|address| std::net::SocketAddr::new(address.parse().unwrap(), 0))
+            .collect();
         Box::pin(async move { Ok(found) })
     };
     let code_of = async |name: &str, policy: UrlPolicy| {
         let url = Url::parse(&format!("https://{name}:{port}/")).unwrap();
-        fetch.fetch(FetchRequest::get(url, policy)).await.unwrap_err().code()
+        fetch
+            .fetch(FetchRequest::get(url, policy))
+            .await
+            .unwrap_err()
+            .code()
     };
     for policy in [PEER, LOOPBACK_PEER] {
-        for name in ["loopback.example", "localhost.", "private.example", "cloud.example", "mapped.example"] {
-            assert_eq!(code_of(name, policy).await, "fetch.refused.address", "{name}");
+        for name in [
+            "loopback.example",
+            "localhost.",
+            "private.example",
+            "cloud.example",
+            "mapped.example",
+        ] {
+            assert_eq!(
+                code_of(name, policy).await,
+                "fetch.refused.address",
+                "{name}"
+            );
         }
         assert_eq!(code_of("nothing.example", policy).await, "fetch.resolve");
     }
@@ -177,7 +238,10 @@ async fn names_are_checked_by_their_addresses() {
     // The listener closes the operator's connection before a handshake.
     let close = async { drop(listener.accept().await.unwrap()) };
     let (code, ()) = tokio::join!(code_of("loopback.example", UrlPolicy::Operator), close);
-    assert!(matches!(code, "fetch.connect" | "fetch.tls" | "fetch.interrupted"), "{code}");
+    assert!(
+        matches!(code, "fetch.connect" | "fetch.tls" | "fetch.interrupted"),
+        "{code}"
+    );
 }
 
 /// A server that speaks http on the port of an https URL is recognized.
@@ -188,23 +252,35 @@ async fn http_on_a_tls_port_is_recognized() {
     tokio::spawn(async move {
         let (mut socket, _) = listener.accept().await?;
         socket.read_u8().await?;
-        socket.write_all(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n").await
+        socket
+            .write_all(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n")
+            .await
     });
-    let error = fetcher().fetch(FetchRequest::get(url, LOOPBACK_PEER)).await.unwrap_err();
+    let error = fetcher()
+        .fetch(FetchRequest::get(url, LOOPBACK_PEER))
+        .await
+        .unwrap_err();
     assert_eq!(error.code(), "fetch.not_tls", "{error:?}");
 }
 
 #[tokio::test]
 async fn errors_name_the_failed_step() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let closed = Url::parse(&format!("http://{}/?secret=1", listener.local_addr().unwrap())).unwrap();
+    let closed = Url::parse(&format!(
+        "http://{}/?secret=1",
+        listener.local_addr().unwrap()
+    ))
+    .unwrap();
     drop(listener);
     let error = get(&closed, UrlPolicy::Operator).await.unwrap_err();
     assert_eq!(error.code(), "fetch.connect");
     assert!(!format!("{error:?}").contains("secret"));
 
     let garbage = server(b"no http at all\r\n\r\n", b"").await;
-    assert_eq!(get(&garbage, UrlPolicy::Operator).await.unwrap_err().code(), "fetch.interrupted");
+    assert_eq!(
+        get(&garbage, UrlPolicy::Operator).await.unwrap_err().code(),
+        "fetch.interrupted"
+    );
 }
 
 #[test]
@@ -213,35 +289,65 @@ fn invalid_settings_are_rejected() {
         FetchError::Settings(error) => error,
         other => panic!("{other}"),
     };
-    let missing = FetchSettings { ca_file: Some("/nonexistent/ca.pem".into()), ..FetchSettings::default() };
-    assert!(matches!(error_of(missing), FetchSettingsError::CaFileUnreadable { .. }));
+    let missing = FetchSettings {
+        ca_file: Some("/nonexistent/ca.pem".into()),
+        ..FetchSettings::default()
+    };
+    assert!(matches!(
+        error_of(missing),
+        FetchSettingsError::CaFileUnreadable { .. }
+    ));
 
     let no_pem = FetchSettings {
         ca_file: Some(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml").into()),
         ..FetchSettings::default()
     };
-    assert!(matches!(error_of(no_pem), FetchSettingsError::CaFileInvalid { .. }));
+    assert!(matches!(
+        error_of(no_pem),
+        FetchSettingsError::CaFileInvalid { .. }
+    ));
 
     let large = std::env::temp_dir().join(format!("portcullis-ca-file-{}", std::process::id()));
     let file = std::fs::File::create(&large).unwrap();
     let error_at = |length| {
         file.set_len(length).unwrap();
-        error_of(FetchSettings { ca_file: Some(large.clone()), ..FetchSettings::default() })
+        error_of(FetchSettings {
+            ca_file: Some(large.clone()),
+            ..FetchSettings::default()
+        })
     };
-    assert!(matches!(error_at(4 << 20), FetchSettingsError::CaFileInvalid { .. }));
+    assert!(matches!(
+        error_at(4 << 20),
+        FetchSettingsError::CaFileInvalid { .. }
+    ));
     let error = error_at((4 << 20) + 1);
     assert!(matches!(error, FetchSettingsError::CaFileTooLarge { .. }));
-    assert_eq!(error.to_string(), format!("the CA file {} has more than 4 MiB", large.display()));
+    assert_eq!(
+        error.to_string(),
+        format!("the CA file {} has more than 4 MiB", large.display())
+    );
     std::fs::remove_file(&large).unwrap();
     #[cfg(unix)]
     {
-        let endless = FetchSettings { ca_file: Some("/dev/zero".into()), ..FetchSettings::default() };
-        assert!(matches!(error_of(endless), FetchSettingsError::CaFileTooLarge { .. }));
+        let endless = FetchSettings {
+            ca_file: Some("/dev/zero".into()),
+            ..FetchSettings::default()
+        };
+        assert!(matches!(
+            error_of(endless),
+            FetchSettingsError::CaFileTooLarge { .. }
+        ));
     }
 
-    let proxy = FetchSettings { proxy: Some(Url::parse("socks5://proxy").unwrap()), ..FetchSettings::default() };
+    let proxy = FetchSettings {
+        proxy: Some(Url::parse("socks5://proxy").unwrap()),
+        ..FetchSettings::default()
+    };
     assert!(matches!(error_of(proxy), FetchSettingsError::Proxy));
-    let agent = FetchSettings { user_agent: Some("a\r\nb".into()), ..FetchSettings::default() };
+    let agent = FetchSettings {
+        user_agent: Some("a\r\nb".into()),
+        ..FetchSettings::default()
+    };
     assert!(matches!(error_of(agent), FetchSettingsError::UserAgent));
 }
 
@@ -249,16 +355,32 @@ fn invalid_settings_are_rejected() {
 #[tokio::test]
 async fn debug_prints_no_proxy_credentials() {
     let proxy = Url::parse("http://canary-user:canary-password@127.0.0.1:9/?canary-query").unwrap();
-    let settings = FetchSettings { proxy: Some(proxy), ..FetchSettings::default() };
+    let settings = FetchSettings {
+        proxy: Some(proxy),
+        ..FetchSettings::default()
+    };
     let shown_settings = format!("{settings:?}");
     let fetch = HttpFetch::new(settings).unwrap();
-    let request = FetchRequest::get(Url::parse("https://auth.example.com/").unwrap(), UrlPolicy::Operator);
+    let request = FetchRequest::get(
+        Url::parse("https://auth.example.com/").unwrap(),
+        UrlPolicy::Operator,
+    );
     let error = fetch.fetch(request).await.unwrap_err();
     // The client exists, and its own `Debug` output has the credentials.
-    assert!(fetch.clients[PoolKey::Proxied { trusts_ca_file: true }.index()].get().is_some());
+    assert!(
+        fetch.clients[PoolKey::Proxied {
+            trusts_ca_file: true
+        }
+        .index()]
+        .get()
+        .is_some()
+    );
     let shown = format!("{shown_settings} {fetch:?} {error:?} {error}");
     assert!(!shown.contains("canary"), "{shown}");
-    assert!(shown_settings.contains("http://127.0.0.1:9/"), "{shown_settings}");
+    assert!(
+        shown_settings.contains("http://127.0.0.1:9/"),
+        "{shown_settings}"
+    );
 }
 
 /// G6: the proxy resolves the names. A peer's private names and all of its literal addresses are rejected without a
@@ -273,25 +395,51 @@ async fn a_proxy_resolves_the_names() {
     let mut fetch = HttpFetch::new(settings).unwrap();
     fetch.lookup = |name| panic!("{name} is resolved here");
     let code_of = async |url: &str, policy: UrlPolicy| {
-        fetch.fetch(FetchRequest::get(Url::parse(url).unwrap(), policy)).await.unwrap_err().code()
+        fetch
+            .fetch(FetchRequest::get(Url::parse(url).unwrap(), policy))
+            .await
+            .unwrap_err()
+            .code()
     };
-    for host in ["10.0.0.1", "9.9.9.9", "2130706433.", "auth.internal", "intranet", "a.local", "localhost."] {
+    for host in [
+        "10.0.0.1",
+        "9.9.9.9",
+        "2130706433.",
+        "auth.internal",
+        "intranet",
+        "a.local",
+        "localhost.",
+    ] {
         let code = code_of(&format!("https://{host}/"), PEER).await;
-        assert!(matches!(code, "fetch.refused.private_name" | "fetch.refused.address"), "{host} {code}");
+        assert!(
+            matches!(code, "fetch.refused.private_name" | "fetch.refused.address"),
+            "{host} {code}"
+        );
     }
     assert_not_contacted(&proxy).await;
 
-    for (policy, host) in
-        [(PEER, "auth.example.com"), (UrlPolicy::StartOrigin, "10.0.0.1"), (UrlPolicy::Operator, "mcp")]
-    {
-        let refuse = respond(&proxy, b"HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\n\r\n");
+    for (policy, host) in [
+        (PEER, "auth.example.com"),
+        (UrlPolicy::StartOrigin, "10.0.0.1"),
+        (UrlPolicy::Operator, "mcp"),
+    ] {
+        let refuse = respond(
+            &proxy,
+            b"HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\n\r\n",
+        );
         let url = format!("https://{host}/");
         let (code, head) = tokio::join!(code_of(&url, policy), refuse);
         assert_eq!(code, "fetch.proxy");
-        assert!(head.starts_with(&format!("CONNECT {host}:443 HTTP/1.1\r\n")), "{head}");
+        assert!(
+            head.starts_with(&format!("CONNECT {host}:443 HTTP/1.1\r\n")),
+            "{head}"
+        );
     }
 
     let local = server(b"HTTP/1.1 204 No Content\r\n\r\n", b"").await;
-    let answer = fetch.fetch(FetchRequest::get(local, LOOPBACK_PEER)).await.unwrap();
+    let answer = fetch
+        .fetch(FetchRequest::get(local, LOOPBACK_PEER))
+        .await
+        .unwrap();
     assert_eq!(answer.status, StatusCode::NO_CONTENT);
 }

@@ -33,8 +33,14 @@ enum Hosts {
 impl NoProxy {
     /// Parses the value of the variable.
     pub(super) fn parse(text: &str) -> Self {
-        let entries = text.split(|character: char| character == ',' || character.is_ascii_whitespace());
-        Self(entries.filter(|entry| !entry.is_empty()).filter_map(Entry::parse).collect())
+        let entries =
+            text.split(|character: char| character == ',' || character.is_ascii_whitespace());
+        Self(
+            entries
+                .filter(|entry| !entry.is_empty())
+                .filter_map(Entry::parse)
+                .collect(),
+        )
     }
 
     /// Whether a URL is requested without a proxy.
@@ -49,11 +55,16 @@ impl Entry {
             return Some(Self { hosts, port: None });
         }
         let (host, port) = text.rsplit_once(':')?;
-        Some(Self { hosts: Hosts::parse(host)?, port: Some(port.parse().ok()?) })
+        Some(Self {
+            hosts: Hosts::parse(host)?,
+            port: Some(port.parse().ok()?),
+        })
     }
 
     fn contains(&self, url: &Url) -> bool {
-        self.port.is_none_or(|port| url.port_or_known_default() == Some(port)) && self.hosts.contains(url)
+        self.port
+            .is_none_or(|port| url.port_or_known_default() == Some(port))
+            && self.hosts.contains(url)
     }
 }
 
@@ -63,12 +74,17 @@ impl Hosts {
             return Some(Self::All);
         }
         if let Some((address, bits)) = text.split_once('/') {
-            return IpNet::new(address_of(address)?, bits.parse().ok()?).ok().map(Self::Network);
+            return IpNet::new(address_of(address)?, bits.parse().ok()?)
+                .ok()
+                .map(Self::Network);
         }
         if let Some(address) = address_of(text) {
             return Some(Self::Network(address.into()));
         }
-        let name = text.strip_prefix("*.").or_else(|| text.strip_prefix('.')).unwrap_or(text);
+        let name = text
+            .strip_prefix("*.")
+            .or_else(|| text.strip_prefix('.'))
+            .unwrap_or(text);
         match Host::parse(name.strip_suffix('.').unwrap_or(name)) {
             Ok(Host::Domain(name)) => Some(Self::Domain(name)),
             _ => None,
@@ -83,9 +99,9 @@ impl Hosts {
                 let name = name.strip_suffix('.').unwrap_or(name);
                 return match self {
                     Self::All => true,
-                    Self::Domain(domain) => {
-                        name.strip_suffix(domain.as_str()).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
-                    }
+                    Self::Domain(domain) => name
+                        .strip_suffix(domain.as_str())
+                        .is_some_and(|rest| rest.is_empty() || rest.ends_with('.')),
                     Self::Network(_) => false,
                 };
             }
@@ -102,7 +118,10 @@ impl Hosts {
 
 /// Parses an address, with or without brackets.
 fn address_of(text: &str) -> Option<IpAddr> {
-    let inner = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
+    let inner = text
+        .strip_prefix('[')
+        .and_then(|text| text.strip_suffix(']'))
+        .unwrap_or(text);
     inner.parse().ok()
 }
 
@@ -122,7 +141,11 @@ mod tests {
             ("CORP.example.", "https://a.corp.example/", true),
             ("corp.example", "https://evilcorp.example/", false),
             ("corp.example", "https://corp.example.evil/", false),
-            ("a.example b.example,\tc.example", "https://b.example/", true),
+            (
+                "a.example b.example,\tc.example",
+                "https://b.example/",
+                true,
+            ),
             ("a.example,,c.example", "https://c.example/", true),
             ("*", "https://anything.example/", true),
             ("*", "https://9.9.9.9/", true),

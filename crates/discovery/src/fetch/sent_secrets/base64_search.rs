@@ -20,7 +20,11 @@ pub(super) fn find(text: &[u8], secret: &[u8], found: &mut Vec<Range<usize>>) {
         // The first character with bits of the secret alone, and the one after the last.
         let first = (offset * 8).div_ceil(6);
         let end = bytes.len() * 8 / 6;
-        let Some(needle) = encoded.as_bytes().get(first..end).filter(|needle| needle.len() >= MIN_CHARACTERS) else {
+        let Some(needle) = encoded
+            .as_bytes()
+            .get(first..end)
+            .filter(|needle| needle.len() >= MIN_CHARACTERS)
+        else {
             continue;
         };
         let has_shared_end = bytes.len() * 8 % 6 != 0;

@@ -17,13 +17,21 @@ pub(super) enum Plus {
 }
 
 /// The entities of HTML that escape a character of a URL or of JSON.
-const ENTITIES: [(&[u8], u8); 5] =
-    [(b"amp;", b'&'), (b"lt;", b'<'), (b"gt;", b'>'), (b"quot;", b'"'), (b"apos;", b'\'')];
+const ENTITIES: [(&[u8], u8); 5] = [
+    (b"amp;", b'&'),
+    (b"lt;", b'<'),
+    (b"gt;", b'>'),
+    (b"quot;", b'"'),
+    (b"apos;", b'\''),
+];
 
 impl Decoded {
     /// The original text.
     pub(super) fn of(text: &str) -> Self {
-        Self { bytes: text.as_bytes().to_vec(), starts: (0..=text.len()).collect() }
+        Self {
+            bytes: text.as_bytes().to_vec(),
+            starts: (0..=text.len()).collect(),
+        }
     }
 
     /// Decodes one level: `%2F` of URLs, `\u002f` and `\/` of JSON, `&#x2F;` and `&amp;` of HTML. What is not an escape is
@@ -67,7 +75,11 @@ impl Decoded {
     }
 
     fn start(&self, position: usize) -> usize {
-        self.starts.get(position).or(self.starts.last()).copied().unwrap_or_default()
+        self.starts
+            .get(position)
+            .or(self.starts.last())
+            .copied()
+            .unwrap_or_default()
     }
 }
 
@@ -98,11 +110,15 @@ fn html(rest: &[u8]) -> Option<(char, usize)> {
         None => (digits, 10, 1),
     };
     let length = digits.iter().take(8).position(|byte| *byte == b';')?;
-    Some((char::from_u32(number(digits.get(..length)?, radix)?)?, prefix + length + 1))
+    Some((
+        char::from_u32(number(digits.get(..length)?, radix)?)?,
+        prefix + length + 1,
+    ))
 }
 
 fn number(digits: &[u8], radix: u32) -> Option<u32> {
-    let digits =
-        std::str::from_utf8(digits).ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_alphanumeric()))?;
+    let digits = std::str::from_utf8(digits)
+        .ok()
+        .filter(|text| text.bytes().all(|byte| byte.is_ascii_alphanumeric()))?;
     u32::from_str_radix(digits, radix).ok()
 }

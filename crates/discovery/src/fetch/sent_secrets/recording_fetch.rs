@@ -24,7 +24,10 @@ impl Fetch for RecordingFetch {
         self.sent.record(&request);
         Box::pin(async {
             let response = self.fetch.fetch(request).await?;
-            Ok(FetchResponse { sent: self.sent.clone(), ..response })
+            Ok(FetchResponse {
+                sent: self.sent.clone(),
+                ..response
+            })
         })
     }
 
@@ -32,7 +35,10 @@ impl Fetch for RecordingFetch {
         self.sent.record(&request);
         Box::pin(async {
             let response = self.fetch.open(request).await?;
-            Ok(OpenResponse { sent: self.sent.clone(), ..response })
+            Ok(OpenResponse {
+                sent: self.sent.clone(),
+                ..response
+            })
         })
     }
 }

@@ -24,7 +24,10 @@ const MIN_BEGINNING: usize = 8;
 const MAX_CUTS: usize = 8;
 
 /// Returns the text without the secrets. See [`SentSecrets::redact`](super::SentSecrets::redact).
-pub(super) fn redacted<'t, 's>(text: &'t str, secrets: impl Iterator<Item = &'s [u8]>) -> Cow<'t, str> {
+pub(super) fn redacted<'t, 's>(
+    text: &'t str,
+    secrets: impl Iterator<Item = &'s [u8]>,
+) -> Cow<'t, str> {
     let mut secrets = secrets.peekable();
     if secrets.peek().is_none() || text.is_empty() {
         return Cow::Borrowed(text);
@@ -32,7 +35,8 @@ pub(super) fn redacted<'t, 's>(text: &'t str, secrets: impl Iterator<Item = &'s 
     let levels = levels(text);
     let mut found = Vec::new();
     for secret in secrets {
-        let form: Zeroizing<String> = Zeroizing::new(form_urlencoded::byte_serialize(secret).collect());
+        let form: Zeroizing<String> =
+            Zeroizing::new(form_urlencoded::byte_serialize(secret).collect());
         for Level { text, base64 } in &levels {
             let mut here = Vec::new();
             find(&text.bytes, secret, &mut here);
@@ -57,7 +61,10 @@ struct Level {
 
 /// The text at each level of encoding, up to the one at which nothing is encoded.
 fn levels(text: &str) -> Vec<Level> {
-    let level = |text: Decoded| Level { base64: base64_search::standard_alphabet(&text.bytes), text };
+    let level = |text: Decoded| Level {
+        base64: base64_search::standard_alphabet(&text.bytes),
+        text,
+    };
     let original = Decoded::of(text);
     let mut levels = Vec::new();
     // A `+` encodes a space in a form, which is always the innermost encoding.
@@ -69,7 +76,9 @@ fn levels(text: &str) -> Vec<Level> {
     add_form(&original, &mut levels);
     levels.push(level(original));
     for _ in 0..MAX_LEVELS {
-        let Some(Level { text: last, .. }) = levels.last() else { break };
+        let Some(Level { text: last, .. }) = levels.last() else {
+            break;
+        };
         let next = last.decoded(Plus::Itself);
         if next.bytes.len() == last.bytes.len() {
             break;
@@ -95,12 +104,25 @@ fn find(text: &[u8], secret: &[u8], found: &mut Vec<Range<usize>>) {
 
 /// Adds the ranges before each `…` and the end of the text that are a beginning of the secret: the text was cut there.
 fn find_beginning(text: &[u8], secret: &[u8], found: &mut Vec<Range<usize>>) {
-    for end in memmem::find_iter(text, "…").take(MAX_CUTS).chain([text.len()]) {
-        let Some(before) = text.get(..end) else { continue };
+    for end in memmem::find_iter(text, "…")
+        .take(MAX_CUTS)
+        .chain([text.len()])
+    {
+        let Some(before) = text.get(..end) else {
+            continue;
+        };
         let first = end.saturating_sub(secret.len());
         let last = end.saturating_sub(MIN_BEGINNING);
-        let start = (first..=last).find(|start| before.get(*start..).is_some_and(|tail| secret.starts_with(tail)));
-        found.extend(start.filter(|start| end - start >= MIN_BEGINNING).map(|start| start..end));
+        let start = (first..=last).find(|start| {
+            before
+                .get(*start..)
+                .is_some_and(|tail| secret.starts_with(tail))
+        });
+        found.extend(
+            start
+                .filter(|start| end - start >= MIN_BEGINNING)
+                .map(|start| start..end),
+        );
     }
 }
 
@@ -113,7 +135,10 @@ fn replaced(text: &str, mut ranges: Vec<Range<usize>>) -> Cow<'_, str> {
     let mut shown = String::with_capacity(text.len());
     let mut end = 0;
     for range in ranges {
-        let (start, next) = (text.floor_char_boundary(range.start), text.ceil_char_boundary(range.end));
+        let (start, next) = (
+            text.floor_char_boundary(range.start),
+            text.ceil_char_boundary(range.end),
+        );
         if next <= end {
             continue;
         }

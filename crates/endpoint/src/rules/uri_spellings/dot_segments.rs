@@ -8,9 +8,15 @@ pub(super) fn has_dot_segment(uri: &str) -> bool {
     let is_removed = |c: char| matches!(c, '\t' | '\n' | '\r');
     let is_dot_segment = |segment: &str| {
         let mut characters = segment.chars().filter(|c| !is_removed(*c));
-        characters.next() == Some('.') && matches!((characters.next(), characters.next()), (None | Some('.'), None))
+        characters.next() == Some('.')
+            && matches!(
+                (characters.next(), characters.next()),
+                (None | Some('.'), None)
+            )
     };
-    uri.trim_matches(is_blank).split(['/', '\\', ':', '?', '#']).any(is_dot_segment)
+    uri.trim_matches(is_blank)
+        .split(['/', '\\', ':', '?', '#'])
+        .any(is_dot_segment)
 }
 
 #[cfg(test)]
@@ -49,7 +55,11 @@ mod tests {
             "file:///secret/x/y/..",
             "https://host/public/../secret",
         ] {
-            assert_eq!(Spellings::default().add(uri), Err(UriError::DotSegments), "{uri}");
+            assert_eq!(
+                Spellings::default().add(uri),
+                Err(UriError::DotSegments),
+                "{uri}"
+            );
         }
         for uri in [
             "note://public/...",
@@ -80,7 +90,11 @@ mod tests {
             "file:///secret/C:/..%20",
             "file:///secret/C:/..%01",
         ] {
-            assert_eq!(Spellings::default().add(uri), Err(UriError::DotSegments), "{uri}");
+            assert_eq!(
+                Spellings::default().add(uri),
+                Err(UriError::DotSegments),
+                "{uri}"
+            );
         }
     }
 
@@ -95,7 +109,11 @@ mod tests {
             "file:///public/x#a%2f..%2f..%2fsecret/x",
             "https://host/public/x?/../../secret/x",
         ] {
-            assert_eq!(Spellings::default().add(uri), Err(UriError::DotSegments), "{uri}");
+            assert_eq!(
+                Spellings::default().add(uri),
+                Err(UriError::DotSegments),
+                "{uri}"
+            );
         }
     }
 }

@@ -5,8 +5,11 @@
 pub(super) fn without_parameters(uri: &str) -> Option<String> {
     let path_end = uri.find(['?', '#']).unwrap_or(uri.len());
     let authority = uri[..path_end].find("://").map(|colon| colon + "://".len());
-    let path_start =
-        authority.map_or(0, |start| uri[start..path_end].find('/').map_or(path_end, |slash| start + slash));
+    let path_start = authority.map_or(0, |start| {
+        uri[start..path_end]
+            .find('/')
+            .map_or(path_end, |slash| start + slash)
+    });
     let path = &uri[path_start..path_end];
     if !path.contains(';') {
         return None;
@@ -37,7 +40,10 @@ mod tests {
             ("note://u;p@vault/x", None),
             ("note://vault/x?a;b#c;d", None),
             ("note://vault/x;v=1", Some("note://vault/x")),
-            ("note://vault/a;v=1;w/b;/c?d;e", Some("note://vault/a/b/c?d;e")),
+            (
+                "note://vault/a;v=1;w/b;/c?d;e",
+                Some("note://vault/a/b/c?d;e"),
+            ),
             ("note://u;p@vault/;a/b", Some("note://u;p@vault//b")),
             ("note:a;b/c;d", Some("note:a/c")),
             ("a;b", Some("a")),

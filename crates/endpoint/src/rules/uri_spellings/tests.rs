@@ -6,13 +6,20 @@ use super::*;
 
 fn spellings(uri: &str) -> Vec<String> {
     let mut spellings = Spellings::default();
-    spellings.add(uri).unwrap_or_else(|error| panic!("{uri}: {error:?}"));
+    spellings
+        .add(uri)
+        .unwrap_or_else(|error| panic!("{uri}: {error:?}"));
     spellings.all
 }
 
 fn assert_has_spelling(uri: &str, expected: &str) {
     let spellings = spellings(uri);
-    assert!(spellings.iter().any(|spelling| spelling.eq_ignore_ascii_case(expected)), "{uri}: {spellings:?}");
+    assert!(
+        spellings
+            .iter()
+            .any(|spelling| spelling.eq_ignore_ascii_case(expected)),
+        "{uri}: {spellings:?}"
+    );
 }
 
 /// F12: the spellings of a URI include every form that a server could resolve to the same resource.
@@ -77,7 +84,11 @@ fn other_schemes_share_a_spelling() {
 #[test]
 fn every_combination_of_parts_is_removed() {
     let equivalent = ["", ":80", "."].map(|end| format!("note://vault{end}/x"));
-    for uri in ["note://vault.:80/x;v=1", "note://u@VAULT.:080/x;v=1/?q", "note://vault%2E%3A80/%78%3Bv"] {
+    for uri in [
+        "note://vault.:80/x;v=1",
+        "note://u@VAULT.:080/x;v=1/?q",
+        "note://vault%2E%3A80/%78%3Bv",
+    ] {
         for expected in &equivalent {
             assert_has_spelling(uri, expected);
         }
@@ -99,9 +110,18 @@ fn every_combination_of_parts_is_removed() {
         ("note://vault/;v/b", "note://vault/b"),
         ("note:a;v/b", "note:a/b"),
         ("file:///secret;v/x;w", "file:///secret/x"),
-        ("https://b\u{fc}cher.example/x", "https://xn--bcher-kva.example/x"),
-        ("https://xn--bcher-kva.example/x", "https://b\u{fc}cher.example/x"),
-        ("https://b%C3%BCcher.example.:444/x;v", "https://xn--bcher-kva.example/x"),
+        (
+            "https://b\u{fc}cher.example/x",
+            "https://xn--bcher-kva.example/x",
+        ),
+        (
+            "https://xn--bcher-kva.example/x",
+            "https://b\u{fc}cher.example/x",
+        ),
+        (
+            "https://b%C3%BCcher.example.:444/x;v",
+            "https://xn--bcher-kva.example/x",
+        ),
         ("note://B\u{dc}CHER.:80/x;v", "note://xn--bcher-kva/x"),
         ("note://B\u{dc}CHER.:80/x;v", "note://b\u{fc}cher/x"),
         ("note://bu\u{308}cher/x", "note://b\u{fc}cher/x"),
@@ -128,23 +148,45 @@ fn realistic_uris_have_few_spellings() {
 /// F12: a dot segment before parameters is rejected.
 #[test]
 fn dot_segments_with_parameters_are_rejected() {
-    for uri in ["note://public/..;v=1/secret", "note://public/%2e%2e%3Bv/secret", "note:public/.;/secret"] {
-        assert_eq!(Spellings::default().add(uri), Err(UriError::DotSegments), "{uri}");
+    for uri in [
+        "note://public/..;v=1/secret",
+        "note://public/%2e%2e%3Bv/secret",
+        "note:public/.;/secret",
+    ] {
+        assert_eq!(
+            Spellings::default().add(uri),
+            Err(UriError::DotSegments),
+            "{uri}"
+        );
     }
 }
 
 /// F12: a plain URI has one spelling. A URI with too many spellings is rejected.
 #[test]
 fn the_work_is_bounded() {
-    assert_eq!(spellings("file:///public/readme.txt"), ["file:///public/readme.txt"]);
+    assert_eq!(
+        spellings("file:///public/readme.txt"),
+        ["file:///public/readme.txt"]
+    );
     let nested_escapes = format!("file:///%{}2e", "25".repeat(150));
-    assert_eq!(Spellings::default().add(&nested_escapes), Err(UriError::TooManySpellings));
+    assert_eq!(
+        Spellings::default().add(&nested_escapes),
+        Err(UriError::TooManySpellings)
+    );
     let long = format!("file:///{}", "a".repeat(MAX_BYTES));
-    assert_eq!(Spellings::default().add(&long), Err(UriError::TooManySpellings));
+    assert_eq!(
+        Spellings::default().add(&long),
+        Err(UriError::TooManySpellings)
+    );
     let long_host = format!("note://{}/", "\u{fc}".repeat(300));
-    assert_eq!(Spellings::default().add(&long_host), Err(UriError::TooManySpellings));
+    assert_eq!(
+        Spellings::default().add(&long_host),
+        Err(UriError::TooManySpellings)
+    );
     let mut many = Spellings::default();
-    let results: Vec<_> = (0..1000).map(|number| many.add(&format!("file:///{number}{}", "a".repeat(2000)))).collect();
+    let results: Vec<_> = (0..1000)
+        .map(|number| many.add(&format!("file:///{number}{}", "a".repeat(2000))))
+        .collect();
     assert!(results.first() == Some(&Ok(())));
     assert!(results.last() == Some(&Err(UriError::TooManySpellings)));
 }
@@ -152,7 +194,10 @@ fn the_work_is_bounded() {
 /// F12: a URI with an encoded NUL is rejected.
 #[test]
 fn an_encoded_nul_is_rejected() {
-    assert_eq!(Spellings::default().add("file:///secret/x%2500.txt"), Err(UriError::Characters));
+    assert_eq!(
+        Spellings::default().add("file:///secret/x%2500.txt"),
+        Err(UriError::Characters)
+    );
 }
 
 /// F12: a URI with characters that URL parsers remove or replace is rejected.
@@ -175,7 +220,13 @@ fn characters_that_parsers_change_are_rejected() {
     ] {
         assert_eq!(check_characters(bad), Err(UriError::Characters), "{bad:?}");
     }
-    for good in ["", "file:///x", "file:///a b", "note:\u{e4}", "file:///{path}"] {
+    for good in [
+        "",
+        "file:///x",
+        "file:///a b",
+        "note:\u{e4}",
+        "file:///{path}",
+    ] {
         assert_eq!(check_characters(good), Ok(()), "{good:?}");
     }
 }

@@ -38,7 +38,10 @@ pub(super) const TOKEN_END: u64 = TOKEN_LIFETIME + LEEWAY;
 pub(super) const COMMENT: &str = ":\n\n";
 
 pub(super) const EVENT_STREAM: Headers = &[("content-type", "Text/Event-Stream; charset=utf-8")];
-pub(super) const ENCODED_EVENT_STREAM: Headers = &[("content-type", "text/event-stream"), ("content-encoding", "gzip")];
+pub(super) const ENCODED_EVENT_STREAM: Headers = &[
+    ("content-type", "text/event-stream"),
+    ("content-encoding", "gzip"),
+];
 
 /// An endpoint with an open session, and the streams that have ended.
 pub(super) struct Streams {
@@ -65,7 +68,10 @@ impl StreamObserver for EndedStreams {
         self.0.lock().push(Ended {
             code: stream.reason.code(),
             in_session: stream.session.is_some(),
-            subject: stream.principal.and_then(|principal| principal.subject()).map(str::to_owned),
+            subject: stream
+                .principal
+                .and_then(|principal| principal.subject())
+                .map(str::to_owned),
         });
     }
 }
@@ -78,16 +84,25 @@ impl Streams {
 
     pub(super) async fn with_fixture(mut fixture: Fixture) -> Self {
         let ended = Arc::new(EndedStreams::default());
-        fixture.settings.streams = StreamRegistry::new(Arc::new(fixture.clock.clone()), Arc::clone(&ended) as _);
+        fixture.settings.streams =
+            StreamRegistry::new(Arc::new(fixture.clock.clone()), Arc::clone(&ended) as _);
         let session = fixture.initialize().await;
-        let mut streams = Self { fixture, session, ended };
+        let mut streams = Self {
+            fixture,
+            session,
+            ended,
+        };
         streams.use_token(streams.token("mcp:tools", TOKEN_LIFETIME));
         streams
     }
 
     /// Returns a token of alice's with these scopes and this lifetime in seconds.
     pub(super) fn token(&self, scope: &str, lifetime: u64) -> TokenBuilder {
-        self.fixture.test_issuer.token().scope(scope).expires_in(lifetime.try_into().unwrap())
+        self.fixture
+            .test_issuer
+            .token()
+            .scope(scope)
+            .expires_in(lifetime.try_into().unwrap())
     }
 
     /// Sends this token with all later requests.
@@ -97,12 +112,21 @@ impl Streams {
 
     /// Opens the session's stream with GET.
     pub(super) async fn get_stream(&self) -> OpenStream {
-        self.open("GET", &[(SESSION, &self.session)], String::new(), EVENT_STREAM).await
+        self.open(
+            "GET",
+            &[(SESSION, &self.session)],
+            String::new(),
+            EVENT_STREAM,
+        )
+        .await
     }
 
     /// Calls a tool in the session. The response is a stream.
     pub(super) async fn call_stream(&self) -> OpenStream {
-        let headers = [(SESSION, self.session.as_str()), ("content-type", "application/json")];
+        let headers = [
+            (SESSION, self.session.as_str()),
+            ("content-type", "application/json"),
+        ];
         let message = request("tools/call", json!({"name": "slow"})).to_string();
         self.open("POST", &headers, message, EVENT_STREAM).await
     }
@@ -115,7 +139,8 @@ impl Streams {
         body: String,
         response: Headers,
     ) -> OpenStream {
-        self.open_with(method, headers, body, response, Events::default()).await
+        self.open_with(method, headers, body, response, Events::default())
+            .await
     }
 
     /// The same with events that may be sent before the response.
@@ -127,18 +152,32 @@ impl Streams {
         response: Headers,
         events: Events,
     ) -> OpenStream {
-        let inner = ScriptedStream { events: events.clone(), headers: response };
-        let endpoint = EndpointLayer::new(self.fixture.settings.clone()).unwrap().layer(inner);
+        let inner = ScriptedStream {
+            events: events.clone(),
+            headers: response,
+        };
+        let endpoint = EndpointLayer::new(self.fixture.settings.clone())
+            .unwrap()
+            .layer(inner);
         let guarded = GuardLayer::new(Arc::clone(&self.fixture.settings.resource)).layer(endpoint);
-        let request = self.fixture.request(method, headers, Full::new(Bytes::from(body)));
+        let request = self
+            .fixture
+            .request(method, headers, Full::new(Bytes::from(body)));
         let response = guarded.oneshot(request).await.unwrap();
         assert_eq!(response.status(), 200);
-        OpenStream { body: Box::pin(response.into_body()), events, wakeups: Arc::default() }
+        OpenStream {
+            body: Box::pin(response.into_body()),
+            events,
+            wakeups: Arc::default(),
+        }
     }
 
     /// Sends a request in the session whose response is not a stream, and returns the status.
     pub(super) async fn call(&self) -> u16 {
-        self.fixture.post(&[(SESSION, &self.session)], request("echo", json!({}))).await.status
+        self.fixture
+            .post(&[(SESSION, &self.session)], request("echo", json!({})))
+            .await
+            .status
     }
 
     /// Lets these seconds pass, sweeps the registry, and returns how many streams the sweep has ended.
@@ -158,7 +197,10 @@ impl Streams {
 
     /// Returns the codes of [`ended_streams`](Self::ended_streams).
     pub(super) fn ended_codes(&self) -> Vec<&'static str> {
-        self.ended_streams().iter().map(|ended| ended.code).collect()
+        self.ended_streams()
+            .iter()
+            .map(|ended| ended.code)
+            .collect()
     }
 }
 
@@ -194,10 +236,16 @@ impl OpenStream {
     /// Reads the next frame, which may be a comment.
     pub(super) fn read_frame(&mut self) -> Read {
         let waker = Waker::from(Arc::clone(&self.wakeups));
-        match self.body.as_mut().poll_frame(&mut Context::from_waker(&waker)) {
+        match self
+            .body
+            .as_mut()
+            .poll_frame(&mut Context::from_waker(&waker))
+        {
             Poll::Pending => Read::Pending,
             Poll::Ready(None) => Read::End,
-            Poll::Ready(Some(Ok(frame))) => data(std::str::from_utf8(frame.data_ref().unwrap()).unwrap()),
+            Poll::Ready(Some(Ok(frame))) => {
+                data(std::str::from_utf8(frame.data_ref().unwrap()).unwrap())
+            }
             Poll::Ready(Some(Err(EndpointBodyError::IncompleteEvent))) => Read::Error,
             Poll::Ready(Some(Err(EndpointBodyError::Inner(infallible)))) => match infallible {},
         }

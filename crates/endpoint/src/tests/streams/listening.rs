@@ -16,8 +16,19 @@ const RESULT: &str = "event: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":7,\"resu
 
 /// Sends a request without a session, whose response has these headers.
 async fn modern_stream(streams: &Streams, method: &str, response: Headers) -> OpenStream {
-    let headers = [(VERSION, "2026-07-28"), ("mcp-method", method), ("content-type", "application/json")];
-    streams.open("POST", &headers, modern(method, json!({"notifications": {}})).to_string(), response).await
+    let headers = [
+        (VERSION, "2026-07-28"),
+        ("mcp-method", method),
+        ("content-type", "application/json"),
+    ];
+    streams
+        .open(
+            "POST",
+            &headers,
+            modern(method, json!({"notifications": {}})).to_string(),
+            response,
+        )
+        .await
 }
 
 /// Opens the stream of a client that listens without a session.
@@ -68,16 +79,34 @@ async fn a_comment_waits_for_the_end_of_an_event() {
 /// L3: no comment is added to bytes that are encoded or have a fixed length.
 #[tokio::test]
 async fn a_body_that_cannot_grow_has_no_comments() {
-    const FIXED_LENGTH: Headers = &[("content-type", "text/event-stream"), ("content-length", "100")];
+    const FIXED_LENGTH: Headers = &[
+        ("content-type", "text/event-stream"),
+        ("content-length", "100"),
+    ];
     let mut streams = Streams::new().await;
     streams.use_token(streams.token("mcp:tools", 600));
     for response in [ENCODED_EVENT_STREAM, FIXED_LENGTH] {
-        let mut get = streams.open("GET", &[(SESSION, &streams.session)], String::new(), response).await;
-        assert_eq!(streams.advance_and_sweep(COMMENT_INTERVAL), 0, "{response:?}");
+        let mut get = streams
+            .open(
+                "GET",
+                &[(SESSION, &streams.session)],
+                String::new(),
+                response,
+            )
+            .await;
+        assert_eq!(
+            streams.advance_and_sweep(COMMENT_INTERVAL),
+            0,
+            "{response:?}"
+        );
         assert_eq!(get.read_frame(), Read::Pending, "{response:?}");
         drop(get);
         let mut listener = modern_stream(&streams, "subscriptions/listen", response).await;
-        assert_eq!(streams.advance_and_sweep(COMMENT_INTERVAL + 5), 0, "{response:?}");
+        assert_eq!(
+            streams.advance_and_sweep(COMMENT_INTERVAL + 5),
+            0,
+            "{response:?}"
+        );
         assert_eq!(listener.read_frame(), Read::Pending, "{response:?}");
     }
 }
@@ -162,7 +191,11 @@ async fn a_drain_ends_listeners_without_a_token() {
     let mut open = unauthenticated.get_stream().await;
     assert_eq!(unauthenticated.fixture.settings.streams.drain(), 1);
     assert_eq!(open.read_events(), Read::End);
-    let expected = Ended { code: "stream.shutdown", in_session: true, subject: None };
+    let expected = Ended {
+        code: "stream.shutdown",
+        in_session: true,
+        subject: None,
+    };
     assert_eq!(unauthenticated.ended_streams(), [expected]);
 }
 
@@ -176,7 +209,14 @@ async fn the_end_of_a_session_ends_its_streams() {
     let deleted = std::mem::take(&mut streams.session);
     streams.session = streams.fixture.initialize().await;
     let mut other = streams.get_stream().await;
-    assert_eq!(streams.fixture.send("DELETE", &[(SESSION, &deleted)], "").await.status, 200);
+    assert_eq!(
+        streams
+            .fixture
+            .send("DELETE", &[(SESSION, &deleted)], "")
+            .await
+            .status,
+        200
+    );
     assert_eq!(streams.advance_and_sweep(0), 2);
     assert_eq!(get.take_wakeups(), 0);
     assert_eq!(response.take_wakeups(), 0);
@@ -199,7 +239,9 @@ async fn an_administrator_ends_selected_streams() {
     let registry = streams.fixture.settings.streams.clone();
     let end = |subject: &str| {
         registry.end(StreamEndReason::Administrator, |request| {
-            request.principal.is_some_and(|principal| principal.subject() == Some(subject))
+            request
+                .principal
+                .is_some_and(|principal| principal.subject() == Some(subject))
         })
     };
     assert_eq!(end("unknown-subject"), 0);

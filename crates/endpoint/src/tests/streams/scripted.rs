@@ -50,7 +50,10 @@ impl Body for EventsBody {
     type Data = Bytes;
     type Error = Infallible;
 
-    fn poll_frame(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         match self.0.0.lock().chunks.pop_front() {
             Some(chunk) => Poll::Ready(Some(Ok(Frame::data(chunk)))),
             None => Poll::Pending,

@@ -24,7 +24,11 @@ impl From<&Request> for Parsed {
         for (name, value) in lines.map(|line| line.split_once(": ").unwrap()) {
             headers.append(name.parse::<HeaderName>().unwrap(), value.parse().unwrap());
         }
-        Self { line, headers, body: Bytes::from(body.to_owned()) }
+        Self {
+            line,
+            headers,
+            body: Bytes::from(body.to_owned()),
+        }
     }
 }
 
@@ -33,13 +37,20 @@ fn parsed(rules: &ForwardingRules, inbound: InboundRequest<'_>) -> Parsed {
 }
 
 fn target() -> Target {
-    Target::new(UpstreamAddress::Tcp(Url::parse("http://upstream.internal:8000/mcp").unwrap()), None).unwrap()
+    Target::new(
+        UpstreamAddress::Tcp(Url::parse("http://upstream.internal:8000/mcp").unwrap()),
+        None,
+    )
+    .unwrap()
 }
 
 fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
     let mut headers = HeaderMap::new();
     for (name, value) in pairs {
-        headers.append(HeaderName::from_bytes(name.as_bytes()).unwrap(), HeaderValue::from_str(value).unwrap());
+        headers.append(
+            HeaderName::from_bytes(name.as_bytes()).unwrap(),
+            HeaderValue::from_str(value).unwrap(),
+        );
     }
     headers
 }
@@ -60,7 +71,10 @@ fn inbound(headers: HeaderMap) -> InboundRequest<'static> {
 }
 
 fn rules() -> ForwardingRules {
-    rules_of(ForwardingSettings { identity_headers: IdentityHeader::defaults(), ..ForwardingSettings::default() })
+    rules_of(ForwardingSettings {
+        identity_headers: IdentityHeader::defaults(),
+        ..ForwardingSettings::default()
+    })
 }
 
 fn rules_of(settings: ForwardingSettings<'_>) -> ForwardingRules {
@@ -68,13 +82,25 @@ fn rules_of(settings: ForwardingSettings<'_>) -> ForwardingRules {
 }
 
 fn with_identity(identity_headers: Vec<IdentityHeader>) -> ForwardingSettings<'static> {
-    ForwardingSettings { identity_headers, ..ForwardingSettings::default() }
+    ForwardingSettings {
+        identity_headers,
+        ..ForwardingSettings::default()
+    }
 }
 
 /// Returns which of these headers are forwarded, without those that are always added.
 fn passed(rules: &ForwardingRules, pairs: &[(&str, &str)]) -> Vec<(String, String)> {
     let request = parsed(rules, inbound(headers(pairs)));
-    let is_added = |name: &str| ["host", "x-request-id", "via", "content-length", "content-type"].contains(&name);
+    let is_added = |name: &str| {
+        [
+            "host",
+            "x-request-id",
+            "via",
+            "content-length",
+            "content-type",
+        ]
+        .contains(&name)
+    };
     let mut passed: Vec<_> = request
         .headers
         .iter()
@@ -108,15 +134,25 @@ fn hop_by_hop_headers_are_removed() {
             ("mcp-param-user_id", "7"),
         ],
     );
-    let expected = [("accept", "application/json"), ("mcp-param-user_id", "7"), ("mcp-session-id", "backend")];
-    assert_eq!(left, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    let expected = [
+        ("accept", "application/json"),
+        ("mcp-param-user_id", "7"),
+        ("mcp-session-id", "backend"),
+    ];
+    assert_eq!(
+        left,
+        expected.map(|(name, value)| (name.to_owned(), value.to_owned()))
+    );
 }
 
 /// L2, C12: no credential of the caller is forwarded, and no header that a CGI-style server reads as an identity
 /// header.
 #[test]
 fn credentials_and_forged_identity_are_removed() {
-    let own = IdentityHeader::new(HeaderName::from_static("remote-user"), IdentitySource::Subject);
+    let own = IdentityHeader::new(
+        HeaderName::from_static("remote-user"),
+        IdentitySource::Subject,
+    );
     let rules = rules_of(with_identity(vec![own]));
     let forged = [
         ("authorization", "Bearer t"),
@@ -170,31 +206,60 @@ fn client_assertions_are_removed() {
     ];
     assert_eq!(passed(&rules(), &asserted), []);
 
-    let forward_headers = vec![HeaderName::from_static("x-user"), HeaderName::from_static("cf-connecting-ip")];
-    let own = IdentityHeader::new(HeaderName::from_static("x-forwarded-user"), IdentitySource::Subject);
-    let rules = rules_of(ForwardingSettings { forward_headers, ..with_identity(vec![own]) });
-    let asserted = [&asserted[..], &[("x-forwarded-user", "root"), ("x_user", "root")]].concat();
+    let forward_headers = vec![
+        HeaderName::from_static("x-user"),
+        HeaderName::from_static("cf-connecting-ip"),
+    ];
+    let own = IdentityHeader::new(
+        HeaderName::from_static("x-forwarded-user"),
+        IdentitySource::Subject,
+    );
+    let rules = rules_of(ForwardingSettings {
+        forward_headers,
+        ..with_identity(vec![own])
+    });
+    let asserted = [
+        &asserted[..],
+        &[("x-forwarded-user", "root"), ("x_user", "root")],
+    ]
+    .concat();
     let expected = [("cf-connecting-ip", "127.0.0.1"), ("x-user", "root")];
-    assert_eq!(passed(&rules, &asserted), expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    assert_eq!(
+        passed(&rules, &asserted),
+        expected.map(|(name, value)| (name.to_owned(), value.to_owned()))
+    );
 }
 
 /// F11: the upstream gets a fixed content type for the checked JSON, not that of the client.
 #[test]
 fn a_body_is_announced_as_json() {
-    let spelled = [("content-type", "application/json; charset*0=utf-7"), ("content-encoding", "gzip")];
+    let spelled = [
+        ("content-type", "application/json; charset*0=utf-7"),
+        ("content-encoding", "gzip"),
+    ];
     let request = parsed(&rules(), inbound(headers(&spelled)));
     let types: Vec<_> = request.headers.get_all("content-type").iter().collect();
     assert_eq!(types, ["application/json"]);
     assert!(!request.headers.contains_key("content-encoding"));
-    let get = InboundRequest { method: Method::GET, body: Bytes::new(), ..inbound(headers(&spelled)) };
+    let get = InboundRequest {
+        method: Method::GET,
+        body: Bytes::new(),
+        ..inbound(headers(&spelled))
+    };
     assert!(!parsed(&rules(), get).headers.contains_key("content-type"));
 }
 
 /// L2: cookies are forwarded only if configured.
 #[test]
 fn cookies_only_if_configured() {
-    let allowing = rules_of(ForwardingSettings { forward_cookies: true, ..ForwardingSettings::default() });
-    assert_eq!(passed(&allowing, &[("cookie", "a=1")]), [("cookie".to_owned(), "a=1".to_owned())]);
+    let allowing = rules_of(ForwardingSettings {
+        forward_cookies: true,
+        ..ForwardingSettings::default()
+    });
+    assert_eq!(
+        passed(&allowing, &[("cookie", "a=1")]),
+        [("cookie".to_owned(), "a=1".to_owned())]
+    );
 }
 
 /// L2: identity headers, the request id and the public address are added. They replace forged ones and cannot be
@@ -202,7 +267,10 @@ fn cookies_only_if_configured() {
 #[test]
 fn added_headers() {
     let public = Url::parse("https://mcp.example.com/mcp").unwrap();
-    let rules = rules_of(ForwardingSettings { public_url: Some(&public), ..with_identity(IdentityHeader::defaults()) });
+    let rules = rules_of(ForwardingSettings {
+        public_url: Some(&public),
+        ..with_identity(IdentityHeader::defaults())
+    });
     let scopes = Scopes::parse("mcp:tools mcp:admin").unwrap();
     let identity = Identity {
         issuer: "https://auth.example.com",
@@ -212,13 +280,22 @@ fn added_headers() {
         claims: &Value::Null,
     };
     let forged = headers(&[
-        ("connection", "x-portcullis-subject, x-request-id, host, via, x-forwarded-for, forwarded"),
+        (
+            "connection",
+            "x-portcullis-subject, x-request-id, host, via, x-forwarded-for, forwarded",
+        ),
         ("x-portcullis-subject", "root"),
         ("x-request-id", "forged"),
         ("host", "evil.example"),
         ("x-forwarded-for", "127.0.0.1"),
     ]);
-    let request = parsed(&rules, InboundRequest { identity: Some(identity), ..inbound(forged) });
+    let request = parsed(
+        &rules,
+        InboundRequest {
+            identity: Some(identity),
+            ..inbound(forged)
+        },
+    );
     let expected = [
         ("host", "upstream.internal:8000"),
         ("via", "1.1 portcullis"),
@@ -227,7 +304,10 @@ fn added_headers() {
         ("x-portcullis-subject", "alice"),
         ("x-portcullis-client", "app"),
         ("x-portcullis-scope", "mcp:admin mcp:tools"),
-        ("forwarded", r#"for=192.0.2.7;host="mcp.example.com";proto=https"#),
+        (
+            "forwarded",
+            r#"for=192.0.2.7;host="mcp.example.com";proto=https"#,
+        ),
         ("x-forwarded-for", "192.0.2.7"),
         ("x-forwarded-proto", "https"),
         ("x-forwarded-host", "mcp.example.com"),
@@ -244,9 +324,21 @@ fn added_headers() {
 /// L2: a valid trace context is forwarded.
 #[test]
 fn trace_context() {
-    let valid = [("traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"), ("tracestate", "v=1")];
+    let valid = [
+        (
+            "traceparent",
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+        ),
+        ("tracestate", "v=1"),
+    ];
     assert_eq!(passed(&rules(), &valid).len(), 2);
-    assert_eq!(passed(&rules(), &[("traceparent", "00-xyz"), ("tracestate", "v=1")]), []);
+    assert_eq!(
+        passed(
+            &rules(),
+            &[("traceparent", "00-xyz"), ("tracestate", "v=1")]
+        ),
+        []
+    );
 }
 
 /// L2: a client's trace headers are forwarded together, or as far as the gateway's own trace continues them.
@@ -260,7 +352,11 @@ fn trace_headers_follow_from_the_gateways_trace() {
     ] {
         let forwards = |name| forwards_trace_header(name, continues_client, || has_valid_parent);
         let forwarded = (forwards("traceparent"), forwards("tracestate"));
-        assert_eq!(forwarded, (traceparent, tracestate), "{continues_client:?} {has_valid_parent}");
+        assert_eq!(
+            forwarded,
+            (traceparent, tracestate),
+            "{continues_client:?} {has_valid_parent}"
+        );
     }
 }
 
@@ -280,7 +376,15 @@ fn via_has_the_inbound_version() {
 /// F9: a token in the query is removed. The rest of the query, the method and the body are forwarded.
 #[test]
 fn query_method_and_body() {
-    let asked = |query| parsed(&rules(), InboundRequest { query: Some(query), ..inbound(HeaderMap::new()) });
+    let asked = |query| {
+        parsed(
+            &rules(),
+            InboundRequest {
+                query: Some(query),
+                ..inbound(HeaderMap::new())
+            },
+        )
+    };
     let request = asked("a=1&access_token=secret");
     assert_eq!(request.line, "POST /mcp?a=1 HTTP/1.1");
     assert_eq!(request.body, "{}");
@@ -290,7 +394,14 @@ fn query_method_and_body() {
 /// L2: a header with another meaning cannot be configured as an identity header.
 #[test]
 fn identity_headers_are_validated() {
-    for name in ["authorization", "host", "connection", "x-forwarded-for", "mcp-session-id", "x_user"] {
+    for name in [
+        "authorization",
+        "host",
+        "connection",
+        "x-forwarded-for",
+        "mcp-session-id",
+        "x_user",
+    ] {
         let name = HeaderName::from_static(name);
         let header = IdentityHeader::new(name.clone(), IdentitySource::Subject);
         let error = ForwardingRules::new(with_identity(vec![header])).err();
@@ -298,7 +409,10 @@ fn identity_headers_are_validated() {
     }
     let header = IdentityHeader::new(HeaderName::from_static("x-user"), IdentitySource::Subject);
     let error = ForwardingRules::new(with_identity(vec![header.clone(), header.clone()])).err();
-    assert_eq!(error, Some(UpstreamSettingsError::IdentityHeaderDuplicate(header.name)));
+    assert_eq!(
+        error,
+        Some(UpstreamSettingsError::IdentityHeaderDuplicate(header.name))
+    );
 }
 
 /// Generates names that are decided first, similar ones, and others.

@@ -29,14 +29,19 @@ struct Request {
 
 impl Request {
     fn start(deadlines: &Deadlines) -> Self {
-        let mut request = Self { number: None, woken: Arc::default() };
+        let mut request = Self {
+            number: None,
+            woken: Arc::default(),
+        };
         assert!(!request.is_overdue(deadlines));
         request
     }
 
     fn is_overdue(&mut self, deadlines: &Deadlines) -> bool {
         let waker = Waker::from(Arc::clone(&self.woken));
-        deadlines.poll_overdue(&mut self.number, &Context::from_waker(&waker)).is_ready()
+        deadlines
+            .poll_overdue(&mut self.number, &Context::from_waker(&waker))
+            .is_ready()
     }
 
     fn was_woken(&self) -> bool {
@@ -102,7 +107,10 @@ async fn answered_requests_leave_the_list() {
     assert_eq!(waiting(&deadlines), 0);
 
     pass(LIMIT).await;
-    assert!(!has_timer(&deadlines), "the task ends when the list is empty");
+    assert!(
+        !has_timer(&deadlines),
+        "the task ends when the list is empty"
+    );
     let late = Request::start(&deadlines);
     pass(LIMIT + MAX_PERIOD * 2).await;
     assert!(late.was_woken());
@@ -111,7 +119,13 @@ async fn answered_requests_leave_the_list() {
 /// L9: if a task ends with its runtime, the next request starts another one.
 #[test]
 fn the_task_is_restarted_on_another_runtime() {
-    let runtime = || tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    let runtime = || {
+        tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build()
+            .unwrap()
+    };
     let deadlines = Deadlines::new(LIMIT);
     let first = runtime();
     let _entered = first.block_on(async { Request::start(&deadlines) });

@@ -47,8 +47,11 @@ async fn concurrent_requests_do_not_share() {
         two.respond(OK).await;
         (one, two)
     };
-    let (first, second, (mut one, mut two)) =
-        tokio::join!(post(&test_upstream.upstream), post(&test_upstream.upstream), serve);
+    let (first, second, (mut one, mut two)) = tokio::join!(
+        post(&test_upstream.upstream),
+        post(&test_upstream.upstream),
+        serve
+    );
     assert_eq!(text(first).await, "{}");
     assert_eq!(text(second).await, "{}");
 
@@ -93,8 +96,11 @@ async fn expired_connections_are_closed() {
         two.respond(OK).await;
         (one, two)
     };
-    let (first, second, (mut unneeded, mut used)) =
-        tokio::join!(post(&test_upstream.upstream), post(&test_upstream.upstream), serve);
+    let (first, second, (mut unneeded, mut used)) = tokio::join!(
+        post(&test_upstream.upstream),
+        post(&test_upstream.upstream),
+        serve
+    );
     drop((first, second));
     for _ in 0..2 {
         test_upstream.clock.advance(Duration::from_secs(3));
@@ -119,7 +125,9 @@ async fn a_closed_idle_connection_is_replaced() {
 async fn unsolicited_responses_are_not_forwarded() {
     let test_upstream = TestUpstream::new().await;
     let (_, mut served) = test_upstream.answer_first(OK).await;
-    served.send("HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nforged").await;
+    served
+        .send("HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nforged")
+        .await;
     test_upstream.notice().await;
     assert!(!test_upstream.is_reused(&mut served).await);
 }
@@ -128,13 +136,23 @@ async fn unsolicited_responses_are_not_forwarded() {
 #[tokio::test]
 async fn an_unsent_request_is_returned() {
     let test_upstream = TestUpstream::new().await;
-    let (connection, served) = tokio::join!(test_upstream.upstream.0.connect(), test_upstream.accept());
+    let (connection, served) =
+        tokio::join!(test_upstream.upstream.0.connect(), test_upstream.accept());
     let connection = connection.unwrap();
     drop(served);
     test_upstream.notice().await;
     let request = RequestBuilder::new(&Method::POST, &PathAndQuery::from_static("/mcp"));
-    let error = connection.send(request.body(Bytes::from_static(b"again"))).await.unwrap_err();
-    let SendError { unsent: Some(request), .. } = error else { panic!("it was sent") };
+    let error = connection
+        .send(request.body(Bytes::from_static(b"again")))
+        .await
+        .unwrap_err();
+    let SendError {
+        unsent: Some(request),
+        ..
+    } = error
+    else {
+        panic!("it was sent")
+    };
     assert!(request.to_vec().ends_with(b"again"));
 }
 
@@ -194,28 +212,42 @@ async fn unix_sockets() {
         served.respond(OK).await;
         first
     };
-    let calls = async { [text(post(&upstream).await).await, text(post(&upstream).await).await] };
+    let calls = async {
+        [
+            text(post(&upstream).await).await,
+            text(post(&upstream).await).await,
+        ]
+    };
     let (responses, request) = tokio::join!(calls, serve);
     assert_eq!(responses, ["{}", "{}"]);
     assert!(request.starts_with("POST /mcp HTTP/1.1\r\n"));
     assert!(request.contains("host: tools.internal\r\n"));
 
     drop(listener);
-    assert_eq!(failure(post(&upstream).await).await.code, "upstream.unreachable");
+    assert_eq!(
+        failure(post(&upstream).await).await.code,
+        "upstream.unreachable"
+    );
 }
 
 /// L1: bytes after the end of a response are not the start of the next one.
 #[tokio::test]
 async fn bytes_after_a_response_end_its_connection() {
     let test_upstream = TestUpstream::new().await;
-    let (response, mut served) =
-        test_upstream.answer_first(&format!("{OK}HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nforged")).await;
+    let (response, mut served) = test_upstream
+        .answer_first(&format!(
+            "{OK}HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nforged"
+        ))
+        .await;
     assert_eq!(text(response).await, "{}");
     assert!(!test_upstream.is_reused(&mut served).await);
 
     let test_upstream = TestUpstream::new().await;
-    let (response, mut served) =
-        test_upstream.answer_first(&format!("{STREAM_HEAD}2\r\n{{}}\r\n0\r\n\r\nHTTP/1.1 200 OK\r\n")).await;
+    let (response, mut served) = test_upstream
+        .answer_first(&format!(
+            "{STREAM_HEAD}2\r\n{{}}\r\n0\r\n\r\nHTTP/1.1 200 OK\r\n"
+        ))
+        .await;
     assert_eq!(text(response).await, "{}");
     assert!(!test_upstream.is_reused(&mut served).await);
 }

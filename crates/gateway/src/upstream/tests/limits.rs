@@ -42,8 +42,11 @@ async fn idle_connections_of_other_workers_are_closed() {
     let address = listener.local_addr().unwrap();
     let limit = ConnectionLimit::new(2);
     let clock = ManualClock::new();
-    let [one, other] =
-        [(); 2].map(|()| upstream(address, &clock, |settings| settings.connection_limit = limit.clone()));
+    let [one, other] = [(); 2].map(|()| {
+        upstream(address, &clock, |settings| {
+            settings.connection_limit = limit.clone()
+        })
+    });
     let answered = async |worker: &HttpUpstream| {
         let serve = async {
             let mut served = Served(listener.accept().await.unwrap().0);
@@ -71,7 +74,8 @@ async fn idle_connections_of_other_workers_are_closed() {
 /// A stream whose head has arrived can take longer.
 #[tokio::test]
 async fn heads_have_a_time_limit() {
-    let test_upstream = TestUpstream::with(|settings| settings.head_timeout = Duration::from_secs(2)).await;
+    let test_upstream =
+        TestUpstream::with(|settings| settings.head_timeout = Duration::from_secs(2)).await;
     let (response, mut served) = test_upstream.answer_first(OK).await;
     assert_eq!(text(response).await, "{}");
     tokio::time::pause();

@@ -18,7 +18,13 @@ async fn a_request_and_its_response() {
     assert_eq!(line, "POST /mcp HTTP/1.1");
     assert!(rest.contains("x-request-id: made-here\r\n"), "{rest}");
     assert!(rest.ends_with("\r\n\r\n{}"), "{rest}");
-    assert!(rest.contains(&format!("host: {}\r\n", test_upstream.listener.local_addr().unwrap())), "{rest}");
+    assert!(
+        rest.contains(&format!(
+            "host: {}\r\n",
+            test_upstream.listener.local_addr().unwrap()
+        )),
+        "{rest}"
+    );
     assert!(!request.contains(CANARY), "{request}");
     assert_eq!(response.status(), StatusCode::OK);
     assert_eq!(response.headers()["content-type"], "application/json");
@@ -46,7 +52,9 @@ async fn events_are_streamed_one_by_one() {
 async fn rejections_of_the_upstream() {
     let test_upstream = TestUpstream::new().await;
     let challenge = "www-authenticate: Bearer realm=\"other\"\r\ncontent-length: 6\r\n\r\nsecret";
-    let (response, mut served) = test_upstream.answer_first(&format!("HTTP/1.1 401 Unauthorized\r\n{challenge}")).await;
+    let (response, mut served) = test_upstream
+        .answer_first(&format!("HTTP/1.1 401 Unauthorized\r\n{challenge}"))
+        .await;
     assert!(!response.headers().contains_key("www-authenticate"));
 
     let failure = failure(response).await;
@@ -56,7 +64,9 @@ async fn rejections_of_the_upstream() {
     assert!(test_upstream.is_reused(&mut served).await);
 
     let test_upstream = TestUpstream::new().await;
-    let (response, _) = test_upstream.answer_first(&format!("HTTP/1.1 403 Forbidden\r\n{challenge}")).await;
+    let (response, _) = test_upstream
+        .answer_first(&format!("HTTP/1.1 403 Forbidden\r\n{challenge}"))
+        .await;
     assert_eq!(response.status(), StatusCode::FORBIDDEN);
     assert!(!response.headers().contains_key("www-authenticate"));
     assert_eq!(text(response).await, "secret");
@@ -68,7 +78,11 @@ async fn contradictory_lengths_are_removed() {
     let test_upstream = TestUpstream::new().await;
     let both = "HTTP/1.1 200 OK\r\ncontent-length: 1\r\ntransfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n";
     let (response, _served) = test_upstream.answer_first(both).await;
-    assert!(!response.headers().contains_key("content-length"), "{:?}", response.headers());
+    assert!(
+        !response.headers().contains_key("content-length"),
+        "{:?}",
+        response.headers()
+    );
     assert_eq!(text(response).await, "{}");
 }
 
@@ -77,7 +91,9 @@ async fn contradictory_lengths_are_removed() {
 async fn switched_protocols() {
     let test_upstream = TestUpstream::new().await;
     let (response, _) = test_upstream
-        .answer_first("HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n")
+        .answer_first(
+            "HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n",
+        )
         .await;
     assert_eq!(failure(response).await.code, "upstream.switching_protocols");
 }
@@ -100,7 +116,11 @@ async fn broken_responses_are_errors() {
 async fn unusable_upstreams() {
     // The socket has the port and does not listen, so that no other test can get it.
     let unreachable = bound_socket();
-    let unreachable = upstream(unreachable.local_addr().unwrap(), &ManualClock::new(), |_| {});
+    let unreachable = upstream(
+        unreachable.local_addr().unwrap(),
+        &ManualClock::new(),
+        |_| {},
+    );
     let to_post = failure(post(&unreachable).await).await;
     assert_eq!(to_post.status, StatusCode::BAD_GATEWAY);
     assert_eq!(to_post.code, "upstream.unreachable");
@@ -114,10 +134,17 @@ async fn unusable_upstreams() {
     assert_eq!(to_get.content_type, "text/plain");
     assert!(!to_get.body.contains("127.0.0.1"), "{}", to_get.body);
 
-    for garbage in ["SSH-2.0-OpenSSH_9.2\r\n", "HTTP/1.1 200 OK\r\ncontent-length: 1, 2\r\n\r\n"] {
+    for garbage in [
+        "SSH-2.0-OpenSSH_9.2\r\n",
+        "HTTP/1.1 200 OK\r\ncontent-length: 1, 2\r\n\r\n",
+    ] {
         let test_upstream = TestUpstream::new().await;
         let (response, _) = test_upstream.answer_first(garbage).await;
-        assert_eq!(failure(response).await.code, "upstream.no_answer", "{garbage}");
+        assert_eq!(
+            failure(response).await.code,
+            "upstream.no_answer",
+            "{garbage}"
+        );
     }
 }
 
@@ -169,15 +196,27 @@ async fn large_bodies_go_both_ways_at_once() {
         while !read.ends_with(b"\r\n\r\n") {
             read.push(stream.read_u8().await.unwrap());
         }
-        assert!(String::from_utf8(read).unwrap().contains(&format!("content-length: {SIZE}\r\n")));
+        assert!(
+            String::from_utf8(read)
+                .unwrap()
+                .contains(&format!("content-length: {SIZE}\r\n"))
+        );
         let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {SIZE}\r\n\r\n");
         stream.write_all(head.as_bytes()).await.unwrap();
         let (mut from, mut to) = stream.split();
-        tokio::io::copy(&mut (&mut from).take(SIZE as u64), &mut to).await.unwrap();
+        tokio::io::copy(&mut (&mut from).take(SIZE as u64), &mut to)
+            .await
+            .unwrap();
         Served(stream)
     };
-    let call =
-        async { send(&test_upstream.upstream, Method::POST, body.clone()).await.into_body().collect().await.unwrap() };
+    let call = async {
+        send(&test_upstream.upstream, Method::POST, body.clone())
+            .await
+            .into_body()
+            .collect()
+            .await
+            .unwrap()
+    };
     let (echoed, mut served) = tokio::join!(call, echo);
     assert_eq!(echoed.to_bytes(), body);
     assert!(test_upstream.is_reused(&mut served).await);
@@ -190,16 +229,29 @@ async fn early_responses_are_returned() {
     let serve = async {
         let mut served = test_upstream.accept().await;
         served.0.read_exact(&mut [0; 1024]).await.unwrap();
-        served.send("HTTP/1.1 413 Content Too Large\r\ncontent-length: 3\r\n\r\nno!").await;
+        served
+            .send("HTTP/1.1 413 Content Too Large\r\ncontent-length: 3\r\n\r\nno!")
+            .await;
         served
     };
-    let (response, mut served) =
-        tokio::join!(send(&test_upstream.upstream, Method::POST, vec![b'x'; LARGE].into()), serve);
+    let (response, mut served) = tokio::join!(
+        send(
+            &test_upstream.upstream,
+            Method::POST,
+            vec![b'x'; LARGE].into()
+        ),
+        serve
+    );
     assert_eq!(response.status(), StatusCode::PAYLOAD_TOO_LARGE);
     assert_eq!(text(response).await, "no!");
     // Only the bytes that the buffers of the sockets held follow.
-    let sent_later = tokio::io::copy(&mut served.0, &mut tokio::io::sink()).await.unwrap();
-    assert!(sent_later < LARGE as u64 / 2, "{sent_later} bytes were sent after the response");
+    let sent_later = tokio::io::copy(&mut served.0, &mut tokio::io::sink())
+        .await
+        .unwrap();
+    assert!(
+        sent_later < LARGE as u64 / 2,
+        "{sent_later} bytes were sent after the response"
+    );
 }
 
 /// L1: a response to HEAD has no body, regardless of its length header.
@@ -208,10 +260,13 @@ async fn responses_to_head_have_no_body() {
     let test_upstream = TestUpstream::new().await;
     let serve = async {
         let mut served = test_upstream.accept().await;
-        served.respond("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n").await;
+        served
+            .respond("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n")
+            .await;
         served
     };
-    let (response, mut served) = tokio::join!(call(&test_upstream.upstream, Method::HEAD, ""), serve);
+    let (response, mut served) =
+        tokio::join!(call(&test_upstream.upstream, Method::HEAD, ""), serve);
     assert_eq!(response.headers()["content-length"], "2");
     assert_eq!(text(response).await, "");
     assert!(test_upstream.is_reused(&mut served).await);
@@ -221,7 +276,9 @@ async fn responses_to_head_have_no_body() {
 #[tokio::test]
 async fn responses_that_end_with_their_connection() {
     let test_upstream = TestUpstream::new().await;
-    let (response, mut served) = test_upstream.answer_first("HTTP/1.1 200 OK\r\n\r\nsome").await;
+    let (response, mut served) = test_upstream
+        .answer_first("HTTP/1.1 200 OK\r\n\r\nsome")
+        .await;
     served.send(" more").await;
     drop(served);
     assert_eq!(text(response).await, "some more");
@@ -233,12 +290,16 @@ async fn responses_that_end_with_their_connection() {
 async fn interim_responses_are_bounded() {
     let interim = |count| "HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n".repeat(count);
     let test_upstream = TestUpstream::new().await;
-    let (response, _) = test_upstream.answer_first(&format!("{}{OK}", interim(MAX_INTERIM_RESPONSES))).await;
+    let (response, _) = test_upstream
+        .answer_first(&format!("{}{OK}", interim(MAX_INTERIM_RESPONSES)))
+        .await;
     assert_eq!(response.status(), StatusCode::OK);
     assert_eq!(response.headers().get("link"), None);
 
     let test_upstream = TestUpstream::new().await;
-    let (response, _) = test_upstream.answer_first(&format!("{}{OK}", interim(MAX_INTERIM_RESPONSES + 1))).await;
+    let (response, _) = test_upstream
+        .answer_first(&format!("{}{OK}", interim(MAX_INTERIM_RESPONSES + 1)))
+        .await;
     assert_eq!(failure(response).await.code, "upstream.no_answer");
 }
 
@@ -246,7 +307,9 @@ async fn interim_responses_are_bounded() {
 #[tokio::test]
 async fn responses_that_are_framed_wrongly_are_errors() {
     let test_upstream = TestUpstream::new().await;
-    let (mut response, _served) = test_upstream.answer_first(&format!("{STREAM_HEAD}2\r\n:\n\r\nnonsense\r\n")).await;
+    let (mut response, _served) = test_upstream
+        .answer_first(&format!("{STREAM_HEAD}2\r\n:\n\r\nnonsense\r\n"))
+        .await;
     assert_eq!(event(&mut response).await, ":\n");
     let error = response.body_mut().frame().await.unwrap().unwrap_err();
     assert_eq!(error.code(), "upstream.body_broken");

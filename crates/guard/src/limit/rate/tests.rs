@@ -15,7 +15,10 @@ fn rate(requests: u32, secs: u64) -> Rate {
 
 fn limiter(rate: Rate, capacity: usize) -> (ManualClock, Arc<RateLimiter>) {
     let clock = ManualClock::new();
-    (clock.clone(), RateLimiter::new(rate, capacity, Arc::new(clock)))
+    (
+        clock.clone(),
+        RateLimiter::new(rate, capacity, Arc::new(clock)),
+    )
 }
 
 fn address(text: &str) -> Option<IpAddr> {
@@ -24,7 +27,9 @@ fn address(text: &str) -> Option<IpAddr> {
 
 /// Sends requests from this address and returns how many are allowed.
 fn allowed(limiter: &RateLimiter, address: Option<IpAddr>, requests: usize) -> usize {
-    (0..requests).filter(|_| limiter.check_address(address).is_ok()).count()
+    (0..requests)
+        .filter(|_| limiter.check_address(address).is_ok())
+        .count()
 }
 
 /// J5: a burst of the full rate is allowed, and then one request at a time. The wait is reported.
@@ -32,7 +37,11 @@ fn allowed(limiter: &RateLimiter, address: Option<IpAddr>, requests: usize) -> u
 fn a_rate_is_used_up_and_recovers() {
     let (clock, limiter) = limiter(rate(6, 60), 100);
     let client = address("192.0.2.1");
-    let wait = |secs| Err(LimitExceeded { retry_after: Duration::from_secs(secs) });
+    let wait = |secs| {
+        Err(LimitExceeded {
+            retry_after: Duration::from_secs(secs),
+        })
+    };
     assert_eq!(allowed(&limiter, client, MANY), 6);
     assert_eq!(limiter.check_address(client), wait(10));
     clock.advance(Duration::from_secs(4));
@@ -40,7 +49,11 @@ fn a_rate_is_used_up_and_recovers() {
 
     for (idle_secs, expected) in [(6, 1), (20, 2), (6000, 6)] {
         clock.advance(Duration::from_secs(idle_secs));
-        assert_eq!(allowed(&limiter, client, MANY), expected, "after {idle_secs} s");
+        assert_eq!(
+            allowed(&limiter, client, MANY),
+            expected,
+            "after {idle_secs} s"
+        );
     }
 }
 
@@ -56,7 +69,11 @@ fn addresses_have_separate_counters() {
         ("2001:db8:0:1:ffff:ffff:ffff:ffff", false),
         ("2001:db8:0:2::1", true),
     ] {
-        assert_eq!(limiter.check_address(address(text)).is_ok(), passes, "{text}");
+        assert_eq!(
+            limiter.check_address(address(text)).is_ok(),
+            passes,
+            "{text}"
+        );
     }
     assert_eq!(allowed(&limiter, None, 2), 1);
 }
@@ -66,10 +83,18 @@ fn addresses_have_separate_counters() {
 fn address_families_have_separate_counters() {
     let (_, limiter) = limiter(rate(1, 60), 100);
     assert!(limiter.check_address(None).is_ok());
-    for (text, passes) in
-        [("0.0.0.0", true), ("::1", true), ("::2", false), ("::192.0.2.1", false), ("192.0.2.1", true)]
-    {
-        assert_eq!(limiter.check_address(address(text)).is_ok(), passes, "{text}");
+    for (text, passes) in [
+        ("0.0.0.0", true),
+        ("::1", true),
+        ("::2", false),
+        ("::192.0.2.1", false),
+        ("192.0.2.1", true),
+    ] {
+        assert_eq!(
+            limiter.check_address(address(text)).is_ok(),
+            passes,
+            "{text}"
+        );
     }
 }
 
@@ -84,9 +109,11 @@ fn a_flood_of_addresses_is_bounded() {
 
     let (clock, limiter) = limiter(rate(2, 3600), CAPACITY);
     let flood = |network: u8| {
-        let addresses =
-            (0..5000_u16).map(|host| IpAddr::from([10, network, host.to_be_bytes()[0], host.to_be_bytes()[1]]));
-        addresses.filter(|address| limiter.check_address(Some(*address)).is_ok()).count()
+        let addresses = (0..5000_u16)
+            .map(|host| IpAddr::from([10, network, host.to_be_bytes()[0], host.to_be_bytes()[1]]));
+        addresses
+            .filter(|address| limiter.check_address(Some(*address)).is_ok())
+            .count()
     };
     let early = address("192.0.2.1");
     assert_eq!(allowed(&limiter, early, MANY), BURST);
@@ -113,7 +140,8 @@ fn a_table_without_capacity_still_limits() {
 fn a_check_allocates_nothing() {
     let (_, limiter) = limiter(rate(100, 60), 1000);
     limiter.check_address(address("192.0.2.1")).unwrap();
-    let counted = allocation_counter::measure(|| limiter.check_address(address("192.0.2.1")).unwrap());
+    let counted =
+        allocation_counter::measure(|| limiter.check_address(address("192.0.2.1")).unwrap());
     assert_eq!(counted.count_total, 0);
 }
 
@@ -126,7 +154,11 @@ fn rates_out_of_range_are_rejected() {
         (1, Duration::from_millis(999), RateError::Per),
         (1, DAY + Duration::from_secs(1), RateError::Per),
     ] {
-        assert_eq!(Rate::new(requests, per), Err(error), "{requests} per {per:?}");
+        assert_eq!(
+            Rate::new(requests, per),
+            Err(error),
+            "{requests} per {per:?}"
+        );
     }
     assert_eq!(RateError::Requests.code(), "settings.rate_requests");
     assert_eq!(RateError::Per.code(), "settings.rate_per");
@@ -136,7 +168,10 @@ fn rates_out_of_range_are_rejected() {
 fn the_extreme_rates_allow_a_request() {
     for (requests, secs) in [(1, 1), (1, 86_400), (1_000_000, 1), (1_000_000, 86_400)] {
         let (_, limiter) = limiter(rate(requests, secs), 100);
-        assert!(limiter.check_address(address("192.0.2.1")).is_ok(), "{requests} per {secs} s");
+        assert!(
+            limiter.check_address(address("192.0.2.1")).is_ok(),
+            "{requests} per {secs} s"
+        );
     }
 }
 
@@ -150,7 +185,11 @@ fn uses_of_other_processes_count() {
     let client = address("192.0.2.1");
 
     // Uses are counted from the first call on.
-    assert!(limiters.iter().all(|limiter| limiter.take_uses().is_empty()));
+    assert!(
+        limiters
+            .iter()
+            .all(|limiter| limiter.take_uses().is_empty())
+    );
     assert_eq!(allowed(&limiters[0], client, 50), 50);
     let uses = limiters[0].take_uses();
     assert_eq!(uses.len(), 1);
@@ -158,7 +197,11 @@ fn uses_of_other_processes_count() {
 
     limiters[1].check_address(client).unwrap();
     exchange(&limiters);
-    assert_eq!(allowed(&limiters[2], client, MANY), BURST - 1, "the 50 uses were taken before the exchange");
+    assert_eq!(
+        allowed(&limiters[2], client, MANY),
+        BURST - 1,
+        "the 50 uses were taken before the exchange"
+    );
 
     clock.advance(Duration::from_secs(6000));
     exchange(&limiters);
@@ -166,13 +209,19 @@ fn uses_of_other_processes_count() {
     const SECONDS: usize = 600;
     let mut total = 0;
     for _ in 0..2 * SECONDS {
-        total += limiters.iter().map(|limiter| allowed(limiter, client, 5)).sum::<usize>();
+        total += limiters
+            .iter()
+            .map(|limiter| allowed(limiter, client, 5))
+            .sum::<usize>();
         exchange(&limiters);
         clock.advance(Duration::from_millis(500));
     }
 
     // One request per second, and the first burst of each limiter.
-    assert!((SECONDS..=SECONDS + limiters.len() * BURST).contains(&total), "{total}");
+    assert!(
+        (SECONDS..=SECONDS + limiters.len() * BURST).contains(&total),
+        "{total}"
+    );
 }
 
 /// Gives the uses of each limiter to all others.
@@ -193,7 +242,10 @@ fn uses_of_other_processes_are_bounded() {
     let (clock, limiter) = limiter(rate(6, 60), 100);
     let client = address("192.0.2.1");
     limiter.check_address(client).unwrap();
-    assert!(limiter.take_uses().is_empty(), "uses before the first call are not counted by key");
+    assert!(
+        limiter.take_uses().is_empty(),
+        "uses before the first call are not counted by key"
+    );
 
     clock.advance(Duration::from_secs(10));
     limiter.check_address(client).unwrap();

@@ -6,17 +6,49 @@ use serde_json::Value;
 use super::*;
 use crate::meta;
 
-type Named = (&'static str, &'static str, &'static [(TargetType, &'static str)]);
+type Named = (
+    &'static str,
+    &'static str,
+    &'static [(TargetType, &'static str)],
+);
 
 /// One message for each entry of the table of names: method, params, and the names in order.
 const NAMED: &[Named] = &[
-    ("tools/call", r#"{"name":"a","uri":"b","ref":{"name":"c"}}"#, &[(TargetType::Tool, "a")]),
-    ("prompts/get", r#"{"name":"a"}"#, &[(TargetType::Prompt, "a")]),
-    ("resources/read", r#"{"uri":"a:b","name":"x"}"#, &[(TargetType::Resource, "a:b")]),
-    ("resources/subscribe", r#"{"uri":"a:b"}"#, &[(TargetType::Resource, "a:b")]),
-    ("resources/unsubscribe", r#"{"uri":"a:b"}"#, &[(TargetType::Resource, "a:b")]),
-    ("completion/complete", r#"{"ref":{"type":"ref/prompt","name":"a"}}"#, &[(TargetType::Prompt, "a")]),
-    ("completion/complete", r#"{"ref":{"type":"ref/resource","uri":"a:b"}}"#, &[(TargetType::Resource, "a:b")]),
+    (
+        "tools/call",
+        r#"{"name":"a","uri":"b","ref":{"name":"c"}}"#,
+        &[(TargetType::Tool, "a")],
+    ),
+    (
+        "prompts/get",
+        r#"{"name":"a"}"#,
+        &[(TargetType::Prompt, "a")],
+    ),
+    (
+        "resources/read",
+        r#"{"uri":"a:b","name":"x"}"#,
+        &[(TargetType::Resource, "a:b")],
+    ),
+    (
+        "resources/subscribe",
+        r#"{"uri":"a:b"}"#,
+        &[(TargetType::Resource, "a:b")],
+    ),
+    (
+        "resources/unsubscribe",
+        r#"{"uri":"a:b"}"#,
+        &[(TargetType::Resource, "a:b")],
+    ),
+    (
+        "completion/complete",
+        r#"{"ref":{"type":"ref/prompt","name":"a"}}"#,
+        &[(TargetType::Prompt, "a")],
+    ),
+    (
+        "completion/complete",
+        r#"{"ref":{"type":"ref/resource","uri":"a:b"}}"#,
+        &[(TargetType::Resource, "a:b")],
+    ),
     (
         "Completion/Complete",
         r#"{"ref":{"uri":"a:b","type":"ref/prompt","name":"\u0061"},"argument":{"name":"x","value":""}}"#,
@@ -29,21 +61,53 @@ const NAMED: &[Named] = &[
         r#"{"notifications":{"toolsListChanged":true,"resourceSubscriptions":[ "a:b" , "c:\u0064" ]}}"#,
         &[(TargetType::Resource, "a:b"), (TargetType::Resource, "c:d")],
     ),
-    ("subscriptions/listen", r#"{"notifications":{"resourceSubscriptions":[]}}"#, &[]),
-    ("subscriptions/listen", r#"{"notifications":{"resourceSubscriptions":null}}"#, &[]),
+    (
+        "subscriptions/listen",
+        r#"{"notifications":{"resourceSubscriptions":[]}}"#,
+        &[],
+    ),
+    (
+        "subscriptions/listen",
+        r#"{"notifications":{"resourceSubscriptions":null}}"#,
+        &[],
+    ),
     ("subscriptions/listen", r#"{"notifications":{}}"#, &[]),
     ("tasks/get", r#"{"taskId":"t"}"#, &[(TargetType::Task, "t")]),
-    ("tasks/result", r#"{"taskId":"t"}"#, &[(TargetType::Task, "t")]),
-    ("tasks/cancel", r#"{"taskId":"t"}"#, &[(TargetType::Task, "t")]),
-    ("tasks/update", r#"{"taskId":"t","inputResponses":{"taskId":{}}}"#, &[(TargetType::Task, "t")]),
-    ("notifications/tasks/status", r#"{"taskId":"t","status":"working"}"#, &[(TargetType::Task, "t")]),
+    (
+        "tasks/result",
+        r#"{"taskId":"t"}"#,
+        &[(TargetType::Task, "t")],
+    ),
+    (
+        "tasks/cancel",
+        r#"{"taskId":"t"}"#,
+        &[(TargetType::Task, "t")],
+    ),
+    (
+        "tasks/update",
+        r#"{"taskId":"t","inputResponses":{"taskId":{}}}"#,
+        &[(TargetType::Task, "t")],
+    ),
+    (
+        "notifications/tasks/status",
+        r#"{"taskId":"t","status":"working"}"#,
+        &[(TargetType::Task, "t")],
+    ),
     (
         "tools/call",
         r#"{"name":"a","_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t"}}}"#,
         &[(TargetType::Tool, "a"), (TargetType::Task, "t")],
     ),
-    ("acme/x", r#"{"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t"}}}"#, &[(TargetType::Task, "t")]),
-    ("acme/x", r#"{"name":"a","uri":7,"taskId":[],"ref":"x","notifications":[{}]}"#, &[]),
+    (
+        "acme/x",
+        r#"{"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t"}}}"#,
+        &[(TargetType::Task, "t")],
+    ),
+    (
+        "acme/x",
+        r#"{"name":"a","uri":7,"taskId":[],"ref":"x","notifications":[{}]}"#,
+        &[],
+    ),
 ];
 
 /// F12: each listed member is read.
@@ -52,12 +116,18 @@ fn every_listed_name_is_read() {
     for (method, params, names) in NAMED {
         let text = format!(r#"{{"params":{params},"method":"{method}","id":1,"jsonrpc":"2.0"}}"#);
         let envelope = parse(&text).unwrap();
-        let read: Vec<_> = envelope.names().map(|name| (name.target_type(), name.as_str())).collect();
+        let read: Vec<_> = envelope
+            .names()
+            .map(|name| (name.target_type(), name.as_str()))
+            .collect();
         assert_eq!(read, *names, "{text}");
-        assert_eq!(envelope.name(), names.first().map(|(_, text)| *text), "{text}");
+        assert_eq!(
+            envelope.name(),
+            names.first().map(|(_, text)| *text),
+            "{text}"
+        );
     }
-    let result =
-        r#"{"jsonrpc":"2.0","id":1,"result":{"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t"}}}}"#;
+    let result = r#"{"jsonrpc":"2.0","id":1,"result":{"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t"}}}}"#;
     assert_eq!(parse(result).unwrap().name(), Some("t"));
 }
 
@@ -71,16 +141,38 @@ fn a_name_of_another_type_is_rejected() {
         ("completion/complete", r#"{"ref":{"uri":null}}"#),
         ("completion/complete", r#"{"ref":{"name":"a\u0000"}}"#),
         ("subscriptions/listen", r#"{"notifications":[]}"#),
-        ("subscriptions/listen", r#"{"notifications":{"resourceSubscriptions":"a:b"}}"#),
-        ("subscriptions/listen", r#"{"notifications":{"resourceSubscriptions":{"0":"a:b"}}}"#),
-        ("subscriptions/listen", r#"{"notifications":{"resourceSubscriptions":["a:b",["c:d"]]}}"#),
-        ("subscriptions/listen", r#"{"notifications":{"resourceSubscriptions":["a:b",null]}}"#),
+        (
+            "subscriptions/listen",
+            r#"{"notifications":{"resourceSubscriptions":"a:b"}}"#,
+        ),
+        (
+            "subscriptions/listen",
+            r#"{"notifications":{"resourceSubscriptions":{"0":"a:b"}}}"#,
+        ),
+        (
+            "subscriptions/listen",
+            r#"{"notifications":{"resourceSubscriptions":["a:b",["c:d"]]}}"#,
+        ),
+        (
+            "subscriptions/listen",
+            r#"{"notifications":{"resourceSubscriptions":["a:b",null]}}"#,
+        ),
         ("tasks/get", r#"{"taskId":7}"#),
-        ("acme/x", r#"{"_meta":{"io.modelcontextprotocol/related-task":"t"}}"#),
-        ("acme/x", r#"{"_meta":{"io.modelcontextprotocol/related-task":{"taskId":7}}}"#),
+        (
+            "acme/x",
+            r#"{"_meta":{"io.modelcontextprotocol/related-task":"t"}}"#,
+        ),
+        (
+            "acme/x",
+            r#"{"_meta":{"io.modelcontextprotocol/related-task":{"taskId":7}}}"#,
+        ),
     ] {
         let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#);
-        assert_eq!(parse(&text).err(), Some(EnvelopeError::InvalidParams), "{text}");
+        assert_eq!(
+            parse(&text).err(),
+            Some(EnvelopeError::InvalidParams),
+            "{text}"
+        );
     }
 }
 
@@ -101,25 +193,43 @@ fn the_number_of_names_is_bounded() {
 /// F12: the method and each name have at most 8,192 bytes, after they are decoded. All names together have at most 1 MiB.
 #[test]
 fn the_length_of_names_is_bounded() {
-    let message =
-        |method: &str, params: &str| format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#);
+    let message = |method: &str, params: &str| {
+        format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#)
+    };
     let escaped = |count| "\\u0061".repeat(count);
     let maximum = Envelope::MAX_NAME_BYTES;
     for name in ["a".repeat(maximum), escaped(maximum)] {
         let too_long = [name.clone(), "a".to_owned()].concat();
         assert!(parse(&message(&name, "{}")).is_ok());
-        assert_eq!(parse(&message(&too_long, "{}")).unwrap_err(), EnvelopeError::MethodTooLong);
+        assert_eq!(
+            parse(&message(&too_long, "{}")).unwrap_err(),
+            EnvelopeError::MethodTooLong
+        );
         for (method, params, names) in NAMED.iter().filter(|(.., names)| names.len() == 1) {
             let with = |name: &str| {
-                message(method, &params.replacen(&format!("\"{}\"", names[0].1), &format!("\"{name}\""), 1))
+                message(
+                    method,
+                    &params.replacen(&format!("\"{}\"", names[0].1), &format!("\"{name}\""), 1),
+                )
             };
-            assert_eq!(parse(&with(&name)).unwrap().name().map(str::len), Some(maximum), "{method}");
-            assert_eq!(parse(&with(&too_long)).unwrap_err(), EnvelopeError::NameTooLong, "{method}");
+            assert_eq!(
+                parse(&with(&name)).unwrap().name().map(str::len),
+                Some(maximum),
+                "{method}"
+            );
+            assert_eq!(
+                parse(&with(&too_long)).unwrap_err(),
+                EnvelopeError::NameTooLong,
+                "{method}"
+            );
         }
     }
     let uris = |count: usize| {
         let uris = vec![format!("\"{}\"", "a".repeat(maximum)); count].join(",");
-        message("subscriptions/listen", &format!(r#"{{"notifications":{{"resourceSubscriptions":[{uris}]}}}}"#))
+        message(
+            "subscriptions/listen",
+            &format!(r#"{{"notifications":{{"resourceSubscriptions":[{uris}]}}}}"#),
+        )
     };
     assert_eq!(parse(&uris(128)).unwrap().names().count(), 128);
     assert_eq!(parse(&uris(129)).unwrap_err(), EnvelopeError::TooManyNames);
@@ -133,39 +243,102 @@ fn members_with_names_are_unique() {
     let related = "io.modelcontextprotocol/related-task";
     for (method, params) in [
         ("tools/call", r#"{"name":"a","NAME":"b"}"#.to_owned()),
-        ("completion/complete", r#"{"ref":{"name":"a"},"Ref":{"name":"b"}}"#.to_owned()),
-        ("completion/complete", r#"{"ref":{"name":"a","Name":"b"}}"#.to_owned()),
-        ("completion/complete", r#"{"ref":{"uri":"a:b","ur\u0131":"c:d"}}"#.to_owned()),
-        ("completion/complete", r#"{"ref":{"name\u0000":"b"}}"#.to_owned()),
-        ("subscriptions/listen", r#"{"notification\u017f":{"resourceSubscriptions":["a:b"]}}"#.to_owned()),
-        ("subscriptions/listen", r#"{"notifications":{"re\u017fourceSubscriptions":["a:b"]}}"#.to_owned()),
-        ("subscriptions/listen", r#"{"notifications":{"resourcesubscriptions":["a:b"]}}"#.to_owned()),
-        ("tasks/get", "{\"taskId\":\"t\",\"tas\u{212a}Id\":\"u\"}".to_owned()),
-        ("tasks/get", r#"{"ta\u017fkid":"u"}"#.to_owned()),
-        ("acme/x", format!(r#"{{"_meta":{{"{}":{{"taskId":"t"}}}}}}"#, related.replace('k', "\u{212a}"))),
-        ("acme/x", format!(r#"{{"_meta":{{"{related}":{{"TaskId":"t"}}}}}}"#)),
-    ] {
-        let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#);
-        assert_eq!(parse(&text).err(), Some(EnvelopeError::LookAlikeMember), "{text}");
-    }
-    for (method, params) in [
-        ("completion/complete", r#"{"ref":{"name":"a"},"ref":{"name":"b"}}"#.to_owned()),
-        ("completion/complete", r#"{"ref":{"name":"a","n\u0061me":"b"}}"#.to_owned()),
+        (
+            "completion/complete",
+            r#"{"ref":{"name":"a"},"Ref":{"name":"b"}}"#.to_owned(),
+        ),
+        (
+            "completion/complete",
+            r#"{"ref":{"name":"a","Name":"b"}}"#.to_owned(),
+        ),
+        (
+            "completion/complete",
+            r#"{"ref":{"uri":"a:b","ur\u0131":"c:d"}}"#.to_owned(),
+        ),
+        (
+            "completion/complete",
+            r#"{"ref":{"name\u0000":"b"}}"#.to_owned(),
+        ),
         (
             "subscriptions/listen",
-            r#"{"notifications":{"resourceSubscriptions":[],"resourceSubscriptions":["a:b"]}}"#.to_owned(),
+            r#"{"notification\u017f":{"resourceSubscriptions":["a:b"]}}"#.to_owned(),
         ),
-        ("tasks/get", r#"{"taskId":"t","taskId":"t"}"#.to_owned()),
-        ("acme/x", format!(r#"{{"_meta":{{"{related}":{{}},"{related}":{{}}}}}}"#)),
-        ("acme/x", format!(r#"{{"_meta":{{"{related}":{{"taskId":"t","taskId":"u"}}}}}}"#)),
+        (
+            "subscriptions/listen",
+            r#"{"notifications":{"re\u017fourceSubscriptions":["a:b"]}}"#.to_owned(),
+        ),
+        (
+            "subscriptions/listen",
+            r#"{"notifications":{"resourcesubscriptions":["a:b"]}}"#.to_owned(),
+        ),
+        (
+            "tasks/get",
+            "{\"taskId\":\"t\",\"tas\u{212a}Id\":\"u\"}".to_owned(),
+        ),
+        ("tasks/get", r#"{"ta\u017fkid":"u"}"#.to_owned()),
+        (
+            "acme/x",
+            format!(
+                r#"{{"_meta":{{"{}":{{"taskId":"t"}}}}}}"#,
+                related.replace('k', "\u{212a}")
+            ),
+        ),
+        (
+            "acme/x",
+            format!(r#"{{"_meta":{{"{related}":{{"TaskId":"t"}}}}}}"#),
+        ),
     ] {
         let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#);
-        assert_eq!(parse(&text).err(), Some(EnvelopeError::DuplicateMember), "{text}");
+        assert_eq!(
+            parse(&text).err(),
+            Some(EnvelopeError::LookAlikeMember),
+            "{text}"
+        );
     }
     for (method, params) in [
-        ("acme/x", r#"{"Name":1,"TaskId":2,"Ref":3,"Notifications":4,"URI":5}"#),
-        ("tools/call", r#"{"name":"a","Ref":1,"TASKID":2,"arguments":{"Name":3,"name":4,"name":5}}"#),
-        ("completion/complete", r#"{"ref":{"name":"a"},"Name":1,"argument":{"NAME":2}}"#),
+        (
+            "completion/complete",
+            r#"{"ref":{"name":"a"},"ref":{"name":"b"}}"#.to_owned(),
+        ),
+        (
+            "completion/complete",
+            r#"{"ref":{"name":"a","n\u0061me":"b"}}"#.to_owned(),
+        ),
+        (
+            "subscriptions/listen",
+            r#"{"notifications":{"resourceSubscriptions":[],"resourceSubscriptions":["a:b"]}}"#
+                .to_owned(),
+        ),
+        ("tasks/get", r#"{"taskId":"t","taskId":"t"}"#.to_owned()),
+        (
+            "acme/x",
+            format!(r#"{{"_meta":{{"{related}":{{}},"{related}":{{}}}}}}"#),
+        ),
+        (
+            "acme/x",
+            format!(r#"{{"_meta":{{"{related}":{{"taskId":"t","taskId":"u"}}}}}}"#),
+        ),
+    ] {
+        let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#);
+        assert_eq!(
+            parse(&text).err(),
+            Some(EnvelopeError::DuplicateMember),
+            "{text}"
+        );
+    }
+    for (method, params) in [
+        (
+            "acme/x",
+            r#"{"Name":1,"TaskId":2,"Ref":3,"Notifications":4,"URI":5}"#,
+        ),
+        (
+            "tools/call",
+            r#"{"name":"a","Ref":1,"TASKID":2,"arguments":{"Name":3,"name":4,"name":5}}"#,
+        ),
+        (
+            "completion/complete",
+            r#"{"ref":{"name":"a"},"Name":1,"argument":{"NAME":2}}"#,
+        ),
     ] {
         let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#);
         assert!(parse(&text).is_ok(), "{text}");
@@ -177,36 +350,76 @@ fn members_with_names_are_unique() {
 fn a_method_that_the_revision_lacks_requires_nothing() {
     let meta = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}"#;
     for method in ["resources/subscribe", "resources/unsubscribe"] {
-        let text = |params: &str| format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{{params}}}}}"#);
+        let text = |params: &str| {
+            format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{{params}}}}}"#)
+        };
         assert_eq!(parse(&text(meta)).unwrap().name(), None, "{method}");
-        assert_eq!(parse(&text(&format!(r#"{meta},"uri":"a:b""#))).unwrap().name(), Some("a:b"), "{method}");
-        assert_eq!(parse(&text("")).err(), Some(EnvelopeError::InvalidParams), "{method}");
+        assert_eq!(
+            parse(&text(&format!(r#"{meta},"uri":"a:b""#)))
+                .unwrap()
+                .name(),
+            Some("a:b"),
+            "{method}"
+        );
+        assert_eq!(
+            parse(&text("")).err(),
+            Some(EnvelopeError::InvalidParams),
+            "{method}"
+        );
         let legacy = meta.replace("2026-07-28", "2025-11-25");
-        assert_eq!(parse(&text(&legacy)).err(), Some(EnvelopeError::InvalidParams), "{method}");
+        assert_eq!(
+            parse(&text(&legacy)).err(),
+            Some(EnvelopeError::InvalidParams),
+            "{method}"
+        );
     }
 }
 
 /// E11: the id of a rejected request is read if there is exactly one and it belongs to the client.
 #[test]
 fn the_id_of_a_rejected_request_is_read() {
-    let deep =
-        format!(r#"{{"jsonrpc":"2.0","id":7,"method":"x","params":{{"a":{}{}}}}}"#, "[".repeat(99), "]".repeat(99));
+    let deep = format!(
+        r#"{{"jsonrpc":"2.0","id":7,"method":"x","params":{{"a":{}{}}}}}"#,
+        "[".repeat(99),
+        "]".repeat(99)
+    );
     for (text, id) in [
-        (r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{}}"#, Some("7")),
+        (
+            r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{}}"#,
+            Some("7"),
+        ),
         (
             r#"{"jsonrpc":"2.0","method":"tools/call","params":{"name":"a","name":"b"},"id":"a\u0062"}"#,
             Some(r#""a\u0062""#),
         ),
-        (r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"Name":"a"}}"#, Some("7")),
-        (r#"{"jsonrpc":"2.0","id":7,"method":"x","Method":"y"}"#, Some("7")),
-        (r#"{"jsonrpc":"2.0","id":7,"method":"x","method":"y"}"#, Some("7")),
+        (
+            r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"Name":"a"}}"#,
+            Some("7"),
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":7,"method":"x","Method":"y"}"#,
+            Some("7"),
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":7,"method":"x","method":"y"}"#,
+            Some("7"),
+        ),
         (r#"{"jsonrpc":"1.0","id":-7,"method":"x"}"#, Some("-7")),
         (r#"{"jsonrpc":"2.0","id":7,"method":5}"#, Some("7")),
-        (r#"{"jsonrpc":"2.0","id":7,"method":"x","params":[]}"#, Some("7")),
+        (
+            r#"{"jsonrpc":"2.0","id":7,"method":"x","params":[]}"#,
+            Some("7"),
+        ),
         (&deep, Some("7")),
-        (r#"{"jsonrpc":"2.0","id":7,"id":7,"method":"x","params":[]}"#, None),
+        (
+            r#"{"jsonrpc":"2.0","id":7,"id":7,"method":"x","params":[]}"#,
+            None,
+        ),
         (r#"{"jsonrpc":"2.0","id":7,"ID":8,"method":"x"}"#, None),
-        (r#"{"jsonrpc":"2.0","id":7,"id\u0000":8,"method":"x"}"#, None),
+        (
+            r#"{"jsonrpc":"2.0","id":7,"id\u0000":8,"method":"x"}"#,
+            None,
+        ),
         (r#"{"jsonrpc":"2.0","id":7.5,"method":"x"}"#, None),
         (r#"{"jsonrpc":"2.0","id":{},"method":"x"}"#, None),
         (r#"{"jsonrpc":"2.0","id":null,"method":"x"}"#, None),
@@ -219,31 +432,49 @@ fn the_id_of_a_rejected_request_is_read() {
         ("", None),
     ] {
         assert!(parse(text).is_err(), "{text}");
-        assert_eq!(Envelope::refused_id(text.as_bytes()).map(RawValue::get), id, "{text}");
+        assert_eq!(
+            Envelope::refused_id(text.as_bytes()).map(RawValue::get),
+            id,
+            "{text}"
+        );
     }
     assert!(Envelope::refused_id(b"{\"id\":7,\"method\":\"\xFF\"}").is_none());
 }
 
 /// Returns the names that a simple parser finds in the listed members, in any order.
 fn plainly_named(message: &Value) -> Vec<String> {
-    let method = message["method"].as_str().unwrap_or_default().to_ascii_lowercase();
+    let method = message["method"]
+        .as_str()
+        .unwrap_or_default()
+        .to_ascii_lowercase();
     let params = &message["params"];
-    let related =
-        [&params["_meta"], &message["result"]["_meta"]].map(|meta| meta[meta::RELATED_TASK]["taskId"].clone());
+    let related = [&params["_meta"], &message["result"]["_meta"]]
+        .map(|meta| meta[meta::RELATED_TASK]["taskId"].clone());
     let mut found: Vec<_> = related.into();
     found.extend(match &*method {
         "tools/call" | "prompts/get" => vec![params["name"].clone()],
-        "resources/read" | "resources/subscribe" | "resources/unsubscribe" => vec![params["uri"].clone()],
-        "completion/complete" => vec![params["ref"]["name"].clone(), params["ref"]["uri"].clone()],
-        "subscriptions/listen" => {
-            params["notifications"]["resourceSubscriptions"].as_array().cloned().unwrap_or_default()
+        "resources/read" | "resources/subscribe" | "resources/unsubscribe" => {
+            vec![params["uri"].clone()]
         }
-        "tasks/get" | "tasks/result" | "tasks/cancel" | "tasks/update" | "notifications/tasks/status" => {
+        "completion/complete" => vec![params["ref"]["name"].clone(), params["ref"]["uri"].clone()],
+        "subscriptions/listen" => params["notifications"]["resourceSubscriptions"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default(),
+        "tasks/get"
+        | "tasks/result"
+        | "tasks/cancel"
+        | "tasks/update"
+        | "notifications/tasks/status" => {
             vec![params["taskId"].clone()]
         }
         _ => vec![],
     });
-    let mut found: Vec<_> = found.iter().filter_map(Value::as_str).map(str::to_owned).collect();
+    let mut found: Vec<_> = found
+        .iter()
+        .filter_map(Value::as_str)
+        .map(str::to_owned)
+        .collect();
     found.sort_unstable();
     found
 }
@@ -255,24 +486,55 @@ fn message() -> impl Strategy<Value = String> {
         member.prop_map(|(name, value)| format!("\"{name}\":{value}"))
     };
     let object = |members: BoxedStrategy<String>, most: usize| {
-        vec(members, 0..most).prop_map(|all| format!("{{{}}}", all.join(","))).boxed()
+        vec(members, 0..most)
+            .prop_map(|all| format!("{{{}}}", all.join(",")))
+            .boxed()
     };
-    let texts: &[&str] =
-        &["\"a\"", "\"b:c\"", "\"\\u0064\"", "null", "7", "[]", "{}", "[\"e\",\"f\"]", "[7]", "\"\\u0000\""];
+    let texts: &[&str] = &[
+        "\"a\"",
+        "\"b:c\"",
+        "\"\\u0064\"",
+        "null",
+        "7",
+        "[]",
+        "{}",
+        "[\"e\",\"f\"]",
+        "[7]",
+        "\"\\u0000\"",
+    ];
     let task = object(member(&["taskId", "TaskId", "x"], texts).boxed(), 2);
-    let meta = object(task.prop_map(|task| format!("\"{}\":{task}", meta::RELATED_TASK)).boxed(), 2);
+    let meta = object(
+        task.prop_map(|task| format!("\"{}\":{task}", meta::RELATED_TASK))
+            .boxed(),
+        2,
+    );
     let reference = object(member(&["name", "uri", "type", "Name"], texts).boxed(), 4);
-    let filter =
-        object(member(&["resourceSubscriptions", "toolsListChanged", "re\u{17f}ourceSubscriptions"], texts).boxed(), 3);
+    let filter = object(
+        member(
+            &[
+                "resourceSubscriptions",
+                "toolsListChanged",
+                "re\u{17f}ourceSubscriptions",
+            ],
+            texts,
+        )
+        .boxed(),
+        3,
+    );
     let param = prop_oneof![
         4 => member(&["name", "uri", "taskId", "arguments", "NAME", "ta\u{17f}kId"], texts),
         2 => prop_oneof![reference, Just("\"x\"".to_owned())].prop_map(|reference| format!("\"ref\":{reference}")),
         2 => prop_oneof![filter, Just("null".to_owned())].prop_map(|filter| format!("\"notifications\":{filter}")),
         1 => meta.clone().prop_map(|meta| format!("\"_meta\":{meta}")),
     ];
-    let methods = NAMED.iter().map(|(method, ..)| *method).chain(["TOOLS/CALL", "acme/x"]).collect::<Vec<_>>();
-    let call = (select(methods), object(param.boxed(), 5))
-        .prop_map(|(method, params)| format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#));
+    let methods = NAMED
+        .iter()
+        .map(|(method, ..)| *method)
+        .chain(["TOOLS/CALL", "acme/x"])
+        .collect::<Vec<_>>();
+    let call = (select(methods), object(param.boxed(), 5)).prop_map(|(method, params)| {
+        format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#)
+    });
     prop_oneof![
         9 => call,
         1 => meta.prop_map(|meta| format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"_meta":{meta}}}}}"#)),

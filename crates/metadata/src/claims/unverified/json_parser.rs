@@ -17,7 +17,9 @@ use crate::claims::error::ClaimsError;
 pub(super) fn parse(json: &str) -> Result<ParsedClaims<'_>, ClaimsError> {
     let mut claims = ParsedClaims::default();
     let mut deserializer = serde_json::Deserializer::from_str(json);
-    deserializer.deserialize_map(&mut claims).map_err(|_| ClaimsError::NotAnObject)?;
+    deserializer
+        .deserialize_map(&mut claims)
+        .map_err(|_| ClaimsError::NotAnObject)?;
     deserializer.end().map_err(|_| ClaimsError::NotAnObject)?;
     Ok(claims)
 }
@@ -31,13 +33,22 @@ impl<'p> Visitor<'p> for &mut ParsedClaims<'p> {
 
     fn visit_map<A: MapAccess<'p>>(self, mut map: A) -> Result<(), A::Error> {
         let mut name = ClaimValue::Missing;
-        while map.next_key_seed(ValueSeed { target: Some(&mut name) })?.is_some() {
-            let ClaimValue::String(name) = &mut name else { return Err(A::Error::custom("a name is not a string")) };
+        while map
+            .next_key_seed(ValueSeed {
+                target: Some(&mut name),
+            })?
+            .is_some()
+        {
+            let ClaimValue::String(name) = &mut name else {
+                return Err(A::Error::custom("a name is not a string"));
+            };
             if let Some(field) = self.field_mut(name) {
                 if !field.is_missing() {
                     return Err(A::Error::custom("duplicate claim"));
                 }
-                map.next_value_seed(ValueSeed { target: Some(field) })?;
+                map.next_value_seed(ValueSeed {
+                    target: Some(field),
+                })?;
             } else {
                 map.next_value_seed(ValueSeed { target: None })?;
                 if !self.others.insert(mem::take(name)) {
@@ -110,19 +121,30 @@ impl<'p> Visitor<'p> for ValueSeed<'_, 'p> {
 
     fn visit_seq<A: SeqAccess<'p>>(self, mut entries: A) -> Result<(), A::Error> {
         let Some(target) = self.target else {
-            while entries.next_element_seed(ValueSeed { target: None })?.is_some() {}
+            while entries
+                .next_element_seed(ValueSeed { target: None })?
+                .is_some()
+            {}
             return Ok(());
         };
         let mut strings = Vec::new();
         let mut has_others = false;
         let mut entry = ClaimValue::Missing;
-        while entries.next_element_seed(ValueSeed { target: Some(&mut entry) })?.is_some() {
+        while entries
+            .next_element_seed(ValueSeed {
+                target: Some(&mut entry),
+            })?
+            .is_some()
+        {
             match mem::take(&mut entry) {
                 ClaimValue::String(string) => strings.push(string),
                 _ => has_others = true,
             }
         }
-        *target = ClaimValue::Array { strings, has_others };
+        *target = ClaimValue::Array {
+            strings,
+            has_others,
+        };
         Ok(())
     }
 

@@ -50,19 +50,32 @@ fn full() -> Value {
 #[test]
 fn every_member_round_trips() {
     let parsed = parse(&full()).unwrap();
-    assert_eq!(parsed.introspection_endpoint.as_ref().unwrap().as_str(), "https://as.example/introspect");
-    assert_eq!(parsed.code_challenge_methods_supported.as_deref().unwrap(), ["plain", "S256"]);
+    assert_eq!(
+        parsed.introspection_endpoint.as_ref().unwrap().as_str(),
+        "https://as.example/introspect"
+    );
+    assert_eq!(
+        parsed.code_challenge_methods_supported.as_deref().unwrap(),
+        ["plain", "S256"]
+    );
     assert_eq!(parsed.extra.len(), 4);
     assert!(parsed.authorization_response_iss_parameter_supported);
-    assert_eq!(serde_json::from_slice::<Value>(&parsed.to_json()).unwrap(), full());
+    assert_eq!(
+        serde_json::from_slice::<Value>(&parsed.to_json()).unwrap(),
+        full()
+    );
 }
 
 /// G8, I2: a member that is absent or null has its default value.
 #[test]
 fn only_the_issuer_is_required() {
-    let document = json!({"issuer": "https://as.example", "jwks_uri": null, "scopes_supported": null});
+    let document =
+        json!({"issuer": "https://as.example", "jwks_uri": null, "scopes_supported": null});
     let parsed = parse(&document).unwrap();
-    assert_eq!(parsed, AuthorizationServerMetadata::new(Issuer::parse("https://as.example").unwrap()));
+    assert_eq!(
+        parsed,
+        AuthorizationServerMetadata::new(Issuer::parse("https://as.example").unwrap())
+    );
     assert_eq!(parsed.to_json(), br#"{"issuer":"https://as.example"}"#);
 }
 
@@ -89,11 +102,19 @@ fn endpoints_must_be_absolute_urls() {
         json!(5),
         json!(["https://as.example"]),
     ] {
-        for member in ["token_endpoint", "jwks_uri", "introspection_endpoint", "authorization_endpoint"] {
+        for member in [
+            "token_endpoint",
+            "jwks_uri",
+            "introspection_endpoint",
+            "authorization_endpoint",
+        ] {
             let mut document = full();
             document[member] = endpoint.clone();
             let code = parse(&document).unwrap_err().code();
-            assert!(matches!(code, "document.member_url" | "document.member_type"), "{endpoint}: {code}");
+            assert!(
+                matches!(code, "document.member_url" | "document.member_type"),
+                "{endpoint}: {code}"
+            );
         }
     }
 }
@@ -108,9 +129,16 @@ fn wrong_types_are_rejected() {
     ] {
         let mut document = full();
         document[member] = value;
-        assert_eq!(parse(&document).unwrap_err().code(), "document.member_type", "{member}");
+        assert_eq!(
+            parse(&document).unwrap_err().code(),
+            "document.member_type",
+            "{member}"
+        );
     }
-    assert_eq!(parse(&json!({})).unwrap_err(), DocumentError::Missing { member: "issuer" });
+    assert_eq!(
+        parse(&json!({})).unwrap_err(),
+        DocumentError::Missing { member: "issuer" }
+    );
 }
 
 proptest! {

@@ -47,7 +47,11 @@ pub(super) async fn check(plan: &Plan, base_url: &str) -> Step {
                 }
                 _ => "correct listen",
             };
-            Finding::problem(PORT, format!("cannot listen on {}: {error}", plan.listen), fix)
+            Finding::problem(
+                PORT,
+                format!("cannot listen on {}: {error}", plan.listen),
+                fix,
+            )
         }
     };
     step.findings.push(finding);
@@ -65,24 +69,37 @@ async fn occupied(plan: &Plan, base_url: &str) -> Finding {
     if let Some(served) = other_server(plan, base_url).await {
         return Finding::warning(
             PORT,
-            format!("Portcullis with another configuration listens on {}{served}", plan.listen),
+            format!(
+                "Portcullis with another configuration listens on {}{served}",
+                plan.listen
+            ),
             "if this configuration is for that server, reload or restart it; otherwise choose another port in listen",
         );
     }
     let fix = "stop the program that holds the port, or choose another port in listen";
-    Finding::problem(PORT, format!("another program listens on {}", plan.listen), fix)
+    Finding::problem(
+        PORT,
+        format!("another program listens on {}", plan.listen),
+        fix,
+    )
 }
 
 /// Whether the program at the address publishes the metadata of the first resource.
 async fn serves_this(plan: &Plan, base_url: &str) -> bool {
-    let Some(resource) = plan.resources.first() else { return false };
+    let Some(resource) = plan.resources.first() else {
+        return false;
+    };
     // Without authorization, there is no metadata.
     if resource.issuers.is_empty() {
         let report = get(plan, base_url, READY, plan.tls.is_some()).await;
-        return report.and_then(|answer| endpoints(&answer)).is_some_and(|served| served.contains(&resource.endpoint));
+        return report
+            .and_then(|answer| endpoints(&answer))
+            .is_some_and(|served| served.contains(&resource.endpoint));
     }
     let path = protected_resource_path(&resource.endpoint);
-    let Some(answer) = get(plan, base_url, &path, plan.tls.is_some()).await else { return false };
+    let Some(answer) = get(plan, base_url, &path, plan.tls.is_some()).await else {
+        return false;
+    };
     let metadata = ProtectedResourceMetadata::parse(&answer.body);
     metadata.is_ok_and(|metadata| metadata.resource.as_str() == resource.metadata.resource.as_str())
 }
@@ -91,7 +108,9 @@ async fn serves_this(plan: &Plan, base_url: &str) -> bool {
 /// endpoints in the report as the end of a sentence. The server can have TLS although this configuration has none, and vice versa.
 async fn other_server(plan: &Plan, base_url: &str) -> Option<String> {
     for has_tls in [plan.tls.is_some(), plan.tls.is_none()] {
-        let Some(answer) = get(plan, base_url, READY, has_tls).await else { continue };
+        let Some(answer) = get(plan, base_url, READY, has_tls).await else {
+            continue;
+        };
         if let Some(served) = endpoints(&answer) {
             let served: Vec<String> = served
                 .iter()
@@ -111,13 +130,22 @@ async fn other_server(plan: &Plan, base_url: &str) -> Option<String> {
 fn endpoints(answer: &Answer) -> Option<Vec<String>> {
     let report: Value = serde_json::from_slice(&answer.body).ok()?;
     let is_report = report.get("ready")?.is_boolean() && report.get("draining")?.is_boolean();
-    let resources = report.get("resources")?.as_array().filter(|resources| is_report && !resources.is_empty())?;
-    resources.iter().map(|resource| Some(resource.get("endpoint")?.as_str()?.to_owned())).collect()
+    let resources = report
+        .get("resources")?
+        .as_array()
+        .filter(|resources| is_report && !resources.is_empty())?;
+    resources
+        .iter()
+        .map(|resource| Some(resource.get("endpoint")?.as_str()?.to_owned()))
+        .collect()
 }
 
 /// Sends a GET request to the address of the listener. `None` without a response in time.
 async fn get(plan: &Plan, base_url: &str, path: &str, has_tls: bool) -> Option<Answer> {
-    timeout(TIMEOUT, request(plan, base_url, path, has_tls)).await.ok()?.ok()
+    timeout(TIMEOUT, request(plan, base_url, path, has_tls))
+        .await
+        .ok()?
+        .ok()
 }
 
 /// As [`get`]. With TLS, the certificate is for the name that clients use, and is not checked.
@@ -132,7 +160,9 @@ async fn request(plan: &Plan, base_url: &str, path: &str, has_tls: bool) -> anyh
         return exchange(stream, request, FetchRequest::MAX_BODY).await;
     }
     let name = ServerName::IpAddress(address.ip().into());
-    let stream = TlsConnector::from(any_certificate()?).connect(name, stream).await?;
+    let stream = TlsConnector::from(any_certificate()?)
+        .connect(name, stream)
+        .await?;
     exchange(stream, request, FetchRequest::MAX_BODY).await
 }
 
@@ -145,9 +175,13 @@ mod tests {
     /// J9: only the report of Portcullis has endpoints.
     #[test]
     fn a_report_of_readiness_is_recognized() {
-        let of = |body: &str| endpoints(&Answer { status: StatusCode::OK, body: body.as_bytes().to_vec() });
-        let report =
-            r#"{"ready":false,"draining":false,"resources":[{"endpoint":"/a","issuers":[]},{"endpoint":"/b"}]}"#;
+        let of = |body: &str| {
+            endpoints(&Answer {
+                status: StatusCode::OK,
+                body: body.as_bytes().to_vec(),
+            })
+        };
+        let report = r#"{"ready":false,"draining":false,"resources":[{"endpoint":"/a","issuers":[]},{"endpoint":"/b"}]}"#;
         assert_eq!(of(report), Some(vec!["/a".to_owned(), "/b".to_owned()]));
         for other in [
             "",

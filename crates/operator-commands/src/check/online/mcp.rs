@@ -39,8 +39,14 @@ pub(super) fn first_message(url: Url, served: Revisions) -> UpstreamRequest {
             meta::CLIENT_INFO: client,
         });
         let headers = [
-            (mcp_header::PROTOCOL_VERSION, HeaderValue::from_static(revision.as_str())),
-            (mcp_header::METHOD, HeaderValue::from_static("server/discover")),
+            (
+                mcp_header::PROTOCOL_VERSION,
+                HeaderValue::from_static(revision.as_str()),
+            ),
+            (
+                mcp_header::METHOD,
+                HeaderValue::from_static("server/discover"),
+            ),
         ];
         return post(
             url,
@@ -48,28 +54,51 @@ pub(super) fn first_message(url: Url, served: Revisions) -> UpstreamRequest {
             headers,
         );
     };
-    let params = json!({ "protocolVersion": revision.as_str(), "capabilities": {}, "clientInfo": client });
-    post(url, &json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params }), [])
+    let params =
+        json!({ "protocolVersion": revision.as_str(), "capabilities": {}, "clientInfo": client });
+    post(
+        url,
+        &json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params }),
+        [],
+    )
 }
 
 /// The notification after `initialize`.
 pub(super) fn initialized(url: Url, headers: Vec<(HeaderName, HeaderValue)>) -> UpstreamRequest {
-    post(url, &json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }), headers)
+    post(
+        url,
+        &json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }),
+        headers,
+    )
 }
 
 /// A request of an open session.
 pub(super) fn ping(url: Url, headers: Vec<(HeaderName, HeaderValue)>) -> UpstreamRequest {
-    post(url, &json!({ "jsonrpc": "2.0", "id": 2, "method": "ping" }), headers)
+    post(
+        url,
+        &json!({ "jsonrpc": "2.0", "id": 2, "method": "ping" }),
+        headers,
+    )
 }
 
 /// The end of a session.
 pub(super) fn delete(url: Url, headers: Vec<(HeaderName, HeaderValue)>) -> UpstreamRequest {
-    UpstreamRequest { method: Method::DELETE, url, headers, body: Bytes::new() }
+    UpstreamRequest {
+        method: Method::DELETE,
+        url,
+        headers,
+        body: Bytes::new(),
+    }
 }
 
 /// The first request of a client of the HTTP+SSE transport (2024-11-05).
 pub(super) fn event_stream(url: Url) -> UpstreamRequest {
-    UpstreamRequest { method: Method::GET, url, headers: vec![(header::ACCEPT, EVENTS)], body: Bytes::new() }
+    UpstreamRequest {
+        method: Method::GET,
+        url,
+        headers: vec![(header::ACCEPT, EVENTS)],
+        body: Bytes::new(),
+    }
 }
 
 /// Whether a response is the start of the HTTP+SSE transport.
@@ -79,23 +108,42 @@ pub(super) fn is_former_transport(response: &FetchResponse) -> bool {
 
 /// Reads a response. For an event stream, `response.body` already is the data of the first response in it.
 pub(super) fn answer(response: &FetchResponse) -> Answer {
-    let Ok(message) = serde_json::from_slice::<Value>(&response.body) else { return Answer::Other };
+    let Ok(message) = serde_json::from_slice::<Value>(&response.body) else {
+        return Answer::Other;
+    };
     if message.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
         return Answer::Other;
     }
     if let Some(result) = message.get("result") {
         return Answer::Result(result.clone());
     }
-    let Some(error) = message.get("error") else { return Answer::Other };
-    let text = error.get("message").and_then(Value::as_str).unwrap_or_default();
+    let Some(error) = message.get("error") else {
+        return Answer::Other;
+    };
+    let text = error
+        .get("message")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
     Answer::Error {
-        code: error.get("code").and_then(Value::as_i64).unwrap_or_default(),
+        code: error
+            .get("code")
+            .and_then(Value::as_i64)
+            .unwrap_or_default(),
         message: EscapedText::first(text, MAX_SHOWN).to_string(),
     }
 }
 
-fn post(url: Url, message: &Value, more: impl IntoIterator<Item = (HeaderName, HeaderValue)>) -> UpstreamRequest {
+fn post(
+    url: Url,
+    message: &Value,
+    more: impl IntoIterator<Item = (HeaderName, HeaderValue)>,
+) -> UpstreamRequest {
     let mut headers = vec![(header::ACCEPT, BOTH_TYPES), (header::CONTENT_TYPE, JSON)];
     headers.extend(more);
-    UpstreamRequest { method: Method::POST, url, headers, body: message.to_string().into() }
+    UpstreamRequest {
+        method: Method::POST,
+        url,
+        headers,
+        body: message.to_string().into(),
+    }
 }

@@ -30,8 +30,14 @@ pub(super) async fn examine(
     settings: &HttpUpstreamSettings,
     steps: &mut Steps<'_>,
 ) {
-    let Some(upstream) = Upstream::new(settings) else { return };
-    let check = UpstreamCheck { key, resource, upstream };
+    let Some(upstream) = Upstream::new(settings) else {
+        return;
+    };
+    let check = UpstreamCheck {
+        key,
+        resource,
+        upstream,
+    };
     let mut step = Step::new(format!("the upstream of {key}"));
     check.addresses(&mut step).await;
     let opened = check.open(&mut step).await;
@@ -45,7 +51,9 @@ pub(super) async fn examine(
 
 /// Returns whether a report says that the upstream has no sessions, so that this server needs none either.
 pub(crate) fn suggests_sessions_off(report: &Report) -> bool {
-    report.findings().any(|finding| finding.rule == SESSIONS && finding.verdict == Verdict::Note)
+    report
+        .findings()
+        .any(|finding| finding.rule == SESSIONS && finding.verdict == Verdict::Note)
 }
 
 /// An upstream that is checked.
@@ -61,7 +69,10 @@ impl UpstreamCheck<'_> {
     async fn addresses(&self, step: &mut Step) {
         let addresses = self.upstream.addresses().await;
         let is_name = matches!(self.upstream.url().host(), Some(url::Host::Domain(_)));
-        if let Some(public) = addresses.iter().find(|address| is_name && is_public_address(address.ip())) {
+        if let Some(public) = addresses
+            .iter()
+            .find(|address| is_name && is_public_address(address.ip()))
+        {
             step.findings.push(Finding::warning(
                 ADDRESS,
                 format!(
@@ -77,7 +88,9 @@ impl UpstreamCheck<'_> {
     async fn open(&self, step: &mut Step) -> Option<FetchResponse> {
         let url = self.upstream.url();
         let request = mcp::first_message(url.clone(), self.resource.revisions);
-        step.request = Some((&FetchRequest::new(request.method.clone(), url.clone(), UrlPolicy::Operator)).into());
+        step.request = Some(
+            (&FetchRequest::new(request.method.clone(), url.clone(), UrlPolicy::Operator)).into(),
+        );
         let started = Instant::now();
         let response = match self.upstream.send(request).await {
             Ok(response) => response,
@@ -106,7 +119,11 @@ impl UpstreamCheck<'_> {
     /// Returns the fix that writes another address. Of a Unix socket, the path can differ.
     fn write(&self, url: &Url) -> String {
         let setting = match self.upstream.socket() {
-            Some(socket) => format!("unix = \"{}:{}\"", socket.display(), EscapedText::first(url.path(), MAX_SHOWN)),
+            Some(socket) => format!(
+                "unix = \"{}:{}\"",
+                socket.display(),
+                EscapedText::first(url.path(), MAX_SHOWN)
+            ),
             None => format!("http = \"{}\"", EscapedText::first(url.as_str(), MAX_SHOWN)),
         };
         format!("write upstream = {{ {setting} }} in {}", self.key)
@@ -116,10 +133,18 @@ impl UpstreamCheck<'_> {
     fn write_path(&self) -> String {
         let url = self.upstream.url();
         match self.upstream.socket() {
-            Some(socket) => format!("write upstream = {{ unix = \"{}:/PATH\" }} in {}", socket.display(), self.key),
+            Some(socket) => format!(
+                "write upstream = {{ unix = \"{}:/PATH\" }} in {}",
+                socket.display(),
+                self.key
+            ),
             None => {
-                let origin = EscapedText::first(&url[..Position::BeforePath], MAX_SHOWN).to_string();
-                format!("write upstream = {{ http = \"{origin}/PATH\" }} in {}", self.key)
+                let origin =
+                    EscapedText::first(&url[..Position::BeforePath], MAX_SHOWN).to_string();
+                format!(
+                    "write upstream = {{ http = \"{origin}/PATH\" }} in {}",
+                    self.key
+                )
             }
         }
     }

@@ -84,17 +84,25 @@ impl<'a> Upstream<'a> {
 
     /// The addresses of the host; none for a socket, and if the name cannot be resolved.
     pub(super) async fn addresses(&self) -> Vec<SocketAddr> {
-        if self.is_socket() { Vec::new() } else { resolve(self.url()).await }
+        if self.is_socket() {
+            Vec::new()
+        } else {
+            resolve(self.url()).await
+        }
     }
 
     /// Sends a request within [`REQUEST_TIMEOUT`]. Of an event stream, the first response is read.
     pub(super) async fn send(&self, request: UpstreamRequest) -> Result<FetchResponse, NoResponse> {
-        timeout(REQUEST_TIMEOUT, self.exchange(request)).await.unwrap_or(Err(NoResponse::Timeout))
+        timeout(REQUEST_TIMEOUT, self.exchange(request))
+            .await
+            .unwrap_or(Err(NoResponse::Timeout))
     }
 
     async fn exchange(&self, request: UpstreamRequest) -> Result<FetchResponse, NoResponse> {
         if let UpstreamAddress::Unix { path, .. } = &self.settings.address {
-            let stream = UnixStream::connect(path).await.map_err(NoResponse::Connect)?;
+            let stream = UnixStream::connect(path)
+                .await
+                .map_err(NoResponse::Connect)?;
             return send_over(stream, request).await;
         }
         let url = &request.url;
@@ -119,7 +127,11 @@ async fn resolve(url: &Url) -> Vec<SocketAddr> {
         Some(Host::Ipv6(address)) => vec![SocketAddr::from((address, port))],
         Some(Host::Domain(name)) => {
             let found = timeout(CONNECT_TIMEOUT, tokio::net::lookup_host((name, port))).await;
-            found.ok().and_then(Result::ok).map(Iterator::collect).unwrap_or_default()
+            found
+                .ok()
+                .and_then(Result::ok)
+                .map(Iterator::collect)
+                .unwrap_or_default()
         }
         None => Vec::new(),
     }
@@ -138,9 +150,14 @@ async fn connect(url: &Url) -> Result<TcpStream, NoResponse> {
 }
 
 fn tls_failure(error: io::Error) -> NoResponse {
-    match error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>()) {
+    match error
+        .get_ref()
+        .and_then(|cause| cause.downcast_ref::<rustls::Error>())
+    {
         Some(rustls::Error::InvalidMessage(_)) => NoResponse::NotTls,
-        Some(rustls::Error::InvalidCertificate(problem)) => NoResponse::Certificate(problem.clone()),
+        Some(rustls::Error::InvalidCertificate(problem)) => {
+            NoResponse::Certificate(problem.clone())
+        }
         _ => NoResponse::Tls(error),
     }
 }
@@ -157,13 +174,28 @@ where
     } else {
         whole(connection).await
     };
-    Ok(FetchResponse { status: head.status, headers: head.headers, body, sent: SentSecrets::default() })
+    Ok(FetchResponse {
+        status: head.status,
+        headers: head.headers,
+        body,
+        sent: SentSecrets::default(),
+    })
 }
 
-fn encoded(UpstreamRequest { method, url, headers, body }: UpstreamRequest) -> Request {
+fn encoded(
+    UpstreamRequest {
+        method,
+        url,
+        headers,
+        body,
+    }: UpstreamRequest,
+) -> Request {
     // A URL's path and query are a valid target, and its host a valid header.
     let target = PathAndQuery::try_from(&url[Position::BeforePath..Position::AfterQuery]);
-    let mut request = RequestBuilder::new(&method, &target.unwrap_or_else(|_| PathAndQuery::from_static("/")));
+    let mut request = RequestBuilder::new(
+        &method,
+        &target.unwrap_or_else(|_| PathAndQuery::from_static("/")),
+    );
     if let Ok(host) = HeaderValue::from_str(&url[Position::BeforeHost..Position::AfterPort]) {
         request.header(&header::HOST, &host);
     }
@@ -192,7 +224,9 @@ async fn first_message<S: AsyncRead + AsyncWrite + Unpin>(mut connection: Connec
     let wait = REQUEST_TIMEOUT / 2;
     let mut kept = Bytes::new();
     while let Ok(Some(Ok(data))) = timeout(wait, connection.next_data()).await {
-        let Ok(events) = decoder.push(&data) else { break };
+        let Ok(events) = decoder.push(&data) else {
+            break;
+        };
         for event in events {
             let is_response = event.data.contains("\"result\"") || event.data.contains("\"error\"");
             if event.event.as_deref() == Some("endpoint") {

@@ -2,7 +2,9 @@
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
-use portcullis_discovery::{Fetch as _, FetchRequest, FetchResponse, FetchSettings, HttpFetch, UrlPolicy};
+use portcullis_discovery::{
+    Fetch as _, FetchRequest, FetchResponse, FetchSettings, HttpFetch, UrlPolicy,
+};
 use portcullis_metadata::{
     BearerChallenge, Issuer, ProtectedResourceMetadata, parse_challenges, protected_resource_urls,
 };
@@ -30,24 +32,38 @@ pub(crate) async fn upstream_issuers(plan: &Plan) -> Vec<Issuer> {
 
 async fn find(plan: &Plan) -> Option<Vec<Issuer>> {
     let resource = plan.resources.first()?;
-    let UpstreamPlan::Http(settings) = &resource.upstream else { return None };
+    let UpstreamPlan::Http(settings) = &resource.upstream else {
+        return None;
+    };
     let upstream = Upstream::new(settings)?;
     let url = upstream.url();
-    let response = upstream.send(mcp::first_message(url.clone(), resource.revisions)).await.ok()?;
+    let response = upstream
+        .send(mcp::first_message(url.clone(), resource.revisions))
+        .await
+        .ok()?;
     if response.status != StatusCode::UNAUTHORIZED {
         return None;
     }
-    for place in challenge_url(&response.headers).into_iter().chain(protected_resource_urls(url)) {
+    for place in challenge_url(&response.headers)
+        .into_iter()
+        .chain(protected_resource_urls(url))
+    {
         let response = if place.origin() == url.origin() {
             let accept = (header::ACCEPT, HeaderValue::from_static("application/json"));
-            let request =
-                UpstreamRequest { method: Method::GET, url: place, headers: vec![accept], body: Bytes::new() };
+            let request = UpstreamRequest {
+                method: Method::GET,
+                url: place,
+                headers: vec![accept],
+                body: Bytes::new(),
+            };
             upstream.send(request).await.ok()
         } else {
             fetch(place).await
         };
         let document = response.filter(|response| response.status == StatusCode::OK);
-        if let Some(metadata) = document.and_then(|found| ProtectedResourceMetadata::parse(&found.body).ok()) {
+        if let Some(metadata) =
+            document.and_then(|found| ProtectedResourceMetadata::parse(&found.body).ok())
+        {
             return Some(metadata.authorization_servers);
         }
     }
@@ -55,15 +71,25 @@ async fn find(plan: &Plan) -> Option<Vec<Issuer>> {
 }
 
 fn challenge_url(headers: &HeaderMap) -> Option<Url> {
-    let values = headers.get_all(header::WWW_AUTHENTICATE).iter().map(HeaderValue::as_bytes);
+    let values = headers
+        .get_all(header::WWW_AUTHENTICATE)
+        .iter()
+        .map(HeaderValue::as_bytes);
     let bearer = BearerChallenge::from_challenges(&parse_challenges(values).ok()?)?;
     Url::parse(bearer.resource_metadata.as_deref()?).ok()
 }
 
 /// Fetches a document of another server that the upstream names. Only public addresses are allowed.
 async fn fetch(url: Url) -> Option<FetchResponse> {
-    let policy = UrlPolicy::Peer { loopback_http: false, private_addresses: false };
+    let policy = UrlPolicy::Peer {
+        loopback_http: false,
+        private_addresses: false,
+    };
     let mut request = FetchRequest::get(url, policy);
     request.timeout = REQUEST_TIMEOUT;
-    HttpFetch::new(FetchSettings::default()).ok()?.fetch(request).await.ok()
+    HttpFetch::new(FetchSettings::default())
+        .ok()?
+        .fetch(request)
+        .await
+        .ok()
 }

@@ -20,41 +20,64 @@ fn parsed(arguments: &[&str]) -> cli::Init {
 
 #[test]
 fn questions_are_asked_in_order() {
-    let (questions, shown) = answered("\nhttp://127.0.0.1:9100/api\n\n mcp:a  mcp:b\nhttps://a.example/\n");
+    let (questions, shown) =
+        answered("\nhttp://127.0.0.1:9100/api\n\n mcp:a  mcp:b\nhttps://a.example/\n");
     let arguments = arguments(&[]);
     let mut setup = Setup::new(&arguments, Some(questions)).unwrap();
     setup.ask_all().unwrap();
     let (values, _) = setup.finish().unwrap();
     let text = template::text(&values);
-    for line in ["endpoint = \"/api\"", "scopes_supported = [\"mcp:a\", \"mcp:b\"]", "issuer = \"https://a.example/\""]
-    {
+    for line in [
+        "endpoint = \"/api\"",
+        "scopes_supported = [\"mcp:a\", \"mcp:b\"]",
+        "issuer = \"https://a.example/\"",
+    ] {
         assert!(text.contains(line), "{line}\n{text}");
     }
     let shown = shown.text();
-    let places: Vec<_> = ["Base URL", "MCP server", "Endpoint", "Scopes", "Authorization server"]
-        .iter()
-        .map(|question| shown.find(question).unwrap())
-        .collect();
+    let places: Vec<_> = [
+        "Base URL",
+        "MCP server",
+        "Endpoint",
+        "Scopes",
+        "Authorization server",
+    ]
+    .iter()
+    .map(|question| shown.find(question).unwrap())
+    .collect();
     assert!(places.is_sorted(), "{shown}");
 
-    for default in ["[http://127.0.0.1:3000]", "[http://127.0.0.1:8000/mcp]", "[/api]", "[mcp:tools]"] {
+    for default in [
+        "[http://127.0.0.1:3000]",
+        "[http://127.0.0.1:8000/mcp]",
+        "[/api]",
+        "[mcp:tools]",
+    ] {
         assert!(shown.contains(default), "{default}\n{shown}");
     }
 }
 
 #[test]
 fn invalid_answers_are_asked_again_with_the_reason() {
-    let lines = "http://mcp.example.com\nhttps://mcp.example.com\n\nmcp\n/mcp\n\nauth\nhttps://a.example\n";
+    let lines =
+        "http://mcp.example.com\nhttps://mcp.example.com\n\nmcp\n/mcp\n\nauth\nhttps://a.example\n";
     let (questions, shown) = answered(lines);
     let arguments = arguments(&[]);
     let mut setup = Setup::new(&arguments, Some(questions)).unwrap();
     setup.ask_all().unwrap();
     let shown = shown.text();
     assert_eq!(shown.matches("Base URL").count(), 2, "{shown}");
-    for reason in ["neither https nor http on loopback", "must start with a slash", "write it as"] {
+    for reason in [
+        "neither https nor http on loopback",
+        "must start with a slash",
+        "write it as",
+    ] {
         assert!(shown.contains(reason), "{reason}\n{shown}");
     }
-    assert_eq!(setup.finish().unwrap().0.base_url, "https://mcp.example.com");
+    assert_eq!(
+        setup.finish().unwrap().0.base_url,
+        "https://mcp.example.com"
+    );
 }
 
 #[test]
@@ -78,7 +101,10 @@ fn options_are_not_asked() {
         assert!(!shown.contains(question), "{question}\n{shown}");
     }
     assert!(shown.contains("Authorization server"), "{shown}");
-    assert_eq!(setup.finish().unwrap().0.resource(), "http://127.0.0.1:4000/x");
+    assert_eq!(
+        setup.finish().unwrap().0.resource(),
+        "http://127.0.0.1:4000/x"
+    );
 }
 
 /// Behind a proxy, the port is free also after it had to differ from that of the upstream.
@@ -86,11 +112,17 @@ fn options_are_not_asked() {
 fn the_port_after_that_of_the_upstream_is_free() {
     let arguments = parsed(&[]);
     let mut setup = Setup::new(&arguments, None).unwrap();
-    setup.set_base_url("https://mcp.example.com").map_err(|invalid| invalid.reason).unwrap();
+    setup
+        .set_base_url("https://mcp.example.com")
+        .map_err(|invalid| invalid.reason)
+        .unwrap();
     let upstream = setup.answers.values().listen.port();
     // Another program may already hold it.
     let _held = TcpListener::bind((Ipv4Addr::LOCALHOST, upstream + 1));
-    setup.set_upstream(&format!("http://127.0.0.1:{upstream}/mcp")).map_err(|invalid| invalid.reason).unwrap();
+    setup
+        .set_upstream(&format!("http://127.0.0.1:{upstream}/mcp"))
+        .map_err(|invalid| invalid.reason)
+        .unwrap();
     let port = setup.answers.values().listen.port();
     assert!(port > upstream + 1, "{port}");
 }
@@ -109,12 +141,24 @@ fn attempts_are_limited() {
     let (questions, _) = answered(Box::leak("x\n".repeat(100).into_boxed_str()));
     let arguments = arguments(&[]);
     let mut setup = Setup::new(&arguments, Some(questions)).unwrap();
-    assert!(setup.ask_all().unwrap_err().to_string().contains("20 attempts"));
+    assert!(
+        setup
+            .ask_all()
+            .unwrap_err()
+            .to_string()
+            .contains("20 attempts")
+    );
 }
 
 #[test]
 fn an_invalid_option_is_named() {
     let arguments = arguments(&["--base-url", "http://mcp.example.com"]);
     let mut setup = Setup::new(&arguments, None).unwrap();
-    assert!(setup.ask_all().unwrap_err().to_string().starts_with("--base-url: "));
+    assert!(
+        setup
+            .ask_all()
+            .unwrap_err()
+            .to_string()
+            .starts_with("--base-url: ")
+    );
 }

@@ -14,9 +14,18 @@ fn idle_sessions_end_at_resolve() {
     fixture.clock.advance(Duration::from_secs(30 * 60 - 1));
     drop(fixture.hold(&session));
     fixture.clock.advance(Duration::from_secs(30 * 60));
-    assert_eq!(fixture.resolve(ALICE, &session).unwrap_err(), ResolveError::Ended);
-    assert_eq!(fixture.ended.take(), [((*session.identifier()).into(), EndReason::Idle)]);
-    assert_eq!(fixture.resolve(ALICE, &session).unwrap_err(), ResolveError::Ended);
+    assert_eq!(
+        fixture.resolve(ALICE, &session).unwrap_err(),
+        ResolveError::Ended
+    );
+    assert_eq!(
+        fixture.ended.take(),
+        [((*session.identifier()).into(), EndReason::Idle)]
+    );
+    assert_eq!(
+        fixture.resolve(ALICE, &session).unwrap_err(),
+        ResolveError::Ended
+    );
     assert_eq!(fixture.store.len(), 0);
     assert_eq!(fixture.store.0.capacity.counts(), (0, 0));
 }
@@ -28,11 +37,20 @@ fn an_ended_session_cannot_be_used_again() {
     let session = fixture.open(ALICE);
     let held = fixture.hold(&session);
     fixture.store.end(&session, EndReason::Deleted);
-    assert_eq!(fixture.resolve(ALICE, &session).unwrap_err(), ResolveError::Ended);
+    assert_eq!(
+        fixture.resolve(ALICE, &session).unwrap_err(),
+        ResolveError::Ended
+    );
     fixture.clock.advance(Duration::from_secs(24 * 3600));
     drop(held);
-    assert_eq!(fixture.resolve(ALICE, &session).unwrap_err(), ResolveError::Ended);
-    assert_eq!(fixture.ended.take(), [((*session.identifier()).into(), EndReason::Deleted)]);
+    assert_eq!(
+        fixture.resolve(ALICE, &session).unwrap_err(),
+        ResolveError::Ended
+    );
+    assert_eq!(
+        fixture.ended.take(),
+        [((*session.identifier()).into(), EndReason::Deleted)]
+    );
     assert_eq!(fixture.store.len(), 0);
     assert_eq!(fixture.store.0.capacity.counts(), (0, 0));
 }
@@ -54,12 +72,17 @@ fn a_session_in_use_does_not_go_idle() {
 
     fixture.clock.advance(Duration::from_secs(3600));
     drop(stream);
-    fixture.clock.advance(Duration::from_secs(30 * 60) - Duration::from_millis(1));
+    fixture
+        .clock
+        .advance(Duration::from_secs(30 * 60) - Duration::from_millis(1));
     assert_eq!(fixture.store.sweep(), 0);
 
     fixture.clock.advance(Duration::from_millis(1));
     assert_eq!(fixture.store.sweep(), 1);
-    assert_eq!(fixture.ended.take(), [((*session.identifier()).into(), EndReason::Idle)]);
+    assert_eq!(
+        fixture.ended.take(),
+        [((*session.identifier()).into(), EndReason::Idle)]
+    );
 }
 
 /// E9: the lifetime also ends a session in use, once.
@@ -72,13 +95,19 @@ fn a_session_in_use_ends_with_its_lifetime() {
     assert_eq!(fixture.store.sweep(), 1);
 
     drop(stream);
-    assert_eq!(fixture.ended.take(), [((*session.identifier()).into(), EndReason::Lifetime)]);
+    assert_eq!(
+        fixture.ended.take(),
+        [((*session.identifier()).into(), EndReason::Lifetime)]
+    );
 
     let session = fixture.open(ALICE);
     let stream = fixture.hold(&session);
     fixture.clock.advance(Duration::from_secs(24 * 3600));
     drop(stream);
-    assert_eq!(fixture.ended.take(), [((*session.identifier()).into(), EndReason::Lifetime)]);
+    assert_eq!(
+        fixture.ended.take(),
+        [((*session.identifier()).into(), EndReason::Lifetime)]
+    );
     assert!(fixture.store.is_empty());
 }
 
@@ -92,8 +121,14 @@ fn lifetime_ends_at_resolve() {
         drop(fixture.resolve(ALICE, &session).unwrap());
     }
     fixture.clock.advance(Duration::from_secs(20 * 60));
-    assert_eq!(fixture.resolve(ALICE, &session).unwrap_err(), ResolveError::Ended);
-    assert_eq!(fixture.ended.take(), [((*session.identifier()).into(), EndReason::Lifetime)]);
+    assert_eq!(
+        fixture.resolve(ALICE, &session).unwrap_err(),
+        ResolveError::Ended
+    );
+    assert_eq!(
+        fixture.ended.take(),
+        [((*session.identifier()).into(), EndReason::Lifetime)]
+    );
 }
 
 /// E9: a sweep ends the expired sessions, and no others.
@@ -105,7 +140,10 @@ fn sweep_ends_expired_sessions() {
     let young = fixture.open(MALLORY);
     fixture.clock.advance(Duration::from_secs(10 * 60));
     assert_eq!(fixture.store.sweep(), 1);
-    assert_eq!(fixture.ended.take(), [((*old.identifier()).into(), EndReason::Idle)]);
+    assert_eq!(
+        fixture.ended.take(),
+        [((*old.identifier()).into(), EndReason::Idle)]
+    );
     drop(fixture.resolve(MALLORY, &young).unwrap());
     assert_eq!(fixture.store.sweep(), 0);
 }
@@ -146,12 +184,28 @@ fn end_is_heard_once() {
     let session = fixture.open(ALICE);
     assert!(other.store.end(&session, EndReason::Deleted).is_none());
     drop(fixture.resolve(ALICE, &session).unwrap());
-    assert!(fixture.store.end(&session, EndReason::Deleted).is_some_and(|ticket| ticket.is_done()));
-    assert!(fixture.store.end(&session, EndReason::TransportClosed).is_none());
+    assert!(
+        fixture
+            .store
+            .end(&session, EndReason::Deleted)
+            .is_some_and(|ticket| ticket.is_done())
+    );
+    assert!(
+        fixture
+            .store
+            .end(&session, EndReason::TransportClosed)
+            .is_none()
+    );
     fixture.clock.advance(Duration::from_secs(48 * 3600));
     fixture.store.sweep();
-    assert_eq!(fixture.resolve(ALICE, &session).unwrap_err(), ResolveError::Ended);
-    assert_eq!(fixture.ended.take(), [((*session.identifier()).into(), EndReason::Deleted)]);
+    assert_eq!(
+        fixture.resolve(ALICE, &session).unwrap_err(),
+        ResolveError::Ended
+    );
+    assert_eq!(
+        fixture.ended.take(),
+        [((*session.identifier()).into(), EndReason::Deleted)]
+    );
     assert!(other.ended.take().is_empty());
 }
 
@@ -164,7 +218,12 @@ fn all_sessions_end() {
     for session in fixture.store.all() {
         fixture.store.end(&session, EndReason::Shutdown);
     }
-    let reasons: Vec<_> = fixture.ended.take().into_iter().map(|(_, reason)| reason).collect();
+    let reasons: Vec<_> = fixture
+        .ended
+        .take()
+        .into_iter()
+        .map(|(_, reason)| reason)
+        .collect();
     assert_eq!(reasons, [EndReason::Shutdown; 2]);
     assert!(fixture.store.is_empty());
 }

@@ -46,7 +46,10 @@ fn the_least_recently_used_session_ends() {
     fixture.clock.advance(Duration::from_secs(1));
     let fourth = fixture.open(ALICE);
     assert_eq!(fixture.evicted(), [(*second.identifier()).into()]);
-    assert_eq!(fixture.resolve(ALICE, &second).unwrap_err(), ResolveError::Ended);
+    assert_eq!(
+        fixture.resolve(ALICE, &second).unwrap_err(),
+        ResolveError::Ended
+    );
 
     fixture.clock.advance(Duration::from_secs(1));
     fixture.open(ALICE);
@@ -77,7 +80,11 @@ fn a_session_is_used_until_its_last_use_ends() {
 fn sessions_in_use_are_not_evicted() {
     let fixture = at_most(3);
     let [first, second, third] = fixture.open_in_turn();
-    let held = [fixture.hold(&first), fixture.hold(&first), fixture.hold(&third)];
+    let held = [
+        fixture.hold(&first),
+        fixture.hold(&first),
+        fixture.hold(&third),
+    ];
     fixture.open(ALICE);
     assert_eq!(fixture.evicted(), [(*second.identifier()).into()]);
 
@@ -85,7 +92,10 @@ fn sessions_in_use_are_not_evicted() {
     drop(one);
     let fourth = fixture.open_in_use(ALICE).unwrap();
     assert_eq!(fixture.evicted().len(), 1);
-    assert_eq!(fixture.reserve(ALICE).unwrap_err(), ReservationError::OwnerLimit);
+    assert_eq!(
+        fixture.reserve(ALICE).unwrap_err(),
+        ReservationError::OwnerLimit
+    );
 
     fixture.open(MALLORY);
     drop(other);
@@ -121,8 +131,14 @@ fn reservations_require_a_session_each() {
     let fixture = at_most(3);
     let [first, ..] = fixture.open_in_turn::<3>();
     let held = fixture.hold(&first);
-    let reserved = [fixture.reserve(ALICE).unwrap(), fixture.reserve(ALICE).unwrap()];
-    assert_eq!(fixture.reserve(ALICE).unwrap_err(), ReservationError::OwnerLimit);
+    let reserved = [
+        fixture.reserve(ALICE).unwrap(),
+        fixture.reserve(ALICE).unwrap(),
+    ];
+    assert_eq!(
+        fixture.reserve(ALICE).unwrap_err(),
+        ReservationError::OwnerLimit
+    );
 
     let opened = reserved.map(|reserved| reserved.open(Box::default(), None).unwrap());
     assert_eq!(fixture.evicted().len(), 2);
@@ -155,15 +171,26 @@ fn a_session_is_refused_when_no_place_is_left() {
 
     let mut settings = SessionSettings::new(SessionKey::random().unwrap());
     settings.max_per_owner = 1;
-    let store =
-        SessionStore::builder(settings).clock(Arc::new(ManualClock::default())).observer(Arc::new(Opened)).build();
+    let store = SessionStore::builder(settings)
+        .clock(Arc::new(ManualClock::default()))
+        .observer(Arc::new(Opened))
+        .build();
     let target = target();
     let scopes = Scopes::empty();
     let reserve = || store.reserve(&target, ALICE, &scopes);
-    let identifier = reserve().unwrap().open(Box::from(*b"first"), None).unwrap().identifier();
+    let identifier = reserve()
+        .unwrap()
+        .open(Box::from(*b"first"), None)
+        .unwrap()
+        .identifier();
     let reserved = reserve().unwrap();
-    let held = store.resolve(&target, ALICE, &scopes, identifier.as_bytes()).unwrap();
-    assert_eq!(reserved.open(Box::from(*b"second"), None).unwrap_err(), ReservationError::OwnerLimit);
+    let held = store
+        .resolve(&target, ALICE, &scopes, identifier.as_bytes())
+        .unwrap();
+    assert_eq!(
+        reserved.open(Box::from(*b"second"), None).unwrap_err(),
+        ReservationError::OwnerLimit
+    );
     assert_eq!(store.len(), 1);
     assert_eq!(store.0.capacity.counts(), (1, 1));
 
@@ -178,14 +205,21 @@ fn a_session_that_is_over_ends_by_its_time() {
     let session = fixture.open(ALICE);
     fixture.clock.advance(Duration::from_secs(30 * 60));
     fixture.open(ALICE);
-    assert_eq!(fixture.ended.take(), [((*session.identifier()).into(), EndReason::Idle)]);
+    assert_eq!(
+        fixture.ended.take(),
+        [((*session.identifier()).into(), EndReason::Idle)]
+    );
 }
 
 /// E9: no session is evicted for another owner, or at the total limit. Anonymous sessions are never evicted.
 #[test]
 fn only_the_owner_at_the_limit_is_concerned() {
     let fixture = fixture_with(|settings| (settings.max_total, settings.max_per_owner) = (6, 2));
-    let kept = [fixture.open(MALLORY), fixture.open(Owner::Anonymous), fixture.open(Owner::Anonymous)];
+    let kept = [
+        fixture.open(MALLORY),
+        fixture.open(Owner::Anonymous),
+        fixture.open(Owner::Anonymous),
+    ];
     for _ in 0..10 {
         fixture.clock.advance(second());
         fixture.open(ALICE);
@@ -195,7 +229,10 @@ fn only_the_owner_at_the_limit_is_concerned() {
 
     fixture.open(Owner::Anonymous);
     for owner in [ALICE, MALLORY, Owner::Anonymous] {
-        assert_eq!(fixture.reserve(owner).unwrap_err(), ReservationError::TotalLimit);
+        assert_eq!(
+            fixture.reserve(owner).unwrap_err(),
+            ReservationError::TotalLimit
+        );
     }
     for session in kept {
         drop(fixture.hold(&session));
@@ -209,10 +246,16 @@ fn the_total_limit_holds_meanwhile() {
     let fixture = fixture_with(|settings| (settings.max_total, settings.max_per_owner) = (2, 1));
     fixture.open(ALICE);
     let reserved = fixture.reserve(ALICE).unwrap();
-    assert_eq!(fixture.reserve(MALLORY).unwrap_err(), ReservationError::TotalLimit);
+    assert_eq!(
+        fixture.reserve(MALLORY).unwrap_err(),
+        ReservationError::TotalLimit
+    );
     drop(reserved.open(Box::default(), None));
     fixture.open(MALLORY);
-    assert_eq!(fixture.reserve(ALICE).unwrap_err(), ReservationError::TotalLimit);
+    assert_eq!(
+        fixture.reserve(ALICE).unwrap_err(),
+        ReservationError::TotalLimit
+    );
 }
 
 /// E8, E9: no identifier of an evicted session resolves.
@@ -222,11 +265,18 @@ fn all_identifiers_end() {
     let session = fixture.open(ALICE);
     let scopes = Scopes::parse("other").unwrap();
     let first = session.identifier();
-    let renewed =
-        fixture.store.resolve(&fixture.target, ALICE, &scopes, first.as_bytes()).unwrap().rotated_identifier().unwrap();
+    let renewed = fixture
+        .store
+        .resolve(&fixture.target, ALICE, &scopes, first.as_bytes())
+        .unwrap()
+        .rotated_identifier()
+        .unwrap();
     fixture.open(ALICE);
     for identifier in [first, renewed] {
-        assert_eq!(fixture.find(ALICE, identifier.as_bytes()).unwrap_err(), ResolveError::Ended);
+        assert_eq!(
+            fixture.find(ALICE, identifier.as_bytes()).unwrap_err(),
+            ResolveError::Ended
+        );
     }
     assert_eq!(fixture.store.0.rotated.len(), 0);
 }
@@ -272,7 +322,10 @@ proptest! {
 }
 
 fn held_count(sessions: &[Arc<Session>]) -> usize {
-    sessions.iter().filter(|session| session.is_in_use()).count()
+    sessions
+        .iter()
+        .filter(|session| session.is_in_use())
+        .count()
 }
 
 /// E9: while threads use sessions and open others at the limit, no session ends in use, each ends once, and the limit always
@@ -310,7 +363,10 @@ impl Race {
                 self.opened.fetch_add(1, Ordering::SeqCst);
                 *self.newest[(WORKERS * round + worker) % MAX].lock() = session.identifier();
             }
-            assert!(self.fixture.store.len() <= MAX + WORKERS, "recorded before the evicted ones are removed");
+            assert!(
+                self.fixture.store.len() <= MAX + WORKERS,
+                "recorded before the evicted ones are removed"
+            );
             self.fixture.clock.advance(Duration::from_millis(1));
         }
         self.opening.fetch_sub(1, Ordering::SeqCst);
@@ -323,7 +379,9 @@ impl Race {
                 break;
             }
             let identifier = self.newest[round % MAX].lock().clone();
-            let Ok(session) = self.fixture.find(ALICE, identifier.as_bytes()) else { continue };
+            let Ok(session) = self.fixture.find(ALICE, identifier.as_bytes()) else {
+                continue;
+            };
             for _ in 0..3 {
                 assert!(!session.has_ended(), "it ended while it was in use");
                 thread::yield_now();
@@ -337,7 +395,9 @@ impl Race {
 fn use_and_open_concurrently() -> usize {
     let fixture = at_most(MAX);
     let race = Race {
-        newest: (0..MAX).map(|_| Mutex::new(fixture.open(ALICE).identifier())).collect(),
+        newest: (0..MAX)
+            .map(|_| Mutex::new(fixture.open(ALICE).identifier()))
+            .collect(),
         fixture,
         opened: AtomicUsize::new(MAX),
         used: AtomicUsize::new(0),
@@ -351,7 +411,12 @@ fn use_and_open_concurrently() -> usize {
             scope.spawn(move || race.use_sessions(worker));
         }
     });
-    let Race { fixture, opened, used, .. } = race;
+    let Race {
+        fixture,
+        opened,
+        used,
+        ..
+    } = race;
     let opened = opened.into_inner();
     assert!(opened > MAX);
 

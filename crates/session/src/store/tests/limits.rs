@@ -11,12 +11,21 @@ fn limits_count_reservations() {
     let first = fixture.open(ALICE);
     let in_use = fixture.hold(&first);
     let held = fixture.reserve(ALICE).unwrap();
-    assert_eq!(fixture.reserve(ALICE).unwrap_err(), ReservationError::OwnerLimit);
+    assert_eq!(
+        fixture.reserve(ALICE).unwrap_err(),
+        ReservationError::OwnerLimit
+    );
 
     drop(in_use);
     let second = fixture.open(MALLORY);
-    assert_eq!(fixture.reserve(MALLORY).unwrap_err(), ReservationError::TotalLimit);
-    assert_eq!(fixture.reserve(Owner::Anonymous).unwrap_err(), ReservationError::TotalLimit);
+    assert_eq!(
+        fixture.reserve(MALLORY).unwrap_err(),
+        ReservationError::TotalLimit
+    );
+    assert_eq!(
+        fixture.reserve(Owner::Anonymous).unwrap_err(),
+        ReservationError::TotalLimit
+    );
 
     drop(held);
     let third = fixture.open(ALICE);
@@ -38,7 +47,10 @@ fn a_capacity_permit_counts() {
     let reservation = fixture.reserve(ALICE).unwrap();
     let held = reservation.capacity_permit();
     drop(reservation);
-    assert_eq!(fixture.reserve(MALLORY).unwrap_err(), ReservationError::TotalLimit);
+    assert_eq!(
+        fixture.reserve(MALLORY).unwrap_err(),
+        ReservationError::TotalLimit
+    );
     drop(held);
     let reservation = fixture.reserve(ALICE).unwrap();
     let held = reservation.capacity_permit();
@@ -56,26 +68,47 @@ fn a_subject_has_a_limit_with_all_clients() {
     let fixture = fixture_with(|settings| {
         (settings.max_per_owner, settings.max_per_subject) = (2, Some(3));
     });
-    let clients =
-        ["a", "b", "c"].map(|client| Owner::Subject { issuer: ISSUER, subject: "mallory", client: Some(client) });
+    let clients = ["a", "b", "c"].map(|client| Owner::Subject {
+        issuer: ISSUER,
+        subject: "mallory",
+        client: Some(client),
+    });
     let [first, second, third] = clients;
     let opened = [fixture.open(first), fixture.open(first)];
     let reserved = fixture.reserve(second).unwrap();
     for owner in [second, third] {
-        assert_eq!(fixture.reserve(owner).unwrap_err(), ReservationError::SubjectLimit);
+        assert_eq!(
+            fixture.reserve(owner).unwrap_err(),
+            ReservationError::SubjectLimit
+        );
     }
     drop(reserved);
     fixture.open(second);
     let replacing = fixture.open(first);
-    assert_eq!(opened.iter().filter(|session| session.has_ended()).count(), 1);
-    assert_eq!(fixture.reserve(third).unwrap_err(), ReservationError::SubjectLimit);
+    assert_eq!(
+        opened.iter().filter(|session| session.has_ended()).count(),
+        1
+    );
+    assert_eq!(
+        fixture.reserve(third).unwrap_err(),
+        ReservationError::SubjectLimit
+    );
     assert_eq!(fixture.store.0.capacity.subject_counts(), [3]);
 
     fixture.open(ALICE);
-    (0..2).for_each(|_| drop(fixture.open(Owner::Client { issuer: ISSUER, client: "a" })));
+    (0..2).for_each(|_| {
+        drop(fixture.open(Owner::Client {
+            issuer: ISSUER,
+            client: "a",
+        }))
+    });
     fixture.store.end(&replacing, EndReason::Deleted);
     fixture.open(third);
-    fixture.store.all().iter().for_each(|session| drop(fixture.store.end(session, EndReason::Deleted)));
+    fixture
+        .store
+        .all()
+        .iter()
+        .for_each(|session| drop(fixture.store.end(session, EndReason::Deleted)));
     assert!(fixture.store.0.capacity.subject_counts().is_empty());
     assert_eq!(fixture.store.0.capacity.counts(), (0, 0));
 }
@@ -84,10 +117,16 @@ fn a_subject_has_a_limit_with_all_clients() {
 #[test]
 fn limits_at_their_edges() {
     let fixture = fixture_with(|settings| (settings.max_total, settings.max_per_owner) = (5, 0));
-    assert_eq!(fixture.reserve(ALICE).unwrap_err(), ReservationError::OwnerLimit);
+    assert_eq!(
+        fixture.reserve(ALICE).unwrap_err(),
+        ReservationError::OwnerLimit
+    );
     let open: Vec<_> = (0..5).map(|_| fixture.open(Owner::Anonymous)).collect();
     drop(fixture.resolve(Owner::Anonymous, &open[0]).unwrap());
-    assert_eq!(fixture.reserve(Owner::Anonymous).unwrap_err(), ReservationError::TotalLimit);
+    assert_eq!(
+        fixture.reserve(Owner::Anonymous).unwrap_err(),
+        ReservationError::TotalLimit
+    );
     assert_eq!(fixture.store.0.capacity.counts(), (5, 0));
 }
 
@@ -105,13 +144,21 @@ fn limits_hold_under_contention() {
                     let mut kept = Vec::new();
                     for round in 0..400 {
                         let number = round % owners.len();
-                        let owner = Owner::Subject { issuer: ISSUER, subject: &owners[number], client: None };
+                        let owner = Owner::Subject {
+                            issuer: ISSUER,
+                            subject: &owners[number],
+                            client: None,
+                        };
                         if let Ok(reservation) = fixture.reserve(owner) {
                             assert!(fixture.store.0.capacity.counts().0 <= 100);
                             if round % 3 == 0 {
                                 drop(reservation);
                             } else {
-                                kept.extend(reservation.open(Box::default(), None).map(|session| (number, session)));
+                                kept.extend(
+                                    reservation
+                                        .open(Box::default(), None)
+                                        .map(|session| (number, session)),
+                                );
                             }
                         }
                     }
@@ -119,7 +166,10 @@ fn limits_hold_under_contention() {
                 })
             })
             .collect();
-        spawned.into_iter().map(|thread| thread.join().unwrap()).collect()
+        spawned
+            .into_iter()
+            .map(|thread| thread.join().unwrap())
+            .collect()
     });
     let kept: Vec<_> = kept.into_iter().flatten().collect();
     assert_eq!(kept.len(), 100);

@@ -19,10 +19,16 @@ fn resolve_allocates_nothing() {
 fn a_session_takes_at_most_520_bytes() {
     const COUNT: usize = 100_000;
     let fixture = fixture();
-    let subjects: Vec<String> = (0..COUNT).map(|number| format!("f81d4fae-7dec-11d0-a765-{number:012}")).collect();
+    let subjects: Vec<String> = (0..COUNT)
+        .map(|number| format!("f81d4fae-7dec-11d0-a765-{number:012}"))
+        .collect();
     let counted = allocation_counter::measure(|| {
         for subject in &subjects {
-            fixture.open(Owner::Subject { issuer: ISSUER, subject, client: Some("4b0c3f9e-desktop-client") });
+            fixture.open(Owner::Subject {
+                issuer: ISSUER,
+                subject,
+                client: Some("4b0c3f9e-desktop-client"),
+            });
         }
     });
     let each = counted.bytes_current as usize / COUNT;

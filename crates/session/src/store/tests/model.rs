@@ -136,7 +136,10 @@ impl ModelSession {
     }
 
     fn is_retired(&self, number: usize, now: u64) -> bool {
-        self.names.get(number + 1).and_then(|next| next.first_used).is_some_and(|used| now - used >= GRACE)
+        self.names
+            .get(number + 1)
+            .and_then(|next| next.first_used)
+            .is_some_and(|used| now - used >= GRACE)
     }
 }
 
@@ -152,7 +155,12 @@ struct History {
 
 /// Returns keys with these numbers. Two of the three keys have the same epoch.
 fn keys(numbers: &[u8]) -> SessionKeys {
-    SessionKeys::new(numbers.iter().map(|&number| SessionKey::new(number / 2, &[number; 32]))).unwrap()
+    SessionKeys::new(
+        numbers
+            .iter()
+            .map(|&number| SessionKey::new(number / 2, &[number; 32])),
+    )
+    .unwrap()
 }
 
 impl History {
@@ -161,7 +169,14 @@ impl History {
             settings.keys = keys(&[1]);
             (settings.max_total, settings.max_per_owner) = (MAX_TOTAL, MAX_PER_OWNER);
         });
-        Self { fixture, sessions: Vec::new(), reserved: Vec::new(), keys: vec![1], now: 0, ended: Vec::new() }
+        Self {
+            fixture,
+            sessions: Vec::new(),
+            reserved: Vec::new(),
+            keys: vec![1],
+            now: 0,
+            ended: Vec::new(),
+        }
     }
 
     /// Does a step in the store and in the model.
@@ -185,7 +200,12 @@ impl History {
                     self.reserved.remove(at);
                 }
             }
-            Step::Use { session, identifier, owner, scopes } => {
+            Step::Use {
+                session,
+                identifier,
+                owner,
+                scopes,
+            } => {
                 if let Some(at) = self.index(*session) {
                     let number = identifier % self.sessions[at].names.len();
                     drop(self.use_session(at, number, *owner, *scopes));
@@ -212,7 +232,9 @@ impl History {
             }
             Step::End { session } => {
                 if let Some(at) = self.index(*session) {
-                    self.fixture.store.end(&self.sessions[at].real, EndReason::Deleted);
+                    self.fixture
+                        .store
+                        .end(&self.sessions[at].real, EndReason::Deleted);
                     self.end(at, EndReason::Deleted);
                 }
             }
@@ -243,15 +265,29 @@ impl History {
     }
 
     fn present_sessions(&self, owner: usize) -> impl Iterator<Item = (usize, &ModelSession)> {
-        self.sessions.iter().enumerate().filter(move |(_, session)| session.owner == owner && session.present)
+        self.sessions
+            .iter()
+            .enumerate()
+            .filter(move |(_, session)| session.owner == owner && session.present)
     }
 
     /// Reserves a session, and returns whether that is possible.
     fn reserve(&mut self, owner: usize, scopes: usize) -> bool {
-        let present = self.sessions.iter().filter(|session| session.present).count();
+        let present = self
+            .sessions
+            .iter()
+            .filter(|session| session.present)
+            .count();
         let sessions = self.present_sessions(owner).count();
-        let unused = self.present_sessions(owner).filter(|(_, session)| session.held.is_empty()).count();
-        let reserved = self.reserved.iter().filter(|reserved| reserved.owner == owner).count();
+        let unused = self
+            .present_sessions(owner)
+            .filter(|(_, session)| session.held.is_empty())
+            .count();
+        let reserved = self
+            .reserved
+            .iter()
+            .filter(|reserved| reserved.owner == owner)
+            .count();
         let exceeding = (sessions + reserved + 1).saturating_sub(MAX_PER_OWNER);
         let expected = if OWNERS[owner] != Owner::Anonymous && unused < exceeding {
             Some(ReservationError::OwnerLimit)
@@ -259,36 +295,78 @@ impl History {
             (present + self.reserved.len() >= MAX_TOTAL).then_some(ReservationError::TotalLimit)
         };
         let text = Scopes::parse(SCOPES[scopes]).unwrap();
-        let real = self.fixture.store.reserve(&self.fixture.target, OWNERS[owner], &text);
+        let real = self
+            .fixture
+            .store
+            .reserve(&self.fixture.target, OWNERS[owner], &text);
         assert_eq!(real.as_ref().err().copied(), expected);
 
-        self.reserved.extend(real.map(|real| ModelReservation { real, owner, scopes, key: self.keys[0] }));
+        self.reserved.extend(real.map(|real| ModelReservation {
+            real,
+            owner,
+            scopes,
+            key: self.keys[0],
+        }));
         expected.is_none()
     }
 
     /// Opens a reserved session, which may evict the owner's least recently used one.
     fn open(&mut self, reservation: usize) {
-        let ModelReservation { real, owner, scopes, key } = self.reserved.remove(reservation);
+        let ModelReservation {
+            real,
+            owner,
+            scopes,
+            key,
+        } = self.reserved.remove(reservation);
         let opened = real.open(Box::default(), None);
-        if OWNERS[owner] != Owner::Anonymous && self.present_sessions(owner).count() == MAX_PER_OWNER {
-            let unused = || self.present_sessions(owner).filter(|(_, session)| session.held.is_empty());
+        if OWNERS[owner] != Owner::Anonymous
+            && self.present_sessions(owner).count() == MAX_PER_OWNER
+        {
+            let unused = || {
+                self.present_sessions(owner)
+                    .filter(|(_, session)| session.held.is_empty())
+            };
             let Some(oldest) = unused().map(|(_, session)| session.last_used).min() else {
                 assert_eq!(opened.map(drop).unwrap_err(), ReservationError::OwnerLimit);
                 return;
             };
             // Any one of those that were last used in the same millisecond.
-            let ended: Vec<_> = unused().filter(|(_, session)| session.real.has_ended()).map(|(at, _)| at).collect();
-            let [at] = ended[..] else { panic!("{} sessions ended", ended.len()) };
+            let ended: Vec<_> = unused()
+                .filter(|(_, session)| session.real.has_ended())
+                .map(|(at, _)| at)
+                .collect();
+            let [at] = ended[..] else {
+                panic!("{} sessions ended", ended.len())
+            };
             assert_eq!(self.sessions[at].last_used, oldest);
-            self.end(at, self.sessions[at].expiry_reason(self.now).unwrap_or(EndReason::Evicted));
+            self.end(
+                at,
+                self.sessions[at]
+                    .expiry_reason(self.now)
+                    .unwrap_or(EndReason::Evicted),
+            );
         }
         let real = Arc::clone(opened.unwrap().session());
-        let first = ModelIdentifier { text: real.identifier(), key, scopes, made: self.now, first_used: None };
+        let first = ModelIdentifier {
+            text: real.identifier(),
+            key,
+            scopes,
+            made: self.now,
+            first_used: None,
+        };
         let opened = self.now;
         let last_used = self.now;
         let names = vec![first];
         let held = Vec::new();
-        self.sessions.push(ModelSession { real, owner, names, opened, last_used, present: true, held });
+        self.sessions.push(ModelSession {
+            real,
+            owner,
+            names,
+            opened,
+            last_used,
+            present: true,
+            held,
+        });
     }
 
     /// Ends one use of a session.
@@ -306,7 +384,13 @@ impl History {
     }
 
     /// Uses a session with one of its identifiers, and returns the use if that is allowed.
-    fn use_session(&mut self, at: usize, number: usize, owner: usize, scopes: usize) -> Option<InUse> {
+    fn use_session(
+        &mut self,
+        at: usize,
+        number: usize,
+        owner: usize,
+        scopes: usize,
+    ) -> Option<InUse> {
         let now = self.now;
         let session = &mut self.sessions[at];
         let name = &session.names[number];
@@ -323,7 +407,12 @@ impl History {
         let session = &mut self.sessions[at];
         let text = session.names[number].text.clone();
         let scope = Scopes::parse(SCOPES[scopes]).unwrap();
-        let found = self.fixture.store.resolve(&self.fixture.target, OWNERS[owner], &scope, text.as_bytes());
+        let found = self.fixture.store.resolve(
+            &self.fixture.target,
+            OWNERS[owner],
+            &scope,
+            text.as_bytes(),
+        );
         assert_eq!(found.as_ref().map(drop).map_err(|error| *error), expected);
 
         let found = found.ok()?;
@@ -340,7 +429,13 @@ impl History {
             let text = rotated.expect("a new identifier");
             assert!(session.names.iter().all(|name| name.text != text));
             let key = session.names[0].key;
-            session.names.push(ModelIdentifier { text, key, scopes, made: now, first_used: None });
+            session.names.push(ModelIdentifier {
+                text,
+                key,
+                scopes,
+                made: now,
+                first_used: None,
+            });
         }
         Some(found)
     }
@@ -348,15 +443,23 @@ impl History {
     /// Ends a session in the model.
     fn end(&mut self, at: usize, reason: EndReason) {
         if std::mem::take(&mut self.sessions[at].present) {
-            self.ended.push(((*self.sessions[at].names[0].text).into(), reason));
+            self.ended
+                .push(((*self.sessions[at].names[0].text).into(), reason));
         }
     }
 
     /// Compares the counts, identifiers and ended sessions of the store and the model.
     fn compare(&mut self) {
-        let present: Vec<_> = self.sessions.iter().filter(|session| session.present).collect();
+        let present: Vec<_> = self
+            .sessions
+            .iter()
+            .filter(|session| session.present)
+            .collect();
         assert_eq!(self.fixture.store.len(), present.len());
-        assert_eq!(self.fixture.store.0.capacity.counts().0, present.len() + self.reserved.len());
+        assert_eq!(
+            self.fixture.store.0.capacity.counts().0,
+            present.len() + self.reserved.len()
+        );
         let mut owners: Vec<_> = present.iter().map(|session| session.owner).collect();
         owners.extend(self.reserved.iter().map(|reserved| reserved.owner));
         owners.retain(|owner| OWNERS[*owner] != Owner::Anonymous);
@@ -364,13 +467,31 @@ impl History {
         owners.dedup();
         assert_eq!(self.fixture.store.0.capacity.counts().1, owners.len());
         if self.reserved.is_empty() {
-            let of_subjects = present.iter().filter(|session| OWNERS[session.owner] != Owner::Anonymous).count();
-            assert_eq!(self.fixture.store.0.capacity.subject_counts().iter().sum::<usize>(), of_subjects);
+            let of_subjects = present
+                .iter()
+                .filter(|session| OWNERS[session.owner] != Owner::Anonymous)
+                .count();
+            assert_eq!(
+                self.fixture
+                    .store
+                    .0
+                    .capacity
+                    .subject_counts()
+                    .iter()
+                    .sum::<usize>(),
+                of_subjects
+            );
         }
-        assert!(self.fixture.store.0.rotated.len() <= present.iter().map(|session| session.names.len() - 1).sum());
+        assert!(
+            self.fixture.store.0.rotated.len()
+                <= present.iter().map(|session| session.names.len() - 1).sum()
+        );
 
         for session in present {
-            assert_eq!(session.real.identifier(), session.names.last().unwrap().text);
+            assert_eq!(
+                session.real.identifier(),
+                session.names.last().unwrap().text
+            );
         }
         let mut reported = self.fixture.ended.take();
         let mut expected = std::mem::take(&mut self.ended);

@@ -12,7 +12,9 @@ fn openings_are_heard() {
 
     impl SessionObserver for Openings {
         fn opened(&self, session: &Session) {
-            self.0.lock().push(((*session.identifier()).to_owned(), session.owner() == ALICE));
+            self.0
+                .lock()
+                .push(((*session.identifier()).to_owned(), session.owner() == ALICE));
         }
 
         fn ended(&self, _: &Session, _: EndReason) {}
@@ -20,15 +22,27 @@ fn openings_are_heard() {
 
     let openings = Arc::new(Openings(Mutex::default()));
     let settings = SessionSettings::new(SessionKey::random().unwrap());
-    let store =
-        SessionStore::builder(settings).clock(Arc::new(ManualClock::default())).observer(openings.clone()).build();
+    let store = SessionStore::builder(settings)
+        .clock(Arc::new(ManualClock::default()))
+        .observer(openings.clone())
+        .build();
     let target = target();
-    let hers = store.reserve(&target, ALICE, &Scopes::empty()).unwrap().open(Box::default(), None).unwrap();
-    let nobodys =
-        store.reserve(&target, Owner::Anonymous, &Scopes::empty()).unwrap().open(Box::default(), None).unwrap();
+    let hers = store
+        .reserve(&target, ALICE, &Scopes::empty())
+        .unwrap()
+        .open(Box::default(), None)
+        .unwrap();
+    let nobodys = store
+        .reserve(&target, Owner::Anonymous, &Scopes::empty())
+        .unwrap()
+        .open(Box::default(), None)
+        .unwrap();
     assert_eq!(nobodys.owner(), Owner::Anonymous);
 
-    let expected = [((*hers.identifier()).to_owned(), true), ((*nobodys.identifier()).to_owned(), false)];
+    let expected = [
+        ((*hers.identifier()).to_owned(), true),
+        ((*nobodys.identifier()).to_owned(), false),
+    ];
     assert_eq!(*openings.0.lock(), expected);
 }
 
@@ -41,17 +55,29 @@ fn observer_is_called_outside_locks() {
             let store = self.0.lock().take().unwrap();
             store.end(session, reason);
             assert!(store.is_empty());
-            drop(store.reserve(&self.1, ALICE, &Scopes::empty()).unwrap().open(Box::default(), None).unwrap());
+            drop(
+                store
+                    .reserve(&self.1, ALICE, &Scopes::empty())
+                    .unwrap()
+                    .open(Box::default(), None)
+                    .unwrap(),
+            );
         }
     }
     let target = target();
     let observer = Arc::new(Reopens(Mutex::new(None), target.clone()));
     let mut settings = SessionSettings::new(SessionKey::random().unwrap());
     (settings.max_total, settings.max_per_owner) = (1, 1);
-    let store =
-        SessionStore::builder(settings).clock(Arc::new(ManualClock::default())).observer(observer.clone()).build();
+    let store = SessionStore::builder(settings)
+        .clock(Arc::new(ManualClock::default()))
+        .observer(observer.clone())
+        .build();
     *observer.0.lock() = Some(store.clone());
-    let session = store.reserve(&target, ALICE, &Scopes::empty()).unwrap().open(Box::default(), None).unwrap();
+    let session = store
+        .reserve(&target, ALICE, &Scopes::empty())
+        .unwrap()
+        .open(Box::default(), None)
+        .unwrap();
     store.end(&session, EndReason::Deleted);
     assert_eq!(store.len(), 1);
 }
@@ -85,13 +111,23 @@ fn adopted_released_and_unsealed_sessions_are_reported() {
     clock.advance(Duration::from_secs(1_800_000_000));
     let there = process(&clock, minute);
     let calls = Arc::<Calls>::default();
-    let journal = Arc::new(Recorded { peer_delay: minute, ..Recorded::default() });
+    let journal = Arc::new(Recorded {
+        peer_delay: minute,
+        ..Recorded::default()
+    });
     let settings = SessionSettings::new(SessionKey::new(1, &[5; 32]));
-    let here = SessionStore::builder(settings).clock(clock.clone()).observer(calls.clone()).journal(journal).build();
+    let here = SessionStore::builder(settings)
+        .clock(clock.clone())
+        .observer(calls.clone())
+        .journal(journal)
+        .build();
 
     let identifier = there.open();
     for _ in 0..2 {
-        assert!(here.resolve(&target(), ALICE, &Scopes::empty(), identifier.as_bytes()).is_ok());
+        assert!(
+            here.resolve(&target(), ALICE, &Scopes::empty(), identifier.as_bytes())
+                .is_ok()
+        );
     }
     assert_eq!(*calls.0.lock(), ["adopted"]);
 
@@ -105,7 +141,12 @@ fn adopted_released_and_unsealed_sessions_are_reported() {
 
     for _ in 0..2 {
         let reservation = here.reserve(&target(), ALICE, &Scopes::empty()).unwrap();
-        assert!(!reservation.open(vec![b'x'; Session::MAX_BACKEND_ID + 1].into(), None).unwrap().is_sealed());
+        assert!(
+            !reservation
+                .open(vec![b'x'; Session::MAX_BACKEND_ID + 1].into(), None)
+                .unwrap()
+                .is_sealed()
+        );
     }
     assert_eq!(*calls.0.lock(), ["adopted", "released", "not sealed"]);
 }

@@ -9,7 +9,11 @@ use super::{
 fn peers<const COUNT: usize>() -> [Process; COUNT] {
     let clock = Arc::new(ManualClock::default());
     clock.advance(Duration::from_secs(1_800_000_000));
-    std::array::from_fn(|_| process_with(&clock, Duration::from_secs(60), |settings| settings.max_per_owner = 3))
+    std::array::from_fn(|_| {
+        process_with(&clock, Duration::from_secs(60), |settings| {
+            settings.max_per_owner = 3
+        })
+    })
 }
 
 /// All processes learn what the others have recorded and announced.
@@ -18,7 +22,10 @@ fn exchange(processes: &[&Process]) {
         process.fixture.store.announce_opened();
         let ends = std::mem::take(&mut *process.journal.ends.lock());
         let announced = std::mem::take(&mut *process.journal.announced.lock());
-        for other in processes.iter().filter(|other| !std::ptr::eq(**other, *process)) {
+        for other in processes
+            .iter()
+            .filter(|other| !std::ptr::eq(**other, *process))
+        {
             ends.iter().for_each(|end| other.fixture.store.import(end));
             other.fixture.store.import_announced(&announced);
         }
@@ -26,7 +33,10 @@ fn exchange(processes: &[&Process]) {
 }
 
 fn sessions(processes: &[&Process]) -> usize {
-    processes.iter().map(|process| process.fixture.store.len()).sum()
+    processes
+        .iter()
+        .map(|process| process.fixture.store.len())
+        .sum()
 }
 
 /// E9, E13: sessions at other processes count for the limit, and each process allows one.
@@ -46,7 +56,11 @@ fn sessions_at_other_processes_count() {
 
     exchange(&[&here, &there]);
     drop(here.open());
-    assert_eq!(here.reasons(), [EndReason::Evicted; 2], "the limit is reached again");
+    assert_eq!(
+        here.reasons(),
+        [EndReason::Evicted; 2],
+        "the limit is reached again"
+    );
     assert_eq!(sessions(&[&here, &there]), 3);
 }
 
@@ -58,7 +72,11 @@ fn a_session_counts_once() {
     exchange(&[&here, &there]);
     for _ in 0..2 {
         for process in [&here, &there] {
-            assert!(opened.iter().all(|identifier| process.try_use(identifier).is_ok()));
+            assert!(
+                opened
+                    .iter()
+                    .all(|identifier| process.try_use(identifier).is_ok())
+            );
             process.fixture.store.record_last_uses();
         }
         exchange(&[&here, &there]);
@@ -79,7 +97,8 @@ fn a_session_counts_once() {
 fn the_limit_is_reached_again_after_a_burst() {
     let [one, two, three] = peers();
     let all = [&one, &two, &three];
-    all.iter().for_each(|process| (0..3).for_each(|_| drop(process.open())));
+    all.iter()
+        .for_each(|process| (0..3).for_each(|_| drop(process.open())));
     exchange(&all);
     assert_eq!(sessions(&all), 9);
     for process in all.iter().cycle().take(9) {
@@ -96,7 +115,10 @@ fn sessions_that_are_gone_do_not_count() {
     let [here, there] = peers();
     let opened: Vec<_> = (0..3).map(|_| here.open()).collect();
     exchange(&[&here, &there]);
-    opened.iter().take(2).for_each(|identifier| here.end(identifier));
+    opened
+        .iter()
+        .take(2)
+        .for_each(|identifier| here.end(identifier));
     exchange(&[&here, &there]);
     (0..2).for_each(|_| drop(there.open()));
     assert!(there.reasons().is_empty());
@@ -111,9 +133,15 @@ fn the_end_of_a_scope_has_its_own_reason() {
     let [here, there] = peers();
     drop(there.open());
     here.fixture.clock.advance(Duration::from_secs(1));
-    let ended = here.fixture.store.end_scope(crate::EndScope::Owner(ALICE), EndReason::Administrator);
+    let ended = here
+        .fixture
+        .store
+        .end_scope(crate::EndScope::Owner(ALICE), EndReason::Administrator);
     assert!(ended.ticket.is_done());
-    assert!(ended.sessions.is_empty(), "the session is in the table of the other process");
+    assert!(
+        ended.sessions.is_empty(),
+        "the session is in the table of the other process"
+    );
     exchange(&[&here, &there]);
     assert_eq!(there.reasons(), [EndReason::ScopeEndedElsewhere]);
 }

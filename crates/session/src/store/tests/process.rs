@@ -27,7 +27,9 @@ impl SessionJournal for Recorded {
         }
         self.ends.lock().push(*end);
         let mut pending = self.pending.lock();
-        let Some(pending) = &mut *pending else { return EndTicket::done() };
+        let Some(pending) = &mut *pending else {
+            return EndTicket::done();
+        };
         let (confirmation, ticket) = EndTicket::pending();
         pending.push(confirmation);
         ticket
@@ -70,21 +72,38 @@ pub(super) fn process_with(
     settings.max_per_owner = 4;
     change(&mut settings);
     let ended = Arc::new(EndedSessions::default());
-    let journal = Arc::new(Recorded { peer_delay, ..Recorded::default() });
-    let limits = EndsLimits { per_owner: 3, ..EndsLimits::DEFAULT };
+    let journal = Arc::new(Recorded {
+        peer_delay,
+        ..Recorded::default()
+    });
+    let limits = EndsLimits {
+        per_owner: 3,
+        ..EndsLimits::DEFAULT
+    };
     let store = SessionStore::builder(settings)
         .clock(clock.clone())
         .observer(ended.clone())
         .journal(journal.clone())
         .with_limits(limits);
-    Process { fixture: Fixture { store, clock: clock.clone(), ended, target: target() }, journal }
+    Process {
+        fixture: Fixture {
+            store,
+            clock: clock.clone(),
+            ended,
+            target: target(),
+        },
+        journal,
+    }
 }
 
 /// Returns two processes that do not exchange records.
 pub(super) fn two() -> (Process, Process) {
     let clock = Arc::new(ManualClock::default());
     clock.advance(Duration::from_secs(1_800_000_000));
-    (process(&clock, Duration::ZERO), process(&clock, Duration::ZERO))
+    (
+        process(&clock, Duration::ZERO),
+        process(&clock, Duration::ZERO),
+    )
 }
 
 impl Process {
@@ -99,16 +118,29 @@ impl Process {
 
     pub(super) fn end(&self, identifier: &Identifier) {
         let in_use = self.fixture.find(ALICE, identifier.as_bytes()).unwrap();
-        assert!(self.fixture.store.end(&in_use, EndReason::Deleted).unwrap().is_done());
+        assert!(
+            self.fixture
+                .store
+                .end(&in_use, EndReason::Deleted)
+                .unwrap()
+                .is_done()
+        );
     }
 
     /// Records the end that `resolve` has reported.
     pub(super) fn record_known_end(&self, identifier: &Identifier) -> EndRecord {
-        self.fixture.store.record_known_end(&self.fixture.target, ALICE, identifier.as_bytes())
+        self.fixture
+            .store
+            .record_known_end(&self.fixture.target, ALICE, identifier.as_bytes())
     }
 
     pub(super) fn reasons(&self) -> Vec<EndReason> {
-        self.fixture.ended.take().into_iter().map(|(_, reason)| reason).collect()
+        self.fixture
+            .ended
+            .take()
+            .into_iter()
+            .map(|(_, reason)| reason)
+            .collect()
     }
 
     /// Passes the records of this process to another one.
@@ -116,6 +148,9 @@ impl Process {
         for end in std::mem::take(&mut *self.journal.ends.lock()) {
             other.fixture.store.import(&end);
         }
-        other.fixture.store.import_last_uses(&std::mem::take(&mut *self.journal.last_uses.lock()));
+        other
+            .fixture
+            .store
+            .import_last_uses(&std::mem::take(&mut *self.journal.last_uses.lock()));
     }
 }

@@ -48,7 +48,12 @@ fn fail<T>(reason: impl Into<String>) -> Result<T, TestCaseError> {
 
 /// Runs this many random histories.
 fn run(cases: u32) -> Result<(), String> {
-    let config = Config { cases, failure_persistence: None, max_shrink_iters: 2_000, ..Config::default() };
+    let config = Config {
+        cases,
+        failure_persistence: None,
+        max_shrink_iters: 2_000,
+        ..Config::default()
+    };
     let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
     let mut runner = TestRunner::new_with_rng(config, rng);
     let steps = proptest::collection::vec(any_step(), 1..60);

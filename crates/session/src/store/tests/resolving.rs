@@ -22,7 +22,10 @@ fn a_session_in_the_table_resolves_only_by_its_own_identifier() {
     let fixture = fixture();
     let session = fixture.open(ALICE);
     let unknown = |owner, identifier: &[u8]| {
-        assert_eq!(fixture.find(owner, identifier).unwrap_err(), ResolveError::Unknown);
+        assert_eq!(
+            fixture.find(owner, identifier).unwrap_err(),
+            ResolveError::Unknown
+        );
     };
     for _ in 0..3 {
         assert!(fixture.resolve(ALICE, &session).is_ok());
@@ -39,7 +42,10 @@ fn a_session_in_the_table_resolves_only_by_its_own_identifier() {
     assert!(fixture.resolve(ALICE, &session).is_ok());
 
     fixture.store.end(&session, EndReason::Deleted);
-    assert_eq!(fixture.resolve(ALICE, &session).unwrap_err(), ResolveError::Ended);
+    assert_eq!(
+        fixture.resolve(ALICE, &session).unwrap_err(),
+        ResolveError::Ended
+    );
 }
 
 /// E3, E4: the list is searched for the key of a session once, and again when the keys change.
@@ -47,7 +53,8 @@ fn a_session_in_the_table_resolves_only_by_its_own_identifier() {
 fn a_key_is_searched_once() {
     let fixture = fixture();
     let session = fixture.open(ALICE);
-    let is_known = || session.is_known_as_listed(fixture.store.0.key_generation.load(Ordering::SeqCst));
+    let is_known =
+        || session.is_known_as_listed(fixture.store.0.key_generation.load(Ordering::SeqCst));
     assert!(!is_known());
 
     drop(fixture.resolve(ALICE, &session).unwrap());
@@ -64,7 +71,10 @@ fn a_key_is_searched_once() {
     assert!(!is_known(), "lists are no longer told apart");
 
     fixture.store.set_keys(SessionKey::new(1, &[6; 32]).into());
-    assert_eq!(fixture.resolve(ALICE, &session).unwrap_err(), ResolveError::Unknown);
+    assert_eq!(
+        fixture.resolve(ALICE, &session).unwrap_err(),
+        ResolveError::Unknown
+    );
 }
 
 /// E1: an identifier is unknown if it is not visible ASCII, is too long, or was not issued by the store.
@@ -100,7 +110,11 @@ fn debug_shows_the_hash_only() {
     }
     let reserved = fixture.reserve(ALICE).unwrap();
     let key = SessionKey::new(1, &[5; 32]);
-    let shown = format!("{:?} {reserved:?} {:?} {key:?}", fixture.store, reserved.capacity_permit());
+    let shown = format!(
+        "{:?} {reserved:?} {:?} {key:?}",
+        fixture.store,
+        reserved.capacity_permit()
+    );
     assert_eq!(
         shown,
         "SessionStore { len: 1, .. } Reservation { .. } CapacityPermit { .. } SessionKey { epoch: 1, .. }"
@@ -118,22 +132,56 @@ fn debug_shows_the_hash_only() {
 fn foreign_use_is_unknown() {
     let fixture = fixture();
     let session = fixture.open(ALICE);
-    let Owner::Subject { issuer, subject, client } = ALICE else { unreachable!() };
+    let Owner::Subject {
+        issuer,
+        subject,
+        client,
+    } = ALICE
+    else {
+        unreachable!()
+    };
     let strangers = [
         MALLORY,
         Owner::Anonymous,
-        Owner::Subject { issuer, subject, client: None },
-        Owner::Subject { issuer, subject, client: Some("other") },
-        Owner::Subject { issuer: "https://auth.example.com/realms/prod/", subject, client },
-        Owner::Subject { issuer, subject: &subject.to_uppercase(), client },
-        Owner::Client { issuer, client: subject },
+        Owner::Subject {
+            issuer,
+            subject,
+            client: None,
+        },
+        Owner::Subject {
+            issuer,
+            subject,
+            client: Some("other"),
+        },
+        Owner::Subject {
+            issuer: "https://auth.example.com/realms/prod/",
+            subject,
+            client,
+        },
+        Owner::Subject {
+            issuer,
+            subject: &subject.to_uppercase(),
+            client,
+        },
+        Owner::Client {
+            issuer,
+            client: subject,
+        },
     ];
     for stranger in strangers {
-        assert_eq!(fixture.resolve(stranger, &session).unwrap_err(), ResolveError::Unknown, "{stranger:?}");
+        assert_eq!(
+            fixture.resolve(stranger, &session).unwrap_err(),
+            ResolveError::Unknown,
+            "{stranger:?}"
+        );
     }
     fixture.store.end(&session, EndReason::Deleted);
     for stranger in strangers {
-        assert_eq!(fixture.resolve(stranger, &session).unwrap_err(), ResolveError::Unknown, "{stranger:?}");
+        assert_eq!(
+            fixture.resolve(stranger, &session).unwrap_err(),
+            ResolveError::Unknown,
+            "{stranger:?}"
+        );
     }
 }
 
@@ -142,8 +190,18 @@ fn foreign_use_is_unknown() {
 fn other_resource_is_unknown() {
     let fixture = fixture();
     let session = fixture.open(ALICE);
-    let other = ResourceUri::parse("https://mcp.example.com/mcp/").unwrap().into();
-    let error = fixture.store.resolve(&other, ALICE, &Scopes::empty(), session.identifier().as_bytes()).unwrap_err();
+    let other = ResourceUri::parse("https://mcp.example.com/mcp/")
+        .unwrap()
+        .into();
+    let error = fixture
+        .store
+        .resolve(
+            &other,
+            ALICE,
+            &Scopes::empty(),
+            session.identifier().as_bytes(),
+        )
+        .unwrap_err();
     assert_eq!(error, ResolveError::Unknown);
 }
 
@@ -153,9 +211,18 @@ fn foreign_use_does_not_touch() {
     let fixture = fixture();
     let session = fixture.open(ALICE);
     fixture.clock.advance(Duration::from_secs(29 * 60));
-    assert_eq!(fixture.resolve(MALLORY, &session).unwrap_err(), ResolveError::Unknown);
+    assert_eq!(
+        fixture.resolve(MALLORY, &session).unwrap_err(),
+        ResolveError::Unknown
+    );
     fixture.clock.advance(Duration::from_secs(60));
-    assert_eq!(fixture.resolve(MALLORY, &session).unwrap_err(), ResolveError::Unknown);
+    assert_eq!(
+        fixture.resolve(MALLORY, &session).unwrap_err(),
+        ResolveError::Unknown
+    );
     assert!(fixture.ended.take().is_empty());
-    assert_eq!(fixture.resolve(ALICE, &session).unwrap_err(), ResolveError::Ended);
+    assert_eq!(
+        fixture.resolve(ALICE, &session).unwrap_err(),
+        ResolveError::Ended
+    );
 }

@@ -12,17 +12,28 @@ fn scopes(text: &str) -> Scopes {
 
 impl Fixture {
     fn open_with(&self, text: &str) -> Arc<Session> {
-        let reservation = self.store.reserve(&self.target, ALICE, &scopes(text)).unwrap();
-        Arc::clone(reservation.open(Box::from(*b"backend"), None).unwrap().session())
+        let reservation = self
+            .store
+            .reserve(&self.target, ALICE, &scopes(text))
+            .unwrap();
+        Arc::clone(
+            reservation
+                .open(Box::from(*b"backend"), None)
+                .unwrap()
+                .session(),
+        )
     }
 
     fn find_with(&self, identifier: &str, text: &str) -> Result<InUse, ResolveError> {
-        self.store.resolve(&self.target, ALICE, &scopes(text), identifier.as_bytes())
+        self.store
+            .resolve(&self.target, ALICE, &scopes(text), identifier.as_bytes())
     }
 
     /// Sends a request of Alice, and returns the identifier that its response carries, if any.
     fn request(&self, identifier: &str, text: &str) -> Option<Identifier> {
-        self.find_with(identifier, text).unwrap().rotated_identifier()
+        self.find_with(identifier, text)
+            .unwrap()
+            .rotated_identifier()
     }
 }
 
@@ -38,13 +49,31 @@ fn other_scopes_make_one_successor() {
     assert_ne!(second, first);
     assert_eq!(session.identifier(), second);
     for text in ["a b", "a", "a b c"] {
-        assert_eq!(fixture.request(&first, text), Some(second.clone()), "pending, so that all answers carry the same");
+        assert_eq!(
+            fixture.request(&first, text),
+            Some(second.clone()),
+            "pending, so that all answers carry the same"
+        );
     }
     for identifier in [&first, &second] {
-        assert!(Arc::ptr_eq(fixture.find(ALICE, identifier.as_bytes()).unwrap().session(), &session));
+        assert!(Arc::ptr_eq(
+            fixture
+                .find(ALICE, identifier.as_bytes())
+                .unwrap()
+                .session(),
+            &session
+        ));
     }
-    assert_eq!(fixture.request(&second, "a b"), None, "made for these very scopes");
-    assert_eq!(fixture.store.len(), 1, "one session however many identifiers");
+    assert_eq!(
+        fixture.request(&second, "a b"),
+        None,
+        "made for these very scopes"
+    );
+    assert_eq!(
+        fixture.store.len(),
+        1,
+        "one session however many identifiers"
+    );
 }
 
 /// E8: the order and repetition of scopes have no effect.
@@ -64,7 +93,11 @@ fn the_old_identifier_resolves_for_a_grace_period() {
     let second = fixture.request(&first, "b").unwrap();
     for _ in 0..10 {
         fixture.clock.advance(20 * MINUTE);
-        assert_eq!(fixture.request(&first, "b"), Some(second.clone()), "the new identifier was not used yet");
+        assert_eq!(
+            fixture.request(&first, "b"),
+            Some(second.clone()),
+            "the new identifier was not used yet"
+        );
     }
     drop(fixture.find(ALICE, second.as_bytes()).unwrap());
     fixture.clock.advance(5 * MINUTE - Duration::from_millis(1));
@@ -72,7 +105,11 @@ fn the_old_identifier_resolves_for_a_grace_period() {
     assert_eq!(fixture.request(&first, "b"), Some(second.clone()));
 
     fixture.clock.advance(Duration::from_millis(1));
-    assert_eq!(fixture.find(ALICE, first.as_bytes()).unwrap_err(), ResolveError::Ended, "after the grace period");
+    assert_eq!(
+        fixture.find(ALICE, first.as_bytes()).unwrap_err(),
+        ResolveError::Ended,
+        "after the grace period"
+    );
     drop(fixture.find(ALICE, second.as_bytes()).unwrap());
     assert!(fixture.ended.take().is_empty(), "the session goes on");
 }
@@ -85,9 +122,15 @@ fn a_retired_identifier_does_not_touch() {
     let second = fixture.request(&first, "b").unwrap();
     drop(fixture.find(ALICE, second.as_bytes()).unwrap());
     fixture.clock.advance(29 * MINUTE);
-    assert_eq!(fixture.find(ALICE, first.as_bytes()).unwrap_err(), ResolveError::Ended);
+    assert_eq!(
+        fixture.find(ALICE, first.as_bytes()).unwrap_err(),
+        ResolveError::Ended
+    );
     fixture.clock.advance(MINUTE);
-    assert_eq!(fixture.find(ALICE, second.as_bytes()).unwrap_err(), ResolveError::Ended);
+    assert_eq!(
+        fixture.find(ALICE, second.as_bytes()).unwrap_err(),
+        ResolveError::Ended
+    );
 }
 
 /// E8: a session gets at most one new identifier per minute.
@@ -101,7 +144,11 @@ fn at_most_one_a_minute() {
     assert_eq!(fixture.request(&second, "c"), None);
     fixture.clock.advance(Duration::from_millis(1));
     let third = fixture.request(&second, "c").expect("a minute later");
-    assert_eq!(fixture.request(&first, "a"), Some(third.clone()), "answers carry the newest");
+    assert_eq!(
+        fixture.request(&first, "a"),
+        Some(third.clone()),
+        "answers carry the newest"
+    );
     assert_eq!(fixture.request(&second, "c"), Some(third.clone()));
     for identifier in [&first, &second, &third] {
         drop(fixture.find(ALICE, identifier.as_bytes()).unwrap());
@@ -116,18 +163,40 @@ fn identifiers_stay_few() {
     let mut identifiers = vec![session.identifier()];
     for round in 0..40 {
         let newest = session.identifier();
-        identifiers.push(fixture.request(&newest, if round % 2 == 0 { "b" } else { "a" }).unwrap());
+        identifiers.push(
+            fixture
+                .request(&newest, if round % 2 == 0 { "b" } else { "a" })
+                .unwrap(),
+        );
         fixture.clock.advance(MINUTE);
-        assert!(fixture.store.0.rotated.len() <= 7, "{}", fixture.store.0.rotated.len());
+        assert!(
+            fixture.store.0.rotated.len() <= 7,
+            "{}",
+            fixture.store.0.rotated.len()
+        );
     }
-    drop(fixture.find(ALICE, session.identifier().as_bytes()).unwrap());
-    let resolving = identifiers.iter().filter(|identifier| fixture.find(ALICE, identifier.as_bytes()).is_ok()).count();
-    assert_eq!(resolving, 6, "the newest, and those whose successors are in use for less than 5 min");
+    drop(
+        fixture
+            .find(ALICE, session.identifier().as_bytes())
+            .unwrap(),
+    );
+    let resolving = identifiers
+        .iter()
+        .filter(|identifier| fixture.find(ALICE, identifier.as_bytes()).is_ok())
+        .count();
+    assert_eq!(
+        resolving, 6,
+        "the newest, and those whose successors are in use for less than 5 min"
+    );
 
     fixture.clock.advance(5 * MINUTE);
     fixture.store.sweep();
     assert_eq!(fixture.store.0.rotated.len(), 1);
-    drop(fixture.find(ALICE, session.identifier().as_bytes()).unwrap());
+    drop(
+        fixture
+            .find(ALICE, session.identifier().as_bytes())
+            .unwrap(),
+    );
 }
 
 /// E7, E8: old and new identifiers are unknown for other owners, and their requests do not count as uses.
@@ -145,7 +214,11 @@ fn a_successor_belongs_to_the_owner() {
     }
     for _ in 0..5 {
         fixture.clock.advance(5 * MINUTE);
-        assert_eq!(fixture.request(&first, "b"), Some(second.clone()), "a stranger's try was no first use");
+        assert_eq!(
+            fixture.request(&first, "b"),
+            Some(second.clone()),
+            "a stranger's try was no first use"
+        );
     }
 }
 
@@ -164,7 +237,10 @@ fn all_identifiers_end_with_the_session() {
     assert_eq!(other.rotated_identifier(), None);
 
     for identifier in [&first, &second] {
-        assert_eq!(fixture.find(ALICE, identifier.as_bytes()).unwrap_err(), ResolveError::Ended);
+        assert_eq!(
+            fixture.find(ALICE, identifier.as_bytes()).unwrap_err(),
+            ResolveError::Ended
+        );
     }
     assert_eq!(fixture.store.len(), 0);
     assert_eq!(fixture.store.0.rotated.len(), 0);
@@ -182,8 +258,14 @@ fn a_renewed_session_ends_by_time() {
     assert_eq!(fixture.store.sweep(), 0);
     fixture.clock.advance(24 * MINUTE);
     assert_eq!(fixture.store.sweep(), 1);
-    assert!(matches!(fixture.ended.take().as_slice(), [(_, EndReason::Idle)]));
-    assert_eq!(fixture.find(ALICE, second.as_bytes()).unwrap_err(), ResolveError::Ended);
+    assert!(matches!(
+        fixture.ended.take().as_slice(),
+        [(_, EndReason::Idle)]
+    ));
+    assert_eq!(
+        fixture.find(ALICE, second.as_bytes()).unwrap_err(),
+        ResolveError::Ended
+    );
     assert_eq!(fixture.store.0.rotated.len(), 0);
 }
 
@@ -210,10 +292,17 @@ fn concurrent_requests_get_the_same_successor() {
                     })
                 })
                 .collect();
-            spawned.into_iter().map(|thread| thread.join().unwrap()).collect()
+            spawned
+                .into_iter()
+                .map(|thread| thread.join().unwrap())
+                .collect()
         });
         assert!(told.iter().all(|identifier| *identifier == told[0]));
-        assert_eq!(fixture.store.0.rotated.len(), 1, "those that were not taken are forgotten");
+        assert_eq!(
+            fixture.store.0.rotated.len(),
+            1,
+            "those that were not taken are forgotten"
+        );
         drop(fixture.find(ALICE, told[0].as_bytes()).unwrap());
     }
 }
@@ -246,7 +335,8 @@ fn nothing_is_left_of_a_session_that_ends_while_it_is_renewed() {
 fn rotation_keeps_sessions() {
     let old = SessionKey::new(1, &[5; 32]);
     let new = SessionKey::new(2, &[6; 32]);
-    let keys = |keys: &[&SessionKey]| SessionKeys::new(keys.iter().map(|key| (*key).clone())).unwrap();
+    let keys =
+        |keys: &[&SessionKey]| SessionKeys::new(keys.iter().map(|key| (*key).clone())).unwrap();
     let fixture = fixture();
     let session = fixture.open_with("a");
     let ended = fixture.open_with("a");
@@ -256,7 +346,11 @@ fn rotation_keeps_sessions() {
 
     fixture.store.set_keys(keys(&[&new, &old]));
     assert!(fixture.resolve(ALICE, &session).is_ok());
-    assert_eq!(fixture.resolve(ALICE, &ended).unwrap_err(), ResolveError::Ended, "its key is listed");
+    assert_eq!(
+        fixture.resolve(ALICE, &ended).unwrap_err(),
+        ResolveError::Ended,
+        "its key is listed"
+    );
     let younger = fixture.open_with("a");
     let renewed = fixture.request(&session.identifier(), "b").unwrap();
     fixture.store.set_keys(new.into());
@@ -271,7 +365,10 @@ fn rotation_keeps_sessions() {
     }
     fixture.store.set_keys(old.into());
     assert!(fixture.find(ALICE, renewed.as_bytes()).is_ok());
-    assert_eq!(fixture.resolve(ALICE, &younger).unwrap_err(), ResolveError::Unknown);
+    assert_eq!(
+        fixture.resolve(ALICE, &younger).unwrap_err(),
+        ResolveError::Unknown
+    );
 }
 
 /// E8: the log hash of a session does not change with new identifiers and keys.

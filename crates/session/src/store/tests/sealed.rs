@@ -16,7 +16,10 @@ fn a_session_continues_elsewhere() {
     let (first, second) = two();
     let identifier = first.open();
     let adopted = second.fixture.find(ALICE, identifier.as_bytes()).unwrap();
-    assert_eq!(adopted.backend_id(), b"11111111-2222-3333-4444-555555555555");
+    assert_eq!(
+        adopted.backend_id(),
+        b"11111111-2222-3333-4444-555555555555"
+    );
     assert_eq!(adopted.protocol_version(), Some("2025-11-25"));
     assert_eq!(adopted.target(), &target());
     assert_eq!(adopted.identifier(), identifier.clone());
@@ -29,7 +32,13 @@ fn a_session_continues_elsewhere() {
     assert!(Arc::ptr_eq(adopted.session(), again.session()));
 
     for stranger in [MALLORY, Owner::Anonymous] {
-        assert_eq!(second.fixture.find(stranger, identifier.as_bytes()).unwrap_err(), ResolveError::Unknown);
+        assert_eq!(
+            second
+                .fixture
+                .find(stranger, identifier.as_bytes())
+                .unwrap_err(),
+            ResolveError::Unknown
+        );
     }
 }
 
@@ -40,7 +49,11 @@ fn concurrent_first_uses_adopt_one_session() {
         let (first, second) = two();
         let old = first.open();
         let wide = Scopes::parse("wide").unwrap();
-        let in_use = first.fixture.store.resolve(&target(), ALICE, &wide, old.as_bytes()).unwrap();
+        let in_use = first
+            .fixture
+            .store
+            .resolve(&target(), ALICE, &wide, old.as_bytes())
+            .unwrap();
         let identifiers = [old, in_use.rotated_identifier().unwrap()];
         let barrier = Barrier::new(4);
         let adopted: Vec<InUse> = thread::scope(|scope| {
@@ -55,9 +68,16 @@ fn concurrent_first_uses_adopt_one_session() {
                     })
                 })
                 .collect();
-            spawned.into_iter().map(|thread| thread.join().unwrap()).collect()
+            spawned
+                .into_iter()
+                .map(|thread| thread.join().unwrap())
+                .collect()
         });
-        assert!(adopted.iter().all(|other| Arc::ptr_eq(other.session(), adopted[0].session())));
+        assert!(
+            adopted
+                .iter()
+                .all(|other| Arc::ptr_eq(other.session(), adopted[0].session()))
+        );
         assert_eq!(second.fixture.store.len(), 1);
         assert_eq!(second.fixture.store.0.capacity.counts(), (1, 1));
         second.fixture.store.end(&adopted[0], EndReason::Deleted);
@@ -82,7 +102,11 @@ fn idle_time_counts_from_the_last_known_use() {
     assert_eq!(second.try_use(&unused), Err(ResolveError::Ended));
     assert_eq!(second.try_use(&used), Ok(()));
     let third = process(&first.fixture.clock, Duration::ZERO);
-    assert_eq!(third.try_use(&used), Err(ResolveError::Ended), "it knows of no use");
+    assert_eq!(
+        third.try_use(&used),
+        Err(ResolveError::Ended),
+        "it knows of no use"
+    );
 }
 
 /// E12: each last use is recorded once. That of a session in use is recorded each time.
@@ -126,8 +150,16 @@ fn a_session_ends_where_it_was_used_last() {
     clock.advance(11 * MINUTE);
     assert_eq!(first.fixture.store.sweep(), 1);
     assert_eq!(first.fixture.store.len(), 0, "released, and not ended");
-    assert_eq!(first.fixture.ended.take().len(), 0, "released, and not ended");
-    assert_eq!(first.try_use(&identifier), Ok(()), "it can be used here again");
+    assert_eq!(
+        first.fixture.ended.take().len(),
+        0,
+        "released, and not ended"
+    );
+    assert_eq!(
+        first.try_use(&identifier),
+        Ok(()),
+        "it can be used here again"
+    );
 
     for process in [&first, &second] {
         process.fixture.store.record_last_uses();
@@ -200,7 +232,10 @@ fn an_end_elsewhere_is_an_end_here() {
 
     drop(held);
     assert_eq!(second.reasons(), [EndReason::EndedElsewhere]);
-    assert!(second.journal.ends.lock().is_empty(), "it is not recorded again");
+    assert!(
+        second.journal.ends.lock().is_empty(),
+        "it is not recorded again"
+    );
     for identifier in [&known, &unknown] {
         assert_eq!(second.try_use(identifier), Err(ResolveError::Ended));
     }
@@ -213,14 +248,24 @@ fn a_retired_identifier_is_retired_elsewhere() {
     let old = first.open();
     let wide = Scopes::parse("wide").unwrap();
     let successor = |process: &Process| {
-        process.fixture.store.resolve(&target(), ALICE, &wide, old.as_bytes()).unwrap().rotated_identifier().unwrap()
+        process
+            .fixture
+            .store
+            .resolve(&target(), ALICE, &wide, old.as_bytes())
+            .unwrap()
+            .rotated_identifier()
+            .unwrap()
     };
     let new = successor(&first);
     assert_eq!(successor(&second), new, "all processes make the same one");
     assert_eq!(first.try_use(&new), Ok(()));
 
     first.fixture.clock.advance(5 * MINUTE);
-    assert_eq!(second.try_use(&old), Ok(()), "its successor was not used here");
+    assert_eq!(
+        second.try_use(&old),
+        Ok(()),
+        "its successor was not used here"
+    );
     first.fixture.store.sweep();
     first.tell(&second);
     for process in [&first, &second] {
@@ -261,7 +306,10 @@ fn adoption_needs_capacity() {
 
     second.fixture.open(Owner::Anonymous);
     let full = || second.fixture.find(MALLORY, three.as_bytes()).map(drop);
-    assert_eq!(full(), Err(ResolveError::Capacity(ReservationError::TotalLimit)));
+    assert_eq!(
+        full(),
+        Err(ResolveError::Capacity(ReservationError::TotalLimit))
+    );
     second.end(&one);
     assert_eq!(full(), Ok(()));
 }
@@ -271,14 +319,30 @@ fn adoption_needs_capacity() {
 fn a_long_backend_identifier_stays_in_memory() {
     let (first, second) = two();
     let open = |length: usize| {
-        let opened = first.fixture.reserve(ALICE).unwrap().open(vec![b'x'; length].into(), None).unwrap();
+        let opened = first
+            .fixture
+            .reserve(ALICE)
+            .unwrap()
+            .open(vec![b'x'; length].into(), None)
+            .unwrap();
         (opened.is_sealed(), opened.identifier())
     };
-    let ((fits, longest), (too_long, kept)) = (open(Session::MAX_BACKEND_ID), open(Session::MAX_BACKEND_ID + 1));
+    let ((fits, longest), (too_long, kept)) = (
+        open(Session::MAX_BACKEND_ID),
+        open(Session::MAX_BACKEND_ID + 1),
+    );
     assert!(fits);
     assert!(!too_long);
     assert!(longest.len() <= 512);
-    assert_eq!(first.fixture.find(ALICE, kept.as_bytes()).unwrap().backend_id().len(), Session::MAX_BACKEND_ID + 1);
+    assert_eq!(
+        first
+            .fixture
+            .find(ALICE, kept.as_bytes())
+            .unwrap()
+            .backend_id()
+            .len(),
+        Session::MAX_BACKEND_ID + 1
+    );
     assert_eq!(second.try_use(&longest), Ok(()));
     assert_eq!(second.try_use(&kept), Err(ResolveError::Ended));
 
@@ -296,7 +360,13 @@ fn an_incomplete_process_continues_nothing() {
     let own = second.open();
     assert_eq!(second.try_use(&identifier), Err(ResolveError::NotReady));
     assert_eq!(second.try_use(&own), Ok(()));
-    assert_eq!(second.fixture.find(MALLORY, identifier.as_bytes()).unwrap_err(), ResolveError::Unknown);
+    assert_eq!(
+        second
+            .fixture
+            .find(MALLORY, identifier.as_bytes())
+            .unwrap_err(),
+        ResolveError::Unknown
+    );
     second.journal.is_incomplete.store(false, Ordering::SeqCst);
     assert_eq!(second.try_use(&identifier), Ok(()));
 }
@@ -335,7 +405,14 @@ fn scopes_end_at_once() {
     let known = first.open();
     let mallorys = first.fixture.open(MALLORY);
     let scope = EndScope::Owner(ALICE);
-    assert!(first.fixture.store.end_scope(scope, EndReason::Administrator).ticket.is_done());
+    assert!(
+        first
+            .fixture
+            .store
+            .end_scope(scope, EndReason::Administrator)
+            .ticket
+            .is_done()
+    );
     assert_eq!(first.reasons(), [EndReason::Administrator]);
 
     first.tell(&second);
@@ -347,8 +424,15 @@ fn scopes_end_at_once() {
         assert_eq!(process.try_use(&here), Ok(()));
         assert_eq!(process.try_use(&there), Ok(()));
     }
-    let Owner::Subject { issuer, .. } = ALICE else { unreachable!() };
-    drop(first.fixture.store.end_scope(EndScope::Issuer(issuer), EndReason::Administrator));
+    let Owner::Subject { issuer, .. } = ALICE else {
+        unreachable!()
+    };
+    drop(
+        first
+            .fixture
+            .store
+            .end_scope(EndScope::Issuer(issuer), EndReason::Administrator),
+    );
     first.tell(&second);
     for process in [&first, &second] {
         for identifier in [&here, &there] {
@@ -365,7 +449,11 @@ fn another_upstream_does_not_continue_a_session() {
     let identifier = first.open();
     let moved = SessionTarget::new(target().resource().clone(), "http://127.0.0.1:2");
     for process in [&first, &second] {
-        let found = process.fixture.store.resolve(&moved, ALICE, &Scopes::empty(), identifier.as_bytes());
+        let found =
+            process
+                .fixture
+                .store
+                .resolve(&moved, ALICE, &Scopes::empty(), identifier.as_bytes());
         assert_eq!(found.unwrap_err(), ResolveError::Ended);
         assert_eq!(process.try_use(&identifier), Ok(()));
     }

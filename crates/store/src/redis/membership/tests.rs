@@ -65,9 +65,20 @@ enum Step {
 
 impl World {
     fn new() -> Self {
-        let redis = Redis { generation: 1, born: Duration::ZERO, beats: BTreeMap::new(), ends: BTreeSet::new() };
+        let redis = Redis {
+            generation: 1,
+            born: Duration::ZERO,
+            beats: BTreeMap::new(),
+            ends: BTreeSet::new(),
+        };
         let replicas = (0..REPLICAS).map(|_| Replica::default()).collect();
-        Self { now: Duration::ZERO, redis, replicas, confirmed: BTreeSet::new(), next_end: 0 }
+        Self {
+            now: Duration::ZERO,
+            redis,
+            replicas,
+            confirmed: BTreeSet::new(),
+            next_end: 0,
+        }
     }
 
     /// Lets a replica write its heartbeat, and read the list unless it is slow.
@@ -81,7 +92,9 @@ impl World {
         }
         if std::mem::take(&mut this.must_synchronize) {
             self.read(replica);
-            let Replica { membership, known, .. } = &mut self.replicas[replica];
+            let Replica {
+                membership, known, ..
+            } = &mut self.replicas[replica];
             self.redis.ends.extend(known.iter());
             let known = known.clone();
             membership.wrote(Generation([self.redis.generation; 16]));
@@ -100,22 +113,45 @@ impl World {
         let this = &mut self.replicas[replica];
         redis.beats.retain(|_, beat| now - beat.time < RETURN_TIME);
         let generation = Generation([redis.generation; 16]);
-        redis.beats.insert(replica, LastBeat { time: now, written: this.membership.written() });
+        redis.beats.insert(
+            replica,
+            LastBeat {
+                time: now,
+                written: this.membership.written(),
+            },
+        );
         let mut others = redis.beats.iter().filter(|(other, _)| **other != replica);
         let others_have_written = others.all(|(_, beat)| beat.written == Some(generation));
         (this.is_connected, this.last_beat) = (true, now);
-        this.membership.beat(now, now, &Beat { generation, age: now - redis.born, others_have_written })
+        this.membership.beat(
+            now,
+            now,
+            &Beat {
+                generation,
+                age: now - redis.born,
+                others_have_written,
+            },
+        )
     }
 
     fn read(&mut self, replica: usize) {
-        let Replica { membership, known, .. } = &mut self.replicas[replica];
+        let Replica {
+            membership, known, ..
+        } = &mut self.replicas[replica];
         let was_settled = membership.is_settled();
         known.extend(&self.redis.ends);
-        membership.read(Generation([self.redis.generation; 16]), was_settled, self.now);
+        membership.read(
+            Generation([self.redis.generation; 16]),
+            was_settled,
+            self.now,
+        );
     }
 
     fn publish(&mut self, ends: &BTreeSet<u32>) {
-        self.replicas.iter_mut().filter(|other| other.is_connected).for_each(|other| other.known.extend(ends));
+        self.replicas
+            .iter_mut()
+            .filter(|other| other.is_connected)
+            .for_each(|other| other.known.extend(ends));
     }
 
     /// Ends a session at a replica.
@@ -124,12 +160,18 @@ impl World {
         self.next_end += 1;
         self.replicas[replica].known.insert(end);
         let this = &self.replicas[replica];
-        if !this.is_connected || this.membership.generation() != Some(Generation([self.redis.generation; 16])) {
+        if !this.is_connected
+            || this.membership.generation() != Some(Generation([self.redis.generation; 16]))
+        {
             return;
         }
         self.redis.ends.insert(end);
         self.publish(&BTreeSet::from([end]));
-        let mut live = self.redis.beats.iter().filter(|(_, beat)| self.now - beat.time < LEASE);
+        let mut live = self
+            .redis
+            .beats
+            .iter()
+            .filter(|(_, beat)| self.now - beat.time < LEASE);
         let is_received = live.all(|(other, _)| self.replicas[*other].is_connected);
         if is_received && self.now - self.redis.born >= RETURN_TIME {
             self.confirmed.insert(end);
@@ -157,7 +199,12 @@ impl World {
             }
             Step::End { replica } => self.end(replica),
             Step::Disconnect { replica } => self.disconnect(replica),
-            Step::RestartReplica => self.replicas[RESTARTED] = Replica { last_beat: self.now, ..Replica::default() },
+            Step::RestartReplica => {
+                self.replicas[RESTARTED] = Replica {
+                    last_beat: self.now,
+                    ..Replica::default()
+                }
+            }
             Step::RestartRedis { is_empty } => {
                 self.redis.generation = self.redis.generation.wrapping_add(1);
                 self.redis.born = self.now;
@@ -171,7 +218,10 @@ impl World {
         for (number, replica) in self.replicas.iter().enumerate() {
             if replica.membership.is_complete(self.now) {
                 let missing: Vec<_> = self.confirmed.difference(&replica.known).collect();
-                assert!(missing.is_empty(), "replica {number} is complete without {missing:?}");
+                assert!(
+                    missing.is_empty(),
+                    "replica {number} is complete without {missing:?}"
+                );
             }
         }
     }
@@ -193,7 +243,13 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     // the others are slow.
     let restarted = 1 << RESTARTED;
     let calm = (any::<u8>(), any::<u8>(), 0..30_usize).prop_map(move |(absent, slow, ticks)| {
-        vec![Step::Tick { beating: !(absent & restarted), slow: slow & !restarted }; ticks]
+        vec![
+            Step::Tick {
+                beating: !(absent & restarted),
+                slow: slow & !restarted
+            };
+            ticks
+        ]
     });
     let part = prop_oneof![3 => step.prop_map(|step| vec![step]), 1 => calm];
     prop::collection::vec(part, 1..80).prop_map(|parts| parts.concat())
@@ -215,27 +271,53 @@ proptest! {
 fn replicas_become_complete() {
     let mut world = World::new();
     let ticks = RETURN_TIME.as_millis() / STEP.as_millis() + 2;
-    (0..ticks).for_each(|_| world.step(Step::Tick { beating: 0xff, slow: 0 }));
+    (0..ticks).for_each(|_| {
+        world.step(Step::Tick {
+            beating: 0xff,
+            slow: 0,
+        })
+    });
     world.step(Step::End { replica: 0 });
     assert_eq!(world.confirmed.len(), 1);
-    assert!(world.replicas.iter().all(|replica| replica.membership.is_complete(world.now)));
+    assert!(
+        world
+            .replicas
+            .iter()
+            .all(|replica| replica.membership.is_complete(world.now))
+    );
 
     // A restarted replica joins at once, because nothing was lost.
     world.step(Step::RestartReplica);
-    world.step(Step::Tick { beating: 0xff, slow: 0 });
+    world.step(Step::Tick {
+        beating: 0xff,
+        slow: 0,
+    });
     assert!(world.replicas[RESTARTED].membership.is_complete(world.now));
 
     // Redis loses its data: replicas stay complete, and a fresh one waits for the others.
     world.step(Step::RestartRedis { is_empty: true });
     world.step(Step::RestartReplica);
-    world.step(Step::Tick { beating: 1 << RESTARTED, slow: 0 });
-    let complete =
-        |world: &World| [0, 1, 2].map(|replica: usize| world.replicas[replica].membership.is_complete(world.now));
+    world.step(Step::Tick {
+        beating: 1 << RESTARTED,
+        slow: 0,
+    });
+    let complete = |world: &World| {
+        [0, 1, 2].map(|replica: usize| world.replicas[replica].membership.is_complete(world.now))
+    };
     assert_eq!(complete(&world), [true, true, false]);
 
     world.step(Step::End { replica: RESTARTED });
-    assert_eq!(world.confirmed.len(), 1, "nothing is confirmed that others could miss");
-    (0..ticks).for_each(|_| world.step(Step::Tick { beating: 0xff, slow: 0 }));
+    assert_eq!(
+        world.confirmed.len(),
+        1,
+        "nothing is confirmed that others could miss"
+    );
+    (0..ticks).for_each(|_| {
+        world.step(Step::Tick {
+            beating: 0xff,
+            slow: 0,
+        })
+    });
     assert_eq!(complete(&world), [true; 3]);
 }
 
@@ -243,9 +325,16 @@ fn replicas_become_complete() {
 #[test]
 fn a_long_gap_ends_completeness() {
     let mut membership = Membership::default();
-    let beat = |age| Beat { generation: Generation([1; 16]), age, others_have_written: true };
+    let beat = |age| Beat {
+        generation: Generation([1; 16]),
+        age,
+        others_have_written: true,
+    };
     let start = RETURN_TIME;
-    assert_eq!(membership.beat(start, start, &beat(start)), Task::Synchronize);
+    assert_eq!(
+        membership.beat(start, start, &beat(start)),
+        Task::Synchronize
+    );
 
     membership.wrote(Generation([1; 16]));
     membership.read(Generation([1; 16]), membership.is_settled(), start);

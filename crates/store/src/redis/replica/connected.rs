@@ -39,7 +39,14 @@ impl<'a> Connected<'a> {
     ) -> Self {
         let beat_at = Instant::now();
         let removal = RemovalSchedule::default();
-        Self { state, receiver, connection, membership, beat_at, removal }
+        Self {
+            state,
+            receiver,
+            connection,
+            membership,
+            beat_at,
+            removal,
+        }
     }
 
     /// Exchanges records until the queue is closed, and then leaves the other replicas.
@@ -91,9 +98,17 @@ impl<'a> Connected<'a> {
     async fn beat(&mut self) -> RedisResult<Task> {
         let sent = self.state.clock.monotonic();
         self.beat_at = Instant::now() + BEAT_INTERVAL;
-        let Connection { redis, identity, .. } = &mut self.connection;
-        let response = self.state.commands.beat(redis, identity, self.membership.written()).await?;
-        let task = self.membership.beat(sent, self.state.clock.monotonic(), &response.beat);
+        let Connection {
+            redis, identity, ..
+        } = &mut self.connection;
+        let response = self
+            .state
+            .commands
+            .beat(redis, identity, self.membership.written())
+            .await?;
+        let task = self
+            .membership
+            .beat(sent, self.state.clock.monotonic(), &response.beat);
         self.removal.update(&response);
         self.state.status.set_alive(response.alive);
         self.publish_lease();
@@ -124,15 +139,25 @@ impl<'a> Connected<'a> {
     /// # Errors
     /// Fails before the first beat.
     pub(super) fn generation(&self) -> RedisResult<Generation> {
-        self.membership.generation().ok_or_else(|| failure::io_error(io::ErrorKind::NotConnected))
+        self.membership
+            .generation()
+            .ok_or_else(|| failure::io_error(io::ErrorKind::NotConnected))
     }
 
     /// Publishes the lease to the threads of requests.
     pub(super) fn publish_lease(&self) {
-        match self.state.status.set_complete_until(self.membership.complete_until()) {
-            Change::Completed => tracing::info!("the ends of the sessions of all replicas are known"),
+        match self
+            .state
+            .status
+            .set_complete_until(self.membership.complete_until())
+        {
+            Change::Completed => {
+                tracing::info!("the ends of the sessions of all replicas are known")
+            }
             Change::Interrupted => {
-                tracing::warn!("redis was unreachable for too long: the ends of other replicas may be missing");
+                tracing::warn!(
+                    "redis was unreachable for too long: the ends of other replicas may be missing"
+                );
             }
             Change::None => {}
         }

@@ -44,11 +44,20 @@ impl Connection {
 /// # Errors
 /// Fails if the server cannot be reached within [`CONNECT_TIMEOUT`], rejects the login or a command, is [not
 /// supported](ServerInfo::parse), or if the operating system returns no random bytes.
-pub(super) async fn connect(state: &Arc<JournalState>, receiver: &Receiver, replica: &str) -> RedisResult<Connection> {
+pub(super) async fn connect(
+    state: &Arc<JournalState>,
+    receiver: &Receiver,
+    replica: &str,
+) -> RedisResult<Connection> {
     let connection = random_name().ok_or_else(|| failure::io_error(io::ErrorKind::Other))?;
     let is_lost = Arc::<AtomicBool>::default();
-    let inbox =
-        Inbox::new(Arc::clone(state), receiver.clone(), replica.to_owned(), connection.clone(), Arc::clone(&is_lost));
+    let inbox = Inbox::new(
+        Arc::clone(state),
+        receiver.clone(),
+        replica.to_owned(),
+        connection.clone(),
+        Arc::clone(&is_lost),
+    );
     let config = AsyncConnectionConfig::new()
         .set_connection_timeout(Some(CONNECT_TIMEOUT))
         .set_response_timeout(Some(RESPONSE_TIMEOUT))
@@ -56,17 +65,30 @@ pub(super) async fn connect(state: &Arc<JournalState>, receiver: &Receiver, repl
             inbox.receive(&push);
             Ok::<_, Infallible>(())
         });
-    let connecting = state.client.get_multiplexed_async_connection_with_config(&config);
-    let mut redis =
-        timeout(CONNECT_TIMEOUT, connecting).await.map_err(|_| failure::io_error(io::ErrorKind::TimedOut))??;
+    let connecting = state
+        .client
+        .get_multiplexed_async_connection_with_config(&config);
+    let mut redis = timeout(CONNECT_TIMEOUT, connecting)
+        .await
+        .map_err(|_| failure::io_error(io::ErrorKind::TimedOut))??;
     let info: Value = cmd("INFO").arg("server").query_async(&mut redis).await?;
     let ServerInfo { run_id } = ServerInfo::parse(&info)?;
     let keys = &state.commands.keys;
-    redis.subscribe(&[keys.channel.clone(), keys.channel_of(&connection)][..]).await?;
+    redis
+        .subscribe(&[keys.channel.clone(), keys.channel_of(&connection)][..])
+        .await?;
     // The replica misses no message from here on, but may have missed some before.
     receiver.revocations.drop_introspected();
-    let identity = Identity { run_id, replica: replica.to_owned(), connection };
-    Ok(Connection { redis, identity, is_lost })
+    let identity = Identity {
+        run_id,
+        replica: replica.to_owned(),
+        connection,
+    };
+    Ok(Connection {
+        redis,
+        identity,
+        is_lost,
+    })
 }
 
 /// Returns the random name of a replica or connection: 32 hexadecimal digits. `None` if the operating system returns no random

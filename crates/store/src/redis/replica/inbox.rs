@@ -30,7 +30,14 @@ impl Inbox {
         connection: String,
         is_lost: Arc<AtomicBool>,
     ) -> Self {
-        Self { state, receiver, replica, connection, is_lost, has_reported_unreadable: AtomicBool::new(false) }
+        Self {
+            state,
+            receiver,
+            replica,
+            connection,
+            is_lost,
+            has_reported_unreadable: AtomicBool::new(false),
+        }
     }
 
     /// Receives a push.
@@ -40,7 +47,8 @@ impl Inbox {
                 self.is_lost.store(true, Ordering::Release);
                 self.state.wake.notify_one();
             }
-            (PushKind::Message, Some(Value::BulkString(message))) => match Message::decode(message) {
+            (PushKind::Message, Some(Value::BulkString(message))) => match Message::decode(message)
+            {
                 Some(message) => self.receive_message(message),
                 None => self.report_unreadable(),
             },
@@ -51,10 +59,21 @@ impl Inbox {
 
     /// Applies a message. Records and tokens of this replica itself change nothing; its last uses and counts are left out.
     fn receive_message(&self, message: Message) {
-        let Receiver { sessions, counts, revocations } = &self.receiver;
+        let Receiver {
+            sessions,
+            counts,
+            revocations,
+        } = &self.receiver;
         match message {
-            Message::Records { connection, batch, records, is_incomplete } => {
-                records.iter().for_each(|record| self.receiver.apply(record, &self.state.drops));
+            Message::Records {
+                connection,
+                batch,
+                records,
+                is_incomplete,
+            } => {
+                records
+                    .iter()
+                    .for_each(|record| self.receiver.apply(record, &self.state.drops));
                 if is_incomplete {
                     // Without an acknowledgement, the other replica does not confirm an end that this one does not know.
                     self.report_unreadable();
@@ -78,7 +97,10 @@ impl Inbox {
                     counts.add(&uses);
                 }
             }
-            Message::Announced { replica, sessions: announced } => {
+            Message::Announced {
+                replica,
+                sessions: announced,
+            } => {
                 if replica != self.replica {
                     sessions.import_announced(&announced);
                 }
@@ -90,7 +112,9 @@ impl Inbox {
     /// Logs, once for each connection, that a message could not be read.
     fn report_unreadable(&self) {
         if !self.has_reported_unreadable.swap(true, Ordering::Relaxed) {
-            tracing::warn!("a replica publishes messages that cannot be read; run the same version at all replicas");
+            tracing::warn!(
+                "a replica publishes messages that cannot be read; run the same version at all replicas"
+            );
         }
     }
 }

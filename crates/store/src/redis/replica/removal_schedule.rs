@@ -28,7 +28,9 @@ impl RemovalSchedule {
 
     /// Returns whether expired records are to be removed now: once a minute, by each replica.
     pub(super) fn take_expired_due(&mut self, now: Instant) -> bool {
-        let is_due = self.last.is_none_or(|last| now.saturating_duration_since(last) >= INTERVAL);
+        let is_due = self
+            .last
+            .is_none_or(|last| now.saturating_duration_since(last) >= INTERVAL);
         if is_due {
             self.last = Some(now);
         }
@@ -54,8 +56,17 @@ mod tests {
     };
 
     fn response(records: u64, is_lowest: bool) -> BeatResponse {
-        let beat = Beat { generation: Generation([1; 16]), age: Duration::ZERO, others_have_written: true };
-        BeatResponse { beat, records, is_lowest, alive: 2 }
+        let beat = Beat {
+            generation: Generation([1; 16]),
+            age: Duration::ZERO,
+            others_have_written: true,
+        };
+        BeatResponse {
+            beat,
+            records,
+            is_lowest,
+            alive: 2,
+        }
     }
 
     /// E13: one replica searches the list, and not before it has doubled.

@@ -47,7 +47,11 @@ impl Connected<'_> {
 
     /// Sends the records again that are not confirmed: a replica has not received them, or is gone.
     pub(super) async fn send_unconfirmed(&mut self) -> RedisResult<()> {
-        for (batch, records) in self.state.acknowledgements.unconfirmed(self.state.clock.monotonic()) {
+        for (batch, records) in self
+            .state
+            .acknowledgements
+            .unconfirmed(self.state.clock.monotonic())
+        {
             self.send_batch(batch, &records).await?;
         }
         Ok(())
@@ -55,8 +59,15 @@ impl Connected<'_> {
 
     async fn send_batch(&mut self, batch: Batch, records: &[Record]) -> RedisResult<()> {
         let generation = self.generation()?;
-        let Connection { redis, identity, .. } = &mut self.connection;
-        match self.state.commands.add_records(redis, generation, identity, records, Some(batch)).await? {
+        let Connection {
+            redis, identity, ..
+        } = &mut self.connection;
+        match self
+            .state
+            .commands
+            .add_records(redis, generation, identity, records, Some(batch))
+            .await?
+        {
             Added::Sent(connections) => self.state.acknowledgements.expect(batch, connections),
             // Sent again at the next beat, which also finds another generation.
             Added::Unsettled | Added::OtherGeneration => {}
@@ -70,17 +81,28 @@ impl Connected<'_> {
         if owed.is_empty() {
             return Ok(());
         }
-        let Connection { redis, identity, .. } = &mut self.connection;
-        self.state.commands.acknowledge(redis, identity, &owed).await
+        let Connection {
+            redis, identity, ..
+        } = &mut self.connection;
+        self.state
+            .commands
+            .acknowledge(redis, identity, &owed)
+            .await
     }
 
     /// Publishes the tokens that were found inactive here.
     async fn send_inactive_tokens(&mut self) -> RedisResult<()> {
         let tokens = self.state.queue.take_inactive();
         for (position, batch) in tokens.chunks(BATCH).enumerate() {
-            let published = self.state.commands.publish_inactive(&mut self.connection.redis, batch).await;
+            let published = self
+                .state
+                .commands
+                .publish_inactive(&mut self.connection.redis, batch)
+                .await;
             if published.is_err() {
-                tokens[position * BATCH..].iter().for_each(|token| self.state.queue.add_inactive(*token));
+                tokens[position * BATCH..]
+                    .iter()
+                    .for_each(|token| self.state.queue.add_inactive(*token));
                 // Wakes the task of the next connection, which publishes them.
                 self.state.wake.notify_one();
             }
@@ -97,8 +119,14 @@ impl Connected<'_> {
             if uses.is_empty() {
                 return Ok(());
             }
-            let Connection { redis, identity, .. } = &mut self.connection;
-            let written = self.state.commands.add_last_uses(redis, identity, &uses).await;
+            let Connection {
+                redis, identity, ..
+            } = &mut self.connection;
+            let written = self
+                .state
+                .commands
+                .add_last_uses(redis, identity, &uses)
+                .await;
             if written.is_err() {
                 self.state.queue.add_last_uses(&uses);
             }
@@ -111,13 +139,23 @@ impl Connected<'_> {
     async fn send_counts(&mut self) -> RedisResult<()> {
         let generation = self.generation()?;
         for uses in self.state.queue.take_limit_uses().chunks(BATCH) {
-            let Connection { redis, identity, .. } = &mut self.connection;
-            self.state.commands.publish_limit_uses(redis, identity, uses).await?;
+            let Connection {
+                redis, identity, ..
+            } = &mut self.connection;
+            self.state
+                .commands
+                .publish_limit_uses(redis, identity, uses)
+                .await?;
             self.keep_alive(generation).await?;
         }
         for sessions in self.state.queue.take_announced().chunks(BATCH) {
-            let Connection { redis, identity, .. } = &mut self.connection;
-            self.state.commands.publish_announced(redis, identity, sessions).await?;
+            let Connection {
+                redis, identity, ..
+            } = &mut self.connection;
+            self.state
+                .commands
+                .publish_announced(redis, identity, sessions)
+                .await?;
             self.keep_alive(generation).await?;
         }
         Ok(())

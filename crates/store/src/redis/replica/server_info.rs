@@ -23,20 +23,28 @@ impl ServerInfo {
             Value::VerbatimString { text, .. } | Value::SimpleString(text) => text,
             _ => "",
         };
-        let field = |name| text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim);
+        let field = |name| {
+            text.lines()
+                .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
+                .map(str::trim)
+        };
         // The first name is that of Redis, the second one that of Valkey 8.
         match field("redis_mode").or_else(|| field("server_mode")) {
-            Some("sentinel") => {
-                Err(io::Error::other("it is a Sentinel; name the primary, or a load balancer that leads to it").into())
-            }
-            Some("cluster") => {
-                Err(io::Error::other("it is a node of a cluster, which is not supported; name a server of its own")
-                    .into())
-            }
+            Some("sentinel") => Err(io::Error::other(
+                "it is a Sentinel; name the primary, or a load balancer that leads to it",
+            )
+            .into()),
+            Some("cluster") => Err(io::Error::other(
+                "it is a node of a cluster, which is not supported; name a server of its own",
+            )
+            .into()),
             _ => {
                 let run_id = field("run_id").filter(|id| is_run_id(id));
-                let run_id = run_id.ok_or_else(|| io::Error::other("its response to INFO has no run id"))?;
-                Ok(Self { run_id: run_id.to_owned() })
+                let run_id =
+                    run_id.ok_or_else(|| io::Error::other("its response to INFO has no run id"))?;
+                Ok(Self {
+                    run_id: run_id.to_owned(),
+                })
             }
         }
     }
@@ -52,13 +60,18 @@ mod tests {
 
     fn parse(text: &str) -> Result<String, String> {
         let parsed = ServerInfo::parse(&Value::SimpleString(text.to_owned()));
-        parsed.map(|info| info.run_id).map_err(|error| failure::describe(&error))
+        parsed
+            .map(|info| info.run_id)
+            .map_err(|error| failure::describe(&error))
     }
 
     #[test]
     fn the_run_id_is_found() {
         for (name, text) in [
-            ("Redis", "# Server\r\nredis_version:7\r\nredis_mode:standalone\r\nrun_id:00ff\r\n"),
+            (
+                "Redis",
+                "# Server\r\nredis_version:7\r\nredis_mode:standalone\r\nrun_id:00ff\r\n",
+            ),
             ("Valkey", "server_mode:standalone\r\nrun_id:00ff\r\n"),
             ("no mode", "run_id:00ff"),
         ] {
@@ -82,9 +95,10 @@ mod tests {
     /// E13: a Sentinel and a node of a cluster are rejected, with the reason.
     #[test]
     fn other_modes_are_rejected() {
-        for (text, named) in
-            [("redis_mode:sentinel\r\nrun_id:00ff", "load balancer"), ("server_mode:cluster\r\n", "cluster")]
-        {
+        for (text, named) in [
+            ("redis_mode:sentinel\r\nrun_id:00ff", "load balancer"),
+            ("server_mode:cluster\r\n", "cluster"),
+        ] {
             let failure = parse(text).unwrap_err();
             assert!(failure.contains(named), "{failure}");
         }

@@ -22,7 +22,8 @@ impl Connected<'_> {
         let generation = self.generation()?;
         self.read_records().await?;
         self.read_last_uses().await?;
-        self.membership.read(generation, was_settled, self.state.clock.monotonic());
+        self.membership
+            .read(generation, was_settled, self.state.clock.monotonic());
         self.publish_lease();
         Ok(())
     }
@@ -37,7 +38,11 @@ impl Connected<'_> {
         while let Some(position) = cursor {
             let page = self.scan(&state.commands.keys.records, position).await?;
             // The score of the generation, which is not a record, is infinite.
-            for member in page.members.iter().filter(|member| member.score != u64::MAX) {
+            for member in page
+                .members
+                .iter()
+                .filter(|member| member.score != u64::MAX)
+            {
                 match Record::decode(&member.member) {
                     Some(record) => receiver.apply(&record, &state.drops),
                     None => unreadable += 1,
@@ -49,7 +54,10 @@ impl Connected<'_> {
             }
         }
         if unreadable > 0 {
-            tracing::warn!(redis.unreadable = unreadable, "redis has ends of another version, which are ignored here");
+            tracing::warn!(
+                redis.unreadable = unreadable,
+                "redis has ends of another version, which are ignored here"
+            );
         }
         Ok(())
     }
@@ -80,8 +88,13 @@ impl Connected<'_> {
         let ends = self.receiver.sessions.ends().into_iter().map(Record::End);
         let records: Vec<_> = ends.chain(state.drops.since(oldest_end(state))).collect();
         for batch in records.chunks(BATCH) {
-            let Connection { redis, identity, .. } = &mut self.connection;
-            let added = state.commands.add_records(redis, generation, identity, batch, None).await?;
+            let Connection {
+                redis, identity, ..
+            } = &mut self.connection;
+            let added = state
+                .commands
+                .add_records(redis, generation, identity, batch, None)
+                .await?;
             if let Added::OtherGeneration = added {
                 return Err(failure::io_error(io::ErrorKind::ConnectionReset));
             }
@@ -93,6 +106,9 @@ impl Connected<'_> {
 
     /// Returns a part of a sorted set.
     pub(super) async fn scan(&mut self, key: &str, cursor: u64) -> RedisResult<Page> {
-        self.state.commands.scan(&mut self.connection.redis, key, cursor).await
+        self.state
+            .commands
+            .scan(&mut self.connection.redis, key, cursor)
+            .await
     }
 }

@@ -21,7 +21,11 @@ async fn an_unavailable_receiver_gets_three_retries() {
     let trial = Trial::start(|_| None);
     trial.queue(2);
     sleep(Duration::from_secs(60)).await;
-    assert_eq!(trial.times_of_requests(), vec![0, 1, 3, 7], "refused connections");
+    assert_eq!(
+        trial.times_of_requests(),
+        vec![0, 1, 3, 7],
+        "refused connections"
+    );
     assert_eq!(trial.traces.lost(), 2, "refused connections");
 }
 
@@ -57,7 +61,9 @@ async fn the_receiver_can_ask_for_a_longer_wait() {
         ("86400", [0, 30, 60, 90]),
         ("Fri, 31 Dec 1999 23:59:59 GMT", [0, 1, 3, 7]),
     ] {
-        let trial = Trial::start(move |_| Some(Reply::status(503).header(header::RETRY_AFTER, retry_after)));
+        let trial = Trial::start(move |_| {
+            Some(Reply::status(503).header(header::RETRY_AFTER, retry_after))
+        });
         trial.queue(1);
         sleep(Duration::from_secs(120)).await;
         assert_eq!(trial.times_of_requests(), times, "{retry_after}");
@@ -71,9 +77,18 @@ async fn the_stop_ends_retries() {
     trial.queue(1);
     sleep(Duration::from_millis(3500)).await;
     trial.queue(1);
-    let Trial { times, stop, task, traces, .. } = trial;
+    let Trial {
+        times,
+        stop,
+        task,
+        traces,
+        ..
+    } = trial;
     stop.send(()).unwrap();
-    timeout(Duration::from_millis(1), task).await.expect("it ends without a wait").unwrap();
+    timeout(Duration::from_millis(1), task)
+        .await
+        .expect("it ends without a wait")
+        .unwrap();
     assert_eq!(*times.lock(), [0, 1, 3, 3, 3]);
     assert_eq!(traces.lost(), 2);
 }
@@ -84,9 +99,18 @@ async fn the_stop_sends_the_queue() {
     let trial = Trial::start(|_| Some(Reply::status(200)));
     sleep(Duration::from_millis(100)).await;
     trial.queue(2 * MAX_BATCH + 1);
-    let Trial { times, stop, task, traces, .. } = trial;
+    let Trial {
+        times,
+        stop,
+        task,
+        traces,
+        ..
+    } = trial;
     stop.send(()).unwrap();
-    timeout(Duration::from_millis(1), task).await.expect("it ends without a wait").unwrap();
+    timeout(Duration::from_millis(1), task)
+        .await
+        .expect("it ends without a wait")
+        .unwrap();
     assert_eq!(times.lock().len(), 3);
     assert_eq!(traces.lost(), 0);
 }
@@ -104,13 +128,22 @@ async fn losses_are_logged_under_load() {
     let mut exporter = exporter(refilling, traces.clone());
     let (_stop, stopped) = oneshot::channel();
     let run = exporter.run(queued, encode, stopped);
-    timeout(Duration::from_secs(600), run).await.expect_err("the queue is never empty");
+    timeout(Duration::from_secs(600), run)
+        .await
+        .expect_err("the queue is never empty");
 
     // Every 7 seconds a batch is lost, with what was queued at each of its 4 attempts.
     assert!((300..350).contains(&traces.lost()), "{}", traces.lost());
-    assert!(traces.lost() - exporter.reported < 40, "{}", exporter.reported);
+    assert!(
+        traces.lost() - exporter.reported < 40,
+        "{}",
+        exporter.reported
+    );
     let since = exporter.reported_at.unwrap().elapsed();
-    assert!(since < REPORT_INTERVAL + Duration::from_secs(7), "{since:?}");
+    assert!(
+        since < REPORT_INTERVAL + Duration::from_secs(7),
+        "{since:?}"
+    );
 }
 
 /// J7: the first loss is logged at once, later ones after the interval or at the end.
@@ -160,7 +193,13 @@ impl Trial {
         let (stop, stopped) = oneshot::channel();
         let mut exporter = exporter(receiver, traces.clone());
         let task = tokio::spawn(async move { exporter.run(queued, encode, stopped).await });
-        Self { queue, traces, times, stop, task }
+        Self {
+            queue,
+            traces,
+            times,
+            stop,
+            task,
+        }
     }
 
     fn queue(&self, requests: usize) {
@@ -180,7 +219,10 @@ fn exporter(receiver: Arc<FetchFn>, traces: Traces) -> Exporter {
         receiver,
         endpoint,
         HeaderMap::new(),
-        Service { name: "portcullis".to_owned(), version: "1.0.0" },
+        Service {
+            name: "portcullis".to_owned(),
+            version: "1.0.0",
+        },
         traces,
     )
 }

@@ -19,7 +19,8 @@ fn settings() -> IssuerSettings {
 
 /// Returns valid claims with changes. `null` removes a claim.
 fn claims(changes: Value) -> Vec<u8> {
-    let mut claims = json!({ "iss": ISSUER, "aud": RESOURCE, "sub": "alice", "exp": NOW + 300, "iat": NOW });
+    let mut claims =
+        json!({ "iss": ISSUER, "aud": RESOURCE, "sub": "alice", "exp": NOW + 300, "iat": NOW });
     for (name, value) in changes.as_object().unwrap() {
         if value.is_null() {
             claims.as_object_mut().unwrap().remove(name);
@@ -34,10 +35,19 @@ fn validated(changes: Value, settings: &IssuerSettings) -> Result<Principal, &'s
     validated_payload(claims(changes), settings)
 }
 
-fn validated_payload(payload: Vec<u8>, settings: &IssuerSettings) -> Result<Principal, &'static str> {
+fn validated_payload(
+    payload: Vec<u8>,
+    settings: &IssuerSettings,
+) -> Result<Principal, &'static str> {
     let claims = UnverifiedClaims::parse(&payload).map_err(|error| error.code())?;
     let resource = ResourceUri::parse(RESOURCE).unwrap();
-    let validated = validate_signed(&claims, &payload, settings, &resource, UnixTime::from_secs(NOW));
+    let validated = validate_signed(
+        &claims,
+        &payload,
+        settings,
+        &resource,
+        UnixTime::from_secs(NOW),
+    );
     validated.map_err(|error| error.code())
 }
 
@@ -47,7 +57,11 @@ fn rejection(changes: Value, settings: &IssuerSettings) -> Option<&'static str> 
 
 #[track_caller]
 fn assert_rejected(changes: Value, code: &str) {
-    assert_eq!(rejection(changes.clone(), &settings()), Some(code), "{changes}");
+    assert_eq!(
+        rejection(changes.clone(), &settings()),
+        Some(code),
+        "{changes}"
+    );
 }
 
 #[track_caller]
@@ -74,15 +88,28 @@ fn tokens_of_another_use_are_rejected() {
     for token_use in ["access", "access_token"] {
         assert_accepted(json!({ "token_use": token_use }));
     }
-    for token_use in ["id", "id_token", "refresh", "refresh_token", "ACCESS", "accessory", ""] {
-        assert_rejected(json!({ "token_use": token_use }), "token.not_an_access_token");
+    for token_use in [
+        "id",
+        "id_token",
+        "refresh",
+        "refresh_token",
+        "ACCESS",
+        "accessory",
+        "",
+    ] {
+        assert_rejected(
+            json!({ "token_use": token_use }),
+            "token.not_an_access_token",
+        );
     }
 }
 
 /// C4: the `typ` claim and the `nonce` of Keycloak's access tokens are accepted.
 #[test]
 fn keycloak_access_tokens_are_accepted() {
-    assert_accepted(json!({ "typ": "Bearer", "nonce": "n", "sid": "s", "auth_time": NOW, "acr": "1" }));
+    assert_accepted(
+        json!({ "typ": "Bearer", "nonce": "n", "sid": "s", "auth_time": NOW, "acr": "1" }),
+    );
 }
 
 /// C5: the issuer is compared byte for byte. Equivalent URLs are rejected.
@@ -134,7 +161,10 @@ fn identities_are_strings() {
 fn an_audience_is_required() {
     assert_rejected(json!({ "aud": null }), "token.audience_missing");
     assert_rejected(json!({ "aud": [] }), "token.audience_mismatch");
-    assert_rejected(json!({ "aud": [7, null, { "aud": RESOURCE }, [RESOURCE]] }), "token.audience_mismatch");
+    assert_rejected(
+        json!({ "aud": [7, null, { "aud": RESOURCE }, [RESOURCE]] }),
+        "token.audience_mismatch",
+    );
     assert_rejected(json!({ "aud": 7 }), "claims.type");
     assert_rejected(json!({ "aud": true }), "claims.type");
     assert_rejected(json!({ "aud": { "0": RESOURCE } }), "claims.type");
@@ -199,10 +229,19 @@ fn similar_audiences_are_rejected() {
 fn extra_audiences_are_explicit() {
     let mut settings = settings();
     settings.audiences = vec![ResourceUri::parse("https://old.example.com/mcp").unwrap()];
-    assert_eq!(rejection(json!({ "aud": "https://old.example.com/mcp/" }), &settings), None);
+    assert_eq!(
+        rejection(json!({ "aud": "https://old.example.com/mcp/" }), &settings),
+        None
+    );
     assert_eq!(rejection(json!({ "aud": RESOURCE }), &settings), None);
-    assert_eq!(rejection(json!({ "aud": "https://old.example.com" }), &settings), Some("token.audience_mismatch"));
-    assert_rejected(json!({ "aud": "https://old.example.com/mcp" }), "token.audience_mismatch");
+    assert_eq!(
+        rejection(json!({ "aud": "https://old.example.com" }), &settings),
+        Some("token.audience_mismatch")
+    );
+    assert_rejected(
+        json!({ "aud": "https://old.example.com/mcp" }),
+        "token.audience_mismatch",
+    );
 }
 
 /// C7: `exp` is required and checked with the leeway, exactly to the millisecond.
@@ -224,7 +263,10 @@ fn future_times_are_rejected() {
     assert_rejected(json!({ "nbf": NOW + 11 }), "token.not_yet_valid");
     assert_rejected(json!({ "nbf": NOW as f64 + 10.001 }), "token.not_yet_valid");
     assert_rejected(json!({ "iat": NOW + 11 }), "token.issued_in_future");
-    assert_rejected(json!({ "iat": NOW as f64 + 10.001 }), "token.issued_in_future");
+    assert_rejected(
+        json!({ "iat": NOW as f64 + 10.001 }),
+        "token.issued_in_future",
+    );
     assert_accepted(json!({ "iat": null }));
 }
 
@@ -233,12 +275,21 @@ fn future_times_are_rejected() {
 fn leeway_can_be_set() {
     let mut settings = settings();
     settings.leeway = Duration::ZERO;
-    assert_eq!(rejection(json!({ "exp": NOW }), &settings), Some("token.expired"));
+    assert_eq!(
+        rejection(json!({ "exp": NOW }), &settings),
+        Some("token.expired")
+    );
     assert_eq!(rejection(json!({ "exp": NOW + 1 }), &settings), None);
-    assert_eq!(rejection(json!({ "nbf": NOW + 1 }), &settings), Some("token.not_yet_valid"));
+    assert_eq!(
+        rejection(json!({ "nbf": NOW + 1 }), &settings),
+        Some("token.not_yet_valid")
+    );
     settings.leeway = Duration::from_secs(60);
     assert_eq!(rejection(json!({ "exp": NOW - 59 }), &settings), None);
-    assert_eq!(rejection(json!({ "exp": NOW - 60 }), &settings), Some("token.expired"));
+    assert_eq!(
+        rejection(json!({ "exp": NOW - 60 }), &settings),
+        Some("token.expired")
+    );
 }
 
 /// C7: numbers that are not dates are rejected and never rounded.
@@ -268,9 +319,18 @@ fn lifetime_can_be_limited() {
     let mut settings = settings();
     settings.max_lifetime = Some(Duration::from_secs(300));
     assert_eq!(rejection(json!({}), &settings), None);
-    assert_eq!(rejection(json!({ "exp": NOW + 301 }), &settings), Some("token.lifetime_too_long"));
-    assert_eq!(rejection(json!({ "exp": NOW + 200, "iat": NOW - 101 }), &settings), Some("token.lifetime_too_long"));
-    assert_eq!(rejection(json!({ "iat": null }), &settings), Some("token.issued_at_missing"));
+    assert_eq!(
+        rejection(json!({ "exp": NOW + 301 }), &settings),
+        Some("token.lifetime_too_long")
+    );
+    assert_eq!(
+        rejection(json!({ "exp": NOW + 200, "iat": NOW - 101 }), &settings),
+        Some("token.lifetime_too_long")
+    );
+    assert_eq!(
+        rejection(json!({ "iat": null }), &settings),
+        Some("token.issued_at_missing")
+    );
 }
 
 /// C8: scopes come from `scope` or `scp`, as a string or an array.
@@ -284,9 +344,18 @@ fn scopes_are_parsed_in_every_form() {
         json!({ "scp": "openid mcp:tools" }),
     ] {
         let principal = validated(changes.clone(), &settings()).unwrap();
-        assert_eq!(principal.scopes().iter().collect::<Vec<_>>(), ["mcp:tools", "openid"], "{changes}");
+        assert_eq!(
+            principal.scopes().iter().collect::<Vec<_>>(),
+            ["mcp:tools", "openid"],
+            "{changes}"
+        );
     }
-    assert!(validated(json!({}), &settings()).unwrap().scopes().is_empty());
+    assert!(
+        validated(json!({}), &settings())
+            .unwrap()
+            .scopes()
+            .is_empty()
+    );
     assert_rejected(json!({ "scope": 7 }), "claims.type");
     assert_rejected(json!({ "scope": "a\"b" }), "claims.scope");
 }
@@ -294,9 +363,14 @@ fn scopes_are_parsed_in_every_form() {
 /// C13: a sender-constrained token is rejected with any confirmation method.
 #[test]
 fn sender_constrained_tokens_are_rejected() {
-    for cnf in
-        [json!({ "jkt": "x" }), json!({ "x5t#S256": "x" }), json!({ "kid": "x" }), json!({}), json!("x"), json!(0)]
-    {
+    for cnf in [
+        json!({ "jkt": "x" }),
+        json!({ "x5t#S256": "x" }),
+        json!({ "kid": "x" }),
+        json!({}),
+        json!("x"),
+        json!(0),
+    ] {
         assert_rejected(json!({ "cnf": cnf }), "token.sender_constrained");
     }
 }
@@ -312,28 +386,43 @@ fn a_null_confirmation_is_rejected() {
 
 #[test]
 fn the_principal_has_the_claims() {
-    let claims = json!({ "client_id": "app", "azp": "other", "email": "a@example.com", "scope": "x" });
+    let claims =
+        json!({ "client_id": "app", "azp": "other", "email": "a@example.com", "scope": "x" });
     let principal = validated(claims, &settings()).unwrap();
     assert_eq!(principal.issuer().as_str(), ISSUER);
     assert_eq!(principal.subject(), Some("alice"));
     assert_eq!(principal.client(), Some("app"));
     assert_eq!(principal.expires(), UnixTime::from_secs(NOW + 300));
-    assert_eq!(principal.claims().get("email"), Some(&json!("a@example.com")));
+    assert_eq!(
+        principal.claims().get("email"),
+        Some(&json!("a@example.com"))
+    );
     assert_eq!(principal.claim("azp"), Some(&json!("other")));
     assert_eq!(principal.claims().len(), 9);
     assert!(!format!("{principal:?}").contains("alice"));
-    assert_eq!(validated(json!({ "azp": "other" }), &settings()).unwrap().client(), Some("other"));
+    assert_eq!(
+        validated(json!({ "azp": "other" }), &settings())
+            .unwrap()
+            .client(),
+        Some("other")
+    );
 }
 
 /// E7: only a client without a subject may own sessions as itself, and only if the issuer's settings allow it.
 #[test]
 fn owning_sessions_without_a_subject_is_a_setting() {
-    let owns =
-        |changes: Value, settings: &IssuerSettings| validated(changes, settings).unwrap().may_own_sessions_as_client();
+    let owns = |changes: Value, settings: &IssuerSettings| {
+        validated(changes, settings)
+            .unwrap()
+            .may_own_sessions_as_client()
+    };
     let mut allowing = settings();
     allowing.subjectless_client = true;
     assert!(owns(json!({ "sub": null, "client_id": "app" }), &allowing));
-    assert!(!owns(json!({ "sub": null, "client_id": "app" }), &settings()));
+    assert!(!owns(
+        json!({ "sub": null, "client_id": "app" }),
+        &settings()
+    ));
     assert!(!owns(json!({ "sub": null }), &allowing));
     assert!(!owns(json!({ "client_id": "app" }), &allowing));
 }
@@ -343,9 +432,22 @@ fn owning_sessions_without_a_subject_is_a_setting() {
 fn scope_claims_count() {
     let mut settings = settings();
     settings.scope_claims = vec!["permissions".to_owned(), "/realm_access/roles".to_owned()];
-    let claims = json!({ "scope": "a", "permissions": ["b", "c d"], "realm_access": { "roles": ["e"] } });
-    assert_eq!(validated(claims.clone(), &settings).unwrap().scopes().to_string(), "a b e");
-    assert_eq!(validated(claims, &self::settings()).unwrap().scopes().to_string(), "a");
+    let claims =
+        json!({ "scope": "a", "permissions": ["b", "c d"], "realm_access": { "roles": ["e"] } });
+    assert_eq!(
+        validated(claims.clone(), &settings)
+            .unwrap()
+            .scopes()
+            .to_string(),
+        "a b e"
+    );
+    assert_eq!(
+        validated(claims, &self::settings())
+            .unwrap()
+            .scopes()
+            .to_string(),
+        "a"
+    );
 }
 
 /// C8: `scope` and `scp` are always read, and a pointer needs valid escapes.
@@ -356,7 +458,13 @@ fn scope_claims_are_checked() {
         settings.scope_claims = vec![claim.to_owned()];
         settings.check().err().map(|error| error.code())
     };
-    for claim in ["permissions", "/realm_access/roles", "https://example.com/roles", "/a~1b/~0c", "Scope"] {
+    for claim in [
+        "permissions",
+        "/realm_access/roles",
+        "https://example.com/roles",
+        "/a~1b/~0c",
+        "Scope",
+    ] {
         assert_eq!(code(claim), None, "{claim}");
     }
     for claim in ["", "/", "scope", "scp", "/scope", "/scp", "/a~2", "/a~"] {

@@ -33,7 +33,8 @@ impl IntrospectionClient {
             ),
             Ok(_) => {}
             Err(error) => {
-                self.is_client_rejected.fetch_or(error.is_client_rejected(), Ordering::Relaxed);
+                self.is_client_rejected
+                    .fetch_or(error.is_client_rejected(), Ordering::Relaxed);
                 tracing::warn!(
                     token.issuer = %self.issuer.issuer,
                     introspection.failure = error.code(),
@@ -62,5 +63,8 @@ impl IntrospectionClient {
 fn random_token() -> Result<AccessToken, CallError> {
     let mut random = [0; RANDOM_BYTES];
     getrandom::fill(&mut random).map_err(|_| CallError::Random)?;
-    Ok(AccessToken::new(format!("{PREFIX}{}", BASE64_URL_SAFE_NO_PAD.encode(random))))
+    Ok(AccessToken::new(format!(
+        "{PREFIX}{}",
+        BASE64_URL_SAFE_NO_PAD.encode(random)
+    )))
 }

@@ -2,7 +2,9 @@
 
 use http::{StatusCode, header};
 use portcullis_discovery::{FetchRequest, FetchResponse, UrlPolicy};
-use portcullis_metadata::{AccessToken, IntrospectionResponse, authorization::OAuthError, client::client_secret_basic};
+use portcullis_metadata::{
+    AccessToken, IntrospectionResponse, authorization::OAuthError, client::client_secret_basic,
+};
 use url::Url;
 
 use super::error::CallError;
@@ -22,10 +24,15 @@ pub fn introspection_request(
     token: &AccessToken,
     policy: UrlPolicy,
 ) -> FetchRequest {
-    let mut fields = vec![("token", token.secret()), ("client_id", settings.client_id.as_str())];
+    let mut fields = vec![
+        ("token", token.secret()),
+        ("client_id", settings.client_id.as_str()),
+    ];
     let mut authorization = None;
     match (&settings.client_secret, authentication) {
-        (Some(secret), IntrospectionAuthentication::Post) => fields.push(("client_secret", secret.secret())),
+        (Some(secret), IntrospectionAuthentication::Post) => {
+            fields.push(("client_secret", secret.secret()))
+        }
         (Some(secret), IntrospectionAuthentication::Basic) => {
             authorization = client_secret_basic(&settings.client_id, secret)
         }
@@ -48,14 +55,24 @@ pub(crate) fn parse_response(response: &FetchResponse) -> Result<IntrospectionRe
     if response.status == StatusCode::OK {
         return Ok(IntrospectionResponse::parse(&response.body)?);
     }
-    Err(if rejects_client(response) { CallError::Rejected { status } } else { CallError::Status { status } })
+    Err(if rejects_client(response) {
+        CallError::Rejected { status }
+    } else {
+        CallError::Status { status }
+    })
 }
 
 /// Returns whether a response of an introspection endpoint rejects the client (RFC 7662 section 2.3, RFC 6749 section
 /// 5.2). Some servers send 403 to a client that may not introspect tokens.
 pub fn rejects_client(response: &FetchResponse) -> bool {
-    matches!(response.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
-        || response.status == StatusCode::BAD_REQUEST
-            && OAuthError::parse(&response.body)
-                .is_ok_and(|error| matches!(error.error.as_str(), "invalid_client" | "unauthorized_client"))
+    matches!(
+        response.status,
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN
+    ) || response.status == StatusCode::BAD_REQUEST
+        && OAuthError::parse(&response.body).is_ok_and(|error| {
+            matches!(
+                error.error.as_str(),
+                "invalid_client" | "unauthorized_client"
+            )
+        })
 }

@@ -22,7 +22,10 @@ mod routing;
 const OPAQUE: &str = "an-opaque-token";
 
 fn client() -> IntrospectionSettings {
-    IntrospectionSettings { client_secret: Some(Secret::new("hush")), ..IntrospectionSettings::new("portcullis") }
+    IntrospectionSettings {
+        client_secret: Some(Secret::new("hush")),
+        ..IntrospectionSettings::new("portcullis")
+    }
 }
 
 /// Returns a fixture whose issuer introspects all tokens as active.
@@ -40,7 +43,8 @@ fn fixture_with(change: impl FnOnce(&mut IntrospectionSettings)) -> Fixture {
 
 /// Returns a fixture whose issuer verifies signatures and introspects.
 fn both() -> Fixture {
-    let fixture = Fixture::with(|issuer| issuer.validation = Validation::JwtAndIntrospection(client()));
+    let fixture =
+        Fixture::with(|issuer| issuer.validation = Validation::JwtAndIntrospection(client()));
     set_response(&fixture, &active());
     fixture
 }
@@ -71,7 +75,9 @@ fn active_without(member: &str) -> Value {
 }
 
 fn set_response(fixture: &Fixture, response: &Value) {
-    fixture.fake.serve(endpoint(fixture), 200, response.to_string());
+    fixture
+        .fake
+        .serve(endpoint(fixture), 200, response.to_string());
 }
 
 fn endpoint(fixture: &Fixture) -> Url {
@@ -95,5 +101,7 @@ fn last_call(fixture: &Fixture) -> (Vec<(String, String)>, Option<String>) {
 }
 
 fn fields(form: &[(String, String)]) -> Vec<(&str, &str)> {
-    form.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect()
+    form.iter()
+        .map(|(name, value)| (name.as_str(), value.as_str()))
+        .collect()
 }

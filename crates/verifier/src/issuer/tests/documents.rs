@@ -14,21 +14,32 @@ use crate::{IntrospectionSettings, Validation, testing::ISSUER};
 async fn max_age_of_the_response_is_used() {
     let fixture = Fixture::new();
     let body = fixture.test_issuer.jwks_json();
-    fixture.fake.respond(fixture.test_issuer.endpoint("jwks"), move |_| {
-        let headers = [(http::header::CACHE_CONTROL, http::HeaderValue::from_static("public, max-age=3600"))];
-        let body = body.clone().into();
-        Ok(FetchResponse {
-            status: http::StatusCode::OK,
-            headers: headers.into_iter().collect(),
-            body,
-            sent: Default::default(),
-        })
-    });
+    fixture
+        .fake
+        .respond(fixture.test_issuer.endpoint("jwks"), move |_| {
+            let headers = [(
+                http::header::CACHE_CONTROL,
+                http::HeaderValue::from_static("public, max-age=3600"),
+            )];
+            let body = body.clone().into();
+            Ok(FetchResponse {
+                status: http::StatusCode::OK,
+                headers: headers.into_iter().collect(),
+                body,
+                sent: Default::default(),
+            })
+        });
     fixture.issuer.refresh_now().await.unwrap();
     fixture.clock.advance(Duration::from_secs(HOUR));
-    assert!(matches!(fixture.issuer.health(), IssuerHealth::Usable { .. }));
+    assert!(matches!(
+        fixture.issuer.health(),
+        IssuerHealth::Usable { .. }
+    ));
     fixture.clock.advance(Duration::from_secs(1));
-    assert!(matches!(fixture.issuer.health(), IssuerHealth::Stale { .. }));
+    assert!(matches!(
+        fixture.issuer.health(),
+        IssuerHealth::Stale { .. }
+    ));
 }
 
 /// C10: an empty key set replaces the current keys.
@@ -37,9 +48,16 @@ async fn an_empty_set_is_installed() {
     let fixture = Fixture::new();
     let token = fixture.test_issuer.token().sign();
     fixture.verify(&token).await.unwrap();
-    fixture.fake.serve(fixture.test_issuer.endpoint("jwks"), 200, r#"{"keys":[]}"#);
+    fixture
+        .fake
+        .serve(fixture.test_issuer.endpoint("jwks"), 200, r#"{"keys":[]}"#);
     fixture.issuer.refresh_now().await.unwrap();
-    assert_eq!(fixture.issuer.health(), IssuerHealth::Failed { reason: "issuer.no_usable_key" });
+    assert_eq!(
+        fixture.issuer.health(),
+        IssuerHealth::Failed {
+            reason: "issuer.no_usable_key"
+        }
+    );
     fixture.pass(30).await;
     assert_eq!(fixture.rejection(&token).await, Some("token.key_unknown"));
 }
@@ -60,13 +78,29 @@ async fn an_invalid_response_removes_nothing() {
         (500, "", "issuer.keys_status"),
         (204, "", "issuer.keys_status"),
     ] {
-        fixture.fake.serve(fixture.test_issuer.endpoint("jwks"), status, body);
-        assert_eq!(fixture.issuer.refresh_now().await.unwrap_err().code(), code, "{status} {body}");
-        assert_eq!(fixture.rejection(&fixture.test_issuer.token().sign()).await, None, "{status} {body}");
+        fixture
+            .fake
+            .serve(fixture.test_issuer.endpoint("jwks"), status, body);
+        assert_eq!(
+            fixture.issuer.refresh_now().await.unwrap_err().code(),
+            code,
+            "{status} {body}"
+        );
+        assert_eq!(
+            fixture.rejection(&fixture.test_issuer.token().sign()).await,
+            None,
+            "{status} {body}"
+        );
     }
     fixture.fake.time_out(fixture.test_issuer.endpoint("jwks"));
-    assert_eq!(fixture.issuer.refresh_now().await.unwrap_err().code(), "fetch.timeout");
-    assert_eq!(fixture.rejection(&fixture.test_issuer.token().sign()).await, None);
+    assert_eq!(
+        fixture.issuer.refresh_now().await.unwrap_err().code(),
+        "fetch.timeout"
+    );
+    assert_eq!(
+        fixture.rejection(&fixture.test_issuer.token().sign()).await,
+        None
+    );
 }
 
 /// C10: a set of more than 100 keys or 256 KiB is rejected, and the current keys remain in use.
@@ -76,21 +110,42 @@ async fn large_sets_are_rejected() {
     fixture.issuer.refresh_now().await.unwrap();
     let set = |count: usize, other: &str| {
         let others = vec![other; count - 1].join(",");
-        format!(r#"{{"keys":[{},{others}]}}"#, fixture.test_issuer.key().public_jwk())
+        format!(
+            r#"{{"keys":[{},{others}]}}"#,
+            fixture.test_issuer.key().public_jwk()
+        )
     };
     for (body, code) in [
         (set(101, r#"{"kty":"EC"}"#), "keys.too_many"),
         (set(101, "7"), "keys.too_many"),
         (set(10_000, r#"{"kty":"EC"}"#), "keys.too_many"),
-        (set(2, &json!({ "kty": "EC", "x5t": "x".repeat(256 * 1024) }).to_string()), "fetch.too_large"),
+        (
+            set(
+                2,
+                &json!({ "kty": "EC", "x5t": "x".repeat(256 * 1024) }).to_string(),
+            ),
+            "fetch.too_large",
+        ),
     ] {
-        fixture.fake.serve(fixture.test_issuer.endpoint("jwks"), 200, body);
+        fixture
+            .fake
+            .serve(fixture.test_issuer.endpoint("jwks"), 200, body);
         assert_eq!(fixture.issuer.refresh_now().await.unwrap_err().code(), code);
-        assert_eq!(fixture.rejection(&fixture.test_issuer.token().sign()).await, None);
+        assert_eq!(
+            fixture.rejection(&fixture.test_issuer.token().sign()).await,
+            None
+        );
     }
-    fixture.fake.serve(fixture.test_issuer.endpoint("jwks"), 200, set(100, r#"{"kty":"EC"}"#));
+    fixture.fake.serve(
+        fixture.test_issuer.endpoint("jwks"),
+        200,
+        set(100, r#"{"kty":"EC"}"#),
+    );
     fixture.issuer.refresh_now().await.unwrap();
-    assert_eq!(fixture.rejection(&fixture.test_issuer.token().sign()).await, None);
+    assert_eq!(
+        fixture.rejection(&fixture.test_issuer.token().sign()).await,
+        None
+    );
 }
 
 /// C10: metadata is fetched once, and again after a failure, because the key URL may have changed.
@@ -102,11 +157,25 @@ async fn keys_that_moved_are_found_again() {
     assert_eq!(fixture.fake.hits(fixture.test_issuer.metadata_url()), 1);
     assert_eq!(fixture.hits(), 2);
 
-    let moved = fixture.test_issuer.metadata_json().replace("/jwks", "/keys");
-    fixture.fake.serve(fixture.test_issuer.metadata_url(), 200, moved);
-    fixture.fake.serve(fixture.test_issuer.endpoint("jwks"), 410, "");
-    fixture.fake.serve(fixture.test_issuer.endpoint("keys"), 200, fixture.test_issuer.jwks_json());
-    assert_eq!(fixture.issuer.refresh_now().await.unwrap_err().code(), "issuer.keys_status");
+    let moved = fixture
+        .test_issuer
+        .metadata_json()
+        .replace("/jwks", "/keys");
+    fixture
+        .fake
+        .serve(fixture.test_issuer.metadata_url(), 200, moved);
+    fixture
+        .fake
+        .serve(fixture.test_issuer.endpoint("jwks"), 410, "");
+    fixture.fake.serve(
+        fixture.test_issuer.endpoint("keys"),
+        200,
+        fixture.test_issuer.jwks_json(),
+    );
+    assert_eq!(
+        fixture.issuer.refresh_now().await.unwrap_err().code(),
+        "issuer.keys_status"
+    );
 
     fixture.issuer.refresh_now().await.unwrap();
     assert_eq!(fixture.fake.hits(fixture.test_issuer.endpoint("keys")), 1);
@@ -123,7 +192,10 @@ async fn metadata_is_used_for_an_hour() {
     for (seconds, fetches) in [(0, 1), (HOUR - 1, 1), (1, 2)] {
         fixture.clock.advance(Duration::from_secs(seconds));
         fixture.issuer.refresh_now().await.unwrap();
-        assert_eq!(fixture.fake.hits(fixture.test_issuer.metadata_url()), fetches);
+        assert_eq!(
+            fixture.fake.hits(fixture.test_issuer.metadata_url()),
+            fetches
+        );
     }
 }
 
@@ -132,18 +204,37 @@ async fn metadata_is_used_for_an_hour() {
 async fn unusable_metadata_gives_no_keys() {
     let fixture = Fixture::new();
     let with = |name: &str, value: serde_json::Value| {
-        let mut metadata: serde_json::Value = serde_json::from_str(&fixture.test_issuer.metadata_json()).unwrap();
+        let mut metadata: serde_json::Value =
+            serde_json::from_str(&fixture.test_issuer.metadata_json()).unwrap();
         metadata[name] = value;
-        fixture.fake.serve(fixture.test_issuer.metadata_url(), 200, metadata.to_string());
+        fixture.fake.serve(
+            fixture.test_issuer.metadata_url(),
+            200,
+            metadata.to_string(),
+        );
     };
     with("issuer", json!("https://issuer.example/"));
-    assert_eq!(fixture.issuer.refresh_now().await.unwrap_err().code(), "discovery.issuer_mismatch");
+    assert_eq!(
+        fixture.issuer.refresh_now().await.unwrap_err().code(),
+        "discovery.issuer_mismatch"
+    );
 
     with("jwks_uri", json!(null));
-    assert_eq!(fixture.issuer.refresh_now().await.unwrap_err().code(), "issuer.no_jwks_uri");
-    for member in ["jwks_uri", "token_endpoint", "device_authorization_endpoint"] {
+    assert_eq!(
+        fixture.issuer.refresh_now().await.unwrap_err().code(),
+        "issuer.no_jwks_uri"
+    );
+    for member in [
+        "jwks_uri",
+        "token_endpoint",
+        "device_authorization_endpoint",
+    ] {
         with(member, json!("http://issuer.example/endpoint"));
-        assert_eq!(fixture.issuer.refresh_now().await.unwrap_err().code(), "discovery.insecure_endpoint", "{member}");
+        assert_eq!(
+            fixture.issuer.refresh_now().await.unwrap_err().code(),
+            "discovery.insecure_endpoint",
+            "{member}"
+        );
     }
     assert_eq!(fixture.hits(), 0);
 }
@@ -152,10 +243,16 @@ async fn unusable_metadata_gives_no_keys() {
 #[tokio::test(start_paused = true)]
 async fn keys_can_be_configured() {
     let address = |fixture: &Fixture| fixture.test_issuer.endpoint("certs");
-    let fixture =
-        Fixture::with(|settings| settings.keys = KeySource::Uri(Url::parse("https://issuer.example/certs").unwrap()));
-    fixture.fake.serve(address(&fixture), 200, fixture.test_issuer.jwks_json());
-    assert_eq!(fixture.rejection(&fixture.test_issuer.token().sign()).await, None);
+    let fixture = Fixture::with(|settings| {
+        settings.keys = KeySource::Uri(Url::parse("https://issuer.example/certs").unwrap())
+    });
+    fixture
+        .fake
+        .serve(address(&fixture), 200, fixture.test_issuer.jwks_json());
+    assert_eq!(
+        fixture.rejection(&fixture.test_issuer.token().sign()).await,
+        None
+    );
     assert_eq!(fixture.fake.urls(), [address(&fixture)]);
 
     let jwks = JwkSet::parse(fixture.test_issuer.jwks_json().as_bytes()).unwrap();
@@ -163,8 +260,14 @@ async fn keys_can_be_configured() {
     fixture.issuer.spawn_refresh();
     fixture.issuer.refresh_now().await.unwrap();
     fixture.pass(365 * 24 * HOUR).await;
-    assert_eq!(fixture.rejection(&fixture.test_issuer.token().sign()).await, None);
-    assert_eq!(fixture.rejection(&unknown_kids(&fixture, 1)[0]).await, Some("token.key_unknown"));
+    assert_eq!(
+        fixture.rejection(&fixture.test_issuer.token().sign()).await,
+        None
+    );
+    assert_eq!(
+        fixture.rejection(&unknown_kids(&fixture, 1)[0]).await,
+        Some("token.key_unknown")
+    );
     assert!(fixture.issuer.health().is_usable());
     assert!(fixture.fake.urls().is_empty());
 }
@@ -180,7 +283,8 @@ async fn nothing_to_fetch_means_no_refresh() {
     let jwks = JwkSet::parse(Fixture::new().test_issuer.jwks_json().as_bytes()).unwrap();
     let mut alive = Vec::new();
     let fixed = Fixture::with(|settings| settings.keys = KeySource::Fixed(jwks));
-    let introspecting = Fixture::with(|settings| settings.validation = Validation::Introspection(elsewhere));
+    let introspecting =
+        Fixture::with(|settings| settings.validation = Validation::Introspection(elsewhere));
     for (fixture, tasks) in [(fixed, 0), (introspecting, 1), (Fixture::new(), 2)] {
         fixture.issuer.spawn_refresh();
         assert_eq!(Handle::current().metrics().num_alive_tasks(), tasks);
@@ -204,18 +308,44 @@ async fn unusable_settings_are_rejected() {
         let mut settings = IssuerSettings::new(Issuer::parse(ISSUER).unwrap());
         change(&mut settings);
         let clock = Arc::new(ManualClock::new());
-        let error = TrustedIssuer::new(settings, Arc::new(ScriptedFetch::new()), clock, Handle::current()).unwrap_err();
+        let error = TrustedIssuer::new(
+            settings,
+            Arc::new(ScriptedFetch::new()),
+            clock,
+            Handle::current(),
+        )
+        .unwrap_err();
         assert!(error.to_string().contains(ISSUER), "{error}");
         error.code()
     };
-    assert_eq!(rejection(|s| s.algorithms = portcullis_jose::AlgorithmSet::EMPTY), "settings.no_algorithm");
-    assert_eq!(rejection(|s| s.leeway = Duration::from_millis(60_001)), "settings.leeway_too_long");
-    assert_eq!(rejection(|s| s.cooldown = Duration::from_millis(999)), "settings.cooldown_too_short");
-    assert_eq!(rejection(|s| s.keys = KeySource::Fixed(JwkSet::default())), "settings.no_usable_key");
+    assert_eq!(
+        rejection(|s| s.algorithms = portcullis_jose::AlgorithmSet::EMPTY),
+        "settings.no_algorithm"
+    );
+    assert_eq!(
+        rejection(|s| s.leeway = Duration::from_millis(60_001)),
+        "settings.leeway_too_long"
+    );
+    assert_eq!(
+        rejection(|s| s.cooldown = Duration::from_millis(999)),
+        "settings.cooldown_too_short"
+    );
+    assert_eq!(
+        rejection(|s| s.keys = KeySource::Fixed(JwkSet::default())),
+        "settings.no_usable_key"
+    );
 
-    for uri in ["http://issuer.example/jwks", "ftp://issuer.example/jwks", "https://u:p@issuer.example/jwks"] {
+    for uri in [
+        "http://issuer.example/jwks",
+        "ftp://issuer.example/jwks",
+        "https://u:p@issuer.example/jwks",
+    ] {
         let mut settings = IssuerSettings::new(Issuer::parse(ISSUER).unwrap());
         settings.keys = KeySource::Uri(Url::parse(uri).unwrap());
-        assert_eq!(settings.check().unwrap_err().code(), "settings.jwks_uri", "{uri}");
+        assert_eq!(
+            settings.check().unwrap_err().code(),
+            "settings.jwks_uri",
+            "{uri}"
+        );
     }
 }

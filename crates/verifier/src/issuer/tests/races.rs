@@ -21,11 +21,16 @@ async fn rotation_takes_effect_immediately() {
     let old_key = fixture.test_issuer.key();
     fixture.test_issuer.rotate();
     fixture.fake.publish(&fixture.test_issuer);
-    assert_eq!(fixture.rejection(&fixture.test_issuer.token().sign()).await, None);
+    assert_eq!(
+        fixture.rejection(&fixture.test_issuer.token().sign()).await,
+        None
+    );
     assert_eq!(fixture.hits(), 2);
     assert_eq!(fixture.rejection(&old).await, Some("token.key_unknown"));
     assert_eq!(
-        fixture.rejection(&fixture.test_issuer.token().signed_by(old_key).sign()).await,
+        fixture
+            .rejection(&fixture.test_issuer.token().signed_by(old_key).sign())
+            .await,
         Some("token.key_unknown")
     );
     assert_eq!(fixture.hits(), 2);
@@ -62,7 +67,11 @@ impl Fetch for RecordingFetch {
 }
 
 fn runtime() -> tokio::runtime::Runtime {
-    tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_time().build().unwrap()
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_time()
+        .build()
+        .unwrap()
 }
 
 /// C10: fetches run on the control runtime.
@@ -71,14 +80,26 @@ fn fetches_run_on_the_control_runtime() {
     let control = runtime();
     let worker = runtime();
     let test_issuer = TestIssuer::new(ISSUER);
-    let recording = RecordingFetch { fetch: ScriptedFetch::new(), runtimes: Arc::default() };
+    let recording = RecordingFetch {
+        fetch: ScriptedFetch::new(),
+        runtimes: Arc::default(),
+    };
     recording.fetch.publish(&test_issuer);
     let clock = ManualClock::new();
-    let issuer =
-        trusted(IssuerSettings::new(test_issuer.issuer().clone()), &recording, &clock, control.handle().clone());
+    let issuer = trusted(
+        IssuerSettings::new(test_issuer.issuer().clone()),
+        &recording,
+        &clock,
+        control.handle().clone(),
+    );
     let verifier = verifier_of(TestIssuer::RESOURCE, vec![issuer], &clock);
-    worker.block_on(verifier.verify(&AccessToken::new(test_issuer.token().sign()))).unwrap();
-    assert_eq!(*recording.runtimes.lock(), [control.handle().id(), control.handle().id()]);
+    worker
+        .block_on(verifier.verify(&AccessToken::new(test_issuer.token().sign())))
+        .unwrap();
+    assert_eq!(
+        *recording.runtimes.lock(),
+        [control.handle().id(), control.handle().id()]
+    );
 }
 
 /// C10: after the control runtime was shut down, requests fail without delay.
@@ -89,7 +110,10 @@ fn a_stopped_control_runtime_is_an_outage() {
     let fixture = Fixture::on(control.handle().clone(), |_| ());
     drop(control);
     for _ in 0..2 {
-        assert_eq!(worker.block_on(fixture.rejection(&fixture.test_issuer.token().sign())), Some("issuer.unavailable"));
+        assert_eq!(
+            worker.block_on(fixture.rejection(&fixture.test_issuer.token().sign())),
+            Some("issuer.unavailable")
+        );
     }
 }
 
@@ -109,7 +133,10 @@ struct Plan {
 impl ActingClock {
     /// Plans an action at the nth reading from now on.
     fn at_reading(&self, readings: usize, act: impl FnOnce() + Send + 'static) {
-        *self.plan.lock() = Some(Plan { readings, act: Box::new(act) });
+        *self.plan.lock() = Some(Plan {
+            readings,
+            act: Box::new(act),
+        });
     }
 
     /// Counts a reading of the clock, and acts at the planned one.
@@ -140,14 +167,25 @@ impl Clock for ActingClock {
 }
 
 /// Returns an action that installs the test issuer's next key, as a refresh would.
-fn rotation(issuer: &Arc<TrustedIssuer>, test_issuer: &TestIssuer) -> impl FnOnce() + Send + 'static {
+fn rotation(
+    issuer: &Arc<TrustedIssuer>,
+    test_issuer: &TestIssuer,
+) -> impl FnOnce() + Send + 'static {
     test_issuer.rotate();
     let published = JwkSet::parse(test_issuer.jwks_json().as_bytes()).unwrap();
     let issuer = Arc::clone(issuer);
     move || {
         let fetched = Duration::from_secs(HOUR);
         assert!(
-            issuer.keys.install(published, issuer.settings.algorithms, fetched, schedule::DEFAULT_MAX_AGE).unwrap()
+            issuer
+                .keys
+                .install(
+                    published,
+                    issuer.settings.algorithms,
+                    fetched,
+                    schedule::DEFAULT_MAX_AGE
+                )
+                .unwrap()
         );
     }
 }
@@ -156,7 +194,10 @@ fn rotation(issuer: &Arc<TrustedIssuer>, test_issuer: &TestIssuer) -> impl FnOnc
 fn verifier_with_acting_clock(fixture: &Fixture) -> (Arc<Verifier>, Arc<ActingClock>) {
     let clock = Arc::new(ActingClock::default());
     let settings = VerifierSettings::new(fixture.verifier.resource().clone());
-    (Verifier::new(settings, vec![Arc::clone(&fixture.issuer)], clock.clone()).unwrap(), clock)
+    (
+        Verifier::new(settings, vec![Arc::clone(&fixture.issuer)], clock.clone()).unwrap(),
+        clock,
+    )
 }
 
 /// C11: if the keys change during a verification, the token is not cached under the new keys.
@@ -168,7 +209,10 @@ async fn a_running_verification_is_not_cached_under_new_keys() {
     // Two readings for the lookup. The third one, for a token that waited for the keys, validates the claims, after the
     // signature.
     clock.at_reading(3, rotation(&fixture.issuer, &fixture.test_issuer));
-    verifier.verify(&AccessToken::new(token.as_str())).await.unwrap();
+    verifier
+        .verify(&AccessToken::new(token.as_str()))
+        .await
+        .unwrap();
     assert_eq!(fixture.issuer.generation(), 2, "the keys have changed");
     assert_eq!(verifier.cached_tokens(), 0);
     assert!(verifier.cached(&token).is_none());
@@ -198,7 +242,10 @@ async fn a_token_that_does_not_wait_reads_the_clock_once() {
     fixture.issuer.refresh_now().await.unwrap();
     let (verifier, clock) = verifier_with_acting_clock(&fixture);
     clock.at_reading(3, || panic!("the clock is read again"));
-    verifier.verify(&AccessToken::new(fixture.test_issuer.token().sign())).await.unwrap();
+    verifier
+        .verify(&AccessToken::new(fixture.test_issuer.token().sign()))
+        .await
+        .unwrap();
 }
 
 /// C10: a refresh that completes between the lookup of a key and the request for a refresh is used, even during the
@@ -210,11 +257,21 @@ async fn keys_that_arrive_meanwhile_are_used() {
     let fetch = Arc::new(fixture.fake.clone());
     let settings = IssuerSettings::new(fixture.test_issuer.issuer().clone());
     let issuer = TrustedIssuer::new(settings, fetch, clock.clone(), Handle::current()).unwrap();
-    let verifier = verifier_of(TestIssuer::RESOURCE, vec![Arc::clone(&issuer)], &fixture.clock);
-    verifier.verify(&AccessToken::new(fixture.test_issuer.token().sign())).await.unwrap();
+    let verifier = verifier_of(
+        TestIssuer::RESOURCE,
+        vec![Arc::clone(&issuer)],
+        &fixture.clock,
+    );
+    verifier
+        .verify(&AccessToken::new(fixture.test_issuer.token().sign()))
+        .await
+        .unwrap();
     let rotation = rotation(&issuer, &fixture.test_issuer);
     // One reading for the look at the keys, the second for the cooldown.
     clock.at_reading(2, rotation);
-    verifier.verify(&AccessToken::new(fixture.test_issuer.token().sign())).await.unwrap();
+    verifier
+        .verify(&AccessToken::new(fixture.test_issuer.token().sign()))
+        .await
+        .unwrap();
     assert_eq!(fixture.hits(), 1);
 }

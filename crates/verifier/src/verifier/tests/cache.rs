@@ -39,9 +39,16 @@ async fn each_resource_has_its_own_cache() {
 
     let token = fixture.test_issuer.token().sign();
     fixture.verify(&token).await.unwrap();
-    let neighbour = verifier_of("https://mcp.example.com/other", vec![Arc::clone(&fixture.issuer)], &fixture.clock);
+    let neighbour = verifier_of(
+        "https://mcp.example.com/other",
+        vec![Arc::clone(&fixture.issuer)],
+        &fixture.clock,
+    );
     assert!(neighbour.cached(&token).is_none());
-    let rejected = neighbour.verify(&AccessToken::new(token)).await.unwrap_err();
+    let rejected = neighbour
+        .verify(&AccessToken::new(token))
+        .await
+        .unwrap_err();
     assert_eq!(rejected.code(), "token.audience_mismatch");
 }
 
@@ -75,15 +82,24 @@ async fn dropped_tokens_are_verified_again() {
     assert!(fixture.verifier.cached(&token).is_some());
     assert!(fixture.verifier.cached(&others).is_none());
     fixture.verify(&others).await.unwrap();
-    assert!(fixture.verifier.cached(&others).is_some(), "it is cached again");
+    assert!(
+        fixture.verifier.cached(&others).is_some(),
+        "it is cached again"
+    );
 }
 
 /// C11: a sweep removes tokens that are not looked up again.
 #[tokio::test(start_paused = true)]
 async fn the_cache_is_swept() {
     let fixture = ready().await;
-    fixture.verify(&fixture.test_issuer.token().expires_in(30).sign()).await.unwrap();
-    fixture.verify(&fixture.test_issuer.token().expires_in(90).sign()).await.unwrap();
+    fixture
+        .verify(&fixture.test_issuer.token().expires_in(30).sign())
+        .await
+        .unwrap();
+    fixture
+        .verify(&fixture.test_issuer.token().expires_in(90).sign())
+        .await
+        .unwrap();
     fixture.clock.advance(Duration::from_secs(60));
     assert_eq!(fixture.verifier.sweep(), 1);
     assert_eq!(fixture.verifier.cached_tokens(), 1);
@@ -98,7 +114,10 @@ async fn a_lookup_does_not_allocate() {
     let miss = flip_signature(&token);
     let allocations = allocation_counter::measure(|| {
         let hit = fixture.verifier.cached(&token);
-        assert!(std::ptr::eq(hit.as_ref().unwrap().principal(), verified.principal()));
+        assert!(std::ptr::eq(
+            hit.as_ref().unwrap().principal(),
+            verified.principal()
+        ));
         assert!(fixture.verifier.cached(&miss).is_none());
     });
     assert_eq!(allocations.count_total, 0);
@@ -155,12 +174,20 @@ async fn verifications_are_observed() {
     let observed = Arc::<Observed>::default();
     let mut settings = VerifierSettings::new(fixture.verifier.resource().clone());
     settings.observer = Some(Arc::clone(&observed) as _);
-    let verifier = Verifier::new(settings, vec![Arc::clone(&fixture.issuer)], Arc::new(fixture.clock.clone())).unwrap();
+    let verifier = Verifier::new(
+        settings,
+        vec![Arc::clone(&fixture.issuer)],
+        Arc::new(fixture.clock.clone()),
+    )
+    .unwrap();
     let token = AccessToken::new(fixture.test_issuer.token().sign());
     for _ in 0..3 {
         verifier.verify(&token).await.unwrap();
     }
-    verifier.verify(&AccessToken::new("not-a-token")).await.unwrap_err();
+    verifier
+        .verify(&AccessToken::new("not-a-token"))
+        .await
+        .unwrap_err();
     assert_eq!(observed.cached.load(Ordering::SeqCst), 2);
     assert_eq!(observed.verified.load(Ordering::SeqCst), 2);
 

@@ -24,9 +24,12 @@ impl InactiveTokens for Found {
 
 /// A fixture whose issuer introspects tokens, and what its verifier reports.
 async fn sharing() -> (Fixture, Arc<Found>) {
-    let introspection =
-        IntrospectionSettings { client_secret: Some(Secret::new("hush")), ..IntrospectionSettings::new("portcullis") };
-    let mut fixture = Fixture::with(|issuer| issuer.validation = Validation::Introspection(introspection));
+    let introspection = IntrospectionSettings {
+        client_secret: Some(Secret::new("hush")),
+        ..IntrospectionSettings::new("portcullis")
+    };
+    let mut fixture =
+        Fixture::with(|issuer| issuer.validation = Validation::Introspection(introspection));
     let found = Arc::<Found>::default();
     fixture.verifier = reporting_verifier(&fixture, &found);
     respond(&fixture, true);
@@ -38,12 +41,21 @@ async fn sharing() -> (Fixture, Arc<Found>) {
 fn reporting_verifier(fixture: &Fixture, found: &Arc<Found>) -> Arc<Verifier> {
     let mut settings = VerifierSettings::new(ResourceUri::parse(TestIssuer::RESOURCE).unwrap());
     settings.inactive_tokens = Some(found.clone());
-    Verifier::new(settings, vec![Arc::clone(&fixture.issuer)], Arc::new(fixture.clock.clone())).unwrap()
+    Verifier::new(
+        settings,
+        vec![Arc::clone(&fixture.issuer)],
+        Arc::new(fixture.clock.clone()),
+    )
+    .unwrap()
 }
 
 fn respond(fixture: &Fixture, is_active: bool) {
     let response = json!({ "active": is_active, "aud": TestIssuer::RESOURCE, "client_id": "editor", "sub": "alice" });
-    fixture.fake.serve(fixture.test_issuer.endpoint("introspect"), 200, response.to_string());
+    fixture.fake.serve(
+        fixture.test_issuer.endpoint("introspect"),
+        200,
+        response.to_string(),
+    );
 }
 
 fn id() -> TokenId {
@@ -62,8 +74,14 @@ async fn a_dropped_token_is_introspected_again() {
     assert!(fixture.verifier.drop_token(id()));
     assert!(!fixture.verifier.drop_token(id()));
     assert_eq!(fixture.rejection(TOKEN).await, Some("token.inactive"));
-    assert_eq!(fixture.rejection("never accepted").await, Some("token.inactive"));
-    assert_eq!(*found.0.lock(), [id(), TokenId::of(&AccessToken::new("never accepted"))]);
+    assert_eq!(
+        fixture.rejection("never accepted").await,
+        Some("token.inactive")
+    );
+    assert_eq!(
+        *found.0.lock(),
+        [id(), TokenId::of(&AccessToken::new("never accepted"))]
+    );
 }
 
 /// E13, L3: a dropped token that an open stream depends on is checked at once.
@@ -71,7 +89,12 @@ async fn a_dropped_token_is_introspected_again() {
 async fn a_dropped_token_is_checked_at_once() {
     let (fixture, _) = sharing().await;
     let verified = fixture.verify(TOKEN).await.unwrap();
-    let watched = fixture.verifier.hold(&verified, TOKEN).unwrap().watch().unwrap();
+    let watched = fixture
+        .verifier
+        .hold(&verified, TOKEN)
+        .unwrap()
+        .watch()
+        .unwrap();
     respond(&fixture, false);
     fixture.issuer.start_due_rechecks();
     settle().await;
@@ -79,7 +102,10 @@ async fn a_dropped_token_is_checked_at_once() {
     assert!(fixture.verifier.drop_token(id()));
     fixture.issuer.start_due_rechecks();
     settle().await;
-    assert_eq!(watched.latest().unwrap_err(), crate::RecheckFailure::Inactive);
+    assert_eq!(
+        watched.latest().unwrap_err(),
+        crate::RecheckFailure::Inactive
+    );
 }
 
 /// E13: a token that is dropped while it is introspected is not cached.
@@ -87,7 +113,8 @@ async fn a_dropped_token_is_checked_at_once() {
 async fn a_token_that_is_dropped_meanwhile_is_not_cached() {
     let (fixture, _) = sharing().await;
     let verifier = Arc::clone(&fixture.verifier);
-    let introspected = tokio::spawn(async move { verifier.verify(&AccessToken::new(TOKEN)).await.is_ok() });
+    let introspected =
+        tokio::spawn(async move { verifier.verify(&AccessToken::new(TOKEN)).await.is_ok() });
     while !fixture.verifier.drop_token(id()) {
         tokio::task::yield_now().await;
     }
@@ -103,7 +130,10 @@ async fn introspected_tokens_are_dropped_together() {
     fixture.issuer.drop_introspected_tokens();
     assert_eq!(fixture.verifier.sweep(), 1);
     let fixture = ready().await;
-    fixture.verify(&fixture.test_issuer.token().sign()).await.unwrap();
+    fixture
+        .verify(&fixture.test_issuer.token().sign())
+        .await
+        .unwrap();
     fixture.issuer.drop_introspected_tokens();
     assert_eq!(fixture.verifier.sweep(), 0);
     assert_eq!(fixture.verifier.cached_tokens(), 1);
@@ -117,7 +147,11 @@ async fn introspecting(
     let verifier = Arc::clone(&fixture.verifier);
     let verifying = tokio::spawn(async move { verifier.verify(&AccessToken::new(TOKEN)).await });
     for _ in 0..10_000 {
-        if fixture.fake.hits(fixture.test_issuer.endpoint("introspect")) >= running {
+        if fixture
+            .fake
+            .hits(fixture.test_issuer.endpoint("introspect"))
+            >= running
+        {
             return verifying;
         }
         tokio::task::yield_now().await;
@@ -128,16 +162,19 @@ async fn introspecting(
 /// Lets the token be inactive from the second response on.
 fn respond_active_once(fixture: &Fixture) {
     let responses = AtomicUsize::new(0);
-    fixture.fake.respond(fixture.test_issuer.endpoint("introspect"), move |_| {
-        let is_active = responses.fetch_add(1, Ordering::Relaxed) == 0;
-        let response = json!({ "active": is_active, "aud": TestIssuer::RESOURCE, "sub": "alice" });
-        Ok(FetchResponse {
-            status: StatusCode::OK,
-            headers: HeaderMap::new(),
-            body: response.to_string().into(),
-            sent: Default::default(),
-        })
-    });
+    fixture
+        .fake
+        .respond(fixture.test_issuer.endpoint("introspect"), move |_| {
+            let is_active = responses.fetch_add(1, Ordering::Relaxed) == 0;
+            let response =
+                json!({ "active": is_active, "aud": TestIssuer::RESOURCE, "sub": "alice" });
+            Ok(FetchResponse {
+                status: StatusCode::OK,
+                headers: HeaderMap::new(),
+                body: response.to_string().into(),
+                sent: Default::default(),
+            })
+        });
 }
 
 /// A request that arrives after its token was dropped does not get the response to an introspection that began before.
@@ -159,7 +196,11 @@ async fn an_introspection_from_before_a_drop_is_not_joined() {
         gate.release();
         assert!(first.await.unwrap().is_ok(), "it arrived before the drop");
         assert_eq!(second.await.unwrap().unwrap_err().code(), "token.inactive");
-        assert_eq!(fixture.verifier.cached_tokens(), 0, "by an administrator: {by_administrator}");
+        assert_eq!(
+            fixture.verifier.cached_tokens(),
+            0,
+            "by an administrator: {by_administrator}"
+        );
     }
 }
 

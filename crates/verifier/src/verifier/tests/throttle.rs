@@ -38,13 +38,26 @@ impl Served {
         let fake = ScriptedFetch::new();
         fake.publish(&test_issuer);
         let settings = IssuerSettings::new(test_issuer.issuer().clone());
-        let issuer = TrustedIssuer::new(settings, Arc::new(fake), Arc::new(clock.clone()), Handle::current()).unwrap();
+        let issuer = TrustedIssuer::new(
+            settings,
+            Arc::new(fake),
+            Arc::new(clock.clone()),
+            Handle::current(),
+        )
+        .unwrap();
         issuer.refresh_now().await.unwrap();
         let settings = VerifierSettings::new(ResourceUri::parse(TestIssuer::RESOURCE).unwrap());
         let verifier = Verifier::new(settings, vec![issuer], Arc::new(clock)).unwrap();
         let known = test_issuer.token().sign();
-        verifier.verify(&AccessToken::new(known.as_str())).await.unwrap();
-        Self { test_issuer, verifier, known }
+        verifier
+            .verify(&AccessToken::new(known.as_str()))
+            .await
+            .unwrap();
+        Self {
+            test_issuer,
+            verifier,
+            known,
+        }
     }
 
     fn unknown(&self) -> String {
@@ -53,14 +66,24 @@ impl Served {
 
     /// Serves the cached token and returns whether another token then waits.
     fn delays_others(&self, token: &str) -> bool {
-        assert!(self.verifier.cached(&self.known).is_some(), "known tokens never wait");
+        assert!(
+            self.verifier.cached(&self.known).is_some(),
+            "known tokens never wait"
+        );
         let token = AccessToken::new(token);
         let mut verification = pin!(self.verifier.verify(&token));
-        verification.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending()
+        verification
+            .as_mut()
+            .poll(&mut Context::from_waker(Waker::noop()))
+            .is_pending()
     }
 
     async fn rejection(&self, token: &str) -> Option<&'static str> {
-        self.verifier.verify(&AccessToken::new(token)).await.err().map(|error| error.code())
+        self.verifier
+            .verify(&AccessToken::new(token))
+            .await
+            .err()
+            .map(|error| error.code())
     }
 }
 
@@ -96,7 +119,10 @@ async fn a_valid_token_is_not_charged() {
 async fn an_unknown_key_is_not_charged() {
     let served = Served::new().await;
     let unknown_key = served.test_issuer.token().kid("unknown").sign();
-    assert_eq!(served.rejection(&unknown_key).await, Some("token.key_unknown"));
+    assert_eq!(
+        served.rejection(&unknown_key).await,
+        Some("token.key_unknown")
+    );
     assert!(!served.delays_others(&flip_signature(&served.unknown())));
     assert!(served.delays_others(&served.unknown()));
     assert!(!served.delays_others(&unknown_key));
@@ -107,7 +133,10 @@ async fn an_unknown_key_is_not_charged() {
 async fn an_explanation_is_not_charged() {
     let served = Served::new().await;
     let unknown = served.unknown();
-    served.verifier.explain(&AccessToken::new(unknown.as_str())).await;
+    served
+        .verifier
+        .explain(&AccessToken::new(unknown.as_str()))
+        .await;
     assert!(!served.delays_others(&unknown));
 }
 
@@ -117,10 +146,17 @@ async fn too_many_waiting_tokens_are_busy() {
     let served = Served::new().await;
     let unknown = AccessToken::new(served.unknown());
     served.delays_others(&flip_signature(unknown.secret()));
-    let mut waiting: Vec<_> = (0..1024).map(|_| Box::pin(served.verifier.verify(&unknown))).collect();
+    let mut waiting: Vec<_> = (0..1024)
+        .map(|_| Box::pin(served.verifier.verify(&unknown)))
+        .collect();
     for waiting in &mut waiting {
         served.verifier.cached(&served.known).unwrap();
-        assert!(waiting.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        assert!(
+            waiting
+                .as_mut()
+                .poll(&mut Context::from_waker(Waker::noop()))
+                .is_pending()
+        );
     }
     let error = served.verifier.verify(&unknown).await.unwrap_err();
     assert_eq!(error.code(), "verifier.busy");

@@ -1,7 +1,11 @@
 //! `cargo xtask fuzz-smoke`: replays the committed corpora, and mutations of them, through every fuzz target's body.
 //!
 //! It finds shallow bugs in seconds with the pinned compiler. `fuzz/` has the targets for longer runs.
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command-line tool")]
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a command-line tool"
+)]
 
 mod corpus;
 mod replay;
@@ -23,7 +27,9 @@ fn main() -> anyhow::Result<()> {
     let mut failures = corpora.mismatches(&names);
 
     let folder = workspace::metadata()?.target_directory.join("fuzz-smoke");
-    let replayed = thread::Builder::new().stack_size(STACK).spawn(move || replay_all(&corpora, &folder));
+    let replayed = thread::Builder::new()
+        .stack_size(STACK)
+        .spawn(move || replay_all(&corpora, &folder));
     let replayed = replayed.context("no thread for the replay")?.join();
     failures.extend(replayed.map_err(|_| anyhow::anyhow!("the replay itself panicked"))??);
 

@@ -49,13 +49,17 @@ pub(super) fn replay(body: Body, inputs: &[Input]) -> Result<Counts, Failure> {
     let started = Instant::now();
     let mut counts = Counts::default();
     for input in inputs {
-        counts.slowest = counts.slowest.max(run(body, &input.bytes, || input.name.clone())?);
+        counts.slowest = counts
+            .slowest
+            .max(run(body, &input.bytes, || input.name.clone())?);
         counts.inputs += 1;
         let mut mutator = Mutator::new(seed(&input.name));
         for number in 0..MUTATIONS {
             let other = &inputs[mutator.below(inputs.len())].bytes;
             let mutated = mutator.mutated(&input.bytes, other);
-            let took = run(body, &mutated, || format!("mutation {number} of {}", input.name))?;
+            let took = run(body, &mutated, || {
+                format!("mutation {number} of {}", input.name)
+            })?;
             counts.slowest = counts.slowest.max(took);
             counts.mutations += 1;
         }
@@ -73,7 +77,11 @@ fn run(body: Body, bytes: &[u8], origin: impl FnOnce() -> String) -> Result<Dura
     let message = PANIC_MESSAGE.take().unwrap_or_default();
     match result {
         Ok(()) => Ok(took),
-        Err(_) => Err(Failure { bytes: bytes.to_vec(), origin: origin(), message }),
+        Err(_) => Err(Failure {
+            bytes: bytes.to_vec(),
+            origin: origin(),
+            message,
+        }),
     }
 }
 
@@ -83,8 +91,12 @@ fn capture_panics_of_bodies() {
     ONCE.call_once(|| {
         let print = panic::take_hook();
         panic::set_hook(Box::new(move |panic| {
-            let is_captured = PANIC_MESSAGE
-                .with_borrow_mut(|message| message.as_mut().map(|message| *message = panic.to_string()).is_some());
+            let is_captured = PANIC_MESSAGE.with_borrow_mut(|message| {
+                message
+                    .as_mut()
+                    .map(|message| *message = panic.to_string())
+                    .is_some()
+            });
             if !is_captured {
                 print(panic);
             }
@@ -94,7 +106,9 @@ fn capture_panics_of_bodies() {
 
 /// Returns a hash of the name (FNV-1a), so that a new file does not change the mutations of others.
 fn seed(name: &str) -> u64 {
-    name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+    name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
 }
 
 impl Failure {
@@ -107,7 +121,12 @@ impl Failure {
         fs::create_dir_all(folder)
             .and_then(|()| fs::write(&path, &self.bytes))
             .with_context(|| format!("{} cannot be written", path.display()))?;
-        Ok(format!("{target}: {}, saved as {}: {}", self.origin, path.display(), self.message.replace('\n', " ")))
+        Ok(format!(
+            "{target}: {}, saved as {}: {}",
+            self.origin,
+            path.display(),
+            self.message.replace('\n', " ")
+        ))
     }
 }
 
@@ -116,7 +135,13 @@ mod tests {
     use super::*;
 
     fn inputs(texts: &[&str]) -> Vec<Input> {
-        texts.iter().map(|text| Input { name: (*text).to_owned(), bytes: text.as_bytes().to_vec() }).collect()
+        texts
+            .iter()
+            .map(|text| Input {
+                name: (*text).to_owned(),
+                bytes: text.as_bytes().to_vec(),
+            })
+            .collect()
     }
 
     #[test]
@@ -132,15 +157,23 @@ mod tests {
         let failure = replay(body, &inputs(&["the bad one", "{}"])).unwrap_err();
         assert_eq!(failure.bytes.as_slice(), b"the bad one".as_slice());
         assert_eq!(failure.origin.as_str(), "the bad one");
-        assert!(failure.message.contains("no bad ones"), "{}", failure.message);
+        assert!(
+            failure.message.contains("no bad ones"),
+            "{}",
+            failure.message
+        );
     }
 
     #[test]
     fn shallow_bugs_are_found() {
-        let failure = replay(|bytes| assert!(!bytes.contains(&0)), &inputs(&["a", "b"])).unwrap_err();
+        let failure =
+            replay(|bytes| assert!(!bytes.contains(&0)), &inputs(&["a", "b"])).unwrap_err();
         assert!(failure.origin.starts_with("mutation "));
         assert!(failure.bytes.contains(&0));
-        let cut = replay(|bytes| assert!(bytes.is_empty() || bytes.ends_with(b"}")), &inputs(&["{}"]));
+        let cut = replay(
+            |bytes| assert!(bytes.is_empty() || bytes.ends_with(b"}")),
+            &inputs(&["{}"]),
+        );
         assert!(cut.is_err());
     }
 }

@@ -14,7 +14,8 @@ impl ServerRequestHandler for AcceptingHandler {
 
     fn answer<'a>(&'a self, method: &'a str, params: &'a Value) -> BoxFuture<'a, Option<Value>> {
         Box::pin(async move {
-            (method == "elicitation/create").then(|| json!({ "action": "accept", "content": filled(params) }))
+            (method == "elicitation/create")
+                .then(|| json!({ "action": "accept", "content": filled(params) }))
         })
     }
 }

@@ -32,10 +32,17 @@ pub(super) struct Refused {
 }
 
 /// Makes the calls of a scenario: those of the library's driver.
-pub(super) async fn drive(program: &Path, url: &str, version: &str, context: &Value) -> anyhow::Result<()> {
+pub(super) async fn drive(
+    program: &Path,
+    url: &str,
+    version: &str,
+    context: &Value,
+) -> anyhow::Result<()> {
     let store = Scratch::folder("conformance");
     let mut connect = portcullis_command(program);
-    connect.args(["connect", url, "--store", store.as_str()]).args(options::options(url, context, &store)?);
+    connect
+        .args(["connect", url, "--store", store.as_str()])
+        .args(options::options(url, context, &store)?);
     connect.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut process = Process::start("connect", &mut connect)?;
     let input = ChildStdin::from_std(process.take_stdin().context("no standard input")?)?;
@@ -69,9 +76,13 @@ impl Client {
             let client = json!({ "name": "conformance", "version": "1" });
             let params = json!({ "protocolVersion": version, "capabilities": AcceptingHandler.capabilities(), "clientInfo": client });
             self.call("initialize", params).await?;
-            self.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })).await?;
+            self.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }))
+                .await?;
         }
-        let tools = self.call("tools/list", json!({})).await?.unwrap_or_default();
+        let tools = self
+            .call("tools/list", json!({}))
+            .await?
+            .unwrap_or_default();
         for tool in tools["tools"].as_array().into_iter().flatten() {
             let params = json!({ "name": tool["name"], "arguments": arguments(context, tool) });
             // The result of a tool does not matter.
@@ -106,9 +117,14 @@ impl Client {
         }
         let id = self.next_id;
         self.next_id += 1;
-        self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })).await?;
+        self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))
+            .await?;
         loop {
-            let line = self.output.next_line().await?.with_context(|| format!("{method}: connect has ended"))?;
+            let line = self
+                .output
+                .next_line()
+                .await?
+                .with_context(|| format!("{method}: connect has ended"))?;
             let mut message: Value = serde_json::from_str(&line)?;
             match (message["method"].as_str(), message.get("id")) {
                 (Some(asked), Some(asked_id)) => {
@@ -126,7 +142,11 @@ impl Client {
                         }
                     }
                     if let Some(code) = error["data"]["reason"].as_str() {
-                        return Err(Refused { code: code.to_owned(), message: error["message"].to_string() }.into());
+                        return Err(Refused {
+                            code: code.to_owned(),
+                            message: error["message"].to_string(),
+                        }
+                        .into());
                     }
                     return Ok(error.is_null().then(|| message["result"].take()));
                 }
@@ -136,13 +156,20 @@ impl Client {
     }
 
     async fn send(&mut self, message: &Value) -> anyhow::Result<()> {
-        Ok(self.input.write_all(format!("{message}\n").as_bytes()).await?)
+        Ok(self
+            .input
+            .write_all(format!("{message}\n").as_bytes())
+            .await?)
     }
 }
 
 /// Returns the answer to a request of the server.
 async fn answer(method: &str, id: &Value, params: &Value) -> Value {
-    let result = if method == "ping" { Some(json!({})) } else { AcceptingHandler.answer(method, params).await };
+    let result = if method == "ping" {
+        Some(json!({}))
+    } else {
+        AcceptingHandler.answer(method, params).await
+    };
     match result {
         Some(result) => json!({ "jsonrpc": "2.0", "id": id, "result": result }),
         None => {

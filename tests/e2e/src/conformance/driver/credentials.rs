@@ -30,7 +30,10 @@ pub(super) fn settings(context: &Value, revision: Revision) -> anyhow::Result<Au
                 (None, Some(secret)) => ClientAuthentication::Secret(Secret::new(secret)),
                 (None, None) => ClientAuthentication::None,
             };
-            Some(ClientInformation { client_id: client_id.to_owned(), authentication })
+            Some(ClientInformation {
+                client_id: client_id.to_owned(),
+                authentication,
+            })
         }
     };
     let mut settings = AuthorizerSettings::default();
@@ -49,19 +52,23 @@ pub(super) fn settings(context: &Value, revision: Revision) -> anyhow::Result<Au
 pub(super) fn grant(context: &Value) -> anyhow::Result<Option<NonInteractiveGrant>> {
     let text = |name: &str| context[name].as_str();
     if let Some(assertion) = text("valid_jwt") {
-        return Ok(Some(NonInteractiveGrant::JwtBearer(Arc::new(Secret::new(assertion)))));
+        return Ok(Some(NonInteractiveGrant::JwtBearer(Arc::new(Secret::new(
+            assertion,
+        )))));
     }
     if let Some(id_token) = text("idp_id_token") {
         let needed = |name: &'static str| text(name).context(name);
-        return Ok(Some(NonInteractiveGrant::EnterpriseManaged(EnterpriseIdentity {
-            token_endpoint: Url::parse(needed("idp_token_endpoint")?)?,
-            issuer: Issuer::parse(needed("idp_issuer")?)?,
-            client: ClientInformation {
-                client_id: needed("idp_client_id")?.to_owned(),
-                authentication: ClientAuthentication::None,
+        return Ok(Some(NonInteractiveGrant::EnterpriseManaged(
+            EnterpriseIdentity {
+                token_endpoint: Url::parse(needed("idp_token_endpoint")?)?,
+                issuer: Issuer::parse(needed("idp_issuer")?)?,
+                client: ClientInformation {
+                    client_id: needed("idp_client_id")?.to_owned(),
+                    authentication: ClientAuthentication::None,
+                },
+                id_token: Arc::new(Secret::new(id_token)),
             },
-            id_token: Arc::new(Secret::new(id_token)),
-        })));
+        )));
     }
     Ok(is_machine().then_some(NonInteractiveGrant::ClientCredentials))
 }
@@ -73,7 +80,14 @@ pub(super) fn is_machine() -> bool {
 
 /// Returns a workload's assertion, which is only sent to its audience.
 fn audience(assertion: &str) -> anyhow::Result<Issuer> {
-    let claims = assertion.split('.').nth(1).context("the assertion is not a JWT")?;
+    let claims = assertion
+        .split('.')
+        .nth(1)
+        .context("the assertion is not a JWT")?;
     let claims: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(claims)?)?;
-    Ok(Issuer::parse(claims["aud"].as_str().context("the assertion has no audience")?)?)
+    Ok(Issuer::parse(
+        claims["aud"]
+            .as_str()
+            .context("the assertion has no audience")?,
+    )?)
 }

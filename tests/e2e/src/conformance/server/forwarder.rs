@@ -4,7 +4,9 @@ use std::{convert::Infallible, net::SocketAddr};
 
 use anyhow::Context as _;
 use bytes::Bytes;
-use http::{HeaderValue, Request, Response, StatusCode, Uri, header::AUTHORIZATION, uri::Authority};
+use http::{
+    HeaderValue, Request, Response, StatusCode, Uri, header::AUTHORIZATION, uri::Authority,
+};
 use http_body_util::{Either, Empty};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::{
@@ -24,7 +26,9 @@ pub(super) struct Forwarder {
 impl Forwarder {
     /// Starts a forwarder to this address.
     pub(super) async fn listen(to: SocketAddr, token: &str) -> anyhow::Result<Self> {
-        let listener = TcpListener::bind("127.0.0.1:0").await.context("no free port")?;
+        let listener = TcpListener::bind("127.0.0.1:0")
+            .await
+            .context("no free port")?;
         let address = listener.local_addr()?;
         let to: Authority = to.to_string().parse()?;
         let bearer = HeaderValue::try_from(format!("Bearer {token}"))?;
@@ -34,7 +38,9 @@ impl Forwarder {
                 let client = client.clone();
                 let to = to.clone();
                 let bearer = bearer.clone();
-                let service = service_fn(move |request| forward(client.clone(), to.clone(), bearer.clone(), request));
+                let service = service_fn(move |request| {
+                    forward(client.clone(), to.clone(), bearer.clone(), request)
+                });
                 tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
             }
         });
@@ -61,13 +67,25 @@ async fn forward(
     bearer: HeaderValue,
     mut request: Request<Incoming>,
 ) -> Result<ForwardedResponse, Infallible> {
-    let path = request.uri().path_and_query().map_or("/", |path| path.as_str()).to_owned();
-    let Ok(uri) = Uri::builder().scheme("http").authority(to).path_and_query(path).build() else {
+    let path = request
+        .uri()
+        .path_and_query()
+        .map_or("/", |path| path.as_str())
+        .to_owned();
+    let Ok(uri) = Uri::builder()
+        .scheme("http")
+        .authority(to)
+        .path_and_query(path)
+        .build()
+    else {
         return Ok(bad_gateway());
     };
     *request.uri_mut() = uri;
     request.headers_mut().insert(AUTHORIZATION, bearer);
-    Ok(client.request(request).await.map_or_else(|_| bad_gateway(), |response| response.map(Either::Left)))
+    Ok(client
+        .request(request)
+        .await
+        .map_or_else(|_| bad_gateway(), |response| response.map(Either::Left)))
 }
 
 fn bad_gateway() -> ForwardedResponse {

@@ -18,9 +18,14 @@ pub(super) struct Gateway {
 
 impl Gateway {
     /// Starts the program in front of a server. Ended sessions get 404, as `server-session-lifecycle` expects.
-    pub(super) async fn start(program: &Path, folder: &Path, upstream: &str) -> anyhow::Result<Self> {
-        let test_issuer =
-            TestIssuer::new(ISSUER).with_resource(&format!("{BASE_URL}/mcp")).with_clock(SystemClock::new());
+    pub(super) async fn start(
+        program: &Path,
+        folder: &Path,
+        upstream: &str,
+    ) -> anyhow::Result<Self> {
+        let test_issuer = TestIssuer::new(ISSUER)
+            .with_resource(&format!("{BASE_URL}/mcp"))
+            .with_clock(SystemClock::new());
         let keys = folder.join("jwks.json");
         fs::write(&keys, test_issuer.jwks_json())?;
         let text = format!(
@@ -33,7 +38,10 @@ impl Gateway {
         command.env("PORTCULLIS_LOG", "info");
         let server = Server::start("portcullis", &mut command, folder).await?;
         server.ready().await?;
-        Ok(Self { server, token: test_issuer.token().expires_in(3600).sign() })
+        Ok(Self {
+            server,
+            token: test_issuer.token().expires_in(3600).sign(),
+        })
     }
 
     /// Returns the address that it listens on.

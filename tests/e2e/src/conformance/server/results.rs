@@ -22,14 +22,19 @@ impl Results {
     /// Reads the folders that the suite writes: `server-<scenario>-<time>/checks.json`.
     pub(super) fn read(folder: &Path) -> anyhow::Result<Self> {
         let mut scenarios = BTreeMap::new();
-        for entry in fs::read_dir(folder).with_context(|| format!("{} cannot be read", folder.display()))? {
+        for entry in
+            fs::read_dir(folder).with_context(|| format!("{} cannot be read", folder.display()))?
+        {
             let path = entry?.path();
             let file = path.join("checks.json");
-            let name = path.file_name().and_then(|name| name.to_str()).and_then(scenario);
+            let name = path
+                .file_name()
+                .and_then(|name| name.to_str())
+                .and_then(scenario);
             if let (Some(name), true) = (name, file.exists()) {
                 let text = fs::read_to_string(&file)?;
-                let mut checks: Vec<Check> =
-                    serde_json::from_str(&text).with_context(|| format!("{} cannot be read", file.display()))?;
+                let mut checks: Vec<Check> = serde_json::from_str(&text)
+                    .with_context(|| format!("{} cannot be read", file.display()))?;
                 checks.sort();
                 scenarios.insert(name.to_owned(), checks);
             }
@@ -43,20 +48,30 @@ impl Results {
 
     /// Returns the scenarios with another result than in the other run, except failures that became successes.
     pub(super) fn differing(&self, other: &Self) -> Vec<String> {
-        let names = self.0.keys().chain(other.0.keys().filter(|name| !self.0.contains_key(*name)));
-        names.filter(|name| !is_same_or_stricter(self.0.get(*name), other.0.get(*name))).cloned().collect()
+        let names = self
+            .0
+            .keys()
+            .chain(other.0.keys().filter(|name| !self.0.contains_key(*name)));
+        names
+            .filter(|name| !is_same_or_stricter(self.0.get(*name), other.0.get(*name)))
+            .cloned()
+            .collect()
     }
 
     /// Returns the number of scenarios that differ only by failures that became successes.
     fn stricter(&self, other: &Self) -> usize {
         let differs = |name: &&String| self.0.get(*name) != other.0.get(*name);
-        let is_stricter = |name: &&String| is_same_or_stricter(self.0.get(*name), other.0.get(*name));
+        let is_stricter =
+            |name: &&String| is_same_or_stricter(self.0.get(*name), other.0.get(*name));
         self.0.keys().filter(differs).filter(is_stricter).count()
     }
 
     /// Returns the number of scenarios without failures and warnings, and the number of all.
     fn passed(&self) -> (usize, usize) {
-        let passed = self.0.values().filter(|checks| !checks.is_empty() && !checks.iter().any(Check::is_fault));
+        let passed = self
+            .0
+            .values()
+            .filter(|checks| !checks.is_empty() && !checks.iter().any(Check::is_fault));
         (passed.count(), self.0.len())
     }
 
@@ -64,12 +79,17 @@ impl Results {
     fn explain(&self, other: &Self, scenario: &str) -> Vec<String> {
         let checks = |results: &Self| -> Vec<String> {
             let checks = results.0.get(scenario).into_iter().flatten();
-            checks.map(|check| format!("{} {} {}", check.status, check.id, check.name)).collect()
+            checks
+                .map(|check| format!("{} {} {}", check.status, check.id, check.name))
+                .collect()
         };
         let direct = checks(self);
         let through = checks(other);
         let only = |list: &[String], others: &[String], title: &str| -> Vec<String> {
-            list.iter().filter(|check| !others.contains(check)).map(|check| format!("    {title}: {check}")).collect()
+            list.iter()
+                .filter(|check| !others.contains(check))
+                .map(|check| format!("    {title}: {check}"))
+                .collect()
         };
         let mut lines = vec![format!("  {scenario}")];
         lines.extend(only(&direct, &through, "direct"));
@@ -80,9 +100,12 @@ impl Results {
 
 /// Returns whether the checks are the same, except failures that became successes through the gateway.
 fn is_same_or_stricter(direct: Option<&Vec<Check>>, through: Option<&Vec<Check>>) -> bool {
-    let (Some(direct), Some(through)) = (direct, through) else { return false };
+    let (Some(direct), Some(through)) = (direct, through) else {
+        return false;
+    };
     let is_good = |(direct, through): (&Check, &Check)| {
-        direct == through || (direct.is_named_as(through) && direct.is_fault() && through.status == "SUCCESS")
+        direct == through
+            || (direct.is_named_as(through) && direct.is_fault() && through.status == "SUCCESS")
     };
     direct.len() == through.len() && direct.iter().zip(through).all(is_good)
 }
@@ -128,12 +151,18 @@ impl Table {
         let gateway_passed = of(through.passed());
         let stricter = direct.stricter(through);
         let differs = differing.len();
-        let row = format!("{name:<20}{revision:<12}{direct_passed:>9}{gateway_passed:>9}{stricter:>10}{differs:>11}");
+        let row = format!(
+            "{name:<20}{revision:<12}{direct_passed:>9}{gateway_passed:>9}{stricter:>10}{differs:>11}"
+        );
         self.differing += differing.len();
         if !differing.is_empty() {
             self.details.push(format!("{name}, {revision}:"));
         }
-        self.details.extend(differing.iter().flat_map(|scenario| direct.explain(through, scenario)));
+        self.details.extend(
+            differing
+                .iter()
+                .flat_map(|scenario| direct.explain(through, scenario)),
+        );
         self.rows.push(row.clone());
         row
     }
@@ -148,15 +177,24 @@ impl Table {
     /// # Errors
     /// Fails if a scenario differs, or none ran.
     pub(super) fn result(&self) -> anyhow::Result<()> {
-        ensure!(self.rows.iter().any(|row| !row.contains("skipped: ")), "no server is available");
-        ensure!(self.differing == 0, "{} scenarios differ through the gateway", self.differing);
+        ensure!(
+            self.rows.iter().any(|row| !row.contains("skipped: ")),
+            "no server is available"
+        );
+        ensure!(
+            self.differing == 0,
+            "{} scenarios differ through the gateway",
+            self.differing
+        );
         Ok(())
     }
 }
 
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.details.iter().try_for_each(|line| writeln!(f, "{line}"))?;
+        self.details
+            .iter()
+            .try_for_each(|line| writeln!(f, "{line}"))?;
         writeln!(
             f,
             "{:<20}{:<12}{:>9}{:>9}{:>10}{:>11}",
@@ -171,26 +209,51 @@ mod tests {
     use super::*;
 
     fn results(checks: &[(&str, &str)]) -> Results {
-        let check = |status: &str| Check { id: "a".into(), name: "A".into(), status: status.to_owned() };
-        Results(checks.iter().map(|(name, status)| ((*name).to_owned(), vec![check(status)])).collect())
+        let check = |status: &str| Check {
+            id: "a".into(),
+            name: "A".into(),
+            status: status.to_owned(),
+        };
+        Results(
+            checks
+                .iter()
+                .map(|(name, status)| ((*name).to_owned(), vec![check(status)]))
+                .collect(),
+        )
     }
 
     #[test]
     fn the_time_is_no_part_of_a_scenario() {
-        assert_eq!(scenario("server-tools-call-image-2026-11-22T04-36-16-123Z"), Some("tools-call-image"));
+        assert_eq!(
+            scenario("server-tools-call-image-2026-11-22T04-36-16-123Z"),
+            Some("tools-call-image")
+        );
         assert_eq!(scenario("server-x"), None);
-        assert_eq!(scenario("client-tools-call-image-2026-11-22T04-36-16-123Z"), None);
+        assert_eq!(
+            scenario("client-tools-call-image-2026-11-22T04-36-16-123Z"),
+            None
+        );
     }
 
     #[test]
     fn another_outcome_or_a_lost_scenario_differs() {
         let direct = results(&[("one", "SUCCESS"), ("two", "FAILURE")]);
-        assert!(direct.differing(&results(&[("one", "SUCCESS"), ("two", "FAILURE")])).is_empty());
+        assert!(
+            direct
+                .differing(&results(&[("one", "SUCCESS"), ("two", "FAILURE")]))
+                .is_empty()
+        );
         let stricter = results(&[("one", "SUCCESS"), ("two", "SUCCESS")]);
         assert!(direct.differing(&stricter).is_empty());
         assert_eq!(direct.stricter(&stricter), 1);
-        assert_eq!(direct.differing(&results(&[("one", "SUCCESS"), ("two", "SKIPPED")])), ["two"]);
-        assert_eq!(direct.differing(&results(&[("one", "FAILURE"), ("two", "FAILURE")])), ["one"]);
+        assert_eq!(
+            direct.differing(&results(&[("one", "SUCCESS"), ("two", "SKIPPED")])),
+            ["two"]
+        );
+        assert_eq!(
+            direct.differing(&results(&[("one", "FAILURE"), ("two", "FAILURE")])),
+            ["one"]
+        );
         assert_eq!(direct.differing(&results(&[("one", "SUCCESS")])), ["two"]);
         assert_eq!(results(&[]).differing(&direct), ["one", "two"]);
     }
@@ -203,8 +266,19 @@ mod tests {
         let through = results(&[("one", "FAILURE")]);
         table.add("rmcp", "2025-11-25", &direct, &direct, &[]);
         assert!(table.result().is_ok());
-        table.add("rmcp", "2026-07-28", &direct, &through, &direct.differing(&through));
+        table.add(
+            "rmcp",
+            "2026-07-28",
+            &direct,
+            &through,
+            &direct.differing(&through),
+        );
         assert!(table.result().is_err());
-        assert!(table.to_string().contains("through the gateway: FAILURE a A"), "{table}");
+        assert!(
+            table
+                .to_string()
+                .contains("through the gateway: FAILURE a A"),
+            "{table}"
+        );
     }
 }

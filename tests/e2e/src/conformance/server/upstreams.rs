@@ -51,14 +51,29 @@ pub(super) struct Listening {
 /// Returns the servers that are built here or installed from npm. One whose packages cannot be installed is missing.
 pub(super) async fn all(target: &Path) -> anyhow::Result<Vec<Upstream>> {
     let rmcp = built::build(&["--package=portcullis-everything-server", "--locked"])?;
-    let rmcp = rmcp.program("everything_server")?.to_string_lossy().into_owned();
-    let mut upstreams = vec![Upstream::new("rmcp", REVISIONS, Source::Program(vec![rmcp]))];
+    let rmcp = rmcp
+        .program("everything_server")?
+        .to_string_lossy()
+        .into_owned();
+    let mut upstreams = vec![Upstream::new(
+        "rmcp",
+        REVISIONS,
+        Source::Program(vec![rmcp]),
+    )];
     let packages = install(target).await;
     let script = |path: &str| target.join(path).to_string_lossy().into_owned();
     let everything = script("node_modules/@modelcontextprotocol/server-everything/dist/index.js");
     for (name, revisions, arguments) in [
-        ("typescript", REVISIONS, vec!["node".to_owned(), script("server.mjs")]),
-        ("server-everything", LEGACY, vec!["node".to_owned(), everything, "streamableHttp".to_owned()]),
+        (
+            "typescript",
+            REVISIONS,
+            vec!["node".to_owned(), script("server.mjs")],
+        ),
+        (
+            "server-everything",
+            LEGACY,
+            vec!["node".to_owned(), everything, "streamableHttp".to_owned()],
+        ),
     ] {
         let source = match &packages {
             Ok(()) => Source::Program(arguments),
@@ -79,7 +94,11 @@ async fn install(target: &Path) -> anyhow::Result<()> {
 
 impl Upstream {
     fn new(name: &str, revisions: &'static [&'static str], source: Source) -> Self {
-        Self { name: name.to_owned(), revisions, source }
+        Self {
+            name: name.to_owned(),
+            revisions,
+            source,
+        }
     }
 
     /// Reads `NAME=URL`.
@@ -92,22 +111,34 @@ impl Upstream {
     pub(super) async fn start(&self, logs: &Path) -> anyhow::Result<Started> {
         let arguments = match &self.source {
             Source::Missing(why) => return Ok(Started::Missing(why.clone())),
-            Source::Url(url) => return Ok(Started::Listening(Listening { url: url.clone(), program: None })),
+            Source::Url(url) => {
+                return Ok(Started::Listening(Listening {
+                    url: url.clone(),
+                    program: None,
+                }));
+            }
             Source::Program(arguments) => arguments,
         };
         let address = free_address()?;
         let (program, arguments) = arguments.split_first().context("no program")?;
         let mut command = Command::new(program);
-        command.args(arguments).env("PORT", address.port().to_string());
+        command
+            .args(arguments)
+            .env("PORT", address.port().to_string());
         let mut program = Program::start(&self.name, &mut command, logs)?;
         program.wait_for_listener(address).await?;
-        Ok(Started::Listening(Listening { url: format!("http://{address}/mcp"), program: Some(program) }))
+        Ok(Started::Listening(Listening {
+            url: format!("http://{address}/mcp"),
+            program: Some(program),
+        }))
     }
 }
 
 impl Listening {
     /// Fails when it has ended.
     pub(super) fn expect_running(&mut self) -> anyhow::Result<()> {
-        self.program.as_mut().map_or(Ok(()), Program::expect_running)
+        self.program
+            .as_mut()
+            .map_or(Ok(()), Program::expect_running)
     }
 }

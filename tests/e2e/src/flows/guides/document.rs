@@ -26,12 +26,24 @@ impl Document {
     /// Fails when a folder cannot be read.
     pub(super) fn all() -> io::Result<Vec<Self>> {
         let root = workspace::root();
-        let mut documents = vec![Self { name: "readme".to_owned(), path: root.join("README.md"), is_guide: false }];
+        let mut documents = vec![Self {
+            name: "readme".to_owned(),
+            path: root.join("README.md"),
+            is_guide: false,
+        }];
         for (folder, is_guide) in [(folder_of_guides(), true), (root.join("docs/use"), false)] {
             for path in markdown_files(&folder)? {
                 if path != root.join(KEYCLOAK) {
-                    let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-                    documents.push(Self { name, path, is_guide });
+                    let name = path
+                        .file_stem()
+                        .unwrap_or_default()
+                        .to_string_lossy()
+                        .into_owned();
+                    documents.push(Self {
+                        name,
+                        path,
+                        is_guide,
+                    });
                 }
             }
         }
@@ -74,8 +86,14 @@ mod tests {
     /// The Markdown files that a reader of the repository finds.
     fn published() -> Vec<PathBuf> {
         let root = workspace::root();
-        let mut found =
-            ["README.md", "CONTRIBUTING.md", "SECURITY.md", "RELEASING.md"].map(|page| root.join(page)).to_vec();
+        let mut found = [
+            "README.md",
+            "CONTRIBUTING.md",
+            "SECURITY.md",
+            "RELEASING.md",
+        ]
+        .map(|page| root.join(page))
+        .to_vec();
         for folder in ["docs", "crates", "deploy", "examples"] {
             found.extend(markdown_files(&root.join(folder)).unwrap());
         }
@@ -86,16 +104,27 @@ mod tests {
     #[test]
     fn every_command_is_executed_or_marked() {
         let root = workspace::root();
-        let executed: BTreeSet<_> = Document::all().unwrap().into_iter().map(|document| document.path).collect();
+        let executed: BTreeSet<_> = Document::all()
+            .unwrap()
+            .into_iter()
+            .map(|document| document.path)
+            .collect();
         let mut wrong = Vec::new();
-        for path in published().into_iter().filter(|path| *path != root.join(KEYCLOAK)) {
+        for path in published()
+            .into_iter()
+            .filter(|path| *path != root.join(KEYCLOAK))
+        {
             let shown = path.strip_prefix(&root).unwrap().display();
             match Page::parse(&fs::read_to_string(&path).unwrap()) {
                 Err(error) => wrong.push(format!("{shown}: {error}")),
                 Ok(page) if !executed.contains(&path) => {
-                    let is_command = |step: &&Step| matches!(step, Step::Command { .. } | Step::Background { .. });
+                    let is_command = |step: &&Step| {
+                        matches!(step, Step::Command { .. } | Step::Background { .. })
+                    };
                     let commands = page.steps.iter().filter(is_command);
-                    wrong.extend(commands.map(|step| format!("{shown} is not executed: mark {step:?}")));
+                    wrong.extend(
+                        commands.map(|step| format!("{shown} is not executed: mark {step:?}")),
+                    );
                 }
                 Ok(_) => {}
             }
@@ -110,7 +139,10 @@ mod tests {
         for path in published() {
             let text = fs::read_to_string(&path).unwrap();
             for reason in text.lines().filter(|line| line.contains("<!-- not run:")) {
-                for word in reason.split([' ', ',', ';']).filter(|word| word.ends_with(".rs")) {
+                for word in reason
+                    .split([' ', ',', ';'])
+                    .filter(|word| word.ends_with(".rs"))
+                {
                     assert!(root.join(word).is_file(), "{}: {word}", path.display());
                 }
             }
@@ -120,9 +152,16 @@ mod tests {
     #[test]
     fn names_are_unique() {
         let documents = Document::all().unwrap();
-        let names: BTreeSet<_> = documents.iter().map(|document| document.name.as_str()).collect();
+        let names: BTreeSet<_> = documents
+            .iter()
+            .map(|document| document.name.as_str())
+            .collect();
         assert_eq!(names.len(), documents.len());
-        assert!(["readme", "fastmcp", "packages"].iter().all(|name| names.contains(name)));
+        assert!(
+            ["readme", "fastmcp", "packages"]
+                .iter()
+                .all(|name| names.contains(name))
+        );
     }
 
     /// Each guide says at its head what the reader needs.
@@ -134,7 +173,11 @@ mod tests {
             if document.is_guide && !without_steps.contains(&&*document.name) {
                 let text = fs::read_to_string(&document.path).unwrap();
                 let head = text.split("\n## ").next().unwrap_or_default();
-                assert!(head.contains("**You need**"), "docs/guides/{}.md", document.name);
+                assert!(
+                    head.contains("**You need**"),
+                    "docs/guides/{}.md",
+                    document.name
+                );
             }
         }
     }

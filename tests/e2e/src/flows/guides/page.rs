@@ -42,12 +42,22 @@ impl Page {
         let mut before = "";
         while let Some((number, line)) = lines.next() {
             if let Some(needs) = comment(line, "needs:") {
-                page.needs.extend(needs.split_whitespace().map(str::to_owned));
+                page.needs
+                    .extend(needs.split_whitespace().map(str::to_owned));
             }
-            if let Some((other, name)) = comment(line, "uses:").and_then(|used| used.split_once('/')) {
-                page.steps.push(Step::OtherFile { page: other.to_owned(), name: name.to_owned() });
+            if let Some((other, name)) =
+                comment(line, "uses:").and_then(|used| used.split_once('/'))
+            {
+                page.steps.push(Step::OtherFile {
+                    page: other.to_owned(),
+                    name: name.to_owned(),
+                });
             }
-            ensure!(!line.trim_start().starts_with("~~~"), "line {}: write blocks with ```", number + 1);
+            ensure!(
+                !line.trim_start().starts_with("~~~"),
+                "line {}: write blocks with ```",
+                number + 1
+            );
             let Some(language) = line.trim_start().strip_prefix("```") else {
                 if !line.trim().is_empty() {
                     before = line;
@@ -65,15 +75,21 @@ impl Page {
             }
             match language.trim() {
                 "console" => {
-                    page.steps.extend(commands(&block).with_context(|| format!("line {}", number + 1))?);
+                    page.steps
+                        .extend(commands(&block).with_context(|| format!("line {}", number + 1))?);
                 }
                 "console,not-run" => ensure!(
                     comment(before, "not run:").is_some_and(|reason| !reason.is_empty()),
                     "line {}: no `<!-- not run: REASON -->` before the block",
                     number + 1
                 ),
-                language if is_shell(language) || block.iter().any(|line| line.starts_with("$ ")) => {
-                    bail!("line {}: write commands as `console` or `console,not-run`", number + 1)
+                language
+                    if is_shell(language) || block.iter().any(|line| line.starts_with("$ ")) =>
+                {
+                    bail!(
+                        "line {}: write commands as `console` or `console,not-run`",
+                        number + 1
+                    )
                 }
                 _ => page.steps.extend(file(&block)),
             }
@@ -93,25 +109,52 @@ impl Page {
 
 /// Returns the text of a comment with this label.
 fn comment<'a>(line: &'a str, label: &str) -> Option<&'a str> {
-    line.trim().strip_prefix("<!--")?.strip_suffix("-->")?.trim().strip_prefix(label).map(str::trim)
+    line.trim()
+        .strip_prefix("<!--")?
+        .strip_suffix("-->")?
+        .trim()
+        .strip_prefix(label)
+        .map(str::trim)
 }
 
 /// Returns whether a block of this language has commands that this module does not read.
 fn is_shell(language: &str) -> bool {
-    const SHELLS: [&str; 8] = ["sh", "bash", "shell", "zsh", "fish", "powershell", "bat", "cmd"];
-    let first = language.split([' ', ',', '-', '{']).next().unwrap_or_default().to_ascii_lowercase();
+    const SHELLS: [&str; 8] = [
+        "sh",
+        "bash",
+        "shell",
+        "zsh",
+        "fish",
+        "powershell",
+        "bat",
+        "cmd",
+    ];
+    let first = language
+        .split([' ', ',', '-', '{'])
+        .next()
+        .unwrap_or_default()
+        .to_ascii_lowercase();
     SHELLS.contains(&&*first) || first.starts_with("console") || first == "terminal"
 }
 
 /// Reads a block that shows a file: its first line is a comment with the name.
 fn file(block: &[&str]) -> Option<Step> {
     let first = block.first()?;
-    let name = ["# ", "// ", "; "].iter().find_map(|prefix| first.strip_prefix(prefix))?.trim();
-    let is_name = name.rsplit_once('.').is_some_and(|(stem, extension)| !stem.is_empty() && !extension.is_empty())
+    let name = ["# ", "// ", "; "]
+        .iter()
+        .find_map(|prefix| first.strip_prefix(prefix))?
+        .trim();
+    let is_name = name
+        .rsplit_once('.')
+        .is_some_and(|(stem, extension)| !stem.is_empty() && !extension.is_empty())
         || name.ends_with("file");
-    let is_plain = name.chars().all(|c| c.is_ascii_alphanumeric() || "._-/".contains(c));
-    (is_name && is_plain && !name.starts_with('/') && !name.contains(".."))
-        .then(|| Step::File { name: name.to_owned(), text: block.join("\n") + "\n" })
+    let is_plain = name
+        .chars()
+        .all(|c| c.is_ascii_alphanumeric() || "._-/".contains(c));
+    (is_name && is_plain && !name.starts_with('/') && !name.contains("..")).then(|| Step::File {
+        name: name.to_owned(),
+        text: block.join("\n") + "\n",
+    })
 }
 
 /// Reads a block of commands and their output.
@@ -126,12 +169,20 @@ fn commands(block: &[&str]) -> anyhow::Result<Vec<Step>> {
                 command.push_str(lines.next().unwrap_or(&""));
             }
             steps.push(match command.strip_suffix('&') {
-                Some(background) => Step::Background { line: background.trim().to_owned() },
-                None => Step::Command { line: command, expected: Vec::new() },
+                Some(background) => Step::Background {
+                    line: background.trim().to_owned(),
+                },
+                None => Step::Command {
+                    line: command,
+                    expected: Vec::new(),
+                },
             });
             continue;
         }
-        ensure!(!line.starts_with("# "), "a command of root is not executed; mark the block");
+        ensure!(
+            !line.starts_with("# "),
+            "a command of root is not executed; mark the block"
+        );
         match steps.last_mut() {
             _ if line.trim().is_empty() || line.trim() == "..." => {}
             Some(Step::Command { expected, .. }) => expected.push(line.trim().to_owned()),
@@ -153,25 +204,54 @@ mod tests {
     fn files_and_commands_are_found() {
         let page = Page::parse(GUIDE).unwrap();
         assert_eq!(page.needs, ["nginx", "python3"]);
-        let file = Step::File { name: "portcullis.toml".into(), text: "# portcullis.toml\nlisten = \"x\"\n".into() };
-        let serve = Step::Background { line: "portcullis serve".into() };
-        let curl = Step::Command { line: "curl \\\n  -i x".into(), expected: vec!["HTTP/1.1 401".into()] };
-        let other = Step::OtherFile { page: "other".into(), name: "server.py".into() };
+        let file = Step::File {
+            name: "portcullis.toml".into(),
+            text: "# portcullis.toml\nlisten = \"x\"\n".into(),
+        };
+        let serve = Step::Background {
+            line: "portcullis serve".into(),
+        };
+        let curl = Step::Command {
+            line: "curl \\\n  -i x".into(),
+            expected: vec!["HTTP/1.1 401".into()],
+        };
+        let other = Step::OtherFile {
+            page: "other".into(),
+            name: "server.py".into(),
+        };
         assert_eq!(page.steps, [other, file, serve, curl]);
-        assert_eq!(page.file("portcullis.toml"), Some("# portcullis.toml\nlisten = \"x\"\n"));
+        assert_eq!(
+            page.file("portcullis.toml"),
+            Some("# portcullis.toml\nlisten = \"x\"\n")
+        );
     }
 
     #[test]
     fn unmarked_commands_are_rejected() {
         for (text, error) in [
-            ("```console,not-run\n$ x\n```\n", "no `<!-- not run: REASON -->`"),
-            ("<!-- not run: -->\n```console,not-run\n$ x\n```\n", "no `<!-- not run: REASON -->`"),
-            ("<!-- not run: y -->\ntext\n```console,not-run\n$ x\n```\n", "no `<!-- not run: REASON -->`"),
+            (
+                "```console,not-run\n$ x\n```\n",
+                "no `<!-- not run: REASON -->`",
+            ),
+            (
+                "<!-- not run: -->\n```console,not-run\n$ x\n```\n",
+                "no `<!-- not run: REASON -->`",
+            ),
+            (
+                "<!-- not run: y -->\ntext\n```console,not-run\n$ x\n```\n",
+                "no `<!-- not run: REASON -->`",
+            ),
             ("```sh\nx\n```\n", "write commands as `console`"),
             ("```bash title\nx\n```\n", "write commands as `console`"),
             ("```shell-session\nx\n```\n", "write commands as `console`"),
-            ("```console,no-run\n$ x\n```\n", "write commands as `console`"),
-            ("```console not-run\n$ x\n```\n", "write commands as `console`"),
+            (
+                "```console,no-run\n$ x\n```\n",
+                "write commands as `console`",
+            ),
+            (
+                "```console not-run\n$ x\n```\n",
+                "write commands as `console`",
+            ),
             ("```\n$ x\n```\n", "write commands as `console`"),
             ("```text\n$ x\n```\n", "write commands as `console`"),
             ("~~~console\n$ x\n~~~\n", "write blocks with"),

@@ -40,13 +40,30 @@ pub(super) async fn prepared(
         return Ok(finished);
     }
     let unfinished = target.join(format!("keycloak-{VERSION}.part"));
-    fs::create_dir_all(&unfinished).with_context(|| format!("{} cannot be created", unfinished.display()))?;
+    fs::create_dir_all(&unfinished)
+        .with_context(|| format!("{} cannot be created", unfinished.display()))?;
     let archive = unfinished.join("keycloak.tar.gz");
-    progress.step_within(DOWNLOAD_LIMIT, "Keycloak is downloaded and checked", download(&archive)).await?;
-    progress.step_within(UNPACK_LIMIT, "Keycloak is unpacked", unpack(&archive, &unfinished)).await?;
+    progress
+        .step_within(
+            DOWNLOAD_LIMIT,
+            "Keycloak is downloaded and checked",
+            download(&archive),
+        )
+        .await?;
+    progress
+        .step_within(
+            UNPACK_LIMIT,
+            "Keycloak is unpacked",
+            unpack(&archive, &unfinished),
+        )
+        .await?;
     let home = unfinished.join(format!("keycloak-{VERSION}"));
     progress
-        .step_within(ready_within, "Keycloak builds itself at its first start", first_start(&home, &unfinished))
+        .step_within(
+            ready_within,
+            "Keycloak builds itself at its first start",
+            first_start(&home, &unfinished),
+        )
         .await?;
     fs::rename(&home, &finished)?;
     fs::remove_dir_all(&unfinished)?;
@@ -62,7 +79,8 @@ pub(super) fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
         if entry.file_type()?.is_dir() {
             copy(&entry.path(), &to)?;
         } else {
-            fs::copy(entry.path(), &to).with_context(|| format!("{} cannot be created", to.display()))?;
+            fs::copy(entry.path(), &to)
+                .with_context(|| format!("{} cannot be created", to.display()))?;
         }
     }
     Ok(())
@@ -84,10 +102,14 @@ fn java() -> anyhow::Result<()> {
 
 /// Downloads the archive, and checks its size and its hash.
 async fn download(archive: &Path) -> anyhow::Result<()> {
-    let mut file = File::create(archive).with_context(|| format!("{} cannot be created", archive.display()))?;
+    let mut file = File::create(archive)
+        .with_context(|| format!("{} cannot be created", archive.display()))?;
     let fetch = HttpFetch::new(Default::default())?;
     let request = FetchRequest::new(Method::GET, ARCHIVE.parse()?, UrlPolicy::Operator);
-    let mut response = fetch.open(request).await.context("Maven Central does not respond")?;
+    let mut response = fetch
+        .open(request)
+        .await
+        .context("Maven Central does not respond")?;
     expect::equal("status of the archive", StatusCode::OK, response.status)?;
     let mut hash = Sha256::new();
     let mut size = 0;
@@ -95,7 +117,10 @@ async fn download(archive: &Path) -> anyhow::Result<()> {
     while let Some(chunk) = response.body.next().await {
         let chunk = chunk.context("the download was interrupted")?;
         size += chunk.len() as u64;
-        ensure!(size <= SIZE, "the archive is longer than the {SIZE} bytes expected");
+        ensure!(
+            size <= SIZE,
+            "the archive is longer than the {SIZE} bytes expected"
+        );
         hash.update(&chunk);
         file.write_all(&chunk)?;
         if size >= printed + STEP || size == SIZE {
@@ -103,13 +128,21 @@ async fn download(archive: &Path) -> anyhow::Result<()> {
             eprintln!("        {:>4} of {} MB", size / 1_000_000, SIZE / 1_000_000);
         }
     }
-    expect::equal("SHA-256 of the archive", SHA_256, hexadecimal(&hash.finalize()))
+    expect::equal(
+        "SHA-256 of the archive",
+        SHA_256,
+        hexadecimal(&hash.finalize()),
+    )
 }
 
 /// Unpacks the archive into a folder.
 async fn unpack(archive: &Path, folder: &Path) -> anyhow::Result<()> {
     let mut tar = tokio::process::Command::new("tar");
-    tar.arg("-xzf").arg(archive).arg("-C").arg(folder).kill_on_drop(true);
+    tar.arg("-xzf")
+        .arg(archive)
+        .arg("-C")
+        .arg(folder)
+        .kill_on_drop(true);
     let status = tar.status().await.context("tar does not start")?;
     ensure!(status.success(), "tar ended with {status}");
     Ok(())
@@ -120,5 +153,6 @@ async fn first_start(home: &Path, folder: &Path) -> anyhow::Result<()> {
     let mut instance = Instance::start(home, &Addresses::choose()?, "first-start", folder)?;
     instance.ready().await?;
     instance.stop().await?;
-    fs::remove_dir_all(home.join("data")).context("the database of the first start cannot be removed")
+    fs::remove_dir_all(home.join("data"))
+        .context("the database of the first start cannot be removed")
 }

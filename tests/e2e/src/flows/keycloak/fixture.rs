@@ -25,7 +25,8 @@ use super::{
     upstream::Upstream,
 };
 use crate::flows::{
-    client, discovery::bearer_challenge, expect, recorder::Recorder, request, server::Server, test_user::TestUser,
+    client, discovery::bearer_challenge, expect, recorder::Recorder, request, server::Server,
+    test_user::TestUser,
 };
 
 /// The default client of scenarios.
@@ -66,7 +67,12 @@ impl RunningKeycloak {
         let mut keycloak = Instance::start(&home, &addresses, "keycloak", folder)?;
         keycloak.ready().await?;
         let admin = Admin::new(Url::parse(&format!("http://{}/", addresses.keycloak))?)?;
-        Ok(Self { home, addresses, keycloak, admin })
+        Ok(Self {
+            home,
+            addresses,
+            keycloak,
+            admin,
+        })
     }
 
     /// Returns the addresses of the run.
@@ -90,9 +96,20 @@ impl RunningKeycloak {
         recorder: Arc<Recorder>,
         user: TestUser,
     ) -> anyhow::Result<Fixture> {
-        let Options { program, folder, ready_within, .. } = *options;
-        let Self { home, addresses, keycloak, admin } = self;
-        let introspection = StandardMembers::listen(addresses.introspection, addresses.keycloak).await?;
+        let Options {
+            program,
+            folder,
+            ready_within,
+            ..
+        } = *options;
+        let Self {
+            home,
+            addresses,
+            keycloak,
+            admin,
+        } = self;
+        let introspection =
+            StandardMembers::listen(addresses.introspection, addresses.keycloak).await?;
         Ok(Fixture {
             program: program.to_owned(),
             folder: folder.to_owned(),
@@ -112,7 +129,10 @@ impl RunningKeycloak {
 
 impl Fixture {
     pub(super) fn issuer(&self) -> anyhow::Result<Issuer> {
-        Ok(Issuer::parse(&format!("http://{}/realms/mcp", self.addresses.keycloak))?)
+        Ok(Issuer::parse(&format!(
+            "http://{}/realms/mcp",
+            self.addresses.keycloak
+        ))?)
     }
 
     /// Returns the URL of the resource as clients know it.
@@ -126,8 +146,15 @@ impl Fixture {
     }
 
     pub(super) fn client_of<'a>(&'a self, realm: &str, id: &'a str) -> anyhow::Result<Client<'a>> {
-        let realm = Url::parse(&format!("http://{}/realms/{realm}/", self.addresses.keycloak))?;
-        Ok(Client { recorder: &self.recorder, realm, id })
+        let realm = Url::parse(&format!(
+            "http://{}/realms/{realm}/",
+            self.addresses.keycloak
+        ))?;
+        Ok(Client {
+            recorder: &self.recorder,
+            realm,
+            id,
+        })
     }
 
     /// Obtains tokens for alice with the default client.
@@ -146,35 +173,76 @@ impl Fixture {
 
     /// Expects that a request with the token succeeds.
     pub(super) async fn admitted(&self, setup: Setup, token: &str) -> anyhow::Result<()> {
-        self.admitted_by(setup.name(), self.servers.of(setup)?, token).await
+        self.admitted_by(setup.name(), self.servers.of(setup)?, token)
+            .await
     }
 
     /// Expects that a server accepts this token.
-    pub(super) async fn admitted_by(&self, name: &str, server: &Server, token: &str) -> anyhow::Result<()> {
-        let response = self.send(request::tool_list(server.address, token)?).await?;
+    pub(super) async fn admitted_by(
+        &self,
+        name: &str,
+        server: &Server,
+        token: &str,
+    ) -> anyhow::Result<()> {
+        let response = self
+            .send(request::tool_list(server.address, token)?)
+            .await?;
         if response.status != StatusCode::OK && response.headers.contains_key("x-request-id") {
             let code = server.deny_code_of(&response.headers).await?;
             anyhow::bail!("{name}: expected 200, got {} for {code}", response.status);
         }
         expect::equal(&format!("{name}: status"), StatusCode::OK, response.status)?;
-        request::result(&response).context(name.to_owned()).map(drop)
+        request::result(&response)
+            .context(name.to_owned())
+            .map(drop)
     }
 
     /// Expects that the token is rejected as invalid with this reason code.
-    pub(super) async fn rejected(&self, setup: Setup, token: &str, code: &str) -> anyhow::Result<()> {
+    pub(super) async fn rejected(
+        &self,
+        setup: Setup,
+        token: &str,
+        code: &str,
+    ) -> anyhow::Result<()> {
         let name = setup.name();
         let server = self.servers.of(setup)?;
-        let response = self.send(request::tool_list(server.address, token)?).await?;
-        expect::equal(&format!("{name}: status"), StatusCode::UNAUTHORIZED, response.status)?;
-        expect::equal(&format!("{name}: reason"), code, server.deny_code_of(&response.headers).await?.as_str())?;
+        let response = self
+            .send(request::tool_list(server.address, token)?)
+            .await?;
+        expect::equal(
+            &format!("{name}: status"),
+            StatusCode::UNAUTHORIZED,
+            response.status,
+        )?;
+        expect::equal(
+            &format!("{name}: reason"),
+            code,
+            server.deny_code_of(&response.headers).await?.as_str(),
+        )?;
         let challenge = bearer_challenge(&response.headers)?;
-        expect::equal(&format!("{name}: error of the challenge"), Some("invalid_token"), challenge.error.as_deref())
+        expect::equal(
+            &format!("{name}: error of the challenge"),
+            Some("invalid_token"),
+            challenge.error.as_deref(),
+        )
     }
 
     /// Expects a 401 that does not reject the token: without `error` and with `Retry-After`.
-    pub(super) async fn unavailable(&self, name: &str, server: &Server, token: &str) -> anyhow::Result<()> {
-        let response = self.send(request::tool_list(server.address, token)?).await?;
+    pub(super) async fn unavailable(
+        &self,
+        name: &str,
+        server: &Server,
+        token: &str,
+    ) -> anyhow::Result<()> {
+        let response = self
+            .send(request::tool_list(server.address, token)?)
+            .await?;
         let got = (response.status, &response.headers);
-        expect::that(is_unavailable(&response), name, "401 with Retry-After and without an error", got)
+        expect::that(
+            is_unavailable(&response),
+            name,
+            "401 with Retry-After and without an error",
+            got,
+        )
     }
 }

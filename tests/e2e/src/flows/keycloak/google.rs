@@ -59,8 +59,13 @@ fn respond(issuer: &TestIssuer, account: Account, request: &PeerRequest) -> Opti
         "/o/oauth2/v2/auth" => {
             let text = |name: &str| request.query.get(name).cloned().unwrap_or_default();
             // The code is the nonce, which the ID token repeats.
-            let parameters = [("state", text("state")), ("code", format!("4/{}", text("nonce")))];
-            let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(parameters).finish();
+            let parameters = [
+                ("state", text("state")),
+                ("code", format!("4/{}", text("nonce"))),
+            ];
+            let query = form_urlencoded::Serializer::new(String::new())
+                .extend_pairs(parameters)
+                .finish();
             let mut response = PeerResponse::new(String::new());
             *response.status_mut() = StatusCode::FOUND;
             let location = format!("{}?{query}", text("redirect_uri")).parse().ok()?;
@@ -70,13 +75,20 @@ fn respond(issuer: &TestIssuer, account: Account, request: &PeerRequest) -> Opti
         "/token" => {
             let form = request.form();
             let has = |name: &str, value: &str| form.get(name).is_some_and(|found| found == value);
-            if !has("client_id", GoogleImitation::CLIENT) || !has("client_secret", GoogleImitation::SECRET) {
+            if !has("client_id", GoogleImitation::CLIENT)
+                || !has("client_secret", GoogleImitation::SECRET)
+            {
                 return Some(request.json(json!({ "error": "invalid_client" })));
             }
-            let nonce = form.get("code").and_then(|code| code.strip_prefix("4/")).unwrap_or_default();
+            let nonce = form
+                .get("code")
+                .and_then(|code| code.strip_prefix("4/"))
+                .unwrap_or_default();
             let mut token = issuer.token().header("typ", "JWT").issuer(&request.base);
-            token =
-                token.claim("aud", GoogleImitation::CLIENT).claim("azp", GoogleImitation::CLIENT).without("client_id");
+            token = token
+                .claim("aud", GoogleImitation::CLIENT)
+                .claim("azp", GoogleImitation::CLIENT)
+                .without("client_id");
             for (name, value) in claims(account).as_object().into_iter().flatten() {
                 token = token.claim(name, value.clone());
             }
@@ -92,7 +104,12 @@ fn respond(issuer: &TestIssuer, account: Account, request: &PeerRequest) -> Opti
     }
 }
 
-fn claims(Account { name, hosted_domain }: Account) -> Value {
+fn claims(
+    Account {
+        name,
+        hosted_domain,
+    }: Account,
+) -> Value {
     let mut claims = json!({
         "sub": format!("1036{name}"), "email": format!("{name}@example.com"), "email_verified": true,
         "name": name, "given_name": name, "family_name": "Example",
@@ -110,7 +127,20 @@ mod tests {
     /// Only accounts of a Google Workspace have the claim.
     #[test]
     fn personal_accounts_have_no_hosted_domain() {
-        assert!(claims(Account { name: "a", hosted_domain: None }).get("hd").is_none());
-        assert_eq!(claims(Account { name: "a", hosted_domain: Some("example.com") })["hd"], "example.com");
+        assert!(
+            claims(Account {
+                name: "a",
+                hosted_domain: None
+            })
+            .get("hd")
+            .is_none()
+        );
+        assert_eq!(
+            claims(Account {
+                name: "a",
+                hosted_domain: Some("example.com")
+            })["hd"],
+            "example.com"
+        );
     }
 }

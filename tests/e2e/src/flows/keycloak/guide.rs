@@ -39,7 +39,8 @@ pub(super) enum Role {
 /// Reads the guide.
 pub(super) fn read() -> anyhow::Result<Guide> {
     let path = workspace::root().join("docs/use/keycloak.md");
-    let text = fs::read_to_string(&path).with_context(|| format!("{} cannot be read", path.display()))?;
+    let text =
+        fs::read_to_string(&path).with_context(|| format!("{} cannot be read", path.display()))?;
     Guide::parse(&text).with_context(|| path.display().to_string())
 }
 
@@ -52,7 +53,11 @@ impl Guide {
             match (&mut open, content.strip_prefix("```")) {
                 (None, Some(info)) => {
                     let role = Role::parse(info).with_context(|| format!("line {line}"))?;
-                    open = Some(Block { role, text: String::new(), line });
+                    open = Some(Block {
+                        role,
+                        text: String::new(),
+                        line,
+                    });
                 }
                 (Some(_), Some(_)) => blocks.extend(open.take()),
                 (Some(block), None) => {
@@ -68,12 +73,21 @@ impl Guide {
 
     /// Returns the script that starts Keycloak.
     pub(super) fn start_of_keycloak(&self) -> anyhow::Result<String> {
-        self.script(self.blocks.iter().find(|block| block.role == Role::Keycloak).context("no block starts Keycloak")?)
+        self.script(
+            self.blocks
+                .iter()
+                .find(|block| block.role == Role::Keycloak)
+                .context("no block starts Keycloak")?,
+        )
     }
 
     /// Returns a block, preceded by the names that it can use.
     pub(super) fn script(&self, block: &Block) -> anyhow::Result<String> {
-        let names = self.blocks.iter().find(|block| block.role == Role::Names).context("no block has the names")?;
+        let names = self
+            .blocks
+            .iter()
+            .find(|block| block.role == Role::Names)
+            .context("no block has the names")?;
         Ok(format!("{}\n{}", names.text, block.text))
     }
 }
@@ -102,11 +116,23 @@ mod tests {
 
     #[test]
     fn blocks_are_read_with_their_roles() {
-        let guide =
-            Guide::parse("# Title\n```sh names\nA=1\n```\ntext\n```sh\necho $A\n```\n```toml x.toml\na = 1\n```");
+        let guide = Guide::parse(
+            "# Title\n```sh names\nA=1\n```\ntext\n```sh\necho $A\n```\n```toml x.toml\na = 1\n```",
+        );
         let guide = guide.unwrap();
-        let roles: Vec<_> = guide.blocks.iter().map(|block| (block.role.clone(), block.line)).collect();
-        assert_eq!(roles, [(Role::Names, 2), (Role::Run, 6), (Role::File("x.toml".into()), 9)]);
+        let roles: Vec<_> = guide
+            .blocks
+            .iter()
+            .map(|block| (block.role.clone(), block.line))
+            .collect();
+        assert_eq!(
+            roles,
+            [
+                (Role::Names, 2),
+                (Role::Run, 6),
+                (Role::File("x.toml".into()), 9)
+            ]
+        );
         assert_eq!(guide.script(&guide.blocks[1]).unwrap(), "A=1\n\necho $A\n");
         for wrong in ["```bash\n```", "```\n```", "```toml\n```", "```sh\n"] {
             assert!(Guide::parse(wrong).is_err(), "{wrong}");
@@ -122,12 +148,17 @@ mod tests {
             match &block.role {
                 Role::Shown => {}
                 Role::File(name) => {
-                    toml::from_str::<toml::Table>(&block.text).unwrap_or_else(|error| panic!("{name}: {error}"));
+                    toml::from_str::<toml::Table>(&block.text)
+                        .unwrap_or_else(|error| panic!("{name}: {error}"));
                 }
                 _ => {
                     let script = guide.script(block).unwrap();
                     let status = Command::new("sh").args(["-nc", &script]).status().unwrap();
-                    assert!(status.success(), "the block in line {} is not a script", block.line);
+                    assert!(
+                        status.success(),
+                        "the block in line {} is not a script",
+                        block.line
+                    );
                 }
             }
         }

@@ -25,19 +25,36 @@ impl Installed {
     ///
     /// # Errors
     /// Fails when Java is missing or the download fails.
-    pub(in crate::flows) async fn prepare(target: &Path, ready_within: Duration) -> anyhow::Result<Self> {
+    pub(in crate::flows) async fn prepare(
+        target: &Path,
+        ready_within: Duration,
+    ) -> anyhow::Result<Self> {
         let mut progress = Progress::on_standard_error(Unit::Seconds, LIMIT);
-        distribution::prepared(target, ready_within, &mut progress).await.map(Self)
+        distribution::prepared(target, ready_within, &mut progress)
+            .await
+            .map(Self)
     }
 
     /// Starts it with the realms of `tests/idp/keycloak` and the server that verifies its tokens, and returns the resource.
-    pub(in crate::flows) async fn start(&self, program: &Path, folder: &Path) -> anyhow::Result<(Url, Running)> {
+    pub(in crate::flows) async fn start(
+        &self,
+        program: &Path,
+        folder: &Path,
+    ) -> anyhow::Result<(Url, Running)> {
         let keycloak = RunningKeycloak::start(&self.0, folder).await?;
         keycloak.create_realms().await?;
         let addresses = keycloak.addresses();
-        let server = Setup::Jwt.start(Setup::Jwt.name(), program, addresses, folder).await?;
+        let server = Setup::Jwt
+            .start(Setup::Jwt.name(), program, addresses, folder)
+            .await?;
         server.ready().await?;
         let url = Url::parse(&format!("http://{}/mcp", addresses.portcullis))?;
-        Ok((url, Running { _keycloak: keycloak, _server: server }))
+        Ok((
+            url,
+            Running {
+                _keycloak: keycloak,
+                _server: server,
+            },
+        ))
     }
 }

@@ -24,12 +24,20 @@ pub(super) struct Instance {
 
 impl Instance {
     /// Starts Keycloak with the guide's command. Its output goes to `<folder>/<name>.log`.
-    pub(super) fn start(home: &Path, addresses: &Addresses, name: &'static str, folder: &Path) -> anyhow::Result<Self> {
+    pub(super) fn start(
+        home: &Path,
+        addresses: &Addresses,
+        name: &'static str,
+        folder: &Path,
+    ) -> anyhow::Result<Self> {
         let script = addresses.replace_in(&guide::read()?.start_of_keycloak()?);
         let mut shell = Command::new("sh");
         shell.args(["-euc", &script]).env("KEYCLOAK_HOME", home);
         let health = Url::parse(&format!("http://{}/health/ready", addresses.management))?;
-        Ok(Self { program: Some(Program::start(name, &mut shell, folder)?), health })
+        Ok(Self {
+            program: Some(Program::start(name, &mut shell, folder)?),
+            health,
+        })
     }
 
     /// Waits until Keycloak is ready, and reports the waiting time.
@@ -42,7 +50,9 @@ impl Instance {
         let mut reported = Duration::ZERO;
         loop {
             // The connection is refused until Keycloak listens.
-            let response = fetch.fetch(FetchRequest::get(self.health.clone(), UrlPolicy::Operator)).await;
+            let response = fetch
+                .fetch(FetchRequest::get(self.health.clone(), UrlPolicy::Operator))
+                .await;
             if response.is_ok_and(|response| response.status == StatusCode::OK) {
                 return Ok(());
             }

@@ -75,8 +75,15 @@ impl Load {
     }
 
     pub(super) fn count(&self) -> Count {
-        let Results { succeeded, unavailable, .. } = self.results.as_ref();
-        Count { succeeded: succeeded.load(Ordering::Relaxed), unavailable: unavailable.load(Ordering::Relaxed) }
+        let Results {
+            succeeded,
+            unavailable,
+            ..
+        } = self.results.as_ref();
+        Count {
+            succeeded: succeeded.load(Ordering::Relaxed),
+            unavailable: unavailable.load(Ordering::Relaxed),
+        }
     }
 
     /// Waits for this number of further successful requests.
@@ -91,7 +98,12 @@ impl Load {
     pub(super) fn check(&self) -> anyhow::Result<Count> {
         let failures = self.results.failures.lock();
         let count = self.count();
-        ensure!(failures.is_empty(), "{} requests failed, {count:?}, the first with {}", failures.len(), failures[0]);
+        ensure!(
+            failures.is_empty(),
+            "{} requests failed, {count:?}, the first with {}",
+            failures.len(),
+            failures[0]
+        );
         Ok(count)
     }
 }
@@ -104,7 +116,9 @@ impl Results {
         } else if matches!(allowed, Allowed::SuccessOrUnavailable) && is_unavailable(response) {
             self.unavailable.fetch_add(1, Ordering::Relaxed);
         } else {
-            let challenge = bearer_challenge(&response.headers).ok().and_then(|challenge| challenge.error);
+            let challenge = bearer_challenge(&response.headers)
+                .ok()
+                .and_then(|challenge| challenge.error);
             self.fail(format!("{who}: {} {challenge:?}", response.status));
         }
     }

@@ -40,7 +40,11 @@ pub(in crate::flows) enum Scenario {
 
 impl Scenario {
     /// Runs this scenario.
-    pub(super) async fn run(self, fixture: &mut Fixture, progress: &mut Progress) -> anyhow::Result<()> {
+    pub(super) async fn run(
+        self,
+        fixture: &mut Fixture,
+        progress: &mut Progress,
+    ) -> anyhow::Result<()> {
         match self {
             Self::Login => login::run(fixture, progress).await,
             Self::Client => client::run(fixture, progress).await,

@@ -32,10 +32,23 @@ const SECRETS: [(&str, &str); 3] = [
 ];
 
 impl Setup {
-    pub(super) const ALL: [Self; 7] =
-        [Self::Jwt, Self::Forwarded, Self::Post, Self::Basic, Self::Unchecked, Self::Plain, Self::Both];
+    pub(super) const ALL: [Self; 7] = [
+        Self::Jwt,
+        Self::Forwarded,
+        Self::Post,
+        Self::Basic,
+        Self::Unchecked,
+        Self::Plain,
+        Self::Both,
+    ];
     /// The setups with introspection.
-    pub(super) const INTROSPECTING: [Self; 5] = [Self::Post, Self::Basic, Self::Unchecked, Self::Plain, Self::Both];
+    pub(super) const INTROSPECTING: [Self; 5] = [
+        Self::Post,
+        Self::Basic,
+        Self::Unchecked,
+        Self::Plain,
+        Self::Both,
+    ];
 
     /// Returns the name in paths and reports.
     pub(super) fn name(self) -> &'static str {
@@ -59,7 +72,12 @@ impl Setup {
         addresses: Addresses,
         folder: &Path,
     ) -> anyhow::Result<Server> {
-        let mut command = serve(program, folder, name, &addresses.file(&format!("{}.toml", self.name()))?)?;
+        let mut command = serve(
+            program,
+            folder,
+            name,
+            &addresses.file(&format!("{}.toml", self.name()))?,
+        )?;
         command.envs(SECRETS);
         if name != Self::Jwt.name() {
             command.args(["--listen", "127.0.0.1:0"]);
@@ -73,10 +91,16 @@ pub(super) struct Servers(Vec<(Setup, Server)>);
 
 impl Servers {
     /// Starts all servers and waits until their issuers are usable.
-    pub(super) async fn start(program: &Path, addresses: Addresses, folder: &Path) -> anyhow::Result<Self> {
+    pub(super) async fn start(
+        program: &Path,
+        addresses: Addresses,
+        folder: &Path,
+    ) -> anyhow::Result<Self> {
         let mut servers = Vec::new();
         for setup in Setup::ALL {
-            let server = setup.start(setup.name(), program, addresses, folder).await?;
+            let server = setup
+                .start(setup.name(), program, addresses, folder)
+                .await?;
             server.ready().await?;
             servers.push((setup, server));
         }
@@ -84,7 +108,11 @@ impl Servers {
     }
 
     pub(super) fn of(&self, setup: Setup) -> anyhow::Result<&Server> {
-        let found = self.0.iter().find(|(found, _)| *found == setup).map(|(_, server)| server);
+        let found = self
+            .0
+            .iter()
+            .find(|(found, _)| *found == setup)
+            .map(|(_, server)| server);
         found.ok_or_else(|| anyhow::anyhow!("no server is set up as {}", setup.name()))
     }
 

@@ -14,8 +14,20 @@ use serde_json::{Map, Value};
 use tokio::{net::TcpListener, task::JoinHandle};
 
 /// RFC 7662 section 2.2.
-const STANDARD: &[&str] =
-    &["active", "scope", "client_id", "username", "token_type", "exp", "iat", "nbf", "sub", "aud", "iss", "jti"];
+const STANDARD: &[&str] = &[
+    "active",
+    "scope",
+    "client_id",
+    "username",
+    "token_type",
+    "exp",
+    "iat",
+    "nbf",
+    "sub",
+    "aud",
+    "iss",
+    "jti",
+];
 
 /// The proxy, which ends when this is dropped.
 pub(super) struct StandardMembers(JoinHandle<()>);
@@ -23,12 +35,15 @@ pub(super) struct StandardMembers(JoinHandle<()>);
 impl StandardMembers {
     /// Listens, and forwards requests to Keycloak.
     pub(super) async fn listen(address: SocketAddr, keycloak: SocketAddr) -> anyhow::Result<Self> {
-        let listener = TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address}"))?;
+        let listener = TcpListener::bind(address)
+            .await
+            .with_context(|| format!("cannot listen on {address}"))?;
         let fetch = Arc::new(HttpFetch::new(Default::default())?);
         Ok(Self(tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let fetch = Arc::clone(&fetch);
-                let service = service_fn(move |request| respond(Arc::clone(&fetch), keycloak, request));
+                let service =
+                    service_fn(move |request| respond(Arc::clone(&fetch), keycloak, request));
                 tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
             }
         })))
@@ -51,7 +66,10 @@ async fn respond(
     match forward(&fetch, keycloak, request).await {
         Ok((status, members)) => {
             *response.status_mut() = status;
-            response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            response.headers_mut().insert(
+                header::CONTENT_TYPE,
+                HeaderValue::from_static("application/json"),
+            );
             *response.body_mut() = Full::from(Value::Object(members).to_string());
         }
         Err(_) => *response.status_mut() = StatusCode::BAD_GATEWAY,

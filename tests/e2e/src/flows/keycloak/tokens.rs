@@ -41,17 +41,30 @@ impl Client<'_> {
     }
 
     /// Signs in at an identity provider of the realm, which shows no page, and exchanges the code.
-    pub(super) async fn tokens_through(&self, scope: &str, identity_provider: &str) -> anyhow::Result<Tokens> {
+    pub(super) async fn tokens_through(
+        &self,
+        scope: &str,
+        identity_provider: &str,
+    ) -> anyhow::Result<Tokens> {
         let verifier = PkceVerifier::generate()?;
         let mut url = self.authorization_url(scope, &verifier)?;
-        url.query_pairs_mut().append_pair("kc_idp_hint", identity_provider);
-        let arrival = pages::visit(self.recorder, &url, REDIRECT_URI, &UserInput::consents("", "")).await?;
+        url.query_pairs_mut()
+            .append_pair("kc_idp_hint", identity_provider);
+        let arrival = pages::visit(
+            self.recorder,
+            &url,
+            REDIRECT_URI,
+            &UserInput::consents("", ""),
+        )
+        .await?;
         self.exchange(&arrival, &verifier).await
     }
 
     async fn exchange(&self, arrival: &Arrival, verifier: &PkceVerifier) -> anyhow::Result<Tokens> {
         let returned = pages::parameters(&arrival.location);
-        let code = returned.get("code").with_context(|| format!("expected a code, got {:?}", returned.keys()))?;
+        let code = returned
+            .get("code")
+            .with_context(|| format!("expected a code, got {:?}", returned.keys()))?;
         let fields = [
             ("grant_type", "authorization_code"),
             ("client_id", self.id),
@@ -59,7 +72,11 @@ impl Client<'_> {
             ("redirect_uri", REDIRECT_URI),
             ("code_verifier", verifier.secret()),
         ];
-        let response = expect::json("the token response", StatusCode::OK, &self.post("token", &fields).await?)?;
+        let response = expect::json(
+            "the token response",
+            StatusCode::OK,
+            &self.post("token", &fields).await?,
+        )?;
         let text = |name: &str| response[name].as_str().map(str::to_owned);
         Ok(Tokens {
             access: text("access_token").context("expected an access token, got none")?,
@@ -69,9 +86,20 @@ impl Client<'_> {
     }
 
     /// Signs in through the pages and returns the redirect, which has the code.
-    pub(super) async fn sign_in(&self, scope: &str, user: &str, verifier: &PkceVerifier) -> anyhow::Result<Arrival> {
+    pub(super) async fn sign_in(
+        &self,
+        scope: &str,
+        user: &str,
+        verifier: &PkceVerifier,
+    ) -> anyhow::Result<Arrival> {
         let url = self.authorization_url(scope, verifier)?;
-        pages::visit(self.recorder, &url, REDIRECT_URI, &UserInput::consents(user, &pages::password(user))).await
+        pages::visit(
+            self.recorder,
+            &url,
+            REDIRECT_URI,
+            &UserInput::consents(user, &pages::password(user)),
+        )
+        .await
     }
 
     fn authorization_url(&self, scope: &str, verifier: &PkceVerifier) -> anyhow::Result<Url> {
@@ -92,25 +120,41 @@ impl Client<'_> {
 
     /// Refreshes the tokens.
     pub(super) async fn refresh(&self, refresh: &str) -> anyhow::Result<FetchResponse> {
-        let fields = [("grant_type", "refresh_token"), ("client_id", self.id), ("refresh_token", refresh)];
+        let fields = [
+            ("grant_type", "refresh_token"),
+            ("client_id", self.id),
+            ("refresh_token", refresh),
+        ];
         self.post("token", &fields).await
     }
 
     /// Revokes an access token.
     pub(super) async fn revoke(&self, access: &str) -> anyhow::Result<()> {
-        let response = self.post("revoke", &[("client_id", self.id), ("token", access)]).await?;
+        let response = self
+            .post("revoke", &[("client_id", self.id), ("token", access)])
+            .await?;
         expect::equal("status of the revocation", StatusCode::OK, response.status)
     }
 
     /// Ends the session of the tokens.
     pub(super) async fn log_out(&self, tokens: &Tokens) -> anyhow::Result<()> {
-        let response = self.post("logout", &[("client_id", self.id), ("refresh_token", &tokens.refresh)]).await?;
-        expect::equal("status of the logout", StatusCode::NO_CONTENT, response.status)
+        let response = self
+            .post(
+                "logout",
+                &[("client_id", self.id), ("refresh_token", &tokens.refresh)],
+            )
+            .await?;
+        expect::equal(
+            "status of the logout",
+            StatusCode::NO_CONTENT,
+            response.status,
+        )
     }
 
     async fn post(&self, endpoint: &str, fields: &[(&str, &str)]) -> anyhow::Result<FetchResponse> {
         let fields = fields.iter().copied();
-        let request = FetchRequest::post_form(self.endpoint(endpoint)?, fields, UrlPolicy::Operator);
+        let request =
+            FetchRequest::post_form(self.endpoint(endpoint)?, fields, UrlPolicy::Operator);
         Ok(self.recorder.fetch(request).await?)
     }
 
@@ -131,6 +175,9 @@ pub(super) fn claims(token: &str) -> anyhow::Result<Value> {
 
 /// Decodes a part of a token, counted from 0.
 fn part(token: &str, index: usize) -> anyhow::Result<Value> {
-    let part = token.split('.').nth(index).context("expected a JSON Web Token, got something else")?;
+    let part = token
+        .split('.')
+        .nth(index)
+        .context("expected a JSON Web Token, got something else")?;
     Ok(serde_json::from_slice(&URL_SAFE_NO_PAD.decode(part)?)?)
 }

@@ -29,7 +29,9 @@ pub(super) struct Received {
 impl Upstream {
     /// Listens, and records the requests.
     pub(super) async fn listen(address: SocketAddr) -> anyhow::Result<Self> {
-        let listener = TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address}"))?;
+        let listener = TcpListener::bind(address)
+            .await
+            .with_context(|| format!("cannot listen on {address}"))?;
         let received = Arc::<Mutex<Vec<Received>>>::default();
         let kept = Arc::clone(&received);
         let task = tokio::spawn(async move {
@@ -61,10 +63,25 @@ async fn respond(
 ) -> Result<Response<Full<Bytes>>, Infallible> {
     let (head, body) = request.into_parts();
     // An incomplete body ends its connection.
-    let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
-    let all = format!("{} {:?} {}", head.uri, head.headers, String::from_utf8_lossy(&body));
-    kept.lock().push(Received { headers: head.headers, all });
+    let body = body
+        .collect()
+        .await
+        .map(|body| body.to_bytes())
+        .unwrap_or_default();
+    let all = format!(
+        "{} {:?} {}",
+        head.uri,
+        head.headers,
+        String::from_utf8_lossy(&body)
+    );
+    kept.lock().push(Received {
+        headers: head.headers,
+        all,
+    });
     let mut response = Response::new(Full::from(RESPONSE_BODY));
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response.headers_mut().insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("application/json"),
+    );
     Ok(response)
 }

@@ -26,7 +26,8 @@ impl Package {
     /// Returns the command that starts the script of `tests/idp`.
     pub(super) fn command(&self) -> Command {
         let mut node = Command::new(self.0.join("node_modules/node/bin/node"));
-        node.arg(workspace::root().join(SCRIPT)).current_dir(&self.0);
+        node.arg(workspace::root().join(SCRIPT))
+            .current_dir(&self.0);
         node
     }
 }

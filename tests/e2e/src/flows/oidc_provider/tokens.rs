@@ -10,14 +10,24 @@ use super::deployment::OidcProviderDeployment;
 use crate::flows::{client::Client, expect, recorder::Recorder, request::tool_list};
 
 /// Checks a token that is signed with ES256.
-pub(super) async fn signed_es256(deployment: &OidcProviderDeployment, client: &Client) -> anyhow::Result<()> {
+pub(super) async fn signed_es256(
+    deployment: &OidcProviderDeployment,
+    client: &Client,
+) -> anyhow::Result<()> {
     let resource = deployment.resource("/signed-es256")?;
     client.run("login", &resource, &[]).await?.succeeded()?;
     let token = client.stored_token(&resource)?.access_token;
-    let header = token.split('.').next().context("expected a JSON Web Token")?;
+    let header = token
+        .split('.')
+        .next()
+        .context("expected a JSON Web Token")?;
     let header: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(header)?)?;
     expect::equal("alg", "ES256", &header["alg"])?;
-    client.run("call", &resource, &["tools/list"]).await?.succeeded().map(drop)
+    client
+        .run("call", &resource, &["tools/list"])
+        .await?
+        .succeeded()
+        .map(drop)
 }
 
 /// Checks an opaque token, one for another resource, and a revoked one.
@@ -29,20 +39,32 @@ pub(super) async fn opaque(
     let resource = deployment.opaque()?;
     client.run("login", &resource, &[]).await?.succeeded()?;
     let token = client.stored_token(&resource)?.access_token;
-    ensure!(!token.contains('.'), "expected a token that is not a JSON Web Token");
-    client.run("call", &resource, &["tools/list"]).await?.succeeded()?;
+    ensure!(
+        !token.contains('.'),
+        "expected a token that is not a JSON Web Token"
+    );
+    client
+        .run("call", &resource, &["tools/list"])
+        .await?
+        .succeeded()?;
 
     // The first token can be cached. This one has not been introspected.
     client.run("login", &resource, &[]).await?.succeeded()?;
     let token = client.stored_token(&resource)?.access_token;
-    let signed = client.stored_token(&deployment.resource("/signed-es256")?)?.access_token;
+    let signed = client
+        .stored_token(&deployment.resource("/signed-es256")?)?
+        .access_token;
     let refused = [("of another resource", signed), ("revoked", token)];
     client.run("logout", &resource, &[]).await?.succeeded()?;
     for (what, token) in refused {
         let mut request = tool_list(deployment.introspecting.address, &token)?;
         request.url = resource.clone();
         let response = recorder.fetch(request).await?;
-        expect::equal(&format!("status with a token {what}"), StatusCode::UNAUTHORIZED, response.status)?;
+        expect::equal(
+            &format!("status with a token {what}"),
+            StatusCode::UNAUTHORIZED,
+            response.status,
+        )?;
     }
     Ok(())
 }

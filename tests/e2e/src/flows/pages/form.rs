@@ -15,15 +15,24 @@ pub(super) struct Form {
 /// Reads the pages of a few known servers. It does not parse HTML in general: it ignores comments, scripts and nesting.
 pub(super) fn forms(page: &str) -> Vec<Form> {
     let mut forms: Vec<Form> = Vec::new();
-    for tag in page.split('<').skip(1).filter_map(|rest| rest.split_once('>')).map(|(tag, _)| tag) {
+    for tag in page
+        .split('<')
+        .skip(1)
+        .filter_map(|rest| rest.split_once('>'))
+        .map(|(tag, _)| tag)
+    {
         let attribute = |name| attribute(tag, name);
         match tag.split_ascii_whitespace().next() {
             Some("form") => {
-                forms.push(Form { action: attribute("action").unwrap_or_default(), fields: BTreeMap::new() });
+                forms.push(Form {
+                    action: attribute("action").unwrap_or_default(),
+                    fields: BTreeMap::new(),
+                });
             }
             Some("input" | "button") => {
                 if let (Some(form), Some(name)) = (forms.last_mut(), attribute("name")) {
-                    form.fields.insert(name, attribute("value").unwrap_or_default());
+                    form.fields
+                        .insert(name, attribute("value").unwrap_or_default());
                 }
             }
             _ => {}
@@ -34,18 +43,29 @@ pub(super) fn forms(page: &str) -> Vec<Form> {
 
 /// Returns the targets of the links of a page.
 pub(super) fn links(page: &str) -> Vec<String> {
-    let tags = page.split('<').skip(1).filter_map(|rest| rest.split_once('>')).map(|(tag, _)| tag);
-    tags.filter(|tag| tag.starts_with("a ")).filter_map(|tag| attribute(tag, "href")).collect()
+    let tags = page
+        .split('<')
+        .skip(1)
+        .filter_map(|rest| rest.split_once('>'))
+        .map(|(tag, _)| tag);
+    tags.filter(|tag| tag.starts_with("a "))
+        .filter_map(|tag| attribute(tag, "href"))
+        .collect()
 }
 
 fn attribute(tag: &str, name: &str) -> Option<String> {
-    let start = tag.find(&format!(" {name}=\"")).or_else(|| tag.find(&format!("\n{name}=\"")))?;
+    let start = tag
+        .find(&format!(" {name}=\""))
+        .or_else(|| tag.find(&format!("\n{name}=\"")))?;
     let value = &tag[start + name.len() + 3..];
     Some(unescaped(value.split('"').next()?))
 }
 
 fn unescaped(text: &str) -> String {
-    text.replace("&#x2F;", "/").replace("&#39;", "'").replace("&quot;", "\"").replace("&amp;", "&")
+    text.replace("&#x2F;", "/")
+        .replace("&#39;", "'")
+        .replace("&quot;", "\"")
+        .replace("&amp;", "&")
 }
 
 #[cfg(test)]
@@ -60,9 +80,19 @@ mod tests {
         let forms = forms(page);
         assert_eq!(forms.len(), 1);
         assert_eq!(forms[0].action, "/go?a=1&b=2");
-        let fields: Vec<_> = forms[0].fields.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-        assert_eq!(fields, [("accept", "Yes"), ("code", "x & y"), ("username", "")]);
+        let fields: Vec<_> = forms[0]
+            .fields
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .collect();
+        assert_eq!(
+            fields,
+            [("accept", "Yes"), ("code", "x & y"), ("username", "")]
+        );
         assert!(super::forms("no form").is_empty());
-        assert_eq!(links(r#"<a class="x" href="/a?b&amp;c">x</a><abbr href="no">"#), ["/a?b&c"]);
+        assert_eq!(
+            links(r#"<a class="x" href="/a?b&amp;c">x</a><abbr href="no">"#),
+            ["/a?b&c"]
+        );
     }
 }

@@ -28,26 +28,44 @@ pub(super) struct Decision {
 /// # Errors
 /// Fails if a record was lost, or the trail is not complete.
 pub(super) fn decisions(trail: &Path) -> anyhow::Result<HashMap<String, Decision>> {
-    let text = fs::read_to_string(trail).with_context(|| format!("{} cannot be read", trail.display()))?;
-    let records: Vec<Value> = text.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
+    let text =
+        fs::read_to_string(trail).with_context(|| format!("{} cannot be read", trail.display()))?;
+    let records: Vec<Value> = text
+        .lines()
+        .map(serde_json::from_str)
+        .collect::<Result<_, _>>()?;
     let last = records.last().context("the audit trail is empty")?;
-    ensure!(last["event"] == "audit.stopped" && last["audit.lost"] == 0, "the audit trail ends with {last}");
-    let decisions = records.iter().filter(|record| record["event"] == "decision");
-    Ok(decisions.map(|record| (text_of(&record["request.id"]), Decision::read(record))).collect())
+    ensure!(
+        last["event"] == "audit.stopped" && last["audit.lost"] == 0,
+        "the audit trail ends with {last}"
+    );
+    let decisions = records
+        .iter()
+        .filter(|record| record["event"] == "decision");
+    Ok(decisions
+        .map(|record| (text_of(&record["request.id"]), Decision::read(record)))
+        .collect())
 }
 
 impl Decision {
     /// Reads the decision in a record.
     fn read(record: &Value) -> Self {
         let members = ["mcp.tool", "mcp.target", "mcp.further_targets"];
-        let names: Vec<_> = members.iter().flat_map(|member| texts(&record[*member])).collect();
-        let code = ["deny.code", "fail.code"].into_iter().find_map(|member| record[member].as_str());
+        let names: Vec<_> = members
+            .iter()
+            .flat_map(|member| texts(&record[*member]))
+            .collect();
+        let code = ["deny.code", "fail.code"]
+            .into_iter()
+            .find_map(|member| record[member].as_str());
         Self {
             is_allowed: record["decision"] == "allow" || record["decision"] == "fail",
             is_privileged: record["principal.subject"] == PRIVILEGED,
             code: code.unwrap_or_default().to_owned(),
             method: record["mcp.method"].as_str().map(str::to_owned),
-            has_more_names: record["mcp.target_count"].as_u64().is_some_and(|count| count > names.len() as u64),
+            has_more_names: record["mcp.target_count"]
+                .as_u64()
+                .is_some_and(|count| count > names.len() as u64),
             names,
         }
     }
@@ -56,7 +74,11 @@ impl Decision {
 fn texts(value: &Value) -> Vec<String> {
     match value {
         Value::String(text) => vec![text.clone()],
-        Value::Array(values) => values.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+        Value::Array(values) => values
+            .iter()
+            .filter_map(Value::as_str)
+            .map(str::to_owned)
+            .collect(),
         _ => Vec::new(),
     }
 }

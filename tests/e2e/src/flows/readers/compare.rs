@@ -26,10 +26,19 @@ pub(super) struct Comparison {
 }
 
 /// Compares all lines that a reader printed with the decisions about the requests that caused them.
-pub(super) fn compare(sent: &Sent, lines: &[Line], decisions: &HashMap<String, Decision>) -> Comparison {
+pub(super) fn compare(
+    sent: &Sent,
+    lines: &[Line],
+    decisions: &HashMap<String, Decision>,
+) -> Comparison {
     let mut seen: HashMap<&str, Vec<&Line>> = HashMap::new();
-    lines.iter().for_each(|line| seen.entry(line.request.as_str()).or_default().push(line));
-    let mut comparison = Comparison { sent: sent.len(), ..Comparison::default() };
+    lines
+        .iter()
+        .for_each(|line| seen.entry(line.request.as_str()).or_default().push(line));
+    let mut comparison = Comparison {
+        sent: sent.len(),
+        ..Comparison::default()
+    };
     for (request, case) in sent.requests() {
         let lines = seen.get(request);
         match (decisions.get(request), lines) {
@@ -38,13 +47,25 @@ pub(super) fn compare(sent: &Sent, lines: &[Line], decisions: &HashMap<String, D
             (_, None) => comparison.unread += 1,
         }
         let finding = lines.and_then(|lines| finding(lines, decisions.get(request)));
-        comparison.add(finding.map(|finding| format!("{}: {finding}\n            {}", case.label, case.body_shown())));
+        comparison.add(finding.map(|finding| {
+            format!(
+                "{}: {finding}\n            {}",
+                case.label,
+                case.body_shown()
+            )
+        }));
     }
 
     // Requests without a response in time: only the reader has their identifiers.
-    for (request, lines) in seen.iter().filter(|(request, _)| !sent.has_response(request)) {
+    for (request, lines) in seen
+        .iter()
+        .filter(|(request, _)| !sent.has_response(request))
+    {
         let finding = finding(lines, decisions.get(*request));
-        comparison.add(finding.map(|finding| format!("request {request}, without a response in time: {finding}")));
+        comparison
+            .add(finding.map(|finding| {
+                format!("request {request}, without a response in time: {finding}")
+            }));
     }
     comparison
 }
@@ -62,18 +83,38 @@ fn finding(lines: &[&Line], decision: Option<&Decision>) -> Option<String> {
         return None;
     }
     for line in lines {
-        if let Some(name) = line.names.iter().find(|name| is_protected(&line.method, name)) {
-            return Some(format!("the reader acts on the protected name {name:?} of {:?}", line.method));
+        if let Some(name) = line
+            .names
+            .iter()
+            .find(|name| is_protected(&line.method, name))
+        {
+            return Some(format!(
+                "the reader acts on the protected name {name:?} of {:?}",
+                line.method
+            ));
         }
-        let Some(decision) = decision else { return Some("nothing is audited".to_owned()) };
+        let Some(decision) = decision else {
+            return Some("nothing is audited".to_owned());
+        };
         if !decision.is_allowed {
-            return Some(format!("refused with {}, and the reader got it", decision.code));
+            return Some(format!(
+                "refused with {}, and the reader got it",
+                decision.code
+            ));
         }
         let method = decision.method.as_deref();
         if !method.is_some_and(|method| is_audited("tools/call", &line.method, method)) {
-            return Some(format!("the reader's method is {:?}, the audited one {method:?}", line.method));
+            return Some(format!(
+                "the reader's method is {:?}, the audited one {method:?}",
+                line.method
+            ));
         }
-        let is_recorded = |name: &str| decision.names.iter().any(|audited| is_audited(&line.method, name, audited));
+        let is_recorded = |name: &str| {
+            decision
+                .names
+                .iter()
+                .any(|audited| is_audited(&line.method, name, audited))
+        };
         let is_known = |name: &&String| decision.has_more_names || is_recorded(name);
         if let Some(name) = line.names.iter().find(|name| !is_known(name)) {
             return Some(format!(
@@ -91,12 +132,21 @@ mod tests {
 
     fn line(method: &str, names: &[&str]) -> Line {
         let names = names.iter().map(|name| (*name).to_owned()).collect();
-        Line { request: "r".to_owned(), method: method.to_owned(), names }
+        Line {
+            request: "r".to_owned(),
+            method: method.to_owned(),
+            names,
+        }
     }
 
     fn allowed(method: &str, names: &[&str]) -> Decision {
         let names = names.iter().map(|name| (*name).to_owned()).collect();
-        Decision { is_allowed: true, method: Some(method.to_owned()), names, ..Decision::default() }
+        Decision {
+            is_allowed: true,
+            method: Some(method.to_owned()),
+            names,
+            ..Decision::default()
+        }
     }
 
     fn found(line: &Line, decision: Option<&Decision>) -> Option<String> {
@@ -105,10 +155,25 @@ mod tests {
 
     #[test]
     fn what_was_audited_is_in_order() {
-        assert_eq!(found(&line("tools/call", &["echo"]), Some(&allowed("tools/call", &["echo"]))), None);
-        assert_eq!(found(&line("tools/list", &[]), Some(&allowed("tools/list", &[]))), None);
-        let privileged = Decision { is_privileged: true, ..allowed("tools/call", &["admin_wipe"]) };
-        assert_eq!(found(&line("tools/call", &["admin_wipe"]), Some(&privileged)), None);
+        assert_eq!(
+            found(
+                &line("tools/call", &["echo"]),
+                Some(&allowed("tools/call", &["echo"]))
+            ),
+            None
+        );
+        assert_eq!(
+            found(&line("tools/list", &[]), Some(&allowed("tools/list", &[]))),
+            None
+        );
+        let privileged = Decision {
+            is_privileged: true,
+            ..allowed("tools/call", &["admin_wipe"])
+        };
+        assert_eq!(
+            found(&line("tools/call", &["admin_wipe"]), Some(&privileged)),
+            None
+        );
     }
 
     #[test]
@@ -117,10 +182,22 @@ mod tests {
         for (line, decision) in [
             (line("tools/list", &[]), Some(&echo)),
             (line("tools/call", &["other"]), Some(&echo)),
-            (line("tools/call", &["admin_wipe"]), Some(&allowed("tools/call", &["admin_wipe"]))),
+            (
+                line("tools/call", &["admin_wipe"]),
+                Some(&allowed("tools/call", &["admin_wipe"])),
+            ),
             (line("tools/call", &["echo"]), None),
-            (line("tools/call", &["echo"]), Some(&Decision { is_allowed: false, ..echo.clone() })),
-            (line("completion/complete", &["greeting"]), Some(&allowed("completion/complete", &[]))),
+            (
+                line("tools/call", &["echo"]),
+                Some(&Decision {
+                    is_allowed: false,
+                    ..echo.clone()
+                }),
+            ),
+            (
+                line("completion/complete", &["greeting"]),
+                Some(&allowed("completion/complete", &[])),
+            ),
         ] {
             assert!(found(&line, decision).is_some(), "{line:?} {decision:?}");
         }

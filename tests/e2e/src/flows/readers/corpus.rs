@@ -55,7 +55,8 @@ pub(super) fn controls() -> Vec<Case> {
     let alias = "file://localhost/secret/x";
     vec![
         call("control", "admin_wipe").expecting("admin_wipe", None),
-        legacy("control", "prompts/get", &json!({"name": "secret_plan"})).expecting("secret_plan", None),
+        legacy("control", "prompts/get", &json!({"name": "secret_plan"}))
+            .expecting("secret_plan", None),
         read("control", "file:///secret/x").expecting("file:///secret/x", None),
         // This server is known to serve the resource under its alias.
         read("control: an alias", alias).expecting("file:///secret/x", Some("typescript")),
@@ -65,7 +66,11 @@ pub(super) fn controls() -> Vec<Case> {
 /// Gives every message a unique id.
 pub(super) fn number(cases: &mut [Case]) {
     for (number, case) in (1..).zip(cases) {
-        if let Some(at) = case.body.windows(IDENTIFIER.len()).position(|window| window == IDENTIFIER) {
+        if let Some(at) = case
+            .body
+            .windows(IDENTIFIER.len())
+            .position(|window| window == IDENTIFIER)
+        {
             let identifier = format!("\"id\":{number}").into_bytes();
             case.body.splice(at..at + IDENTIFIER.len(), identifier);
         }
@@ -74,12 +79,14 @@ pub(super) fn number(cases: &mut [Case]) {
 
 /// Returns a plain message for every member that can have a name, with a protected and with another name.
 fn plain() -> Vec<Case> {
-    let mut cases = vec![legacy("plain", "tools/list", &json!({})), legacy("plain", "ping", &json!({}))];
-    for (method, params) in members_with("echo", "file:///public/x", "task-1").into_iter().chain(members_with(
-        "admin_wipe",
-        "file:///secret/x",
-        "admin-1",
-    )) {
+    let mut cases = vec![
+        legacy("plain", "tools/list", &json!({})),
+        legacy("plain", "ping", &json!({})),
+    ];
+    for (method, params) in members_with("echo", "file:///public/x", "task-1")
+        .into_iter()
+        .chain(members_with("admin_wipe", "file:///secret/x", "admin-1"))
+    {
         cases.push(legacy("plain", method, &params));
         cases.push(modern("plain", method, &params));
     }
@@ -88,7 +95,11 @@ fn plain() -> Vec<Case> {
 
 /// Returns every method with names.
 fn members_with(tool: &str, uri: &str, task: &str) -> Vec<(&'static str, Value)> {
-    let prompt = if tool == "echo" { "greeting" } else { "secret_plan" };
+    let prompt = if tool == "echo" {
+        "greeting"
+    } else {
+        "secret_plan"
+    };
     let argument = json!({"name": "topic", "value": ""});
     vec![
         ("tools/call", json!({"name": tool, "arguments": {}})),
@@ -96,23 +107,41 @@ fn members_with(tool: &str, uri: &str, task: &str) -> Vec<(&'static str, Value)>
         ("resources/read", json!({"uri": uri})),
         ("resources/subscribe", json!({"uri": uri})),
         ("resources/unsubscribe", json!({"uri": uri})),
-        ("completion/complete", json!({"ref": {"type": "ref/prompt", "name": prompt}, "argument": argument})),
-        ("completion/complete", json!({"ref": {"type": "ref/resource", "uri": uri}, "argument": argument})),
-        ("subscriptions/listen", json!({"notifications": {"resourceSubscriptions": [uri]}})),
+        (
+            "completion/complete",
+            json!({"ref": {"type": "ref/prompt", "name": prompt}, "argument": argument}),
+        ),
+        (
+            "completion/complete",
+            json!({"ref": {"type": "ref/resource", "uri": uri}, "argument": argument}),
+        ),
+        (
+            "subscriptions/listen",
+            json!({"notifications": {"resourceSubscriptions": [uri]}}),
+        ),
         (
             "subscriptions/listen",
             json!({"notifications": {"toolsListChanged": true, "resourceSubscriptions": ["file:///public/x", uri]}}),
         ),
         ("tasks/get", json!({"taskId": task})),
         ("tasks/result", json!({"taskId": task})),
-        ("tasks/update", json!({"taskId": task, "inputResponses": {}})),
+        (
+            "tasks/update",
+            json!({"taskId": task, "inputResponses": {}}),
+        ),
         ("tasks/cancel", json!({"taskId": task})),
     ]
 }
 
 impl Case {
     fn new(label: impl Into<String>, body: impl Into<Vec<u8>>) -> Self {
-        Self { label: label.into(), era: Era::Legacy, headers: Vec::new(), body: body.into(), expected: None }
+        Self {
+            label: label.into(),
+            era: Era::Legacy,
+            headers: Vec::new(),
+            body: body.into(),
+            expected: None,
+        }
     }
 
     /// Returns a generated message.
@@ -140,7 +169,10 @@ impl Case {
     /// Returns its headers and its body as text.
     pub(super) fn body_shown(&self) -> String {
         let shown = String::from_utf8_lossy(&self.body[..self.body.len().min(MAX_SHOWN)]);
-        let headers = self.headers.iter().map(|(name, value)| format!("{name}: {} | ", value.escape_ascii()));
+        let headers = self
+            .headers
+            .iter()
+            .map(|(name, value)| format!("{name}: {} | ", value.escape_ascii()));
         format!("{}{}", headers.collect::<String>(), shown.escape_debug())
     }
 }
@@ -157,10 +189,17 @@ fn modern(label: &str, method: &str, params: &Value) -> Case {
         let meta = json!({meta::PROTOCOL_VERSION: MODERN, meta::CLIENT_CAPABILITIES: {}, meta::CLIENT_INFO: {"name": "readers", "version": "1"}});
         params.insert("_meta".to_owned(), meta);
     }
-    let mut case = Case::new(format!("{label}, {MODERN}: {method}"), body(method, &params))
-        .header(header::PROTOCOL_VERSION.as_str(), MODERN)
-        .header(header::METHOD.as_str(), method);
-    let member = if method.starts_with("tasks/") { Some("taskId") } else { mirrored_member(method) };
+    let mut case = Case::new(
+        format!("{label}, {MODERN}: {method}"),
+        body(method, &params),
+    )
+    .header(header::PROTOCOL_VERSION.as_str(), MODERN)
+    .header(header::METHOD.as_str(), method);
+    let member = if method.starts_with("tasks/") {
+        Some("taskId")
+    } else {
+        mirrored_member(method)
+    };
     if let Some(name) = member.and_then(|member| params[member].as_str()) {
         case = case.header(header::NAME.as_str(), encode_mirrored(name).as_bytes());
     }
@@ -201,16 +240,38 @@ mod tests {
         let mut cases = fixed();
         assert!(cases.len() > 200, "{}", cases.len());
         number(&mut cases);
-        let read = |case: &Case| Some(serde_json::from_slice::<Value>(&case.body).ok()?.get("id")?.to_string());
-        let identifiers: Vec<_> = cases.iter().filter_map(read).filter(|id| id.parse::<u64>().is_ok()).collect();
-        assert_eq!(identifiers.iter().collect::<HashSet<_>>().len(), identifiers.len());
+        let read = |case: &Case| {
+            Some(
+                serde_json::from_slice::<Value>(&case.body)
+                    .ok()?
+                    .get("id")?
+                    .to_string(),
+            )
+        };
+        let identifiers: Vec<_> = cases
+            .iter()
+            .filter_map(read)
+            .filter(|id| id.parse::<u64>().is_ok())
+            .collect();
+        assert_eq!(
+            identifiers.iter().collect::<HashSet<_>>().len(),
+            identifiers.len()
+        );
     }
 
     #[test]
     fn modern_messages_mirror_what_they_name() {
         let case = modern("a", "tools/call", &json!({"name": "echo"}));
-        let name = case.headers.iter().find(|(name, _)| name == "mcp-name").map(|(_, value)| value.as_slice());
+        let name = case
+            .headers
+            .iter()
+            .find(|(name, _)| name == "mcp-name")
+            .map(|(_, value)| value.as_slice());
         assert_eq!(name, Some(&b"echo"[..]));
-        assert!(String::from_utf8(case.body).unwrap().contains(meta::PROTOCOL_VERSION));
+        assert!(
+            String::from_utf8(case.body)
+                .unwrap()
+                .contains(meta::PROTOCOL_VERSION)
+        );
     }
 }

@@ -32,16 +32,29 @@ pub(super) struct Gateway {
 
 impl Gateway {
     /// Starts the program with rules for the protected names, and an audit trail in the folder.
-    pub(super) async fn start(program: &Path, folder: &Path, readers: &[Reader]) -> anyhow::Result<Self> {
+    pub(super) async fn start(
+        program: &Path,
+        folder: &Path,
+        readers: &[Reader],
+    ) -> anyhow::Result<Self> {
         let test_issuer = TestIssuer::new(ISSUER).with_clock(SystemClock::new());
         let keys = folder.join("jwks.json");
         let trail = folder.join("audit.jsonl");
         fs::write(&keys, test_issuer.jwks_json())?;
-        let mut command = serve(program, folder, "portcullis", &configuration(readers, &keys, &trail)?)?;
+        let mut command = serve(
+            program,
+            folder,
+            "portcullis",
+            &configuration(readers, &keys, &trail)?,
+        )?;
         command.env("PORTCULLIS_LOG", "info");
         let server = Server::start("portcullis", &mut command, folder).await?;
         server.ready().await?;
-        Ok(Self { server, test_issuer, trail })
+        Ok(Self {
+            server,
+            test_issuer,
+            trail,
+        })
     }
 
     /// Returns the address that it listens on.
@@ -51,9 +64,16 @@ impl Gateway {
 
     /// Returns a token for a reader. The privileged one has all scopes.
     pub(super) fn token(&self, reader: &Reader, is_privileged: bool) -> String {
-        let token = self.test_issuer.token().audience(format!("{BASE_URL}/{}", reader.name)).expires_in(3600);
+        let token = self
+            .test_issuer
+            .token()
+            .audience(format!("{BASE_URL}/{}", reader.name))
+            .expires_in(3600);
         if is_privileged {
-            token.subject(PRIVILEGED).scope(&format!("{SCOPE} {ADMIN}")).sign()
+            token
+                .subject(PRIVILEGED)
+                .scope(&format!("{SCOPE} {ADMIN}"))
+                .sign()
         } else {
             token.scope(SCOPE).sign()
         }

@@ -75,12 +75,18 @@ const TOKENS: [&str; 34] = [
 /// Returns this number of messages, which are the same for the same seed.
 pub(super) fn generate(seed: u64, count: usize, fixed: &[Case]) -> Vec<Case> {
     let mut random = Random::new(seed);
-    (0..count).map(|number| generated(&mut random, number, fixed)).collect()
+    (0..count)
+        .map(|number| generated(&mut random, number, fixed))
+        .collect()
 }
 
 /// Returns a fixed or a composed message, in one of three cases damaged.
 fn generated(random: &mut Random, number: usize, fixed: &[Case]) -> Case {
-    let mut case = if random.once_in(3) { fixed[random.below(fixed.len())].clone() } else { composed(random) };
+    let mut case = if random.once_in(3) {
+        fixed[random.below(fixed.len())].clone()
+    } else {
+        composed(random)
+    };
     if random.once_in(3) {
         (0..=random.below(3)).for_each(|_| damage(random, &mut case.body));
     }
@@ -103,20 +109,35 @@ fn composed(random: &mut Random) -> Case {
         format!("{}:{params}", member(random, "params")),
     ];
     if random.once_in(6) {
-        let again = random.of(&["\"method\":\"tools/call\"", "\"params\":{\"name\":\"admin_wipe\"}", "\"params\":{}"]);
+        let again = random.of(&[
+            "\"method\":\"tools/call\"",
+            "\"params\":{\"name\":\"admin_wipe\"}",
+            "\"params\":{}",
+        ]);
         members.push(again.to_owned());
     }
     if random.once_in(8) {
         members.rotate_left(1);
     }
-    let blank = if random.once_in(6) { random.of(&["\n", "\t ", " ", "\u{b}", "\u{feff}"]) } else { "" };
-    Case::composed(format!("{{{blank}{}{blank}}}", members.join(&format!(",{blank}"))))
+    let blank = if random.once_in(6) {
+        random.of(&["\n", "\t ", " ", "\u{b}", "\u{feff}"])
+    } else {
+        ""
+    };
+    Case::composed(format!(
+        "{{{blank}{}{blank}}}",
+        members.join(&format!(",{blank}"))
+    ))
 }
 
 /// Returns the parameters of a message, with random spellings and repetitions.
 fn members(random: &mut Random, place: Place) -> String {
     let value = |random: &mut Random| name(random, place);
-    let extra = if random.once_in(4) { format!(",\"_meta\":{{\"{}\":1}}", meta::CLIENT_INFO) } else { String::new() };
+    let extra = if random.once_in(4) {
+        format!(",\"_meta\":{{\"{}\":1}}", meta::CLIENT_INFO)
+    } else {
+        String::new()
+    };
     match place {
         Place::Name | Place::Uri | Place::Task => {
             let key = match place {
@@ -134,7 +155,11 @@ fn members(random: &mut Random, place: Place) -> String {
             format!("{{{}{extra}}}", list.join(","))
         }
         Place::Reference | Place::ResourceReference => {
-            let (form, key) = if matches!(place, Place::Reference) { ("prompt", "name") } else { ("resource", "uri") };
+            let (form, key) = if matches!(place, Place::Reference) {
+                ("prompt", "name")
+            } else {
+                ("resource", "uri")
+            };
             let outer = member(random, "ref");
             let inner = member(random, key);
             let value = value(random);
@@ -171,7 +196,9 @@ fn member(random: &mut Random, name: &str) -> String {
 fn name(random: &mut Random, place: Place) -> String {
     let is_protected = random.once_in(3);
     let plain = match (place, is_protected) {
-        (Place::Name, true) => random.of(&["admin_wipe", "secret_plan", "admin_", UTF_7_NAME]).to_owned(),
+        (Place::Name, true) => random
+            .of(&["admin_wipe", "secret_plan", "admin_", UTF_7_NAME])
+            .to_owned(),
         (Place::Name, false) => random.of(&["echo", "greeting"]).to_owned(),
         (Place::Reference, true) => "secret_plan".to_owned(),
         (Place::Reference, false) => "greeting".to_owned(),
@@ -187,7 +214,11 @@ fn name(random: &mut Random, place: Place) -> String {
 fn uri(random: &mut Random) -> String {
     let mut uri = random.of(&URI_ALIASES).to_owned();
     for _ in 0..random.below(3) {
-        let boundaries: Vec<usize> = uri.char_indices().map(|(at, _)| at).chain([uri.len()]).collect();
+        let boundaries: Vec<usize> = uri
+            .char_indices()
+            .map(|(at, _)| at)
+            .chain([uri.len()])
+            .collect();
         let at = boundaries[random.below(boundaries.len())];
         let part = random.of(&[
             "/../",
@@ -219,7 +250,10 @@ fn text(random: &mut Random, plain: &str) -> String {
     let mut text = String::from("\"");
     for character in plain.chars() {
         let code = u32::from(character);
-        if code < 0x20 || matches!(character, '"' | '\\') || (escapes && code < 0x1_0000 && random.once_in(5)) {
+        if code < 0x20
+            || matches!(character, '"' | '\\')
+            || (escapes && code < 0x1_0000 && random.once_in(5))
+        {
             text.push_str(&format!("\\u{code:04x}"));
         } else {
             text.push(character);
@@ -255,7 +289,12 @@ mod tests {
     #[test]
     fn a_seed_gives_the_same_messages() {
         let fixed = corpus::fixed();
-        let bodies = |seed| generate(seed, 50, &fixed).into_iter().map(|case| case.body).collect::<Vec<_>>();
+        let bodies = |seed| {
+            generate(seed, 50, &fixed)
+                .into_iter()
+                .map(|case| case.body)
+                .collect::<Vec<_>>()
+        };
         assert_eq!(bodies(7), bodies(7));
         assert_ne!(bodies(7), bodies(8));
     }
@@ -264,7 +303,10 @@ mod tests {
     fn many_generated_messages_are_json() {
         let fixed = corpus::fixed();
         let cases = generate(1, 400, &fixed);
-        let valid = cases.iter().filter(|case| serde_json::from_slice::<serde_json::Value>(&case.body).is_ok()).count();
+        let valid = cases
+            .iter()
+            .filter(|case| serde_json::from_slice::<serde_json::Value>(&case.body).is_ok())
+            .count();
         assert!(valid > 200, "{valid} of {}", cases.len());
     }
 }

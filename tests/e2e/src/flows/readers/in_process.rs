@@ -26,7 +26,9 @@ pub(super) struct InProcess {
 impl InProcess {
     /// Starts the reader on a free port.
     pub(super) async fn listen() -> anyhow::Result<Self> {
-        let listener = TcpListener::bind("127.0.0.1:0").await.context("no free port")?;
+        let listener = TcpListener::bind("127.0.0.1:0")
+            .await
+            .context("no free port")?;
         let address = listener.local_addr()?;
         let lines = Lines::default();
         let kept = Arc::clone(&lines);
@@ -37,7 +39,11 @@ impl InProcess {
                 tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
             }
         });
-        Ok(Self { address, lines, task })
+        Ok(Self {
+            address,
+            lines,
+            task,
+        })
     }
 }
 
@@ -48,17 +54,35 @@ impl Drop for InProcess {
 }
 
 /// Reports the messages of a request, and responds with an empty result.
-async fn respond(request: Request<Incoming>, lines: Lines) -> Result<Response<Full<Bytes>>, Infallible> {
+async fn respond(
+    request: Request<Incoming>,
+    lines: Lines,
+) -> Result<Response<Full<Bytes>>, Infallible> {
     let (head, body) = request.into_parts();
     // An incomplete body is not a message.
-    let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
-    let request = head.headers.get("x-request-id").and_then(|id| id.to_str().ok()).unwrap_or_default();
+    let body = body
+        .collect()
+        .await
+        .map(|body| body.to_bytes())
+        .unwrap_or_default();
+    let request = head
+        .headers
+        .get("x-request-id")
+        .and_then(|id| id.to_str().ok())
+        .unwrap_or_default();
     if let Ok(message) = serde_json::from_slice::<Value>(&body) {
-        let messages = message.as_array().map_or(std::slice::from_ref(&message), Vec::as_slice);
-        lines.lock().extend(messages.iter().filter_map(|it| line(request, it)));
+        let messages = message
+            .as_array()
+            .map_or(std::slice::from_ref(&message), Vec::as_slice);
+        lines
+            .lock()
+            .extend(messages.iter().filter_map(|it| line(request, it)));
     }
     let mut response = Response::new(Full::from(r#"{"jsonrpc":"2.0","id":1,"result":{}}"#));
-    response.headers_mut().insert(http::header::CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
+    response.headers_mut().insert(
+        http::header::CONTENT_TYPE,
+        http::HeaderValue::from_static("application/json"),
+    );
     Ok(response)
 }
 
@@ -66,5 +90,9 @@ async fn respond(request: Request<Incoming>, lines: Lines) -> Result<Response<Fu
 fn line(request: &str, message: &Value) -> Option<Line> {
     let method = message["method"].as_str()?;
     let names = names_of(method, &message["params"]);
-    Some(Line { request: request.to_owned(), method: method.to_owned(), names })
+    Some(Line {
+        request: request.to_owned(),
+        method: method.to_owned(),
+        names,
+    })
 }

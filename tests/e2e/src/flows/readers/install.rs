@@ -24,16 +24,28 @@ pub(super) enum Installed {
 /// Installs the readers, in the order of the table.
 ///
 /// A reader without its language or its packages is missing. A failed build is an error.
-pub(super) async fn all(target: &Path, logs: &Path) -> anyhow::Result<Vec<(&'static str, Installed)>> {
+pub(super) async fn all(
+    target: &Path,
+    logs: &Path,
+) -> anyhow::Result<Vec<(&'static str, Installed)>> {
     fs::create_dir_all(target).with_context(|| format!("{} cannot be made", target.display()))?;
-    let installer = Installer { sources: workspace::root().join("tests/readers"), target: target.to_owned(), logs };
+    let installer = Installer {
+        sources: workspace::root().join("tests/readers"),
+        target: target.to_owned(),
+        logs,
+    };
     let go = async { anyhow::Ok((installer.go("go").await?, installer.go("go-sdk").await?)) };
     let (typescript, python, go) = tokio::join!(installer.typescript(), installer.python(), go);
     let (go, go_sdk) = go?;
     let python = |folder: &str| {
         installed(&python, |interpreter| {
-            let mut command = command(interpreter, &[&installer.sources.join(folder).join("server.py")]);
-            command.env("PYTHONPATH", installer.sources.join("common")).env("PYTHONDONTWRITEBYTECODE", "1");
+            let mut command = command(
+                interpreter,
+                &[&installer.sources.join(folder).join("server.py")],
+            );
+            command
+                .env("PYTHONPATH", installer.sources.join("common"))
+                .env("PYTHONDONTWRITEBYTECODE", "1");
             command
         })
     };
@@ -41,7 +53,10 @@ pub(super) async fn all(target: &Path, logs: &Path) -> anyhow::Result<Vec<(&'sta
         ("serde_json", Installed::Ready(Start::InProcess)),
         ("aiohttp", python("aiohttp")),
         ("go", go),
-        ("typescript", installed(&typescript, |script| command(Path::new("node"), &[script]))),
+        (
+            "typescript",
+            installed(&typescript, |script| command(Path::new("node"), &[script])),
+        ),
         ("python", python("python")),
         ("go-sdk", go_sdk),
     ])
@@ -59,7 +74,12 @@ impl Installer<'_> {
     async fn typescript(&self) -> anyhow::Result<PathBuf> {
         let source = self.sources.join("typescript");
         let folder = self.target.join("typescript");
-        install::run("node", command(Path::new("node"), &[Path::new("--version")]), self.logs).await?;
+        install::run(
+            "node",
+            command(Path::new("node"), &[Path::new("--version")]),
+            self.logs,
+        )
+        .await?;
         npm_install(&folder, &source).await?;
         let script = folder.join("server.mjs");
         fs::copy(source.join("server.mjs"), &script)?;
@@ -68,7 +88,12 @@ impl Installer<'_> {
 
     /// Returns an interpreter with the packages.
     async fn python(&self) -> anyhow::Result<PathBuf> {
-        install::python(&self.target.join("python"), &self.sources.join("requirements.txt"), self.logs).await
+        install::python(
+            &self.target.join("python"),
+            &self.sources.join("requirements.txt"),
+            self.logs,
+        )
+        .await
     }
 
     /// Builds a reader. Go's cache determines what is rebuilt.
@@ -77,11 +102,18 @@ impl Installer<'_> {
         let go = |arguments: &[&str]| {
             let mut go = Command::new("go");
             go.args(arguments).current_dir(self.sources.join(name));
-            go.env("GOTOOLCHAIN", "local").env("GOFLAGS", "-modcacherw -mod=readonly");
+            go.env("GOTOOLCHAIN", "local")
+                .env("GOFLAGS", "-modcacherw -mod=readonly");
             go.env("GOMODCACHE", self.target.join("go-modules"));
             go
         };
-        if let Err(why) = install::run(&format!("{name}-download"), go(&["mod", "download"]), self.logs).await {
+        if let Err(why) = install::run(
+            &format!("{name}-download"),
+            go(&["mod", "download"]),
+            self.logs,
+        )
+        .await
+        {
             return Ok(Installed::Missing(format!("{why:#}")));
         }
         let mut build = go(&["build", "-o"]);

@@ -44,7 +44,10 @@ mod tests {
             [random.next(), random.next()]
         };
         // The published test vector of SplitMix64 for the seed 1234567.
-        assert_eq!(numbers(1_234_567), [6_457_827_717_110_365_317, 3_203_168_211_198_807_973]);
+        assert_eq!(
+            numbers(1_234_567),
+            [6_457_827_717_110_365_317, 3_203_168_211_198_807_973]
+        );
         assert_ne!(numbers(1), numbers(2));
         assert_eq!(Random::new(5).below(0), 0);
     }

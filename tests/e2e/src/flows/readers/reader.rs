@@ -29,7 +29,11 @@ enum Running {
 
 impl Reader {
     /// Starts the reader and waits until it listens. The output of a program is kept in the folder.
-    pub(super) async fn start(name: &'static str, start: Start, folder: &Path) -> anyhow::Result<Self> {
+    pub(super) async fn start(
+        name: &'static str,
+        start: Start,
+        folder: &Path,
+    ) -> anyhow::Result<Self> {
         let (address, running) = match start {
             Start::InProcess => {
                 let server = InProcess::listen().await?;
@@ -41,7 +45,11 @@ impl Reader {
                 (address, Running::Program(program))
             }
         };
-        Ok(Self { name, address, running })
+        Ok(Self {
+            name,
+            address,
+            running,
+        })
     }
 
     /// Fails if the reader has ended.
@@ -58,9 +66,13 @@ impl Reader {
             Running::InProcess(server) => Ok(server.lines.lock().clone()),
             Running::Program(program) => {
                 let written = program.output();
-                let objects = written.lines().filter(|line| line.starts_with("{\"request\""));
+                let objects = written
+                    .lines()
+                    .filter(|line| line.starts_with("{\"request\""));
                 objects
-                    .map(|line| serde_json::from_str(line).with_context(|| format!("{}: {line}", self.name)))
+                    .map(|line| {
+                        serde_json::from_str(line).with_context(|| format!("{}: {line}", self.name))
+                    })
                     .collect()
             }
         }

@@ -41,14 +41,21 @@ impl Report {
             ensure!(comparison.seen > 0, "{name} saw no message at all");
         }
         let differing: usize = compared().map(|(_, comparison)| comparison.differing).sum();
-        ensure!(differing == 0, "{differing} messages reach a reader differently from what was checked and audited");
+        ensure!(
+            differing == 0,
+            "{differing} messages reach a reader differently from what was checked and audited"
+        );
         Ok(())
     }
 
     /// Returns all findings.
     pub(super) fn findings(&self) -> String {
         let findings = self.0.iter().flat_map(|(name, row)| match row {
-            Row::Compared(comparison) => comparison.findings.iter().map(|it| format!("{name}: {it}\n")).collect(),
+            Row::Compared(comparison) => comparison
+                .findings
+                .iter()
+                .map(|it| format!("{name}: {it}\n"))
+                .collect(),
             Row::Skipped(_) => Vec::new(),
         });
         findings.collect()
@@ -58,19 +65,39 @@ impl Report {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (name, row) in &self.0 {
-            let Row::Compared(comparison) = row else { continue };
+            let Row::Compared(comparison) = row else {
+                continue;
+            };
             for finding in comparison.findings.iter().take(MAX_PRINTED) {
                 writeln!(f, "{name}: {finding}")?;
             }
             if comparison.findings.len() > MAX_PRINTED {
-                writeln!(f, "{name}: {} more", comparison.findings.len() - MAX_PRINTED)?;
+                writeln!(
+                    f,
+                    "{name}: {} more",
+                    comparison.findings.len() - MAX_PRINTED
+                )?;
             }
         }
-        writeln!(f, "{:<12}{:>8}{:>9}{:>8}{:>8}{:>11}", "reader", "sent", "refused", "seen", "unread", "differing")?;
+        writeln!(
+            f,
+            "{:<12}{:>8}{:>9}{:>8}{:>8}{:>11}",
+            "reader", "sent", "refused", "seen", "unread", "differing"
+        )?;
         for (name, row) in &self.0 {
             match row {
-                Row::Compared(Comparison { sent, refused, seen, unread, differing, .. }) => {
-                    writeln!(f, "{name:<12}{sent:>8}{refused:>9}{seen:>8}{unread:>8}{differing:>11}")?;
+                Row::Compared(Comparison {
+                    sent,
+                    refused,
+                    seen,
+                    unread,
+                    differing,
+                    ..
+                }) => {
+                    writeln!(
+                        f,
+                        "{name:<12}{sent:>8}{refused:>9}{seen:>8}{unread:>8}{differing:>11}"
+                    )?;
                 }
                 Row::Skipped(why) => writeln!(f, "{name:<12} skipped: {why}")?,
             }
@@ -89,9 +116,23 @@ mod tests {
         report.add("go", Row::Skipped("go is not here".to_owned()));
         assert!(report.to_string().contains("skipped: go is not here"));
         assert!(report.result().is_err());
-        report.add("serde_json", Row::Compared(Comparison { sent: 3, seen: 3, ..Comparison::default() }));
+        report.add(
+            "serde_json",
+            Row::Compared(Comparison {
+                sent: 3,
+                seen: 3,
+                ..Comparison::default()
+            }),
+        );
         assert!(report.result().is_ok());
-        report.add("aiohttp", Row::Compared(Comparison { sent: 3, refused: 3, ..Comparison::default() }));
+        report.add(
+            "aiohttp",
+            Row::Compared(Comparison {
+                sent: 3,
+                refused: 3,
+                ..Comparison::default()
+            }),
+        );
         assert!(report.result().is_err());
     }
 
@@ -99,7 +140,13 @@ mod tests {
     fn a_difference_fails() {
         let mut report = Report::default();
         let findings = vec!["a finding".to_owned()];
-        let comparison = Comparison { sent: 1, seen: 1, differing: 1, findings, ..Comparison::default() };
+        let comparison = Comparison {
+            sent: 1,
+            seen: 1,
+            differing: 1,
+            findings,
+            ..Comparison::default()
+        };
         report.add("aiohttp", Row::Compared(comparison));
         assert!(report.to_string().contains("aiohttp: a finding"));
         assert!(report.result().is_err());

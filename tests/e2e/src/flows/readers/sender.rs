@@ -45,7 +45,9 @@ impl Sent {
     pub(super) fn requests(&self) -> impl Iterator<Item = (&str, &Case)> {
         let mut with_response: Vec<_> = self.with_response.iter().collect();
         with_response.sort_by_key(|(_, index)| **index);
-        with_response.into_iter().map(|(request, index)| (request.as_str(), &self.cases[*index]))
+        with_response
+            .into_iter()
+            .map(|(request, index)| (request.as_str(), &self.cases[*index]))
     }
 
     /// Returns whether a request got a response.
@@ -55,7 +57,11 @@ impl Sent {
 }
 
 /// Sends all cases to all readers with the tokens that lack the scope.
-pub(super) async fn send_all(gateway: &Gateway, readers: &[Reader], cases: Vec<Case>) -> anyhow::Result<Vec<Sent>> {
+pub(super) async fn send_all(
+    gateway: &Gateway,
+    readers: &[Reader],
+    cases: Vec<Case>,
+) -> anyhow::Result<Vec<Sent>> {
     send(gateway, readers, cases, false).await
 }
 
@@ -81,7 +87,10 @@ async fn send(
         let sender = Sender {
             client: Client::builder(TokioExecutor::new()).build_http(),
             uri: format!("http://{}/{}", gateway.address(), reader.name),
-            bearer: HeaderValue::try_from(format!("Bearer {}", gateway.token(reader, is_privileged)))?,
+            bearer: HeaderValue::try_from(format!(
+                "Bearer {}",
+                gateway.token(reader, is_privileged)
+            ))?,
             session: None,
         };
         let name = reader.name;
@@ -116,11 +125,16 @@ impl Sender {
         let mut with_response = HashMap::new();
         for (index, case) in cases.iter().enumerate() {
             let mut response = self.send_case(case).await?;
-            if case.era == Era::Legacy && response.as_ref().is_none_or(ReaderResponse::lost_session) {
+            if case.era == Era::Legacy && response.as_ref().is_none_or(ReaderResponse::lost_session)
+            {
                 self.session = None;
                 response = self.send_case(case).await?;
             }
-            with_response.extend(response.and_then(|response| response.request).map(|request| (request, index)));
+            with_response.extend(
+                response
+                    .and_then(|response| response.request)
+                    .map(|request| (request, index)),
+            );
         }
         ensure!(
             with_response.len() * 10 > cases.len() * 9,
@@ -128,7 +142,10 @@ impl Sender {
             with_response.len(),
             cases.len()
         );
-        Ok(Sent { cases, with_response })
+        Ok(Sent {
+            cases,
+            with_response,
+        })
     }
 
     /// Sends a case, in a session if it needs one. Returns `None` without a response in time.
@@ -143,9 +160,13 @@ impl Sender {
             headers.insert(PROTOCOL_VERSION, HeaderValue::from_static(LEGACY));
             headers.insert(SESSION, session);
         }
-        case.headers.iter().for_each(|(name, _)| drop(request.headers_mut().remove(name)));
+        case.headers
+            .iter()
+            .for_each(|(name, _)| drop(request.headers_mut().remove(name)));
         for (name, value) in &case.headers {
-            request.headers_mut().append(HeaderName::try_from(name)?, HeaderValue::from_bytes(value)?);
+            request
+                .headers_mut()
+                .append(HeaderName::try_from(name)?, HeaderValue::from_bytes(value)?);
         }
         self.exchange(request).await
     }
@@ -155,13 +176,22 @@ impl Sender {
         if let Some(session) = &self.session {
             return Ok(session.clone());
         }
-        let opened =
-            self.exchange(self.request(INITIALIZE.as_bytes())?).await?.context("initialize got no response")?;
-        ensure!(opened.status == StatusCode::OK, "initialize got {}: {:?}", opened.status, opened.body);
+        let opened = self
+            .exchange(self.request(INITIALIZE.as_bytes())?)
+            .await?
+            .context("initialize got no response")?;
+        ensure!(
+            opened.status == StatusCode::OK,
+            "initialize got {}: {:?}",
+            opened.status,
+            opened.body
+        );
         // For readers without sessions, the gateway issues the identifier.
         let session = opened.session.context("no session was opened")?;
         let mut request = self.request(INITIALIZED.as_bytes())?;
-        request.headers_mut().insert(PROTOCOL_VERSION, HeaderValue::from_static(LEGACY));
+        request
+            .headers_mut()
+            .insert(PROTOCOL_VERSION, HeaderValue::from_static(LEGACY));
         request.headers_mut().insert(SESSION, session.clone());
         self.exchange(request).await?;
         self.session = Some(session.clone());
@@ -172,13 +202,22 @@ impl Sender {
         let mut request = Request::post(self.uri.as_str()).body(Full::from(body.to_vec()))?;
         let headers = request.headers_mut();
         headers.insert(header::AUTHORIZATION, self.bearer.clone());
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+        headers.insert(
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("application/json"),
+        );
+        headers.insert(
+            header::ACCEPT,
+            HeaderValue::from_static("application/json, text/event-stream"),
+        );
         Ok(request)
     }
 
     /// Sends a request. Returns `None` without a response in time.
-    async fn exchange(&self, request: Request<Full<Bytes>>) -> anyhow::Result<Option<ReaderResponse>> {
+    async fn exchange(
+        &self,
+        request: Request<Full<Bytes>>,
+    ) -> anyhow::Result<Option<ReaderResponse>> {
         match timeout(ANSWER_LIMIT, self.client.request(request)).await {
             // After a closed connection, there is no identifier.
             Err(_) | Ok(Err(_)) => Ok(None),
@@ -191,13 +230,27 @@ impl ReaderResponse {
     /// Reads a response. The body is empty if it does not end in time.
     async fn read(response: Response<Incoming>) -> Self {
         let (head, body) = response.into_parts();
-        let content_type = head.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        let content_type = head
+            .headers
+            .get(header::CONTENT_TYPE)
+            .and_then(|value| value.to_str().ok());
         let is_stream = content_type.is_some_and(|value| value.starts_with("text/event-stream"));
-        let limit = if is_stream { STREAM_LIMIT } else { ANSWER_LIMIT };
-        let body = timeout(limit, body.collect()).await.ok().and_then(Result::ok);
+        let limit = if is_stream {
+            STREAM_LIMIT
+        } else {
+            ANSWER_LIMIT
+        };
+        let body = timeout(limit, body.collect())
+            .await
+            .ok()
+            .and_then(Result::ok);
         Self {
             status: head.status,
-            request: head.headers.get("x-request-id").and_then(|id| id.to_str().ok()).map(str::to_owned),
+            request: head
+                .headers
+                .get("x-request-id")
+                .and_then(|id| id.to_str().ok())
+                .map(str::to_owned),
             session: head.headers.get(SESSION).cloned(),
             is_stream,
             body: body.map(|body| body.to_bytes()).unwrap_or_default(),
@@ -208,6 +261,8 @@ impl ReaderResponse {
     fn lost_session(&self) -> bool {
         let text = String::from_utf8_lossy(&self.body).to_lowercase();
         let is_empty = self.status == StatusCode::OK && !self.is_stream && self.body.is_empty();
-        is_empty || matches!(self.status, StatusCode::NOT_FOUND | StatusCode::BAD_REQUEST) && text.contains("session")
+        is_empty
+            || matches!(self.status, StatusCode::NOT_FOUND | StatusCode::BAD_REQUEST)
+                && text.contains("session")
     }
 }

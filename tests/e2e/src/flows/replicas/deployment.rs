@@ -49,12 +49,16 @@ pub(super) struct Deployment {
 
 /// Returns the name of a program that is not installed.
 pub(super) fn missing_program() -> Option<&'static str> {
-    ["redis-server", "nginx"].into_iter().find(|name| programs::find(name).is_none())
+    ["redis-server", "nginx"]
+        .into_iter()
+        .find(|name| programs::find(name).is_none())
 }
 
 /// Returns a command for an installed program.
 fn installed(name: &str) -> anyhow::Result<Command> {
-    programs::find(name).map(Command::new).with_context(|| format!("{name} is not installed"))
+    programs::find(name)
+        .map(Command::new)
+        .with_context(|| format!("{name} is not installed"))
 }
 
 impl Deployment {
@@ -67,12 +71,15 @@ impl Deployment {
         let nginx = free_address()?;
         let redis = free_address()?;
         let upstream = free_address()?;
-        let addresses = (0..REPLICAS).map(|_| free_address()).collect::<Result<Vec<_>, _>>()?;
+        let addresses = (0..REPLICAS)
+            .map(|_| free_address())
+            .collect::<Result<Vec<_>, _>>()?;
         let base_url = format!("http://{nginx}");
         let test_issuer = TestIssuer::new(ISSUER).with_clock(SystemClock::new());
         fs::write(folder.join("jwks.json"), test_issuer.jwks_json())?;
         fs::write(folder.join("session-keys"), SESSION_KEY)?;
-        let configuration = |address: &SocketAddr| configuration(folder, *address, &base_url, redis, upstream);
+        let configuration =
+            |address: &SocketAddr| configuration(folder, *address, &base_url, redis, upstream);
         let configurations = addresses.iter().map(configuration).collect();
         let mut command = Command::new(environment.upstream);
         command.env("PORT", upstream.port().to_string());
@@ -103,8 +110,15 @@ impl Deployment {
 
     /// Returns a client with a token for this subject.
     pub(super) fn client(&self, subject: &str, tally: &Rc<Tally>) -> anyhow::Result<Client> {
-        let token = self.test_issuer.token().audience(format!("{}{ENDPOINT}", self.base_url));
-        let token = token.subject(subject).scope("mcp:tools").expires_in(TOKEN_LIFETIME).sign();
+        let token = self
+            .test_issuer
+            .token()
+            .audience(format!("{}{ENDPOINT}", self.base_url));
+        let token = token
+            .subject(subject)
+            .scope("mcp:tools")
+            .expires_in(TOKEN_LIFETIME)
+            .sign();
         Ok(Client::new(token, self.nginx, &self.addresses, tally))
     }
 
@@ -117,7 +131,12 @@ impl Deployment {
     pub(super) async fn start_replica(&self, number: usize) -> anyhow::Result<()> {
         self.starts.set(self.starts.get() + 1);
         let name = format!("replica-{number}-start-{}", self.starts.get());
-        let mut command = serve(&self.program, &self.folder, &name, &self.configurations[number])?;
+        let mut command = serve(
+            &self.program,
+            &self.folder,
+            &name,
+            &self.configurations[number],
+        )?;
         command.env("PORTCULLIS_LOG", "info");
         let server = Server::start(&name, &mut command, &self.folder).await?;
         server.ready().await?;
@@ -134,8 +153,15 @@ impl Deployment {
     /// Starts Redis without data, and waits until it listens.
     pub(super) async fn start_redis(&self) -> anyhow::Result<()> {
         let mut command = installed("redis-server")?;
-        command.args(["--bind", "127.0.0.1", "--port", &self.redis.port().to_string()]);
-        command.args(["--save", "", "--appendonly", "no", "--dir"]).arg(&self.folder);
+        command.args([
+            "--bind",
+            "127.0.0.1",
+            "--port",
+            &self.redis.port().to_string(),
+        ]);
+        command
+            .args(["--save", "", "--appendonly", "no", "--dir"])
+            .arg(&self.folder);
         let mut program = Program::start("redis", &mut command, &self.folder)?;
         program.wait_for_listener(self.redis).await?;
         *self.redis_program.borrow_mut() = Some(program);
@@ -145,7 +171,11 @@ impl Deployment {
     /// Kills Redis, which loses its data.
     pub(super) async fn kill_redis(&self) -> anyhow::Result<()> {
         let redis = self.redis_program.borrow_mut().take();
-        redis.context("redis is not running")?.kill().await.map(drop)
+        redis
+            .context("redis is not running")?
+            .kill()
+            .await
+            .map(drop)
     }
 
     /// Starts nginx in front of all replicas, and waits until it listens.
@@ -162,7 +192,13 @@ impl Deployment {
         let file = self.folder.join("nginx.conf");
         fs::write(&file, configuration)?;
         let mut command = installed("nginx")?;
-        command.arg("-e").arg(self.folder.join("nginx-error.log")).arg("-p").arg(&self.folder).arg("-c").arg(file);
+        command
+            .arg("-e")
+            .arg(self.folder.join("nginx-error.log"))
+            .arg("-p")
+            .arg(&self.folder)
+            .arg("-c")
+            .arg(file);
         let mut nginx = Program::start("nginx", &mut command, &self.folder)?;
         nginx.wait_for_listener(self.nginx).await?;
         *self.nginx_program.borrow_mut() = Some(nginx);

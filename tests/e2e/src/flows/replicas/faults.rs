@@ -37,7 +37,8 @@ impl Faults {
             }
             sleep_until(next).await;
             next += KILL_INTERVAL;
-            self.tally.killed(self.deployment.replica(number).to_string());
+            self.tally
+                .killed(self.deployment.replica(number).to_string());
             self.deployment.kill_replica(number).await?;
             self.deployment.start_replica(number).await?;
         }

@@ -28,7 +28,10 @@ pub(super) struct Http {
 
 impl Http {
     pub(super) fn new(address: SocketAddr) -> Self {
-        Self { address, connection: None }
+        Self {
+            address,
+            connection: None,
+        }
     }
 
     /// Sends a request and reads the complete response.
@@ -44,9 +47,18 @@ impl Http {
             };
             let (head, body) = connection.send_request(request).await?.into_parts();
             let body = body.collect().await?.to_bytes();
-            anyhow::Ok((connection, Response { status: head.status, headers: head.headers, body }))
+            anyhow::Ok((
+                connection,
+                Response {
+                    status: head.status,
+                    headers: head.headers,
+                    body,
+                },
+            ))
         };
-        let (connection, response) = timeout(LIMIT, exchange).await.context("no response in time")??;
+        let (connection, response) = timeout(LIMIT, exchange)
+            .await
+            .context("no response in time")??;
         self.connection = Some(connection);
         Ok(response)
     }

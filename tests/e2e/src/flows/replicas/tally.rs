@@ -73,12 +73,18 @@ impl Tally {
 
     /// Records that a replica is killed now.
     pub(super) fn killed(&self, replica: String) {
-        self.kills.borrow_mut().push(Kill { at: Instant::now(), replica });
+        self.kills.borrow_mut().push(Kill {
+            at: Instant::now(),
+            replica,
+        });
     }
 
     /// Records that Redis is killed now.
     pub(super) fn redis_killed(&self) {
-        self.outages.borrow_mut().push(Outage { start: Instant::now(), end: None });
+        self.outages.borrow_mut().push(Outage {
+            start: Instant::now(),
+            end: None,
+        });
     }
 
     /// Records that Redis has been started again now.
@@ -101,8 +107,9 @@ impl Tally {
     /// Returns whether Redis was unavailable, or its data too new, during a request.
     pub(super) fn is_redis_unavailable(&self, started: Instant) -> bool {
         let ended = Instant::now();
-        let is_during =
-            |outage: &Outage| outage.start <= ended && outage.end.is_none_or(|end| started <= end + RETURN_TIME);
+        let is_during = |outage: &Outage| {
+            outage.start <= ended && outage.end.is_none_or(|end| started <= end + RETURN_TIME)
+        };
         self.outages.borrow().iter().any(is_during)
     }
 
@@ -123,19 +130,40 @@ impl Tally {
     pub(super) fn report(&self) -> String {
         let lines = [
             ("replicas killed", self.kills.borrow().len().to_string()),
-            ("redis restarted without its data", self.outages.borrow().len().to_string()),
+            (
+                "redis restarted without its data",
+                self.outages.borrow().len().to_string(),
+            ),
             ("sessions opened", self.opened.get().to_string()),
             ("requests in sessions", self.calls.get().to_string()),
-            ("  time in ms, median / 99 % / maximum", times(&mut self.call_times.borrow_mut())),
-            ("requests in progress at a killed replica", self.interrupted.get().to_string()),
+            (
+                "  time in ms, median / 99 % / maximum",
+                times(&mut self.call_times.borrow_mut()),
+            ),
+            (
+                "requests in progress at a killed replica",
+                self.interrupted.get().to_string(),
+            ),
             ("confirmed ends", self.confirmed.get().to_string()),
-            ("  time in ms, median / 99 % / maximum", times(&mut self.confirmation_times.borrow_mut())),
-            ("ends with 503 while redis was unavailable", self.unconfirmed.get().to_string()),
-            ("requests with ended identifiers", self.checks.get().to_string()),
+            (
+                "  time in ms, median / 99 % / maximum",
+                times(&mut self.confirmation_times.borrow_mut()),
+            ),
+            (
+                "ends with 503 while redis was unavailable",
+                self.unconfirmed.get().to_string(),
+            ),
+            (
+                "requests with ended identifiers",
+                self.checks.get().to_string(),
+            ),
             ("  of them with 503", self.not_ready.get().to_string()),
             ("faults", self.faults.borrow().len().to_string()),
         ];
-        lines.iter().map(|(name, value)| format!("  {name:<46} {value}\n")).collect()
+        lines
+            .iter()
+            .map(|(name, value)| format!("  {name:<46} {value}\n"))
+            .collect()
     }
 }
 
@@ -144,7 +172,9 @@ fn times(times: &mut [Duration]) -> String {
     times.sort_unstable();
     let at = |share: f64| {
         let position = (times.len() as f64 * share) as usize;
-        times.get(position.min(times.len().saturating_sub(1))).map_or(0, Duration::as_millis)
+        times
+            .get(position.min(times.len().saturating_sub(1)))
+            .map_or(0, Duration::as_millis)
     };
     format!("{} / {} / {}", at(0.5), at(0.99), at(1.0))
 }

@@ -26,7 +26,12 @@ pub(super) enum Maker {
 }
 
 impl Maker {
-    pub(super) const ALL: [Self; 4] = [Self::TypescriptOne, Self::TypescriptTwo, Self::Python, Self::McpRemote];
+    pub(super) const ALL: [Self; 4] = [
+        Self::TypescriptOne,
+        Self::TypescriptTwo,
+        Self::Python,
+        Self::McpRemote,
+    ];
 
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -54,17 +59,30 @@ impl Maker {
         let sources = workspace::root().join("tests/clients");
         if let Self::Python = self {
             let source = sources.join("python");
-            let interpreter =
-                install::python(&target.join("clients/python"), &source.join("requirements.txt"), logs).await?;
+            let interpreter = install::python(
+                &target.join("clients/python"),
+                &source.join("requirements.txt"),
+                logs,
+            )
+            .await?;
             let mut command = Command::new(interpreter);
-            command.arg(source.join("client.py")).env("PYTHONDONTWRITEBYTECODE", "1");
+            command
+                .arg(source.join("client.py"))
+                .env("PYTHONDONTWRITEBYTECODE", "1");
             return Ok(command);
         }
-        let folder = typescript(&sources.join("typescript"), &target.join("clients/typescript")).await?;
+        let folder = typescript(
+            &sources.join("typescript"),
+            &target.join("clients/typescript"),
+        )
+        .await?;
         let mut command = Command::new("node");
 
         // mcp-remote keeps files of its own.
-        command.arg("client.mjs").arg(self.name()).env("MCP_REMOTE_CONFIG_DIR", logs.join("mcp-auth"));
+        command
+            .arg("client.mjs")
+            .arg(self.name())
+            .env("MCP_REMOTE_CONFIG_DIR", logs.join("mcp-auth"));
         command.current_dir(folder);
         Ok(command)
     }
@@ -86,12 +104,25 @@ pub(super) struct Client {
 
 impl Client {
     /// Starts it and waits until it has a session.
-    pub(super) async fn start(mut command: Command, url: &str, token: &str, folder: &Path) -> anyhow::Result<Self> {
+    pub(super) async fn start(
+        mut command: Command,
+        url: &str,
+        token: &str,
+        folder: &Path,
+    ) -> anyhow::Result<Self> {
         command.arg(url).env("TOKEN", token).stdin(Stdio::piped());
         let mut program = Program::start_with_input("client", &mut command, folder)?;
-        let input = program.take_stdin().context("the standard input is piped")?;
-        program.find_line(|line| (line == "connected").then_some(())).await?;
-        Ok(Self { program, input, calls: 0 })
+        let input = program
+            .take_stdin()
+            .context("the standard input is piped")?;
+        program
+            .find_line(|line| (line == "connected").then_some(()))
+            .await?;
+        Ok(Self {
+            program,
+            input,
+            calls: 0,
+        })
     }
 
     /// Has it call the tool, and returns the session that the upstream saw.
@@ -105,13 +136,17 @@ impl Client {
             self.program.expect_running()?;
             let output = self.program.output();
             let whole_lines = output.rsplit_once('\n').map_or("", |(lines, _)| lines);
-            let mut answers =
-                whole_lines.lines().filter(|line| line.starts_with("answer ") || line.starts_with("error "));
+            let mut answers = whole_lines
+                .lines()
+                .filter(|line| line.starts_with("answer ") || line.starts_with("error "));
             if let Some(answer) = answers.nth(number) {
                 break answer.to_owned();
             }
             tokio::time::sleep(POLL_INTERVAL).await;
         };
-        answer.strip_prefix("answer ").map(str::to_owned).ok_or_else(|| anyhow!("the client reports: {answer}"))
+        answer
+            .strip_prefix("answer ")
+            .map(str::to_owned)
+            .ok_or_else(|| anyhow!("the client reports: {answer}"))
     }
 }

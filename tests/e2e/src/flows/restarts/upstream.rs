@@ -32,7 +32,10 @@ impl SessionUpstream {
             message.get("id")?;
             Some(answer(request, &message, &counter))
         });
-        Self { upstream: upstream.await, opened }
+        Self {
+            upstream: upstream.await,
+            opened,
+        }
     }
 
     /// Returns the value of `upstream` in a configuration.
@@ -59,7 +62,9 @@ fn answer(
     };
     let session = request.header("mcp-session-id");
     let is_open = |session: &str| {
-        let number = session.strip_prefix("session-").and_then(|number| number.parse::<usize>().ok());
+        let number = session
+            .strip_prefix("session-")
+            .and_then(|number| number.parse::<usize>().ok());
         number.is_some_and(|number| (1..=opened.load(Ordering::Relaxed)).contains(&number))
     };
     match (message["method"].as_str(), session) {
@@ -71,14 +76,22 @@ fn answer(
             });
             reply(200, &[JSON, ("mcp-session-id", &session)], "result", result)
         }
-        (Some("tools/call"), Some(session)) if is_open(session) => {
-            reply(200, &[JSON], "result", json!({ "content": [{ "type": "text", "text": session }] }))
-        }
+        (Some("tools/call"), Some(session)) if is_open(session) => reply(
+            200,
+            &[JSON],
+            "result",
+            json!({ "content": [{ "type": "text", "text": session }] }),
+        ),
         (Some("tools/list"), Some(session)) if is_open(session) => {
             let tool = json!({ "name": "session", "inputSchema": { "type": "object" } });
             reply(200, &[JSON], "result", json!({ "tools": [tool] }))
         }
         (_, Some(session)) if !is_open(session) => Upstream::response(404, &[], ""),
-        _ => reply(200, &[JSON], "error", json!({ "code": -32601, "message": "method not found" })),
+        _ => reply(
+            200,
+            &[JSON],
+            "error",
+            json!({ "code": -32601, "message": "method not found" }),
+        ),
     }
 }

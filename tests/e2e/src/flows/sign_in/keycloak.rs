@@ -12,6 +12,8 @@ pub(super) async fn start(environment: &Environment<'_>) -> anyhow::Result<Start
         Ok(installed) => installed,
         Err(why) => return Ok(Start::Missing(format!("{why:#}"))),
     };
-    let (url, running) = installed.start(environment.program, environment.folder).await?;
+    let (url, running) = installed
+        .start(environment.program, environment.folder)
+        .await?;
     Ok(Start::ready(Site::new(url).keeping(running)))
 }

@@ -12,7 +12,8 @@ pub(super) async fn start(environment: &Environment<'_>) -> anyhow::Result<Start
         Ok(package) => package,
         Err(why) => return Ok(Start::Missing(format!("{why:#}"))),
     };
-    let deployment = OidcProviderDeployment::start(&package, environment.program, environment.folder).await?;
+    let deployment =
+        OidcProviderDeployment::start(&package, environment.program, environment.folder).await?;
     let url = deployment.resource("/mcp")?;
     Ok(Start::ready(Site::new(url).keeping(deployment)))
 }

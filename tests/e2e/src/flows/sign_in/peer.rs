@@ -5,7 +5,10 @@ use std::time::Duration;
 use clap::ValueEnum;
 use serde::Serialize;
 
-use super::{Environment, cells::Cells, keycloak, networks, oidc_provider, providers, python, site::Start, typescript};
+use super::{
+    Environment, cells::Cells, keycloak, networks, oidc_provider, providers, python, site::Start,
+    typescript,
+};
 
 /// The time limit of a start whose packages are installed.
 const START_LIMIT: Duration = Duration::from_secs(60);
@@ -61,7 +64,9 @@ pub(super) enum Peer {
 impl Peer {
     /// Returns the name on the command line.
     pub(super) fn name(self) -> String {
-        self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+        self.to_possible_value()
+            .map(|value| value.get_name().to_owned())
+            .unwrap_or_default()
     }
 
     /// Returns the name in the table.
@@ -95,7 +100,9 @@ impl Peer {
     /// Fails when it does not start although its requirements are installed.
     pub(super) async fn start(self, environment: &Environment<'_>) -> anyhow::Result<Start> {
         match self {
-            Self::Devidp | Self::ReadOnlyStore => providers::start(&providers::PLAIN, environment).await,
+            Self::Devidp | Self::ReadOnlyStore => {
+                providers::start(&providers::PLAIN, environment).await
+            }
             Self::LikeEntra => providers::start(&providers::ENTRA, environment).await,
             Self::LikeEntraV1 => providers::start(&providers::ENTRA_V1, environment).await,
             Self::LikeGoogle => providers::start(&providers::GOOGLE, environment).await,

@@ -39,10 +39,22 @@ enum Resource {
     Accepting,
 }
 
-const GATEWAY: Resource = Resource::Gateway { issuer_path: None, issuer: "", scopes_supported: SCOPE };
+const GATEWAY: Resource = Resource::Gateway {
+    issuer_path: None,
+    issuer: "",
+    scopes_supported: SCOPE,
+};
 
-pub(super) const PLAIN: Provider = Provider { idp: &[], options: &[], resource: GATEWAY };
-pub(super) const WITH_ADMIN: Provider = Provider { idp: &["--admin"], options: &[], resource: GATEWAY };
+pub(super) const PLAIN: Provider = Provider {
+    idp: &[],
+    options: &[],
+    resource: GATEWAY,
+};
+pub(super) const WITH_ADMIN: Provider = Provider {
+    idp: &["--admin"],
+    options: &[],
+    resource: GATEWAY,
+};
 pub(super) const ENTRA: Provider = Provider {
     idp: &["--like", "entra"],
     options: ENTRA_OPTIONS,
@@ -85,10 +97,16 @@ pub(super) const OKTA: Provider = Provider {
     options: &["--client-id", "desktop"],
     resource: GATEWAY,
 };
-pub(super) const AUTH0: Provider =
-    Provider { idp: &["--like", "auth0"], options: &["--authorize-param", "audience={url}"], resource: GATEWAY };
-pub(super) const KEYCLOAK: Provider =
-    Provider { idp: &["--like", "keycloak", "--default-resource", "{url}"], options: &[], resource: GATEWAY };
+pub(super) const AUTH0: Provider = Provider {
+    idp: &["--like", "auth0"],
+    options: &["--authorize-param", "audience={url}"],
+    resource: GATEWAY,
+};
+pub(super) const KEYCLOAK: Provider = Provider {
+    idp: &["--like", "keycloak", "--default-resource", "{url}"],
+    options: &[],
+    resource: GATEWAY,
+};
 pub(super) const AUTHENTIK: Provider = Provider {
     idp: &["--like", "authentik", "--default-resource", "{url}"],
     options: &["--client-id", "desktop"],
@@ -96,7 +114,13 @@ pub(super) const AUTHENTIK: Provider = Provider {
 };
 
 /// The options that the table of known issuers would choose for Entra ID's own hosts.
-const ENTRA_OPTIONS: &[&str] = &["--client-id", "desktop", "--no-resource", "--assume-pkce", "--accept-unbound-token"];
+const ENTRA_OPTIONS: &[&str] = &[
+    "--client-id",
+    "desktop",
+    "--no-resource",
+    "--assume-pkce",
+    "--accept-unbound-token",
+];
 
 const CLIENTS: &str = r#"
 [[client]]
@@ -111,7 +135,10 @@ redirect_uris = ["http://127.0.0.1/callback"]
 "#;
 
 /// Starts the authorization server, and the resource that trusts it.
-pub(super) async fn start(provider: &Provider, environment: &Environment<'_>) -> anyhow::Result<Start> {
+pub(super) async fn start(
+    provider: &Provider,
+    environment: &Environment<'_>,
+) -> anyhow::Result<Start> {
     let folder = environment.folder;
     let address = free_address()?;
     let secret = folder.join("secret");
@@ -121,18 +148,30 @@ pub(super) async fn start(provider: &Provider, environment: &Environment<'_>) ->
     fs::write(&clients, CLIENTS.replace("{secret}", secret_text))?;
 
     let url = Url::parse(&format!("http://{address}/mcp"))?;
-    let put = |text: &&str| text.replace("{url}", url.as_str()).replace("{secret}", secret_text);
+    let put = |text: &&str| {
+        text.replace("{url}", url.as_str())
+            .replace("{secret}", secret_text)
+    };
     let mut idp = command(environment.program);
-    idp.args(["idp", "--listen", "127.0.0.1:0"]).args(provider.idp.iter().map(put)).arg("--clients").arg(&clients);
+    idp.args(["idp", "--listen", "127.0.0.1:0"])
+        .args(provider.idp.iter().map(put))
+        .arg("--clients")
+        .arg(&clients);
     let mut idp = Program::start("idp", &mut idp, folder)?;
-    let issuer = idp.find_line(|line| line.strip_prefix(ANNOUNCEMENT).map(str::to_owned)).await?;
+    let issuer = idp
+        .find_line(|line| line.strip_prefix(ANNOUNCEMENT).map(str::to_owned))
+        .await?;
     let issuer_url = Url::parse(&issuer)?;
     let mut site = match provider.resource {
         Resource::Accepting => {
             let peer = Peer::start(accepting_resource(issuer)).await;
             Site::new(Url::parse(&peer.url("/mcp"))?).keeping(peer)
         }
-        Resource::Gateway { issuer_path, issuer: lines, scopes_supported } => {
+        Resource::Gateway {
+            issuer_path,
+            issuer: lines,
+            scopes_supported,
+        } => {
             let issuer = match issuer_path {
                 Some(path) => issuer_url.join(path)?.to_string(),
                 None => issuer,
@@ -145,7 +184,10 @@ pub(super) async fn start(provider: &Provider, environment: &Environment<'_>) ->
         }
     };
     site.forget = Some(issuer_url.join("/admin/forget")?);
-    Ok(Start::ready(site.with_options(provider.options.iter().map(put)).keeping(idp)))
+    Ok(Start::ready(
+        site.with_options(provider.options.iter().map(put))
+            .keeping(idp),
+    ))
 }
 
 /// Returns the configuration of a server with one resource at `/mcp`.
@@ -156,7 +198,11 @@ pub(super) fn configuration(
     scopes_supported: &str,
     tables: &str,
 ) -> String {
-    let (scheme, host) = if tables.contains("[tls]") { ("https", "localhost") } else { ("http", "127.0.0.1") };
+    let (scheme, host) = if tables.contains("[tls]") {
+        ("https", "localhost")
+    } else {
+        ("http", "127.0.0.1")
+    };
     format!(
         r#"
 listen = "{address}"

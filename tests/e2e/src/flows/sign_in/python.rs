@@ -58,11 +58,26 @@ pub(super) async fn oauth_proxy(environment: &Environment<'_>) -> anyhow::Result
 
     // The user consents on FastMCP's page.
     let mut idp = command(environment.program);
-    idp.args(["idp", "--listen", "127.0.0.1:0", "--auto-consent", "--no-registration"]);
-    idp.args(["--default-resource", url.as_str(), "--clients"]).arg(&clients).env("IDP_SECRET", SECRET);
+    idp.args([
+        "idp",
+        "--listen",
+        "127.0.0.1:0",
+        "--auto-consent",
+        "--no-registration",
+    ]);
+    idp.args(["--default-resource", url.as_str(), "--clients"])
+        .arg(&clients)
+        .env("IDP_SECRET", SECRET);
     let mut idp = Program::start("idp", &mut idp, environment.folder)?;
-    let issuer = idp.find_line(|line| line.strip_prefix(ANNOUNCEMENT).map(str::to_owned)).await?;
-    let server = fastmcp(&interpreter, environment, &["proxy", &port.to_string(), &issuer, "fastmcp", SECRET]).await?;
+    let issuer = idp
+        .find_line(|line| line.strip_prefix(ANNOUNCEMENT).map(str::to_owned))
+        .await?;
+    let server = fastmcp(
+        &interpreter,
+        environment,
+        &["proxy", &port.to_string(), &issuer, "fastmcp", SECRET],
+    )
+    .await?;
     Ok(Start::ready(Site::new(url).keeping((idp, server))))
 }
 
@@ -77,18 +92,30 @@ pub(super) async fn example(environment: &Environment<'_>) -> anyhow::Result<Sta
     let authorization_port = free_address()?.port().to_string();
     let module = |name: &str, port: &str| {
         let mut command = Command::new(&interpreter);
-        command.args(["-m", &format!("mcp_simple_auth.{name}"), "--port", port]).current_dir(&example);
-        command.env("PYTHONUNBUFFERED", "1").env("PYTHONDONTWRITEBYTECODE", "1");
+        command
+            .args(["-m", &format!("mcp_simple_auth.{name}"), "--port", port])
+            .current_dir(&example);
+        command
+            .env("PYTHONUNBUFFERED", "1")
+            .env("PYTHONDONTWRITEBYTECODE", "1");
         command
     };
     let mut authorization = module("auth_server", &authorization_port);
-    authorization.env("MCP_DEMO_USERNAME", USER).env("MCP_DEMO_PASSWORD", password(USER));
+    authorization
+        .env("MCP_DEMO_USERNAME", USER)
+        .env("MCP_DEMO_PASSWORD", password(USER));
     let mut resource = module("server", &port);
-    resource.args(["--oauth-strict", "--auth-server", &format!("http://localhost:{authorization_port}")]);
+    resource.args([
+        "--oauth-strict",
+        "--auth-server",
+        &format!("http://localhost:{authorization_port}"),
+    ]);
     let authorization = uvicorn("authorization-server", authorization, environment.folder).await?;
     let resource = uvicorn("resource-server", resource, environment.folder).await?;
     let url = Url::parse(&format!("http://localhost:{port}/mcp"))?;
-    Ok(Start::ready(Site::new(url).keeping((authorization, resource))))
+    Ok(Start::ready(
+        Site::new(url).keeping((authorization, resource)),
+    ))
 }
 
 /// Downloads the example of the SDK, and returns the interpreter and the folder of the example.
@@ -99,11 +126,24 @@ async fn installed_example(environment: &Environment<'_>) -> anyhow::Result<(Pat
     if !example.exists() {
         fs::create_dir_all(&folder)?;
         let mut download = install::pip(&interpreter, "download");
-        download.args(["--no-deps", "--no-binary", ":all:", "--require-hashes", "--requirement"]);
-        download.arg(workspace::root().join(SDK)).arg("--dest").arg(&folder);
+        download.args([
+            "--no-deps",
+            "--no-binary",
+            ":all:",
+            "--require-hashes",
+            "--requirement",
+        ]);
+        download
+            .arg(workspace::root().join(SDK))
+            .arg("--dest")
+            .arg(&folder);
         install::run("pip-download", download, environment.folder).await?;
         let mut tar = Command::new("tar");
-        tar.arg("-xzf").arg(folder.join("mcp-2.3.0.tar.gz")).arg("-C").arg(&folder).arg(EXAMPLE);
+        tar.arg("-xzf")
+            .arg(folder.join("mcp-2.3.0.tar.gz"))
+            .arg("-C")
+            .arg(&folder)
+            .arg(EXAMPLE);
         install::run("tar", tar, environment.folder).await?;
     }
     Ok((interpreter, example))
@@ -120,16 +160,27 @@ fn packages(environment: &Environment<'_>) -> PathBuf {
 }
 
 /// Starts `tests/idp/fastmcp/server.py`.
-async fn fastmcp(interpreter: &Path, environment: &Environment<'_>, arguments: &[&str]) -> anyhow::Result<Program> {
+async fn fastmcp(
+    interpreter: &Path,
+    environment: &Environment<'_>,
+    arguments: &[&str],
+) -> anyhow::Result<Program> {
     let mut server = Command::new(interpreter);
-    server.arg(workspace::root().join("tests/idp/fastmcp/server.py")).args(arguments);
-    server.env("FASTMCP_CHECK_FOR_UPDATES", "off").env("PYTHONUNBUFFERED", "1").env("PYTHONDONTWRITEBYTECODE", "1");
+    server
+        .arg(workspace::root().join("tests/idp/fastmcp/server.py"))
+        .args(arguments);
+    server
+        .env("FASTMCP_CHECK_FOR_UPDATES", "off")
+        .env("PYTHONUNBUFFERED", "1")
+        .env("PYTHONDONTWRITEBYTECODE", "1");
     uvicorn("fastmcp", server, environment.folder).await
 }
 
 /// Starts a server and waits until it listens.
 async fn uvicorn(name: &str, mut command: Command, folder: &Path) -> anyhow::Result<Program> {
     let mut program = Program::start(name, &mut command, folder)?;
-    program.find_line(|line| line.contains("Uvicorn running on").then_some(())).await?;
+    program
+        .find_line(|line| line.contains("Uvicorn running on").then_some(()))
+        .await?;
     Ok(program)
 }

@@ -22,7 +22,11 @@ pub(super) struct Report(Vec<Row>);
 impl Row {
     /// Returns a peer at which both commands have the same result.
     pub(super) fn same(peer: Peer, cell: Cell) -> Self {
-        Self { peer, login: cell.clone(), connect: cell }
+        Self {
+            peer,
+            login: cell.clone(),
+            connect: cell,
+        }
     }
 
     fn cells(&self) -> [(&'static str, &Cell); 2] {
@@ -46,14 +50,23 @@ impl Report {
 
 impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:<30}{:<16}{}", self.peer.title(), self.login, self.connect)?;
+        write!(
+            f,
+            "{:<30}{:<16}{}",
+            self.peer.title(),
+            self.login,
+            self.connect
+        )?;
         let indented = |reason: &str| reason.trim_end().replace('\n', "\n    ");
         if let (Some(login), Some(connect)) = (self.login.reason(), self.connect.reason())
             && login == connect
         {
             return write!(f, "\n    {}", indented(login));
         }
-        let mut reasons = self.cells().into_iter().filter_map(|(command, cell)| Some((command, cell.reason()?)));
+        let mut reasons = self
+            .cells()
+            .into_iter()
+            .filter_map(|(command, cell)| Some((command, cell.reason()?)));
         reasons.try_for_each(|(command, reason)| write!(f, "\n    {command}: {}", indented(reason)))
     }
 }
@@ -83,17 +96,26 @@ mod tests {
     use super::*;
 
     fn row(login: Cell, connect: Cell) -> Row {
-        Row { peer: Peer::LikeEntra, login, connect }
+        Row {
+            peer: Peer::LikeEntra,
+            login,
+            connect,
+        }
     }
 
     #[test]
     fn a_skipped_peer_is_shown_with_its_reason_and_never_passes() {
-        let skipped = Cell::Skipped { reason: "python3 is not here".into() };
+        let skipped = Cell::Skipped {
+            reason: "python3 is not here".into(),
+        };
         let mut report = Report::default();
         report.add(Row::same(Peer::PythonSdk, skipped));
         assert!(report.result().is_err());
         assert_eq!(report.to_string().matches("python3 is not here").count(), 1);
-        report.add(row(Cell::Passed { seconds: 1.0 }, Cell::Passed { seconds: 2.0 }));
+        report.add(row(
+            Cell::Passed { seconds: 1.0 },
+            Cell::Passed { seconds: 2.0 },
+        ));
         assert!(report.result().is_ok());
         let json = serde_json::to_value(&report).unwrap();
         assert_eq!(json[0]["login"]["result"], "skipped");
@@ -103,7 +125,10 @@ mod tests {
     #[test]
     fn a_failed_cell_fails_the_run() {
         let mut report = Report::default();
-        report.add(row(Cell::Passed { seconds: 1.0 }, Cell::failed(&anyhow!("no token"))));
+        report.add(row(
+            Cell::Passed { seconds: 1.0 },
+            Cell::failed(&anyhow!("no token")),
+        ));
         assert!(report.result().is_err());
         assert!(report.to_string().contains("connect: no token"));
     }

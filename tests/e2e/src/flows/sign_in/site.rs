@@ -33,10 +33,19 @@ impl Start {
 impl Site {
     /// Returns a peer that needs no options.
     pub(super) fn new(url: Url) -> Self {
-        Self { url, options: Vec::new(), environment: Vec::new(), forget: None, _running: Vec::new() }
+        Self {
+            url,
+            options: Vec::new(),
+            environment: Vec::new(),
+            forget: None,
+            _running: Vec::new(),
+        }
     }
 
-    pub(super) fn with_options(mut self, options: impl IntoIterator<Item = impl Into<String>>) -> Self {
+    pub(super) fn with_options(
+        mut self,
+        options: impl IntoIterator<Item = impl Into<String>>,
+    ) -> Self {
         self.options.extend(options.into_iter().map(Into::into));
         self
     }

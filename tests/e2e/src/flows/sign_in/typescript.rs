@@ -14,7 +14,8 @@ use crate::flows::program::Program;
 
 /// The folder with the pinned version.
 const PACKAGE: &str = "tests/idp/typescript";
-const SCRIPT: &str = "node_modules/@modelcontextprotocol/sdk/dist/esm/examples/server/simpleStreamableHttp.js";
+const SCRIPT: &str =
+    "node_modules/@modelcontextprotocol/sdk/dist/esm/examples/server/simpleStreamableHttp.js";
 
 /// Starts the authorization server and the resource, which accepts only tokens for itself.
 pub(super) async fn start(environment: &Environment<'_>) -> anyhow::Result<Start> {
@@ -25,11 +26,18 @@ pub(super) async fn start(environment: &Environment<'_>) -> anyhow::Result<Start
     let port = free_address()?.port().to_string();
     let authorization_port = free_address()?.port().to_string();
     let mut node = Command::new("node");
-    node.arg(folder.join(SCRIPT)).args(["--oauth", "--oauth-strict"]);
-    node.env("MCP_PORT", &port).env("MCP_AUTH_PORT", &authorization_port);
+    node.arg(folder.join(SCRIPT))
+        .args(["--oauth", "--oauth-strict"]);
+    node.env("MCP_PORT", &port)
+        .env("MCP_AUTH_PORT", &authorization_port);
     let mut server = Program::start("server", &mut node, environment.folder)?;
-    for announcement in ["Authorization Server listening", "Streamable HTTP Server listening"] {
-        server.find_line(|line| line.contains(announcement).then_some(())).await?;
+    for announcement in [
+        "Authorization Server listening",
+        "Streamable HTTP Server listening",
+    ] {
+        server
+            .find_line(|line| line.contains(announcement).then_some(()))
+            .await?;
     }
     let url = Url::parse(&format!("http://localhost:{port}/mcp"))?;
     Ok(Start::ready(Site::new(url).keeping(server)))

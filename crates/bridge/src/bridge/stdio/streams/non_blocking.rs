@@ -33,7 +33,8 @@ impl NonBlocking {
             return Ok(true);
         }
         // A closed `other` shares nothing.
-        let is_other_blocking = || fcntl_getfl(&other).is_ok_and(|flags| !flags.contains(OFlags::NONBLOCK));
+        let is_other_blocking =
+            || fcntl_getfl(&other).is_ok_and(|flags| !flags.contains(OFlags::NONBLOCK));
         let was_blocking = is_other_blocking();
         // All that can fail is done before the mode changes.
         let kept = file.as_fd().try_clone_to_owned()?;
@@ -67,18 +68,29 @@ pub(super) struct Registered<S> {
 
 impl<S> Registered<S> {
     pub(super) fn new(stream: S, mode: &Arc<NonBlocking>) -> Self {
-        Self { stream, _mode: Arc::clone(mode) }
+        Self {
+            stream,
+            _mode: Arc::clone(mode),
+        }
     }
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Registered<S> {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_read(cx, buffer)
     }
 }
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for Registered<S> {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.stream).poll_write(cx, bytes)
     }
 

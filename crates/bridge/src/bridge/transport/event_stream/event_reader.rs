@@ -7,7 +7,10 @@ use portcullis_discovery::BodyStream;
 use portcullis_mcp::sse::Decoder;
 use tokio::time::timeout;
 
-use crate::{bridge::context::Context, error::McpError, message_budget::Reservation, resumption::ResumePosition};
+use crate::{
+    bridge::context::Context, error::McpError, message_budget::Reservation,
+    resumption::ResumePosition,
+};
 
 /// The time limit for the end of a stream after its response.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
@@ -42,9 +45,19 @@ impl EventReader {
     }
 
     /// Continues a stream whose beginning the decoder has read.
-    pub(crate) fn with_decoder(context: &Context, body: Box<dyn BodyStream>, decoder: Decoder) -> Self {
+    pub(crate) fn with_decoder(
+        context: &Context,
+        body: Box<dyn BodyStream>,
+        decoder: Decoder,
+    ) -> Self {
         let (reservation, position) = (context.budget.reservation(), ResumePosition::default());
-        Self { body, decoder, arrived: Bytes::new(), reservation, position }
+        Self {
+            body,
+            decoder,
+            arrived: Bytes::new(),
+            reservation,
+            position,
+        }
     }
 
     /// Continues with the stream that resumes the ended one. The position stays.
@@ -60,15 +73,23 @@ impl EventReader {
     /// # Errors
     /// [`McpError::InvalidStream`] if an event is larger than the limit or cannot be decoded.
     pub(crate) async fn next(&mut self) -> Result<Option<EventBatch>, McpError> {
-        self.reservation.shrink_to(self.decoder.held() + self.arrived.len());
+        self.reservation
+            .shrink_to(self.decoder.held() + self.arrived.len());
         if self.arrived.is_empty() {
-            let Some(Ok(piece)) = self.body.next().await else { return Ok(None) };
-            self.reservation.grow_to(self.decoder.held() + piece.len()).await;
+            let Some(Ok(piece)) = self.body.next().await else {
+                return Ok(None);
+            };
+            self.reservation
+                .grow_to(self.decoder.held() + piece.len())
+                .await;
             self.arrived = piece;
         }
         let step = self.arrived.split_to(self.arrived.len().min(STEP));
         let events = self.decoder.push(&step).map_err(McpError::InvalidStream)?;
-        let mut batch = EventBatch { messages: Vec::with_capacity(events.len()), has_event: !events.is_empty() };
+        let mut batch = EventBatch {
+            messages: Vec::with_capacity(events.len()),
+            has_event: !events.is_empty(),
+        };
         for event in events {
             let has_message = event.is_message() && !event.data.is_empty();
             self.position.record(event.id, event.retry);

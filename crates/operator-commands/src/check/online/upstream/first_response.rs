@@ -15,8 +15,13 @@ use super::{
 use crate::check::online::mcp::{self, Answer};
 
 /// What servers write if they do not serve the host of a request.
-const HOST_REJECTIONS: [&str; 5] =
-    ["invalid host", "host header", "http_host", "host is not allowed", "host not allowed"];
+const HOST_REJECTIONS: [&str; 5] = [
+    "invalid host",
+    "host header",
+    "http_host",
+    "host is not allowed",
+    "host not allowed",
+];
 
 impl UpstreamCheck<'_> {
     /// Returns what the response to the first message means. A finding without a fix means that the server speaks MCP.
@@ -30,7 +35,10 @@ impl UpstreamCheck<'_> {
         if status.is_redirection() {
             return self.redirect(response, described);
         }
-        if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::PROXY_AUTHENTICATION_REQUIRED) {
+        if matches!(
+            status,
+            StatusCode::UNAUTHORIZED | StatusCode::PROXY_AUTHENTICATION_REQUIRED
+        ) {
             return Finding::problem(
                 AUTHORIZATION,
                 format!("the upstream requires authorization of its own: {described}"),
@@ -42,15 +50,26 @@ impl UpstreamCheck<'_> {
             return Finding::problem(
                 HOST,
                 format!("the upstream rejects the host {host:?}: {described}"),
-                format!("add {host:?} to the allowed hosts of the MCP server, such as allowed_hosts of its SDK"),
+                format!(
+                    "add {host:?} to the allowed hosts of the MCP server, such as allowed_hosts of its SDK"
+                ),
             );
         }
         if status == StatusCode::FORBIDDEN {
-            let fix = "let the MCP server, or the proxy or firewall in front of it, admit this machine";
-            return Finding::problem(AUTHORIZATION, format!("the upstream forbids the request: {described}"), fix);
+            let fix =
+                "let the MCP server, or the proxy or firewall in front of it, admit this machine";
+            return Finding::problem(
+                AUTHORIZATION,
+                format!("the upstream forbids the request: {described}"),
+                fix,
+            );
         }
         if status.is_server_error() {
-            return Finding::problem(MCP, format!("the upstream answers {described}"), "see the log of the MCP server");
+            return Finding::problem(
+                MCP,
+                format!("the upstream answers {described}"),
+                "see the log of the MCP server",
+            );
         }
         match mcp::answer(response) {
             Answer::Result(result) => self.revision(&result),
@@ -61,20 +80,29 @@ impl UpstreamCheck<'_> {
 
     /// A redirect is not followed, because the target could be anywhere.
     fn redirect(&self, response: &FetchResponse, described: String) -> Finding {
-        let location = response.headers.get(LOCATION).and_then(|location| location.to_str().ok());
+        let location = response
+            .headers
+            .get(LOCATION)
+            .and_then(|location| location.to_str().ok());
         let target = location.and_then(|location| self.upstream.url().join(location).ok());
         let fix = match target {
             Some(target) => self.write(&target),
             None => "write the final address in upstream".to_owned(),
         };
-        Finding::problem(REDIRECT, format!("the upstream redirects, which is not followed: {described}"), fix)
+        Finding::problem(
+            REDIRECT,
+            format!("the upstream redirects, which is not followed: {described}"),
+            fix,
+        )
     }
 
     /// Compares the negotiated revision with the served ones.
     fn revision(&self, result: &Value) -> Finding {
         let served = self.resource.revisions;
         let name = result.pointer("/serverInfo/name").and_then(Value::as_str);
-        let name = name.map(|name| format!(" ({})", EscapedText::first(name, MAX_SHOWN))).unwrap_or_default();
+        let name = name
+            .map(|name| format!(" ({})", EscapedText::first(name, MAX_SHOWN)))
+            .unwrap_or_default();
         let Some(negotiated) = result.get("protocolVersion").and_then(Value::as_str) else {
             if !served.has_legacy() {
                 return Finding::met(MCP, format!("the upstream speaks MCP{name}"));
@@ -84,12 +112,16 @@ impl UpstreamCheck<'_> {
         };
         let shown = EscapedText::first(negotiated, MAX_SHOWN);
         match Revision::parse(negotiated) {
-            Some(revision) if served.contains(revision) => {
-                Finding::met(REVISION, format!("the upstream speaks MCP {revision}{name}"))
-            }
+            Some(revision) if served.contains(revision) => Finding::met(
+                REVISION,
+                format!("the upstream speaks MCP {revision}{name}"),
+            ),
             Some(revision) => Finding::problem(
                 REVISION,
-                format!("the upstream speaks MCP {revision}, which {} does not serve", self.key),
+                format!(
+                    "the upstream speaks MCP {revision}, which {} does not serve",
+                    self.key
+                ),
                 format!("add \"{revision}\" to revisions of {}", self.key),
             ),
             None => Finding::problem(
@@ -104,9 +136,15 @@ impl UpstreamCheck<'_> {
     fn error(&self, code: i64, message: &str, described: &str) -> Finding {
         let text = format!("the upstream answers {described} with the error {code}: {message}");
         let fix = match code {
-            -32022 => format!("update the MCP server, or set revisions of {} to those that it supports", self.key),
+            -32022 => format!(
+                "update the MCP server, or set revisions of {} to those that it supports",
+                self.key
+            ),
             -32601 if !self.resource.revisions.has_legacy() => {
-                format!("add the revisions with sessions, such as \"2025-11-25\", to revisions of {}", self.key)
+                format!(
+                    "add the revisions with sessions, such as \"2025-11-25\", to revisions of {}",
+                    self.key
+                )
             }
             _ => "see the log of the MCP server".to_owned(),
         };
@@ -118,8 +156,12 @@ impl UpstreamCheck<'_> {
         let url = self.upstream.url();
         let path = EscapedText::first(url.path(), MAX_SHOWN);
         let text = match status {
-            StatusCode::NOT_FOUND => format!("the upstream has nothing at the path {path}: {described}"),
-            _ => format!("the upstream does not answer as an MCP server at the path {path}: {described}"),
+            StatusCode::NOT_FOUND => {
+                format!("the upstream has nothing at the path {path}: {described}")
+            }
+            _ => format!(
+                "the upstream does not answer as an MCP server at the path {path}: {described}"
+            ),
         };
         for other in similar_urls(url) {
             let request = mcp::first_message(other.clone(), self.resource.revisions);
@@ -140,7 +182,10 @@ impl UpstreamCheck<'_> {
         Finding::problem(
             MCP,
             text,
-            format!("find the whole URL of the MCP endpoint, with its path such as /mcp, and {}", self.write_path()),
+            format!(
+                "find the whole URL of the MCP endpoint, with its path such as /mcp, and {}",
+                self.write_path()
+            ),
         )
     }
 }
@@ -149,5 +194,6 @@ impl UpstreamCheck<'_> {
 fn rejects_host(response: &FetchResponse) -> bool {
     let body = String::from_utf8_lossy(&response.body).to_ascii_lowercase();
     let is_rejection = HOST_REJECTIONS.iter().any(|text| body.contains(text));
-    response.status == StatusCode::MISDIRECTED_REQUEST || (response.status.is_client_error() && is_rejection)
+    response.status == StatusCode::MISDIRECTED_REQUEST
+        || (response.status.is_client_error() && is_rejection)
 }

@@ -21,15 +21,26 @@ impl UpstreamCheck<'_> {
         }
         let url = self.upstream.url();
         let identifier = opened.headers.get(&self.resource.session_header).cloned();
-        let identifier = identifier.map(|identifier| (self.resource.session_header.clone(), identifier));
+        let identifier =
+            identifier.map(|identifier| (self.resource.session_header.clone(), identifier));
         let version = negotiated_version(opened);
-        let headers: Vec<Header> = version.clone().into_iter().chain(identifier.clone()).collect();
+        let headers: Vec<Header> = version
+            .clone()
+            .into_iter()
+            .chain(identifier.clone())
+            .collect();
         // The response to a notification is not evaluated.
-        let _ = self.upstream.send(mcp::initialized(url.clone(), headers.clone())).await;
+        let _ = self
+            .upstream
+            .send(mcp::initialized(url.clone(), headers.clone()))
+            .await;
         let finding = match (&identifier, self.resource.session_mode) {
             (Some(_), SessionMode::Off) => self.without_identifier(version).await,
             (Some(_), _) => Finding::met(SESSIONS, "the upstream assigns session identifiers"),
-            (None, SessionMode::Off) => Finding::met(SESSIONS, "the upstream has no sessions, and sessions = \"off\""),
+            (None, SessionMode::Off) => Finding::met(
+                SESSIONS,
+                "the upstream has no sessions, and sessions = \"off\"",
+            ),
             (None, _) => Finding::note(
                 SESSIONS,
                 format!(
@@ -54,10 +65,13 @@ impl UpstreamCheck<'_> {
         };
         let described = describe_response(&response);
         match (response.status, mcp::answer(&response)) {
-            (status, Answer::Result(_)) if status.is_success() => {
-                Finding::note(SESSIONS, "the upstream assigns session identifiers, and serves requests without one")
+            (status, Answer::Result(_)) if status.is_success() => Finding::note(
+                SESSIONS,
+                "the upstream assigns session identifiers, and serves requests without one",
+            ),
+            (StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND, _) => {
+                self.identifier_required(&described)
             }
-            (StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND, _) => self.identifier_required(&described),
             (status, Answer::Error { code, message }) if status.is_success() => {
                 self.identifier_required(&format!("{described} with the error {code}: {message}"))
             }
@@ -78,14 +92,22 @@ impl UpstreamCheck<'_> {
             format!(
                 "the upstream rejects requests without its session identifier, which sessions = \"off\" removes: {described}"
             ),
-            format!("remove sessions = \"off\" from {}, or make the MCP server stateless", self.key),
+            format!(
+                "remove sessions = \"off\" from {}, or make the MCP server stateless",
+                self.key
+            ),
         )
     }
 }
 
 /// Returns the header with the revision that the upstream has chosen.
 fn negotiated_version(opened: &FetchResponse) -> Option<Header> {
-    let Answer::Result(result) = mcp::answer(opened) else { return None };
+    let Answer::Result(result) = mcp::answer(opened) else {
+        return None;
+    };
     let version = result.get("protocolVersion").and_then(Value::as_str)?;
-    Some((mcp_header::PROTOCOL_VERSION, HeaderValue::try_from(version).ok()?))
+    Some((
+        mcp_header::PROTOCOL_VERSION,
+        HeaderValue::try_from(version).ok()?,
+    ))
 }

@@ -61,7 +61,11 @@ impl UpstreamCheck<'_> {
                 } else {
                     "see in the log of the MCP server why it closes the connection".to_owned()
                 };
-                Finding::problem(REACHABLE, format!("{authority} sends no HTTP response: {error}"), fix)
+                Finding::problem(
+                    REACHABLE,
+                    format!("{authority} sends no HTTP response: {error}"),
+                    fix,
+                )
             }
         }
     }
@@ -70,12 +74,16 @@ impl UpstreamCheck<'_> {
     fn certificate(&self, problem: &CertificateError) -> String {
         match problem {
             CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
-                "renew the certificate of the upstream, or correct the clock of this machine".to_owned()
+                "renew the certificate of the upstream, or correct the clock of this machine"
+                    .to_owned()
             }
             CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
                 "write a host name of the certificate in upstream".to_owned()
             }
-            _ => format!("set upstream_ca_file of {} to the PEM file of its certificate authority", self.key),
+            _ => format!(
+                "set upstream_ca_file of {} to the PEM file of its certificate authority",
+                self.key
+            ),
         }
     }
 }

@@ -45,11 +45,17 @@ mod tests {
         let found = similar_urls(&url("http://127.0.0.1:8000/mcp"));
         let paths: Vec<&str> = found.iter().map(Url::path).collect();
         assert_eq!(paths, ["/mcp/", "/", "/api/mcp"]);
-        assert_eq!(similar_urls(&url("http://127.0.0.1:8000"))[0].path(), "/mcp");
+        assert_eq!(
+            similar_urls(&url("http://127.0.0.1:8000"))[0].path(),
+            "/mcp"
+        );
     }
 
     #[test]
     fn schemes_are_replaced() {
-        assert_eq!(with_scheme(&url("http://a.example:8443/x"), "https").as_str(), "https://a.example:8443/x");
+        assert_eq!(
+            with_scheme(&url("http://a.example:8443/x"), "https").as_str(),
+            "https://a.example:8443/x"
+        );
     }
 }

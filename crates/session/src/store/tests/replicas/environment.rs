@@ -4,12 +4,31 @@ use super::*;
 
 #[derive(Clone, Debug)]
 pub(super) enum Step {
-    Create { replica: usize, owner: usize },
-    Use { replica: usize, session: usize, identifier: usize, owner: usize, scopes: usize },
-    Delete { replica: usize, session: usize },
-    EndOwner { replica: usize, owner: usize },
-    Advance { millis: u64 },
-    Restart { replica: usize },
+    Create {
+        replica: usize,
+        owner: usize,
+    },
+    Use {
+        replica: usize,
+        session: usize,
+        identifier: usize,
+        owner: usize,
+        scopes: usize,
+    },
+    Delete {
+        replica: usize,
+        session: usize,
+    },
+    EndOwner {
+        replica: usize,
+        owner: usize,
+    },
+    Advance {
+        millis: u64,
+    },
+    Restart {
+        replica: usize,
+    },
     LoseStore,
     RestoreStore,
 }

@@ -41,7 +41,13 @@ impl History {
         let base = Arc::<AtomicU64>::default();
         let shared = Arc::<SharedStore>::default();
         shared.is_up.store(true, Ordering::SeqCst);
-        let mut history = Self { base, shared, replicas: Vec::new(), sessions: Vec::new(), was_lost: false };
+        let mut history = Self {
+            base,
+            shared,
+            replicas: Vec::new(),
+            sessions: Vec::new(),
+            was_lost: false,
+        };
         for number in 0..3 {
             let started = history.started(number);
             history.replicas.push(started);
@@ -52,14 +58,26 @@ impl History {
     /// Returns a process that has just started, and has read the shared store if there is one.
     fn started(&self, number: usize) -> Replica {
         let ahead = number as u64 * SKEW / 2;
-        let clock = ReplicaClock { base: Arc::clone(&self.base), ahead, started: self.now() };
+        let clock = ReplicaClock {
+            base: Arc::clone(&self.base),
+            ahead,
+            started: self.now(),
+        };
         let mut settings = SessionSettings::new(key());
         settings.idle_timeout = Duration::from_millis(IDLE);
         settings.lifetime = Duration::from_millis(LIFETIME);
-        let journal =
-            Arc::new(ReplicaJournal { shared: Arc::clone(&self.shared), is_complete: AtomicBool::new(false) });
-        let limits = EndsLimits { per_owner: PER_OWNER, ..EndsLimits::DEFAULT };
-        let store = SessionStore::builder(settings).clock(Arc::new(clock)).journal(journal.clone()).with_limits(limits);
+        let journal = Arc::new(ReplicaJournal {
+            shared: Arc::clone(&self.shared),
+            is_complete: AtomicBool::new(false),
+        });
+        let limits = EndsLimits {
+            per_owner: PER_OWNER,
+            ..EndsLimits::DEFAULT
+        };
+        let store = SessionStore::builder(settings)
+            .clock(Arc::new(clock))
+            .journal(journal.clone())
+            .with_limits(limits);
         let replica = Replica { store, journal };
         if self.shared.is_up.load(Ordering::SeqCst) {
             replica.read(&self.shared);
@@ -79,10 +97,20 @@ impl History {
     pub(super) fn apply(&mut self, step: &Step) -> Result<(), TestCaseError> {
         match *step {
             Step::Create { replica, owner } => self.create(replica, owner)?,
-            Step::Use { replica, session, identifier, owner, scopes } => {
+            Step::Use {
+                replica,
+                session,
+                identifier,
+                owner,
+                scopes,
+            } => {
                 if let Some(at) = session.checked_rem(self.sessions.len()) {
                     // Mostly by the owner, and mostly by one of the newest identifiers.
-                    let owner = if owner == 0 { 1 - self.sessions[at].owner } else { self.sessions[at].owner };
+                    let owner = if owner == 0 {
+                        1 - self.sessions[at].owner
+                    } else {
+                        self.sessions[at].owner
+                    };
                     self.use_session(replica, at, identifier, owner, scopes)?;
                 }
             }
@@ -115,7 +143,9 @@ impl History {
     fn create(&mut self, replica: usize, owner: usize) -> Result<(), TestCaseError> {
         let store = &self.replicas[replica].store;
         let scopes = Scopes::parse(SCOPES[0]).unwrap();
-        let Ok(reservation) = store.reserve(&target(), OWNERS[owner], &scopes) else { return fail("no capacity") };
+        let Ok(reservation) = store.reserve(&target(), OWNERS[owner], &scopes) else {
+            return fail("no capacity");
+        };
         let in_use = reservation.open(Box::from(*b"backend"), None).unwrap();
         if in_use.has_ended() {
             return fail("a new session has ended");
@@ -153,7 +183,8 @@ impl History {
     ) -> Result<(), TestCaseError> {
         let now = self.now();
         let session = &self.sessions[at];
-        let (identifier, generation) = session.identifiers[identifier % session.identifiers.len()].clone();
+        let (identifier, generation) =
+            session.identifiers[identifier % session.identifiers.len()].clone();
         let scopes = Scopes::parse(SCOPES[scopes]).unwrap();
         let store = &self.replicas[replica].store;
         let found = store.resolve(&target(), OWNERS[owner], &scopes, identifier.as_bytes());
@@ -163,7 +194,11 @@ impl History {
                 other => fail(format!("another owner gets {other:?}")),
             };
         }
-        match (&found, self.must_end(at, generation), self.must_resolve(replica, at, generation)) {
+        match (
+            &found,
+            self.must_end(at, generation),
+            self.must_resolve(replica, at, generation),
+        ) {
             (Ok(_), Some(reason), _) => return fail(format!("it resolves after {reason}")),
             (Err(error), None, true) => return fail(format!("a session is lost: {error}")),
             _ => {}
@@ -175,11 +210,19 @@ impl History {
         // A process that does not know yet that another one has ended the session for idle time can still accept a use.
         session.may_have_ended |= now - session.last_used >= IDLE - SKEW;
         session.last_used = now;
-        session.first_uses.entry((replica, generation)).or_insert(now);
+        session
+            .first_uses
+            .entry((replica, generation))
+            .or_insert(now);
         session.first_use.entry(generation).or_insert(now);
         if let Some(next) = next {
             let bound_to = AssociatedData::new(target().resource(), OWNERS[owner]);
-            let Some(Record { generation, session: id, .. }) = open(&key(), &bound_to, next.as_bytes()) else {
+            let Some(Record {
+                generation,
+                session: id,
+                ..
+            }) = open(&key(), &bound_to, next.as_bytes())
+            else {
                 return fail("a successor does not open");
             };
             if id != session.id {
@@ -198,15 +241,22 @@ impl History {
         let (identifier, _) = session.identifiers[session.identifiers.len() - 1].clone();
         let scopes = Scopes::parse(SCOPES[0]).unwrap();
         let store = &self.replicas[replica].store;
-        let found = store.resolve(&target(), OWNERS[session.owner], &scopes, identifier.as_bytes());
+        let found = store.resolve(
+            &target(),
+            OWNERS[session.owner],
+            &scopes,
+            identifier.as_bytes(),
+        );
         if let Ok(in_use) = found {
             session.may_have_ended = true;
-            session.has_ended |= confirmed(&mut store.end_and_record(&in_use, EndReason::Deleted)) == Some(true);
+            session.has_ended |=
+                confirmed(&mut store.end_and_record(&in_use, EndReason::Deleted)) == Some(true);
             drop(in_use);
             self.overflow(at);
         } else if let Err(ResolveError::Ended) = found {
             // The owner takes the confirmation of a known end for that of the DELETE.
-            let mut record = store.record_known_end(&target(), OWNERS[session.owner], identifier.as_bytes());
+            let mut record =
+                store.record_known_end(&target(), OWNERS[session.owner], identifier.as_bytes());
             session.has_ended |= confirmed(&mut record) == Some(true);
             session.may_have_ended = true;
             self.overflow(at);
@@ -224,19 +274,32 @@ impl History {
             .map(|other| other.created)
             .collect();
         ended.sort_unstable();
-        let Some(excess) = ended.len().checked_sub(PER_OWNER) else { return };
+        let Some(excess) = ended.len().checked_sub(PER_OWNER) else {
+            return;
+        };
 
         // Tombstones of generations count, too: one for each session.
         let floor = ended[excess.min(ended.len() - 1)];
-        for other in self.sessions.iter_mut().filter(|other| other.owner == owner && other.created <= floor + SKEW) {
+        for other in self
+            .sessions
+            .iter_mut()
+            .filter(|other| other.owner == owner && other.created <= floor + SKEW)
+        {
             other.may_have_ended = true;
         }
     }
 
     fn end_owner(&mut self, replica: usize, owner: usize) {
         let scope = EndScope::Owner(OWNERS[owner]);
-        let ticket = self.replicas[replica].store.end_scope(scope, EndReason::Administrator).ticket;
-        for session in self.sessions.iter_mut().filter(|session| session.owner == owner) {
+        let ticket = self.replicas[replica]
+            .store
+            .end_scope(scope, EndReason::Administrator)
+            .ticket;
+        for session in self
+            .sessions
+            .iter_mut()
+            .filter(|session| session.owner == owner)
+        {
             session.may_have_ended = true;
             session.has_ended |= ticket.is_done();
         }
@@ -286,8 +349,10 @@ impl History {
     fn must_end(&self, at: usize, generation: u32) -> Option<&'static str> {
         let session = &self.sessions[at];
         let now = self.now();
-        let is_retired =
-            session.first_uses.iter().any(|((_, later), first)| *later > generation && now >= first + GRACE + BATCH);
+        let is_retired = session
+            .first_uses
+            .iter()
+            .any(|((_, later), first)| *later > generation && now >= first + GRACE + BATCH);
         if session.has_ended {
             Some("its end")
         } else if now - session.created >= LIFETIME + SKEW {
@@ -306,9 +371,12 @@ impl History {
         let session = &self.sessions[at];
         let now = self.now();
         let replica = &self.replicas[replica];
-        let is_retiring =
-            session.first_use.iter().any(|(later, first)| *later > generation && now + SKEW >= first + GRACE);
-        let is_known = replica.store.0.table.contains_key(&session.id) && generation == 0 || !self.was_lost;
+        let is_retiring = session
+            .first_use
+            .iter()
+            .any(|(later, first)| *later > generation && now + SKEW >= first + GRACE);
+        let is_known =
+            replica.store.0.table.contains_key(&session.id) && generation == 0 || !self.was_lost;
         !session.may_have_ended
             && !is_retiring
             && is_known
@@ -324,8 +392,15 @@ impl Replica {
         for end in &*shared.ends.lock() {
             self.store.import(end);
         }
-        let used: Vec<_> =
-            shared.last_uses.lock().iter().map(|(session, time)| LastUse { session: *session, time: *time }).collect();
+        let used: Vec<_> = shared
+            .last_uses
+            .lock()
+            .iter()
+            .map(|(session, time)| LastUse {
+                session: *session,
+                time: *time,
+            })
+            .collect();
         self.store.import_last_uses(&used);
         self.journal.is_complete.store(true, Ordering::SeqCst);
     }

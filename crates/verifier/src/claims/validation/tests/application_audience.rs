@@ -13,16 +13,39 @@ fn with_application() -> IssuerSettings {
 /// C6: the issuer's own name for the resource is an audience, and no part or extension of it.
 #[test]
 fn the_issuers_own_name_is_an_audience() {
-    for aud in [json!(APPLICATION), json!(APPLICATION.to_uppercase()), json!(["x", APPLICATION]), json!(RESOURCE)] {
+    for aud in [
+        json!(APPLICATION),
+        json!(APPLICATION.to_uppercase()),
+        json!(["x", APPLICATION]),
+        json!(RESOURCE),
+    ] {
         let claims = json!({ "aud": aud, "azp": "client" });
-        assert_eq!(rejection(claims.clone(), &with_application()), None, "{aud}");
+        assert_eq!(
+            rejection(claims.clone(), &with_application()),
+            None,
+            "{aud}"
+        );
     }
-    assert_eq!(rejection(json!({ "aud": RESOURCE }), &with_application()), None);
-    for aud in [json!(format!("api://{APPLICATION}")), json!(&APPLICATION[..35]), json!([[APPLICATION]])] {
+    assert_eq!(
+        rejection(json!({ "aud": RESOURCE }), &with_application()),
+        None
+    );
+    for aud in [
+        json!(format!("api://{APPLICATION}")),
+        json!(&APPLICATION[..35]),
+        json!([[APPLICATION]]),
+    ] {
         let claims = json!({ "aud": aud, "azp": "client" });
-        assert_eq!(rejection(claims, &with_application()), Some("token.audience_mismatch"), "{aud}");
+        assert_eq!(
+            rejection(claims, &with_application()),
+            Some("token.audience_mismatch"),
+            "{aud}"
+        );
     }
-    assert_rejected(json!({ "aud": APPLICATION, "azp": "client" }), "token.audience_mismatch");
+    assert_rejected(
+        json!({ "aud": APPLICATION, "azp": "client" }),
+        "token.audience_mismatch",
+    );
 }
 
 /// C6, C4: with that name, a token without scopes and client may be an ID token.
@@ -32,9 +55,12 @@ fn an_id_token_has_the_same_audience() {
         claims["aud"] = json!(APPLICATION);
         rejection(claims, &with_application())
     };
-    for claims in
-        [json!({ "scp": "tools" }), json!({ "scope": "tools" }), json!({ "azp": "c" }), json!({ "appid": "c" })]
-    {
+    for claims in [
+        json!({ "scp": "tools" }),
+        json!({ "scope": "tools" }),
+        json!({ "azp": "c" }),
+        json!({ "appid": "c" }),
+    ] {
         assert_eq!(with(claims.clone()), None, "{claims}");
     }
     for claims in [
@@ -46,6 +72,10 @@ fn an_id_token_has_the_same_audience() {
         json!({ "azp": "" }),
         json!({ "client_id": "c" }),
     ] {
-        assert_eq!(with(claims.clone()), Some("token.not_an_access_token"), "{claims}");
+        assert_eq!(
+            with(claims.clone()),
+            Some("token.not_an_access_token"),
+            "{claims}"
+        );
     }
 }

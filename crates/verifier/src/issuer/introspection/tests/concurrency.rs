@@ -4,18 +4,29 @@ use super::*;
 
 fn verify(fixture: &Fixture, token: String) -> tokio::task::JoinHandle<Option<&'static str>> {
     let verifier = Arc::clone(&fixture.verifier);
-    tokio::spawn(async move { verifier.verify(&AccessToken::new(token)).await.err().map(|error| error.code()) })
+    tokio::spawn(async move {
+        verifier
+            .verify(&AccessToken::new(token))
+            .await
+            .err()
+            .map(|error| error.code())
+    })
 }
 
 /// D4: concurrent requests with one token cause one call and share its result.
 #[tokio::test(start_paused = true)]
 async fn one_call_for_one_token() {
-    for (response, code) in [(active(), None), (json!({"active": false}), Some("token.inactive"))] {
+    for (response, code) in [
+        (active(), None),
+        (json!({"active": false}), Some("token.inactive")),
+    ] {
         let fixture = fixture();
         fixture.issuer.refresh_now().await.unwrap();
         set_response(&fixture, &response);
         let gate = fixture.fake.hang(endpoint(&fixture));
-        let callers: Vec<_> = (0..100).map(|_| verify(&fixture, OPAQUE.to_owned())).collect();
+        let callers: Vec<_> = (0..100)
+            .map(|_| verify(&fixture, OPAQUE.to_owned()))
+            .collect();
         gate.reached().await;
         settle().await;
         assert_eq!(calls(&fixture), 1);
@@ -32,12 +43,16 @@ async fn one_call_for_one_token() {
 async fn one_call_for_all_resources() {
     let fixture = fixture();
     fixture.issuer.refresh_now().await.unwrap();
-    let other =
-        crate::testing::verifier_of("https://mcp.example.com/other", vec![Arc::clone(&fixture.issuer)], &fixture.clock);
+    let other = crate::testing::verifier_of(
+        "https://mcp.example.com/other",
+        vec![Arc::clone(&fixture.issuer)],
+        &fixture.clock,
+    );
     let gate = fixture.fake.hang(endpoint(&fixture));
     let one = verify(&fixture, OPAQUE.to_owned());
     let token = AccessToken::new(OPAQUE);
-    let two = tokio::spawn(async move { other.verify(&token).await.err().map(|error| error.code()) });
+    let two =
+        tokio::spawn(async move { other.verify(&token).await.err().map(|error| error.code()) });
     settle().await;
     gate.release();
     assert_eq!(one.await.unwrap(), None);
@@ -76,11 +91,17 @@ async fn concurrent_calls_are_bounded() {
     let fixture = fixture_with(|settings| settings.max_in_flight = 3);
     fixture.issuer.refresh_now().await.unwrap();
     let gate = fixture.fake.hang(endpoint(&fixture));
-    let callers: Vec<_> = (0..3).map(|at| verify(&fixture, format!("token-{at}"))).collect();
+    let callers: Vec<_> = (0..3)
+        .map(|at| verify(&fixture, format!("token-{at}")))
+        .collect();
     for _ in 0..3 {
         gate.reached().await;
     }
-    let error = fixture.verifier.verify(&AccessToken::new("one more")).await.unwrap_err();
+    let error = fixture
+        .verifier
+        .verify(&AccessToken::new("one more"))
+        .await
+        .unwrap_err();
     assert_eq!(error.code(), "issuer.introspection_busy");
     assert_eq!(error.retry_after(), Some(Duration::from_secs(1)));
 
@@ -101,7 +122,9 @@ async fn sixty_four_calls_by_default() {
     let fixture = fixture();
     fixture.issuer.refresh_now().await.unwrap();
     let gate = fixture.fake.hang(endpoint(&fixture));
-    let callers: Vec<_> = (0..65).map(|at| verify(&fixture, format!("token-{at}"))).collect();
+    let callers: Vec<_> = (0..65)
+        .map(|at| verify(&fixture, format!("token-{at}")))
+        .collect();
     for _ in 0..64 {
         gate.reached().await;
     }
@@ -112,7 +135,13 @@ async fn sixty_four_calls_by_default() {
         codes.push(caller.await.unwrap());
     }
     assert_eq!(codes.iter().filter(|code| code.is_none()).count(), 64);
-    assert_eq!(codes.iter().filter(|code| **code == Some("issuer.introspection_busy")).count(), 1);
+    assert_eq!(
+        codes
+            .iter()
+            .filter(|code| **code == Some("issuer.introspection_busy"))
+            .count(),
+        1
+    );
 }
 
 /// D4, F4: the number of requests that wait for one call is bounded, too.
@@ -121,10 +150,16 @@ async fn waiting_requests_are_bounded() {
     let fixture = fixture();
     fixture.issuer.refresh_now().await.unwrap();
     let gate = fixture.fake.hang(endpoint(&fixture));
-    let waiting: Vec<_> = (0..512).map(|_| verify(&fixture, "one token".to_owned())).collect();
+    let waiting: Vec<_> = (0..512)
+        .map(|_| verify(&fixture, "one token".to_owned()))
+        .collect();
     gate.reached().await;
     settle().await;
-    let error = fixture.verifier.verify(&AccessToken::new("one token")).await.unwrap_err();
+    let error = fixture
+        .verifier
+        .verify(&AccessToken::new("one token"))
+        .await
+        .unwrap_err();
     assert_eq!(error.code(), "issuer.introspection_busy");
     assert!(error.is_unavailable());
 
@@ -141,10 +176,16 @@ async fn waiting_requests_are_bounded() {
 async fn requests_that_wait_for_the_discovery_are_bounded() {
     let fixture = fixture();
     let gate = fixture.fake.hang(fixture.test_issuer.metadata_url());
-    let waiting: Vec<_> = (0..512).map(|number| verify(&fixture, format!("token {}", number % 8))).collect();
+    let waiting: Vec<_> = (0..512)
+        .map(|number| verify(&fixture, format!("token {}", number % 8)))
+        .collect();
     gate.reached().await;
     settle().await;
-    let error = fixture.verifier.verify(&AccessToken::new("another token")).await.unwrap_err();
+    let error = fixture
+        .verifier
+        .verify(&AccessToken::new("another token"))
+        .await
+        .unwrap_err();
     assert_eq!(error.code(), "issuer.introspection_busy");
     gate.release();
     for request in waiting {
@@ -155,16 +196,27 @@ async fn requests_that_wait_for_the_discovery_are_bounded() {
 /// D4: calls run on the control runtime; once it has ended, waiting requests fail.
 #[test]
 fn calls_run_on_the_control_runtime() {
-    let control = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-    let worker = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let control = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .unwrap();
+    let worker = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     let endpoint = Url::parse("https://issuer.example/introspect").unwrap();
     let mut settings = client();
     settings.endpoint = Some(endpoint);
-    let fixture =
-        Fixture::on(control.handle().clone(), |issuer| issuer.validation = Validation::Introspection(settings));
+    let fixture = Fixture::on(control.handle().clone(), |issuer| {
+        issuer.validation = Validation::Introspection(settings)
+    });
     set_response(&fixture, &active());
     assert_eq!(worker.block_on(fixture.rejection(OPAQUE)), None);
     control.shutdown_background();
-    assert_eq!(worker.block_on(fixture.rejection("another")), Some("issuer.unavailable"));
+    assert_eq!(
+        worker.block_on(fixture.rejection("another")),
+        Some("issuer.unavailable")
+    );
     assert_eq!(calls(&fixture), 1);
 }

@@ -9,7 +9,10 @@ use crate::TrustedIssuer;
 /// Returns the issuer's metadata with this endpoint or without one.
 fn metadata_with(fixture: &Fixture, endpoint: Option<&str>) -> String {
     let mut metadata: Value = serde_json::from_str(&fixture.test_issuer.metadata_json()).unwrap();
-    metadata.as_object_mut().unwrap().remove("introspection_endpoint");
+    metadata
+        .as_object_mut()
+        .unwrap()
+        .remove("introspection_endpoint");
     if let Some(endpoint) = endpoint {
         metadata["introspection_endpoint"] = json!(endpoint);
     }
@@ -17,7 +20,11 @@ fn metadata_with(fixture: &Fixture, endpoint: Option<&str>) -> String {
 }
 
 fn publishes(fixture: &Fixture, endpoint: Option<&str>) {
-    fixture.fake.serve(fixture.test_issuer.metadata_url(), 200, metadata_with(fixture, endpoint));
+    fixture.fake.serve(
+        fixture.test_issuer.metadata_url(),
+        200,
+        metadata_with(fixture, endpoint),
+    );
 }
 
 /// D2: the endpoint is discovered once, and no keys are fetched.
@@ -27,7 +34,10 @@ async fn the_endpoint_is_discovered() {
     assert_eq!(fixture.issuer.health(), IssuerHealth::Pending);
     fixture.issuer.spawn_refresh();
     settle().await;
-    assert_eq!(fixture.issuer.health(), IssuerHealth::Introspected { reason: None });
+    assert_eq!(
+        fixture.issuer.health(),
+        IssuerHealth::Introspected { reason: None }
+    );
     for token in ["a", "b"] {
         assert_eq!(fixture.rejection(token).await, None);
     }
@@ -42,7 +52,12 @@ async fn the_first_token_discovers_the_endpoint() {
     let fixture = fixture();
     let tokens = (0..20).map(|at| {
         let verifier = Arc::clone(&fixture.verifier);
-        async move { verifier.verify(&AccessToken::new(format!("token-{at}"))).await.is_ok() }
+        async move {
+            verifier
+                .verify(&AccessToken::new(format!("token-{at}")))
+                .await
+                .is_ok()
+        }
     });
     assert!(all(tokens).await.into_iter().all(|accepted| accepted));
     assert_eq!(fixture.fake.hits(fixture.test_issuer.metadata_url()), 1);
@@ -53,9 +68,24 @@ async fn the_first_token_discovers_the_endpoint() {
 async fn one_discovery_for_keys_and_endpoint() {
     let fixture = both();
     fixture.issuer.refresh_now().await.unwrap();
-    assert_eq!(fixture.fake.urls(), [fixture.test_issuer.metadata_url(), fixture.test_issuer.endpoint("jwks")]);
-    assert_eq!(fixture.issuer.health(), IssuerHealth::Usable { keys: 1, age: Duration::ZERO });
-    assert_eq!(fixture.rejection(&fixture.test_issuer.token().sign()).await, None);
+    assert_eq!(
+        fixture.fake.urls(),
+        [
+            fixture.test_issuer.metadata_url(),
+            fixture.test_issuer.endpoint("jwks")
+        ]
+    );
+    assert_eq!(
+        fixture.issuer.health(),
+        IssuerHealth::Usable {
+            keys: 1,
+            age: Duration::ZERO
+        }
+    );
+    assert_eq!(
+        fixture.rejection(&fixture.test_issuer.token().sign()).await,
+        None
+    );
 
     let fixture = both();
     fixture.fake.fail(fixture.test_issuer.metadata_url());
@@ -66,18 +96,27 @@ async fn one_discovery_for_keys_and_endpoint() {
 /// D2: with a configured endpoint, no metadata is fetched.
 #[tokio::test(start_paused = true)]
 async fn a_configured_endpoint_is_not_discovered() {
-    for configured in
-        ["https://elsewhere.example/introspect?tenant=1", "http://127.0.0.1:9/introspect", "http://[::1]/i"]
-    {
-        let fixture = fixture_with(|settings| settings.endpoint = Some(Url::parse(configured).unwrap()));
-        assert_eq!(fixture.issuer.health(), IssuerHealth::Introspected { reason: None });
+    for configured in [
+        "https://elsewhere.example/introspect?tenant=1",
+        "http://127.0.0.1:9/introspect",
+        "http://[::1]/i",
+    ] {
+        let fixture =
+            fixture_with(|settings| settings.endpoint = Some(Url::parse(configured).unwrap()));
+        assert_eq!(
+            fixture.issuer.health(),
+            IssuerHealth::Introspected { reason: None }
+        );
         fixture.issuer.spawn_refresh();
         fixture.issuer.refresh_now().await.unwrap();
         fixture.fake.serve(configured, 200, active().to_string());
         assert_eq!(fixture.rejection(OPAQUE).await, None);
         let urls = fixture.fake.urls();
         assert!(urls.len() <= 2, "{urls:?}");
-        assert!(urls.iter().all(|url| url.as_str() == configured), "{urls:?}");
+        assert!(
+            urls.iter().all(|url| url.as_str() == configured),
+            "{urls:?}"
+        );
     }
 }
 
@@ -87,16 +126,18 @@ async fn unusable_settings_are_rejected() {
     let rejection = |change: &dyn Fn(&mut IntrospectionSettings)| {
         let mut introspection = client();
         change(&mut introspection);
-        let mut rejections = [Validation::Introspection, Validation::JwtAndIntrospection].map(|validation| {
-            let mut settings = IssuerSettings::new(Issuer::parse(ISSUER).unwrap());
-            settings.validation = validation(introspection.clone());
-            let fetch = Arc::new(ScriptedFetch::new());
-            let clock = Arc::new(SystemClock::new());
-            let error = TrustedIssuer::new(settings, fetch, clock, Handle::current()).unwrap_err();
-            assert!(error.to_string().contains(ISSUER), "{error}");
-            assert!(!error.to_string().contains("hush"), "{error}");
-            error.code()
-        });
+        let mut rejections =
+            [Validation::Introspection, Validation::JwtAndIntrospection].map(|validation| {
+                let mut settings = IssuerSettings::new(Issuer::parse(ISSUER).unwrap());
+                settings.validation = validation(introspection.clone());
+                let fetch = Arc::new(ScriptedFetch::new());
+                let clock = Arc::new(SystemClock::new());
+                let error =
+                    TrustedIssuer::new(settings, fetch, clock, Handle::current()).unwrap_err();
+                assert!(error.to_string().contains(ISSUER), "{error}");
+                assert!(!error.to_string().contains("hush"), "{error}");
+                error.code()
+            });
         rejections.sort_unstable();
         assert_eq!(rejections[0], rejections[1]);
         rejections[0]
@@ -116,10 +157,16 @@ async fn unusable_settings_are_rejected() {
         settings.client_secret = None;
     });
     assert_eq!(code, "settings.introspection_secret");
-    assert_eq!(rejection(&|settings| settings.client_id.clear()), "settings.introspection_client");
+    assert_eq!(
+        rejection(&|settings| settings.client_id.clear()),
+        "settings.introspection_client"
+    );
 
     for most in [0, 1025] {
-        assert_eq!(rejection(&|settings| settings.max_in_flight = most), "settings.introspection_in_flight");
+        assert_eq!(
+            rejection(&|settings| settings.max_in_flight = most),
+            "settings.introspection_in_flight"
+        );
     }
     let code = rejection(&|settings| settings.cache_lifetime = Duration::from_millis(30_001));
     assert_eq!(code, "settings.introspection_remembered_too_long");
@@ -130,14 +177,28 @@ async fn unusable_settings_are_rejected() {
 async fn an_invalid_discovered_endpoint_is_not_used() {
     for (published, reason) in [
         (None, "issuer.no_introspection_endpoint"),
-        (Some("http://issuer.example/introspect"), "discovery.insecure_endpoint"),
-        (Some("https://user:pass@issuer.example/introspect"), "issuer.introspection_endpoint"),
+        (
+            Some("http://issuer.example/introspect"),
+            "discovery.insecure_endpoint",
+        ),
+        (
+            Some("https://user:pass@issuer.example/introspect"),
+            "issuer.introspection_endpoint",
+        ),
     ] {
         for fixture in [fixture(), both()] {
             publishes(&fixture, published);
             let token = fixture.test_issuer.token().sign();
-            assert_eq!(fixture.rejection(&token).await, Some("issuer.unavailable"), "{published:?}");
-            assert_eq!(fixture.issuer.health(), IssuerHealth::Failed { reason }, "{published:?}");
+            assert_eq!(
+                fixture.rejection(&token).await,
+                Some("issuer.unavailable"),
+                "{published:?}"
+            );
+            assert_eq!(
+                fixture.issuer.health(),
+                IssuerHealth::Failed { reason },
+                "{published:?}"
+            );
             assert_eq!(calls(&fixture), 0);
 
             fixture.fake.publish(&fixture.test_issuer);
@@ -152,9 +213,11 @@ async fn an_invalid_discovered_endpoint_is_not_used() {
 #[tokio::test(start_paused = true)]
 async fn foreign_metadata_is_not_used() {
     let fixture = fixture();
-    let foreign =
-        metadata_with(&fixture, Some("https://evil.example/introspect")).replace(ISSUER, "https://evil.example");
-    fixture.fake.serve(fixture.test_issuer.metadata_url(), 200, foreign);
+    let foreign = metadata_with(&fixture, Some("https://evil.example/introspect"))
+        .replace(ISSUER, "https://evil.example");
+    fixture
+        .fake
+        .serve(fixture.test_issuer.metadata_url(), 200, foreign);
     assert_eq!(fixture.rejection(OPAQUE).await, Some("issuer.unavailable"));
     assert!(!fixture.issuer.health().is_usable());
     assert_eq!(fixture.fake.urls(), [fixture.test_issuer.metadata_url()]);
@@ -174,7 +237,10 @@ async fn a_known_endpoint_survives_an_outage() {
 
     publishes(&fixture, None);
     assert!(fixture.issuer.refresh_now().await.is_err());
-    assert_eq!(fixture.rejection("another").await, Some("issuer.unavailable"));
+    assert_eq!(
+        fixture.rejection("another").await,
+        Some("issuer.unavailable")
+    );
 }
 
 /// D2: after a failed call, which is logged, the next refresh discovers the endpoint again.
@@ -185,16 +251,32 @@ async fn a_moved_endpoint_is_found() {
     fixture.fake.serve(endpoint(&fixture), 404, "");
     let (log, _guard) = Logged::here();
     assert_eq!(fixture.rejection(OPAQUE).await, Some("issuer.unavailable"));
-    assert_eq!(fixture.issuer.health(), IssuerHealth::Introspected { reason: Some("introspection.status") });
+    assert_eq!(
+        fixture.issuer.health(),
+        IssuerHealth::Introspected {
+            reason: Some("introspection.status")
+        }
+    );
 
     let line = log.lines().remove(0);
     assert!(line.starts_with("WARN "), "{line}");
-    assert!(line.contains("token.issuer=https://issuer.example"), "{line}");
-    assert!(line.contains("introspection.failure=\"introspection.status\""), "{line}");
+    assert!(
+        line.contains("token.issuer=https://issuer.example"),
+        "{line}"
+    );
+    assert!(
+        line.contains("introspection.failure=\"introspection.status\""),
+        "{line}"
+    );
 
     publishes(&fixture, Some("https://issuer.example/moved"));
-    fixture.fake.serve("https://issuer.example/moved", 200, active().to_string());
+    fixture
+        .fake
+        .serve("https://issuer.example/moved", 200, active().to_string());
     fixture.issuer.refresh_now().await.unwrap();
     assert_eq!(fixture.rejection(OPAQUE).await, None);
-    assert_eq!(fixture.issuer.health(), IssuerHealth::Introspected { reason: None });
+    assert_eq!(
+        fixture.issuer.health(),
+        IssuerHealth::Introspected { reason: None }
+    );
 }

@@ -5,11 +5,15 @@ use portcullis_discovery::FetchResponse;
 
 use super::*;
 
-const REJECTED: IssuerHealth = IssuerHealth::Failed { reason: "introspection.client_rejected" };
+const REJECTED: IssuerHealth = IssuerHealth::Failed {
+    reason: "introspection.client_rejected",
+};
 const WORKS: IssuerHealth = IssuerHealth::Introspected { reason: None };
 
 fn rejects(fixture: &Fixture, status: u16, body: &str) {
-    fixture.fake.serve(endpoint(fixture), status, body.to_owned());
+    fixture
+        .fake
+        .serve(endpoint(fixture), status, body.to_owned());
 }
 
 fn inactive(fixture: &Fixture) {
@@ -52,7 +56,10 @@ async fn a_rejected_client_makes_the_issuer_unusable() {
         (401, r#"{"error":"invalid_client"}"#),
         (400, r#"{"error":"invalid_client"}"#),
         (400, r#"{"error":"unauthorized_client"}"#),
-        (403, r#"{"error":"invalid_request","error_description":"Client not allowed."}"#),
+        (
+            403,
+            r#"{"error":"invalid_request","error_description":"Client not allowed."}"#,
+        ),
     ] {
         for fixture in [fixture(), both()] {
             rejects(&fixture, status, body);
@@ -60,7 +67,11 @@ async fn a_rejected_client_makes_the_issuer_unusable() {
             fixture.issuer.spawn_refresh();
             settle().await;
             assert_eq!(fixture.issuer.health(), REJECTED, "{status} {body}");
-            let line = log.lines().into_iter().find(|line| line.contains("the probe of")).unwrap();
+            let line = log
+                .lines()
+                .into_iter()
+                .find(|line| line.contains("the probe of"))
+                .unwrap();
             assert!(line.starts_with("WARN "), "{line}");
             assert!(line.contains("introspection.client_rejected"), "{line}");
             assert!(line.contains("`client_secret`"), "{line}");
@@ -81,14 +92,19 @@ async fn a_rejected_client_makes_the_issuer_unusable() {
 /// D6: after other failures the issuer remains usable and is probed again.
 #[tokio::test(start_paused = true)]
 async fn other_failures_do_not_reject_the_client() {
-    for (status, body) in
-        [(400, r#"{"error":"invalid_request"}"#), (429, ""), (500, ""), (503, r#"{"error":"invalid_client"}"#)]
-    {
+    for (status, body) in [
+        (400, r#"{"error":"invalid_request"}"#),
+        (429, ""),
+        (500, ""),
+        (503, r#"{"error":"invalid_client"}"#),
+    ] {
         let fixture = fixture();
         rejects(&fixture, status, body);
         fixture.issuer.spawn_refresh();
         settle().await;
-        let failed = IssuerHealth::Introspected { reason: Some("introspection.status") };
+        let failed = IssuerHealth::Introspected {
+            reason: Some("introspection.status"),
+        };
         assert_eq!(fixture.issuer.health(), failed, "{status} {body}");
         inactive(&fixture);
         fixture.pass(1).await;
@@ -100,7 +116,11 @@ async fn other_failures_do_not_reject_the_client() {
     settle().await;
     fixture.fake.fail(endpoint(&fixture));
     fixture.pass(1).await;
-    assert_eq!(fixture.issuer.health(), REJECTED, "an unavailable endpoint does not accept the client");
+    assert_eq!(
+        fixture.issuer.health(),
+        REJECTED,
+        "an unavailable endpoint does not accept the client"
+    );
 }
 
 /// D6: a rejected call causes a probe, at most once per second. Only the probe makes the issuer unusable, so a token
@@ -113,7 +133,11 @@ async fn a_rejected_call_causes_a_probe() {
     settle().await;
     fixture.fake.respond(endpoint(&fixture), |request| {
         let is_test = request.body.windows(6).any(|window| window == b"probe-");
-        let status = if is_test { StatusCode::OK } else { StatusCode::UNAUTHORIZED };
+        let status = if is_test {
+            StatusCode::OK
+        } else {
+            StatusCode::UNAUTHORIZED
+        };
         Ok(FetchResponse {
             status,
             headers: Default::default(),
@@ -135,7 +159,11 @@ async fn a_rejected_call_causes_a_probe() {
 
     set_response(&fixture, &active());
     assert_eq!(fixture.rejection("e").await, None);
-    assert_eq!(fixture.issuer.health(), WORKS, "a successful call is sufficient");
+    assert_eq!(
+        fixture.issuer.health(),
+        WORKS,
+        "a successful call is sufficient"
+    );
 }
 
 /// D6: an endpoint that reports a random token as active is logged.
@@ -145,5 +173,9 @@ async fn an_endpoint_that_accepts_everything_is_reported() {
     let (log, _guard) = Logged::here();
     fixture.issuer.spawn_refresh();
     settle().await;
-    assert!(log.lines().iter().any(|line| line.starts_with("WARN ") && line.contains("random token as active")));
+    assert!(
+        log.lines()
+            .iter()
+            .any(|line| line.starts_with("WARN ") && line.contains("random token as active"))
+    );
 }

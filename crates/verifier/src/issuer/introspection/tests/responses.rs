@@ -25,7 +25,12 @@ async fn rejection(response: Value) -> Option<&'static str> {
 async fn an_active_token_is_accepted() {
     let fixture = fixture();
     let mut response = active();
-    for (member, value) in [("iss", ISSUER), ("token_type", "Bearer"), ("username", "Alice"), ("typ", "Bearer")] {
+    for (member, value) in [
+        ("iss", ISSUER),
+        ("token_type", "Bearer"),
+        ("username", "Alice"),
+        ("typ", "Bearer"),
+    ] {
         response[member] = json!(value);
     }
     response["groups"] = json!(["staff"]);
@@ -44,7 +49,10 @@ async fn an_active_token_is_accepted() {
 /// D3: an inactive token is rejected and introspected again by the next request.
 #[tokio::test(start_paused = true)]
 async fn an_inactive_token_is_rejected() {
-    assert_eq!(rejection(active_with("active", false)).await, Some("token.inactive"));
+    assert_eq!(
+        rejection(active_with("active", false)).await,
+        Some("token.inactive")
+    );
     let fixture = fixture();
     set_response(&fixture, &json!({"active": false}));
     for _ in 0..2 {
@@ -58,10 +66,24 @@ async fn an_inactive_token_is_rejected() {
 /// D3: only the boolean `true` is active. Other values are not a valid response.
 #[tokio::test(start_paused = true)]
 async fn active_is_the_boolean_true() {
-    for value in [json!("true"), json!(1), json!(null), json!([true]), json!({}), json!("")] {
-        assert_eq!(rejection(active_with("active", value.clone())).await, Some("issuer.unavailable"), "{value}");
+    for value in [
+        json!("true"),
+        json!(1),
+        json!(null),
+        json!([true]),
+        json!({}),
+        json!(""),
+    ] {
+        assert_eq!(
+            rejection(active_with("active", value.clone())).await,
+            Some("issuer.unavailable"),
+            "{value}"
+        );
     }
-    assert_eq!(rejection(active_without("active")).await, Some("issuer.unavailable"));
+    assert_eq!(
+        rejection(active_without("active")).await,
+        Some("issuer.unavailable")
+    );
 }
 
 /// J1: the log has one line for a rejected token: with the claims of the introspection response if that is the reason.
@@ -72,25 +94,41 @@ async fn a_rejection_is_logged_once() {
         assert!(fixture.rejection(token).await.is_some());
         let (log, _guard) = Logged::here();
         assert!(fixture.rejection(token).await.is_some());
-        log.lines().into_iter().filter(|line| line.contains("token rejected")).collect::<Vec<_>>()
+        log.lines()
+            .into_iter()
+            .filter(|line| line.contains("token rejected"))
+            .collect::<Vec<_>>()
     };
     for (fixture, is_opaque) in [(fixture(), true), (fixture(), false), (both(), false)] {
         set_response(&fixture, &active_with("aud", "https://other.example"));
-        let token = if is_opaque { OPAQUE.to_owned() } else { fixture.test_issuer.token().sign() };
+        let token = if is_opaque {
+            OPAQUE.to_owned()
+        } else {
+            fixture.test_issuer.token().sign()
+        };
         let logged = lines(&fixture, &token).await;
-        assert!(matches!(&*logged, [line] if line.contains("token.audience=https://other.example")), "{logged:?}");
+        assert!(
+            matches!(&*logged, [line] if line.contains("token.audience=https://other.example")),
+            "{logged:?}"
+        );
     }
     for fixture in [fixture(), both()] {
         let other_type = fixture.test_issuer.token().typ("logout+jwt").sign();
         let logged = lines(&fixture, &other_type).await;
-        assert!(matches!(&*logged, [line] if line.contains("token.issuer=https://issuer.example")), "{logged:?}");
+        assert!(
+            matches!(&*logged, [line] if line.contains("token.issuer=https://issuer.example")),
+            "{logged:?}"
+        );
     }
     let strict = Fixture::with(|issuer| {
         issuer.validation = Validation::Introspection(client());
         issuer.require_at_jwt = true;
     });
     let logged = lines(&strict, OPAQUE).await;
-    assert!(matches!(&*logged, [line] if line.contains("token.type_not_allowed")), "{logged:?}");
+    assert!(
+        matches!(&*logged, [line] if line.contains("token.type_not_allowed")),
+        "{logged:?}"
+    );
 }
 
 /// D3, B2: after a failed call the token is not rejected, and the error has a `retry_after`.
@@ -114,23 +152,40 @@ async fn a_failed_call_does_not_reject_the_token() {
         (200, "true".to_owned()),
         (200, format!("{good}{good}")),
         (200, good.replacen('{', r#"{"active":true,"#, 1)),
-        (200, format!("{good}{}", " ".repeat(64 * 1024 + 1 - good.len()))),
+        (
+            200,
+            format!("{good}{}", " ".repeat(64 * 1024 + 1 - good.len())),
+        ),
         (200, active_with("exp", "soon").to_string()),
         (200, active_with("exp", -1).to_string()),
         (200, active_with("aud", 5).to_string()),
         (200, active_with("scope", 5).to_string()),
         (200, active_with("iss", 5).to_string()),
-        (200, active_with("token_type", json!(["Bearer"])).to_string()),
+        (
+            200,
+            active_with("token_type", json!(["Bearer"])).to_string(),
+        ),
     ];
     for (status, body) in bodies {
         let fixture = fixture();
         fixture.fake.serve(endpoint(&fixture), status, body.clone());
-        let error = fixture.verifier.verify(&AccessToken::new(OPAQUE)).await.unwrap_err();
+        let error = fixture
+            .verifier
+            .verify(&AccessToken::new(OPAQUE))
+            .await
+            .unwrap_err();
         assert_eq!(error.code(), "issuer.unavailable", "{status} {body}");
-        assert_eq!(error.retry_after(), Some(Duration::from_secs(5)), "{status} {body}");
+        assert_eq!(
+            error.retry_after(),
+            Some(Duration::from_secs(5)),
+            "{status} {body}"
+        );
         assert_eq!(calls(&fixture), 1);
         assert_eq!(fixture.verifier.cached_tokens(), 0);
-        assert!(matches!(fixture.issuer.health(), IssuerHealth::Introspected { reason: Some(_) }));
+        assert!(matches!(
+            fixture.issuer.health(),
+            IssuerHealth::Introspected { reason: Some(_) }
+        ));
     }
 }
 
@@ -139,7 +194,11 @@ async fn a_failed_call_does_not_reject_the_token() {
 async fn a_response_of_the_maximum_length_is_parsed() {
     let fixture = fixture();
     let good = active().to_string();
-    fixture.fake.serve(endpoint(&fixture), 200, format!("{good}{}", " ".repeat(64 * 1024 - good.len())));
+    fixture.fake.serve(
+        endpoint(&fixture),
+        200,
+        format!("{good}{}", " ".repeat(64 * 1024 - good.len())),
+    );
     assert_eq!(fixture.rejection(OPAQUE).await, None);
 }
 
@@ -149,11 +208,21 @@ async fn a_network_error_does_not_reject_the_token() {
     let fixture = fixture();
     fixture.fake.fail(endpoint(&fixture));
     assert_eq!(fixture.rejection(OPAQUE).await, Some("issuer.unavailable"));
-    assert_eq!(fixture.issuer.health(), IssuerHealth::Introspected { reason: Some("fetch.connect") });
+    assert_eq!(
+        fixture.issuer.health(),
+        IssuerHealth::Introspected {
+            reason: Some("fetch.connect")
+        }
+    );
 
     fixture.fake.time_out(endpoint(&fixture));
     assert_eq!(fixture.rejection(OPAQUE).await, Some("issuer.unavailable"));
-    assert_eq!(fixture.issuer.health(), IssuerHealth::Introspected { reason: Some("fetch.timeout") });
+    assert_eq!(
+        fixture.issuer.health(),
+        IssuerHealth::Introspected {
+            reason: Some("fetch.timeout")
+        }
+    );
 
     let _gate = fixture.fake.hang(endpoint(&fixture));
     let before = Instant::now();
@@ -161,7 +230,12 @@ async fn a_network_error_does_not_reject_the_token() {
     assert_eq!(before.elapsed(), Duration::from_secs(5));
 
     settle().await;
-    assert_eq!(fixture.issuer.health(), IssuerHealth::Introspected { reason: Some("introspection.timeout") });
+    assert_eq!(
+        fixture.issuer.health(),
+        IssuerHealth::Introspected {
+            reason: Some("introspection.timeout")
+        }
+    );
 }
 
 /// D3: one deadline covers the discovery of the endpoint, the keys and the call.
@@ -186,7 +260,10 @@ async fn one_deadline_for_all_calls() {
 /// D3, C6: the audience is required and must contain this resource or an additional audience.
 #[tokio::test(start_paused = true)]
 async fn the_audience_is_checked() {
-    assert_eq!(rejection(active_without("aud")).await, Some("token.audience_missing"));
+    assert_eq!(
+        rejection(active_without("aud")).await,
+        Some("token.audience_missing")
+    );
     for aud in [
         json!("api"),
         json!("https://mcp.example.com"),
@@ -196,12 +273,26 @@ async fn the_audience_is_checked() {
         json!(["account", "https://other.example/mcp"]),
         json!([7, null, {"aud": TestIssuer::RESOURCE}]),
     ] {
-        assert_eq!(rejection(active_with("aud", aud.clone())).await, Some("token.audience_mismatch"), "{aud}");
+        assert_eq!(
+            rejection(active_with("aud", aud.clone())).await,
+            Some("token.audience_mismatch"),
+            "{aud}"
+        );
     }
-    assert_eq!(rejection(active_with("aud", Value::Null)).await, Some("token.audience_missing"));
+    assert_eq!(
+        rejection(active_with("aud", Value::Null)).await,
+        Some("token.audience_missing")
+    );
 
-    for aud in [json!("HTTPS://MCP.example.com/MCP/"), json!(["account", TestIssuer::RESOURCE])] {
-        assert_eq!(rejection(active_with("aud", aud.clone())).await, None, "{aud}");
+    for aud in [
+        json!("HTTPS://MCP.example.com/MCP/"),
+        json!(["account", TestIssuer::RESOURCE]),
+    ] {
+        assert_eq!(
+            rejection(active_with("aud", aud.clone())).await,
+            None,
+            "{aud}"
+        );
     }
 
     let other = "https://old.example.com/mcp";
@@ -216,13 +307,28 @@ async fn the_audience_is_checked() {
 /// D3: an expired token is rejected, except within the leeway. `exp` is optional.
 #[tokio::test(start_paused = true)]
 async fn the_expiry_is_checked() {
-    assert_eq!(rejection(active_with("exp", START - 10)).await, Some("token.expired"));
-    assert_eq!(rejection(active_with("exp", 0)).await, Some("token.expired"));
+    assert_eq!(
+        rejection(active_with("exp", START - 10)).await,
+        Some("token.expired")
+    );
+    assert_eq!(
+        rejection(active_with("exp", 0)).await,
+        Some("token.expired")
+    );
     assert_eq!(rejection(active_with("exp", START - 9)).await, None);
-    assert_eq!(rejection(active_with("exp", START as f64 + 0.5)).await, None);
+    assert_eq!(
+        rejection(active_with("exp", START as f64 + 0.5)).await,
+        None
+    );
     assert_eq!(rejection(active_without("exp")).await, None);
-    assert_eq!(rejection(active_with("nbf", START + 11)).await, Some("token.not_yet_valid"));
-    assert_eq!(rejection(active_with("iat", START + 11)).await, Some("token.issued_in_future"));
+    assert_eq!(
+        rejection(active_with("nbf", START + 11)).await,
+        Some("token.not_yet_valid")
+    );
+    assert_eq!(
+        rejection(active_with("iat", START + 11)).await,
+        Some("token.issued_in_future")
+    );
 }
 
 /// D3: the maximum lifetime applies to introspected tokens, too.
@@ -237,7 +343,10 @@ async fn the_lifetime_is_checked() {
         (Some(START - 1), Some("token.lifetime_too_long")),
         (None, Some("token.issued_at_missing")),
     ] {
-        set_response(&fixture, &iat.map_or_else(active, |iat| active_with("iat", iat)));
+        set_response(
+            &fixture,
+            &iat.map_or_else(active, |iat| active_with("iat", iat)),
+        );
         assert_eq!(fixture.rejection(&format!("token-{iat:?}")).await, code);
     }
 }
@@ -246,8 +355,17 @@ async fn the_lifetime_is_checked() {
 #[tokio::test(start_paused = true)]
 async fn the_issuer_is_checked() {
     assert_eq!(rejection(active_with("iss", ISSUER)).await, None);
-    for iss in ["https://issuer.example/", "https://ISSUER.example", "https://evil.example", ""] {
-        assert_eq!(rejection(active_with("iss", iss)).await, Some("token.issuer_mismatch"), "{iss}");
+    for iss in [
+        "https://issuer.example/",
+        "https://ISSUER.example",
+        "https://evil.example",
+        "",
+    ] {
+        assert_eq!(
+            rejection(active_with("iss", iss)).await,
+            Some("token.issuer_mismatch"),
+            "{iss}"
+        );
     }
 }
 
@@ -255,9 +373,22 @@ async fn the_issuer_is_checked() {
 #[tokio::test(start_paused = true)]
 async fn the_token_type_is_checked() {
     for token_type in ["Bearer", "bearer", "BEARER"] {
-        assert_eq!(rejection(active_with("token_type", token_type)).await, None, "{token_type}");
+        assert_eq!(
+            rejection(active_with("token_type", token_type)).await,
+            None,
+            "{token_type}"
+        );
     }
-    for token_type in ["ID", "Refresh", "Offline", "N_A", "mac", "Bearer ", "refresh_token", ""] {
+    for token_type in [
+        "ID",
+        "Refresh",
+        "Offline",
+        "N_A",
+        "mac",
+        "Bearer ",
+        "refresh_token",
+        "",
+    ] {
         assert_eq!(
             rejection(active_with("token_type", token_type)).await,
             Some("token.not_an_access_token"),
@@ -265,10 +396,18 @@ async fn the_token_type_is_checked() {
         );
     }
     for typ in ["ID", "Refresh", "Offline", "Logout"] {
-        assert_eq!(rejection(active_with("typ", typ)).await, Some("token.not_an_access_token"), "{typ}");
+        assert_eq!(
+            rejection(active_with("typ", typ)).await,
+            Some("token.not_an_access_token"),
+            "{typ}"
+        );
     }
     for claim in ["at_hash", "c_hash", "s_hash", "events"] {
-        assert_eq!(rejection(active_with(claim, "x")).await, Some("token.not_an_access_token"), "{claim}");
+        assert_eq!(
+            rejection(active_with(claim, "x")).await,
+            Some("token.not_an_access_token"),
+            "{claim}"
+        );
     }
     assert_eq!(rejection(active_with("typ", 5)).await, Some("claims.type"));
 }
@@ -276,23 +415,42 @@ async fn the_token_type_is_checked() {
 /// D3, C13: a sender-constrained token is rejected.
 #[tokio::test(start_paused = true)]
 async fn a_sender_constrained_token_is_rejected() {
-    for cnf in [json!({"jkt": "x"}), json!({"x5t#S256": "x"}), json!({}), json!("x"), json!(true)] {
-        assert_eq!(rejection(active_with("cnf", cnf.clone())).await, Some("token.sender_constrained"), "{cnf}");
+    for cnf in [
+        json!({"jkt": "x"}),
+        json!({"x5t#S256": "x"}),
+        json!({}),
+        json!("x"),
+        json!(true),
+    ] {
+        assert_eq!(
+            rejection(active_with("cnf", cnf.clone())).await,
+            Some("token.sender_constrained"),
+            "{cnf}"
+        );
     }
-    assert_eq!(rejection(active_with("token_type", "DPoP")).await, Some("token.sender_constrained"));
+    assert_eq!(
+        rejection(active_with("token_type", "DPoP")).await,
+        Some("token.sender_constrained")
+    );
 }
 
 /// D4, C11: an active token is cached for 30 s, but not beyond its expiration time.
 #[tokio::test(start_paused = true)]
 async fn an_active_token_is_cached() {
-    for (response, seconds) in [(active(), 30), (active_without("exp"), 30), (active_with("exp", START + 12), 12)] {
+    for (response, seconds) in [
+        (active(), 30),
+        (active_without("exp"), 30),
+        (active_with("exp", START + 12), 12),
+    ] {
         let fixture = fixture();
         set_response(&fixture, &response);
         for _ in 0..10 {
             assert_eq!(fixture.rejection(OPAQUE).await, None);
         }
         assert_eq!(calls(&fixture), 1);
-        fixture.clock.advance(Duration::from_millis(seconds * 1000 - 1));
+        fixture
+            .clock
+            .advance(Duration::from_millis(seconds * 1000 - 1));
         assert!(fixture.verifier.cached(OPAQUE).is_some(), "{response}");
         fixture.clock.advance(Duration::from_millis(1));
         assert!(fixture.verifier.cached(OPAQUE).is_none(), "{response}");
@@ -319,11 +477,29 @@ async fn the_cache_lifetime_can_be_reduced() {
 async fn a_response_without_expiry() {
     let fixture = fixture();
     set_response(&fixture, &active_without("exp"));
-    assert_eq!(fixture.verify(OPAQUE).await.unwrap().principal().expires().as_secs(), START + 30);
+    assert_eq!(
+        fixture
+            .verify(OPAQUE)
+            .await
+            .unwrap()
+            .principal()
+            .expires()
+            .as_secs(),
+        START + 30
+    );
     let fixture = both();
     set_response(&fixture, &active_without("exp"));
     let token = fixture.test_issuer.token().expires_in(200).sign();
-    assert_eq!(fixture.verify(&token).await.unwrap().principal().expires().as_secs(), START + 200);
+    assert_eq!(
+        fixture
+            .verify(&token)
+            .await
+            .unwrap()
+            .principal()
+            .expires()
+            .as_secs(),
+        START + 200
+    );
 }
 
 /// D5: errors contain neither the token nor the secret nor the response.
@@ -340,8 +516,15 @@ async fn errors_contain_no_secrets() {
             sent: Default::default(),
         })
     });
-    let error = fixture.verifier.verify(&AccessToken::new(OPAQUE)).await.unwrap_err();
-    let output = format!("{error} {error:?} {:?} {:?}", fixture.issuer, fixture.verifier);
+    let error = fixture
+        .verifier
+        .verify(&AccessToken::new(OPAQUE))
+        .await
+        .unwrap_err();
+    let output = format!(
+        "{error} {error:?} {:?} {:?}",
+        fixture.issuer, fixture.verifier
+    );
     for canary in [OPAQUE, "hush", "canary"] {
         assert!(!output.contains(canary), "{output}");
     }

@@ -14,7 +14,11 @@ const OTHER: &str = "https://other.example";
 fn with_jwt_issuer() -> (Fixture, TestIssuer) {
     let mut fixture = fixture();
     let (test_issuer, other) = other_issuer(&fixture, Validation::Jwt);
-    fixture.verifier = verifier_of(TestIssuer::RESOURCE, vec![other, Arc::clone(&fixture.issuer)], &fixture.clock);
+    fixture.verifier = verifier_of(
+        TestIssuer::RESOURCE,
+        vec![other, Arc::clone(&fixture.issuer)],
+        &fixture.clock,
+    );
     (fixture, test_issuer)
 }
 
@@ -33,19 +37,33 @@ async fn tokens_go_to_their_issuer() {
     let (fixture, other) = with_jwt_issuer();
     for token in [OPAQUE, "v4.local.AAAA", "a.b", "a.b.c.d.e", "-._~+/"] {
         let verified = fixture.verify(token).await.unwrap();
-        assert_eq!(verified.principal().issuer(), fixture.test_issuer.issuer(), "{token}");
+        assert_eq!(
+            verified.principal().issuer(),
+            fixture.test_issuer.issuer(),
+            "{token}"
+        );
     }
-    let verified = fixture.verify(&fixture.test_issuer.token().sign()).await.unwrap();
+    let verified = fixture
+        .verify(&fixture.test_issuer.token().sign())
+        .await
+        .unwrap();
     assert_eq!(verified.principal().issuer(), fixture.test_issuer.issuer());
     assert_eq!(calls(&fixture), 6);
 
     let verified = fixture.verify(&other.token().sign()).await.unwrap();
     assert_eq!(verified.principal().issuer(), other.issuer());
     assert_eq!(
-        fixture.rejection(&other.token().issuer("https://evil.example").sign()).await,
+        fixture
+            .rejection(&other.token().issuer("https://evil.example").sign())
+            .await,
         Some("token.issuer_unknown")
     );
-    assert_eq!(fixture.rejection(&other.token().without("iss").sign()).await, Some("token.issuer_missing"));
+    assert_eq!(
+        fixture
+            .rejection(&other.token().without("iss").sign())
+            .await,
+        Some("token.issuer_missing")
+    );
     assert_eq!(calls(&fixture), 6);
     assert_eq!(fixture.fake.hits(fixture.test_issuer.endpoint("jwks")), 0);
 }
@@ -54,7 +72,10 @@ async fn tokens_go_to_their_issuer() {
 #[tokio::test(start_paused = true)]
 async fn a_token_that_is_too_long_is_not_introspected() {
     let fixture = fixture();
-    assert_eq!(fixture.rejection(&"x".repeat(16 * 1024 + 1)).await, Some("token.too_large"));
+    assert_eq!(
+        fixture.rejection(&"x".repeat(16 * 1024 + 1)).await,
+        Some("token.too_large")
+    );
     assert_eq!(calls(&fixture), 0);
     assert_eq!(fixture.rejection(&"x".repeat(16 * 1024)).await, None);
     assert_eq!(calls(&fixture), 1);
@@ -66,10 +87,26 @@ async fn a_foreign_token_is_not_introspected() {
     let (fixture, other) = with_jwt_issuer();
     for (token, code) in [
         (other.token().unsigned("none"), "token.malformed"),
-        (other.token().alg("HS256").sign(), "token.algorithm_unsupported"),
-        (other.token().header("crit", json!(["b64"])).sign(), "token.header_extension"),
-        (other.token().issuer("https://evil.example").alg("HS256").sign(), "token.algorithm_unsupported"),
-        (other.token().signed_by(fixture.test_issuer.key()).sign(), "token.signature"),
+        (
+            other.token().alg("HS256").sign(),
+            "token.algorithm_unsupported",
+        ),
+        (
+            other.token().header("crit", json!(["b64"])).sign(),
+            "token.header_extension",
+        ),
+        (
+            other
+                .token()
+                .issuer("https://evil.example")
+                .alg("HS256")
+                .sign(),
+            "token.algorithm_unsupported",
+        ),
+        (
+            other.token().signed_by(fixture.test_issuer.key()).sign(),
+            "token.signature",
+        ),
     ] {
         assert_eq!(fixture.rejection(&token).await, Some(code));
     }
@@ -82,12 +119,19 @@ async fn a_jws_of_the_introspecting_issuer_is_introspected() {
     let fixture = fixture();
     for token in [
         fixture.test_issuer.token().alg("HS256").sign(),
-        fixture.test_issuer.token().header("crit", json!(["x"])).sign(),
+        fixture
+            .test_issuer
+            .token()
+            .header("crit", json!(["x"]))
+            .sign(),
     ] {
         assert_eq!(fixture.rejection(&token).await, None);
     }
     set_response(&fixture, &json!({"active": false}));
-    assert_eq!(fixture.rejection(&fixture.test_issuer.token().sign()).await, Some("token.inactive"));
+    assert_eq!(
+        fixture.rejection(&fixture.test_issuer.token().sign()).await,
+        Some("token.inactive")
+    );
     assert_eq!(calls(&fixture), 3);
 }
 
@@ -95,8 +139,19 @@ async fn a_jws_of_the_introspecting_issuer_is_introspected() {
 #[tokio::test(start_paused = true)]
 async fn claims_of_introspected_tokens_are_not_validated() {
     let fixture = fixture();
-    for (claim, value) in [("sub", json!(7)), ("aud", json!(7)), ("exp", json!("soon")), ("scope", json!([7]))] {
-        assert_eq!(fixture.rejection(&fixture.test_issuer.token().claim(claim, value).sign()).await, None, "{claim}");
+    for (claim, value) in [
+        ("sub", json!(7)),
+        ("aud", json!(7)),
+        ("exp", json!("soon")),
+        ("scope", json!([7])),
+    ] {
+        assert_eq!(
+            fixture
+                .rejection(&fixture.test_issuer.token().claim(claim, value).sign())
+                .await,
+            None,
+            "{claim}"
+        );
     }
     assert_eq!(calls(&fixture), 4);
 }
@@ -106,7 +161,9 @@ async fn claims_of_introspected_tokens_are_not_validated() {
 async fn header_types_are_checked() {
     let fixture = fixture();
     assert_eq!(
-        fixture.rejection(&fixture.test_issuer.token().typ("logout+jwt").sign()).await,
+        fixture
+            .rejection(&fixture.test_issuer.token().typ("logout+jwt").sign())
+            .await,
         Some("token.type_not_allowed")
     );
 
@@ -120,10 +177,18 @@ async fn header_types_are_checked() {
         fixture.test_issuer.token().typ("JWT").sign(),
         fixture.test_issuer.token().alg("HS256").sign(),
     ] {
-        assert_eq!(fixture.rejection(&token).await, Some("token.type_not_allowed"));
+        assert_eq!(
+            fixture.rejection(&token).await,
+            Some("token.type_not_allowed")
+        );
     }
     assert_eq!(calls(&fixture), 0);
-    assert_eq!(fixture.rejection(&fixture.test_issuer.token().typ("at+jwt").sign()).await, None);
+    assert_eq!(
+        fixture
+            .rejection(&fixture.test_issuer.token().typ("at+jwt").sign())
+            .await,
+        None
+    );
 }
 
 /// C1: without an introspecting issuer, an opaque token is rejected without a call.
@@ -131,7 +196,10 @@ async fn header_types_are_checked() {
 async fn an_opaque_token_needs_an_introspecting_issuer() {
     for fixture in [Fixture::new(), both()] {
         assert_eq!(fixture.rejection(OPAQUE).await, Some("token.malformed"));
-        assert_eq!(fixture.rejection("a.b.c.d.e").await, Some("token.encrypted"));
+        assert_eq!(
+            fixture.rejection("a.b.c.d.e").await,
+            Some("token.encrypted")
+        );
         assert!(fixture.fake.urls().is_empty());
     }
 }
@@ -142,7 +210,11 @@ async fn one_issuer_introspects_opaque_tokens() {
     let fixture = fixture();
     let make = |other: Arc<TrustedIssuer>| {
         let settings = VerifierSettings::new(ResourceUri::parse(TestIssuer::RESOURCE).unwrap());
-        Verifier::new(settings, vec![Arc::clone(&fixture.issuer), other], Arc::new(fixture.clock.clone()))
+        Verifier::new(
+            settings,
+            vec![Arc::clone(&fixture.issuer), other],
+            Arc::new(fixture.clock.clone()),
+        )
     };
     let error = make(other_issuer(&fixture, Validation::Introspection(client())).1).unwrap_err();
     assert_eq!(error.code(), "settings.ambiguous_introspection");
@@ -158,10 +230,22 @@ async fn one_issuer_introspects_opaque_tokens() {
 async fn signature_and_introspection_must_both_succeed() {
     let fixture = both();
     for (token, code) in [
-        (fixture.test_issuer.token().expires_in(-60).sign(), "token.expired"),
-        (fixture.test_issuer.token().audience("api").sign(), "token.audience_mismatch"),
-        (fixture.test_issuer.token().claim("typ", "ID").sign(), "token.not_an_access_token"),
-        (portcullis_testkit::flip_signature(&fixture.test_issuer.token().sign()), "token.signature"),
+        (
+            fixture.test_issuer.token().expires_in(-60).sign(),
+            "token.expired",
+        ),
+        (
+            fixture.test_issuer.token().audience("api").sign(),
+            "token.audience_mismatch",
+        ),
+        (
+            fixture.test_issuer.token().claim("typ", "ID").sign(),
+            "token.not_an_access_token",
+        ),
+        (
+            portcullis_testkit::flip_signature(&fixture.test_issuer.token().sign()),
+            "token.signature",
+        ),
     ] {
         assert_eq!(fixture.rejection(&token).await, Some(code));
     }
@@ -179,7 +263,11 @@ async fn signature_and_introspection_must_both_succeed() {
         (json!("nonsense"), "issuer.unavailable"),
     ] {
         set_response(&fixture, &response);
-        assert_eq!(fixture.rejection(&fixture.test_issuer.token().sign()).await, Some(code), "{response}");
+        assert_eq!(
+            fixture.rejection(&fixture.test_issuer.token().sign()).await,
+            Some(code),
+            "{response}"
+        );
     }
 }
 
@@ -213,16 +301,30 @@ async fn new_keys_invalidate_cached_tokens() {
 async fn the_response_restricts_the_principal() {
     let fixture = both();
     let start = portcullis_testkit::ManualClock::START.as_secs();
-    let token = || fixture.test_issuer.token().subject("bob").scope("a b").expires_in(300).sign();
+    let token = || {
+        fixture
+            .test_issuer
+            .token()
+            .subject("bob")
+            .scope("a b")
+            .expires_in(300)
+            .sign()
+    };
     for (scope, scopes) in [("b c", "b"), ("a b c", "a b"), ("", ""), ("c", "")] {
         let response = active_with("scope", scope);
         set_response(&fixture, &response);
         let verified = fixture.verify(&token()).await.unwrap();
-        assert_eq!(verified.principal().scopes().to_string(), scopes, "{response}");
+        assert_eq!(
+            verified.principal().scopes().to_string(),
+            scopes,
+            "{response}"
+        );
     }
-    for (exp, expires) in
-        [(json!(start + 100), start + 100), (json!(start + 900), start + 300), (Value::Null, start + 300)]
-    {
+    for (exp, expires) in [
+        (json!(start + 100), start + 100),
+        (json!(start + 900), start + 300),
+        (Value::Null, start + 300),
+    ] {
         let response = active_with("exp", exp);
         set_response(&fixture, &response);
         let verified = fixture.verify(&token()).await.unwrap();
@@ -231,7 +333,16 @@ async fn the_response_restricts_the_principal() {
         assert_eq!(principal.expires().as_secs(), expires, "{response}");
     }
     set_response(&fixture, &active_without("scope"));
-    assert_eq!(fixture.verify(&token()).await.unwrap().principal().scopes().to_string(), "a b");
+    assert_eq!(
+        fixture
+            .verify(&token())
+            .await
+            .unwrap()
+            .principal()
+            .scopes()
+            .to_string(),
+        "a b"
+    );
 }
 
 /// D6: a missing and an empty `scope` grant nothing, without a signature and in addition to one. `null` is not a valid response.
@@ -246,9 +357,20 @@ async fn no_scope_grants_nothing() {
         for fixture in [fixture(), both()] {
             set_response(&fixture, &response);
             let is_signed = fixture.issuer.settings().validation.verifies_signature();
-            let token = if is_signed { fixture.test_issuer.token().scope("").sign() } else { OPAQUE.to_owned() };
-            let scopes = fixture.verify(&token).await.map(|verified| verified.principal().scopes().to_string());
-            assert_eq!(scopes.as_deref().map_err(|code| *code), expected, "{response}");
+            let token = if is_signed {
+                fixture.test_issuer.token().scope("").sign()
+            } else {
+                OPAQUE.to_owned()
+            };
+            let scopes = fixture
+                .verify(&token)
+                .await
+                .map(|verified| verified.principal().scopes().to_string());
+            assert_eq!(
+                scopes.as_deref().map_err(|code| *code),
+                expected,
+                "{response}"
+            );
         }
     }
 }
@@ -269,7 +391,16 @@ async fn scope_claims_of_responses() {
     };
     let fixture = with_roles(Validation::Introspection(client()));
     set_response(&fixture, &roles(json!(["tools", "not tools", 7])));
-    assert_eq!(fixture.verify(OPAQUE).await.unwrap().principal().scopes().to_string(), "tools");
+    assert_eq!(
+        fixture
+            .verify(OPAQUE)
+            .await
+            .unwrap()
+            .principal()
+            .scopes()
+            .to_string(),
+        "tools"
+    );
 
     for (response, left) in [
         (roles(json!(["tools"])), "tools"),
@@ -280,8 +411,22 @@ async fn scope_claims_of_responses() {
     ] {
         let fixture = with_roles(Validation::JwtAndIntrospection(client()));
         set_response(&fixture, &response);
-        let signed =
-            fixture.test_issuer.token().scope("a").claim("realm_access", json!({ "roles": ["admin", "tools"] })).sign();
-        assert_eq!(fixture.verify(&signed).await.unwrap().principal().scopes().to_string(), left, "{response}");
+        let signed = fixture
+            .test_issuer
+            .token()
+            .scope("a")
+            .claim("realm_access", json!({ "roles": ["admin", "tools"] }))
+            .sign();
+        assert_eq!(
+            fixture
+                .verify(&signed)
+                .await
+                .unwrap()
+                .principal()
+                .scopes()
+                .to_string(),
+            left,
+            "{response}"
+        );
     }
 }

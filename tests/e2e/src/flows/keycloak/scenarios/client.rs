@@ -16,10 +16,16 @@ const TOKEN_LIFETIME: u32 = 20;
 /// The lifetime in the realm's file.
 const CONFIGURED_TOKEN_LIFETIME: u32 = 300;
 
-pub(in crate::flows::keycloak) async fn run(fixture: &Fixture, progress: &mut Progress) -> anyhow::Result<()> {
+pub(in crate::flows::keycloak) async fn run(
+    fixture: &Fixture,
+    progress: &mut Progress,
+) -> anyhow::Result<()> {
     fixture.admin.set_token_lifetime(TOKEN_LIFETIME).await?;
     let result = run_flow(fixture, progress).await;
-    let restored = fixture.admin.set_token_lifetime(CONFIGURED_TOKEN_LIFETIME).await;
+    let restored = fixture
+        .admin
+        .set_token_lifetime(CONFIGURED_TOKEN_LIFETIME)
+        .await;
     result.and(restored)
 }
 
@@ -39,7 +45,12 @@ async fn run_flow(fixture: &Fixture, progress: &mut Progress) -> anyhow::Result<
         brief: &resource,
     };
     flow.run(progress).await?;
-    progress.step("no client ID metadata documents: registration instead", falls_back(fixture, &flow)).await
+    progress
+        .step(
+            "no client ID metadata documents: registration instead",
+            falls_back(fixture, &flow),
+        )
+        .await
 }
 
 /// In Keycloak 26.7.3, client ID metadata documents are an experimental feature that is disabled here. Its metadata does not
@@ -47,10 +58,28 @@ async fn run_flow(fixture: &Fixture, progress: &mut Progress) -> anyhow::Result<
 async fn falls_back(fixture: &Fixture, flow: &ClientFlow<'_>) -> anyhow::Result<()> {
     const DOCUMENT: &str = "https://client.example/portcullis.json";
     let metadata = authorization_server_urls(flow.issuer).remove(0);
-    let response = fixture.send(FetchRequest::get(metadata, portcullis_discovery::UrlPolicy::Operator)).await?;
+    let response = fixture
+        .send(FetchRequest::get(
+            metadata,
+            portcullis_discovery::UrlPolicy::Operator,
+        ))
+        .await?;
     let document = expect::json("Keycloak's metadata", StatusCode::OK, &response)?;
-    expect::that(document["client_id_metadata_document_supported"] != true, "documents", "not offered", &document)?;
-    let run = fixture.shipped_client.run("login", flow.resource, &["--client-metadata-url", DOCUMENT]).await?;
+    expect::that(
+        document["client_id_metadata_document_supported"] != true,
+        "documents",
+        "not offered",
+        &document,
+    )?;
+    let run = fixture
+        .shipped_client
+        .run("login", flow.resource, &["--client-metadata-url", DOCUMENT])
+        .await?;
     let run = run.succeeded()?;
-    expect::that(!run.output.contains(DOCUMENT), "the client", "one that was registered", &run.output)
+    expect::that(
+        !run.output.contains(DOCUMENT),
+        "the client",
+        "one that was registered",
+        &run.output,
+    )
 }

@@ -21,28 +21,63 @@ use crate::flows::{
 };
 
 /// The claim rule of the guide.
-const RULE: &str = "\n  [[resource.claim]]\n  claim  = \"hosted_domain\"\n  one_of = [\"example.com\"]\n";
+const RULE: &str =
+    "\n  [[resource.claim]]\n  claim  = \"hosted_domain\"\n  one_of = [\"example.com\"]\n";
 
-const MEMBER: Account = Account { name: "gina", hosted_domain: Some("example.com") };
-const STRANGER: Account = Account { name: "hugo", hosted_domain: Some("example.org") };
+const MEMBER: Account = Account {
+    name: "gina",
+    hosted_domain: Some("example.com"),
+};
+const STRANGER: Account = Account {
+    name: "hugo",
+    hosted_domain: Some("example.org"),
+};
 /// A personal account, whose address has the organization's domain as well.
-const PERSONAL: Account = Account { name: "ines", hosted_domain: None };
+const PERSONAL: Account = Account {
+    name: "ines",
+    hosted_domain: None,
+};
 
 /// Runs the sign-ins of three accounts, and sends a token of Google itself.
-pub(in crate::flows::keycloak) async fn run(fixture: &Fixture, progress: &mut Progress) -> anyhow::Result<()> {
+pub(in crate::flows::keycloak) async fn run(
+    fixture: &Fixture,
+    progress: &mut Progress,
+) -> anyhow::Result<()> {
     let account = Arc::new(Mutex::new(MEMBER));
     let google = GoogleImitation::start(Arc::clone(&account)).await;
-    progress.step("Google is an identity provider of the realm", configure(fixture, &google)).await?;
-    let server = progress.step("a server with a claim rule starts", start(fixture)).await?;
+    progress
+        .step(
+            "Google is an identity provider of the realm",
+            configure(fixture, &google),
+        )
+        .await?;
+    let server = progress
+        .step("a server with a claim rule starts", start(fixture))
+        .await?;
     for (signed_in, what, denied) in [
         (MEMBER, "an account of the organization is admitted", None),
-        (STRANGER, "an account of another organization gets 403", Some("claim.mismatch")),
-        (PERSONAL, "a personal account gets 403", Some("claim.missing")),
+        (
+            STRANGER,
+            "an account of another organization gets 403",
+            Some("claim.mismatch"),
+        ),
+        (
+            PERSONAL,
+            "a personal account gets 403",
+            Some("claim.missing"),
+        ),
     ] {
         *account.lock() = signed_in;
-        progress.step(what, signs_in(fixture, &server, signed_in, denied)).await?;
+        progress
+            .step(what, signs_in(fixture, &server, signed_in, denied))
+            .await?;
     }
-    progress.step("a token of Google itself gets 401", rejects_tokens_of_google(fixture, &server)).await
+    progress
+        .step(
+            "a token of Google itself gets 401",
+            rejects_tokens_of_google(fixture, &server),
+        )
+        .await
 }
 
 /// Configures the realm as the guide does, except that the identity provider has the imitation's URLs.
@@ -50,8 +85,12 @@ async fn configure(fixture: &Fixture, google: &GoogleImitation) -> anyhow::Resul
     let admin = &fixture.admin;
     admin.add_user_attribute("hosted_domain").await?;
     let mapper = json!({ "claim": "hd", "user.attribute": "hosted_domain", "syncMode": "FORCE" });
-    admin.add_identity_provider("google", "oidc", google.settings()).await?;
-    admin.add_identity_provider_mapper("google", "oidc-user-attribute-idp-mapper", mapper).await?;
+    admin
+        .add_identity_provider("google", "oidc", google.settings())
+        .await?;
+    admin
+        .add_identity_provider_mapper("google", "oidc-user-attribute-idp-mapper", mapper)
+        .await?;
     admin
         .add_scope_mapper(
             "mcp:tools",
@@ -65,9 +104,14 @@ async fn configure(fixture: &Fixture, google: &GoogleImitation) -> anyhow::Resul
 
     // Keycloak has the URLs of Google's own provider built in. Its settings of the guide are accepted.
     let settings = json!({ "clientId": "web", "clientSecret": "a-secret-of-tests", "hostedDomain": "example.com" });
-    let mapper = json!({ "jsonField": "hd", "userAttribute": "hosted_domain", "syncMode": "FORCE" });
-    admin.add_identity_provider("google-itself", "google", settings).await?;
-    admin.add_identity_provider_mapper("google-itself", "google-user-attribute-mapper", mapper).await
+    let mapper =
+        json!({ "jsonField": "hd", "userAttribute": "hosted_domain", "syncMode": "FORCE" });
+    admin
+        .add_identity_provider("google-itself", "google", settings)
+        .await?;
+    admin
+        .add_identity_provider_mapper("google-itself", "google-user-attribute-mapper", mapper)
+        .await
 }
 
 async fn start(fixture: &Fixture) -> anyhow::Result<Server> {
@@ -82,23 +126,51 @@ async fn start(fixture: &Fixture) -> anyhow::Result<Server> {
 
 /// Returns the configuration with the claim rule, before the rules by message.
 fn with_rule(configuration: &str) -> anyhow::Result<String> {
-    let (resource, rules) = configuration.split_once("\n  [[resource.rule]]").context("jwt.toml has no rule")?;
+    let (resource, rules) = configuration
+        .split_once("\n  [[resource.rule]]")
+        .context("jwt.toml has no rule")?;
     Ok(format!("{resource}{RULE}\n  [[resource.rule]]{rules}"))
 }
 
-async fn signs_in(fixture: &Fixture, server: &Server, account: Account, denied: Option<&str>) -> anyhow::Result<()> {
+async fn signs_in(
+    fixture: &Fixture,
+    server: &Server,
+    account: Account,
+    denied: Option<&str>,
+) -> anyhow::Result<()> {
     let client = fixture.client("mcp-cli")?;
     let token = client.tokens_through("mcp:tools", "google").await?.access;
     let claim = &tokens::claims(&token)?["hosted_domain"];
-    expect::equal("hosted_domain of the token", account.hosted_domain, claim.as_str())?;
-    let Some(code) = denied else { return fixture.admitted_by("google", server, &token).await };
-    let response = fixture.send(request::tool_list(server.address, &token)?).await?;
+    expect::equal(
+        "hosted_domain of the token",
+        account.hosted_domain,
+        claim.as_str(),
+    )?;
+    let Some(code) = denied else {
+        return fixture.admitted_by("google", server, &token).await;
+    };
+    let response = fixture
+        .send(request::tool_list(server.address, &token)?)
+        .await?;
     expect::equal("status", StatusCode::FORBIDDEN, response.status)?;
-    expect::equal("reason", code, server.deny_code_of(&response.headers).await?.as_str())
+    expect::equal(
+        "reason",
+        code,
+        server.deny_code_of(&response.headers).await?.as_str(),
+    )
 }
 
 async fn rejects_tokens_of_google(fixture: &Fixture, server: &Server) -> anyhow::Result<()> {
-    let response = fixture.send(request::tool_list(server.address, GoogleImitation::ACCESS_TOKEN)?).await?;
+    let response = fixture
+        .send(request::tool_list(
+            server.address,
+            GoogleImitation::ACCESS_TOKEN,
+        )?)
+        .await?;
     expect::equal("status", StatusCode::UNAUTHORIZED, response.status)?;
-    expect::equal("reason", "token.malformed", server.deny_code_of(&response.headers).await?.as_str())
+    expect::equal(
+        "reason",
+        "token.malformed",
+        server.deny_code_of(&response.headers).await?.as_str(),
+    )
 }

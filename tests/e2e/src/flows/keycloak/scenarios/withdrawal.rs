@@ -19,13 +19,39 @@ const SCOPE: &str = "mcp:tools introspection";
 const EXPIRY_LIMIT: Duration = Duration::from_secs(40);
 const PERIOD: Duration = Duration::from_millis(100);
 
-pub(in crate::flows::keycloak) async fn run(fixture: &Fixture, progress: &mut Progress) -> anyhow::Result<()> {
-    progress.step("a revoked token becomes inactive immediately", revoked(fixture)).await?;
-    progress.step("a logout ends its tokens immediately", logged_out(fixture)).await?;
-    progress.step("an administrator's logout, too", logged_out_by_administrator(fixture)).await?;
+pub(in crate::flows::keycloak) async fn run(
+    fixture: &Fixture,
+    progress: &mut Progress,
+) -> anyhow::Result<()> {
+    progress
+        .step(
+            "a revoked token becomes inactive immediately",
+            revoked(fixture),
+        )
+        .await?;
+    progress
+        .step("a logout ends its tokens immediately", logged_out(fixture))
+        .await?;
+    progress
+        .step(
+            "an administrator's logout, too",
+            logged_out_by_administrator(fixture),
+        )
+        .await?;
     let disabled = disabled(fixture);
-    progress.step_within(EXPIRY_LIMIT, "a disabled user: immediately, or at expiry with JWT", disabled).await?;
-    progress.step("refresh rotates, and reuse ends the session", reused(fixture)).await
+    progress
+        .step_within(
+            EXPIRY_LIMIT,
+            "a disabled user: immediately, or at expiry with JWT",
+            disabled,
+        )
+        .await?;
+    progress
+        .step(
+            "refresh rotates, and reuse ends the session",
+            reused(fixture),
+        )
+        .await
 }
 
 /// A revoked token becomes inactive immediately.
@@ -52,7 +78,11 @@ async fn logged_out(fixture: &Fixture) -> anyhow::Result<()> {
 
 /// An administrator's logout ends the tokens of the user immediately.
 async fn logged_out_by_administrator(fixture: &Fixture) -> anyhow::Result<()> {
-    let access = fixture.client("mcp-cli")?.tokens(SCOPE, "bob").await?.access;
+    let access = fixture
+        .client("mcp-cli")?
+        .tokens(SCOPE, "bob")
+        .await?
+        .access;
     admitted_by_all(fixture, &access).await?;
     fixture.admin.log_out("bob").await?;
     rejected_by_introspection(fixture, &access).await
@@ -60,8 +90,16 @@ async fn logged_out_by_administrator(fixture: &Fixture) -> anyhow::Result<()> {
 
 /// The tokens of a disabled user are rejected immediately with introspection, and at their expiry without.
 async fn disabled(fixture: &Fixture) -> anyhow::Result<()> {
-    let short = fixture.client("mcp-cli-short")?.tokens(SCOPE, "carol").await?.access;
-    let long = fixture.client("mcp-cli-long")?.tokens(SCOPE, "carol").await?.access;
+    let short = fixture
+        .client("mcp-cli-short")?
+        .tokens(SCOPE, "carol")
+        .await?
+        .access;
+    let long = fixture
+        .client("mcp-cli-long")?
+        .tokens(SCOPE, "carol")
+        .await?
+        .access;
     admitted_by_all(fixture, &long).await?;
     fixture.admin.enable_user("carol", false).await?;
     rejected_by_introspection(fixture, &long).await?;
@@ -74,16 +112,25 @@ async fn disabled(fixture: &Fixture) -> anyhow::Result<()> {
 
 /// Checks that the server that verifies signatures accepts the token until its `exp`.
 async fn expires(fixture: &Fixture, token: &str) -> anyhow::Result<()> {
-    let expiry = tokens::claims(token)?["exp"].as_u64().context("exp: expected a number")?;
+    let expiry = tokens::claims(token)?["exp"]
+        .as_u64()
+        .context("exp: expected a number")?;
     let clock = SystemClock::new();
     loop {
         let before = clock.now().as_secs();
-        let response = fixture.send(request::tool_list(fixture.servers.of(Setup::Jwt)?.address, token)?).await?;
+        let response = fixture
+            .send(request::tool_list(
+                fixture.servers.of(Setup::Jwt)?.address,
+                token,
+            )?)
+            .await?;
         match response.status {
             // The leeway of the setup is one second. Another one is for the transfer.
             StatusCode::OK if before <= expiry + 2 => sleep(PERIOD).await,
             StatusCode::UNAUTHORIZED if clock.now().as_secs() >= expiry => break,
-            status => bail!("expected 401 from {expiry} on and 200 before, got {status} at {before}"),
+            status => {
+                bail!("expected 401 from {expiry} on and 200 before, got {status} at {before}")
+            }
         }
     }
     fixture.rejected(Setup::Jwt, token, "token.expired").await
@@ -93,11 +140,21 @@ async fn expires(fixture: &Fixture, token: &str) -> anyhow::Result<()> {
 async fn reused(fixture: &Fixture) -> anyhow::Result<()> {
     let client = fixture.client("mcp-cli")?;
     let first = client.tokens(SCOPE, "alice").await?;
-    let response = expect::json("the refresh", StatusCode::OK, &client.refresh(&first.refresh).await?)?;
-    let second = response["access_token"].as_str().context("expected an access token, got none")?;
+    let response = expect::json(
+        "the refresh",
+        StatusCode::OK,
+        &client.refresh(&first.refresh).await?,
+    )?;
+    let second = response["access_token"]
+        .as_str()
+        .context("expected an access token, got none")?;
     admitted_by_all(fixture, second).await?;
     let again = client.refresh(&first.refresh).await?;
-    expect::equal("status of the second use", StatusCode::BAD_REQUEST, again.status)?;
+    expect::equal(
+        "status of the second use",
+        StatusCode::BAD_REQUEST,
+        again.status,
+    )?;
     rejected_by_introspection(fixture, second).await
 }
 

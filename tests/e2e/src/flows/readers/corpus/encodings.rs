@@ -46,7 +46,13 @@ pub(super) fn cases() -> Vec<Case> {
         let ebcdic = WIPE.bytes().map(|byte| byte ^ 0x40).collect::<Vec<_>>();
         cases.push(Case::new("another code page", ebcdic).header("content-type", content_type));
     }
-    for content_type in ["text/plain", "application/jsonp", "application/vnd.a+json", "application/json\t", ""] {
+    for content_type in [
+        "text/plain",
+        "application/jsonp",
+        "application/vnd.a+json",
+        "application/json\t",
+        "",
+    ] {
         cases.push(call("a content type", "echo").header("content-type", content_type));
     }
     cases.push(
@@ -54,7 +60,15 @@ pub(super) fn cases() -> Vec<Case> {
             .header("content-type", "application/json")
             .header("content-type", "application/json; charset=utf-7"),
     );
-    for coding in ["gzip", "deflate", "br", "zstd", "identity", "utf-7", "x-gzip, identity"] {
+    for coding in [
+        "gzip",
+        "deflate",
+        "br",
+        "zstd",
+        "identity",
+        "utf-7",
+        "x-gzip, identity",
+    ] {
         cases.push(call("a content coding", "echo").header("content-encoding", coding));
     }
     cases.push(Case::new("stored gzip", gzip(WIPE.as_bytes())).header("content-encoding", "gzip"));
@@ -67,9 +81,21 @@ pub(super) fn cases() -> Vec<Case> {
 
 /// Messages in UTF-16 and UTF-32.
 fn other_encodings() -> Vec<Case> {
-    let little = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<_>>();
-    let big = |text: &str| text.encode_utf16().flat_map(u16::to_be_bytes).collect::<Vec<_>>();
-    let wide = |text: &str| text.chars().flat_map(|c| u32::from(c).to_le_bytes()).collect::<Vec<_>>();
+    let little = |text: &str| {
+        text.encode_utf16()
+            .flat_map(u16::to_le_bytes)
+            .collect::<Vec<_>>()
+    };
+    let big = |text: &str| {
+        text.encode_utf16()
+            .flat_map(u16::to_be_bytes)
+            .collect::<Vec<_>>()
+    };
+    let wide = |text: &str| {
+        text.chars()
+            .flat_map(|c| u32::from(c).to_le_bytes())
+            .collect::<Vec<_>>()
+    };
     let marked = format!("\u{feff}{WIPE}");
     vec![
         Case::new("UTF-16, little end first", little(WIPE)),
@@ -82,26 +108,46 @@ fn other_encodings() -> Vec<Case> {
         Case::new("two byte order marks", format!("\u{feff}{marked}")),
         Case::new("a byte order mark behind a blank", format!(" {marked}")),
         Case::new("a byte order mark at the end", format!("{WIPE}\u{feff}")),
-        Case::new("a byte order mark inside", WIPE.replacen(",\"method\"", ",\u{feff}\"method\"", 1)),
+        Case::new(
+            "a byte order mark inside",
+            WIPE.replacen(",\"method\"", ",\u{feff}\"method\"", 1),
+        ),
     ]
 }
 
 /// Bytes that are not UTF-8, and whitespace that JSON does not allow.
 fn damaged() -> Vec<Case> {
     let mut cases = Vec::new();
-    for damage in [&b"\xff"[..], b"\xc0\xaf", b"\xe0\x80\xaf", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xc3", b"\x80"] {
+    for damage in [
+        &b"\xff"[..],
+        b"\xc0\xaf",
+        b"\xe0\x80\xaf",
+        b"\xed\xa0\x80",
+        b"\xf4\x90\x80\x80",
+        b"\xc3",
+        b"\x80",
+    ] {
         for (before, after) in [("admin_", "wipe"), ("", "admin_wipe"), ("echo", "")] {
-            let mut name = raw("damaged UTF-8", "tools/call", &format!(r#"{{"name":"{before}@{after}"}}"#));
+            let mut name = raw(
+                "damaged UTF-8",
+                "tools/call",
+                &format!(r#"{{"name":"{before}@{after}"}}"#),
+            );
             if let Some(at) = name.body.iter().position(|byte| *byte == b'@') {
                 name.body.splice(at..=at, damage.iter().copied());
             }
             cases.push(name);
         }
     }
-    for blank in ["\u{b}", "\u{c}", "\u{a0}", "\u{2028}", "\u{0}", "\u{1e}", "\u{3000}"] {
+    for blank in [
+        "\u{b}", "\u{c}", "\u{a0}", "\u{2028}", "\u{0}", "\u{1e}", "\u{3000}",
+    ] {
         cases.push(Case::new("a blank before", format!("{blank}{WIPE}")));
         cases.push(Case::new("a blank behind", format!("{WIPE}{blank}")));
-        cases.push(Case::new("a blank inside", WIPE.replacen(",\"method\"", &format!(",{blank}\"method\""), 1)));
+        cases.push(Case::new(
+            "a blank inside",
+            WIPE.replacen(",\"method\"", &format!(",{blank}\"method\""), 1),
+        ));
     }
     for prefix in ["data: ", ")]}',\n", "while(1);", "\u{1e}", "//\n", "#\n"] {
         cases.push(Case::new("a prefix", format!("{prefix}{WIPE}")));
@@ -128,8 +174,16 @@ fn gzip(content: &[u8]) -> Vec<u8> {
 
 /// Returns the CRC-32 of gzip.
 fn crc(content: &[u8]) -> u32 {
-    let step = |sum: u32, _| if sum & 1 == 1 { (sum >> 1) ^ 0xedb8_8320 } else { sum >> 1 };
-    !content.iter().fold(u32::MAX, |sum, byte| (0..8).fold(sum ^ u32::from(*byte), step))
+    let step = |sum: u32, _| {
+        if sum & 1 == 1 {
+            (sum >> 1) ^ 0xedb8_8320
+        } else {
+            sum >> 1
+        }
+    };
+    !content.iter().fold(u32::MAX, |sum, byte| {
+        (0..8).fold(sum ^ u32::from(*byte), step)
+    })
 }
 
 #[cfg(test)]

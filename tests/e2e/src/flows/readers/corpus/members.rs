@@ -16,29 +16,55 @@ fn envelopes() -> Vec<Case> {
     let echo = r#"{"name":"echo","arguments":{}}"#;
     let wipe = r#"{"name":"admin_wipe","arguments":{}}"#;
     let bodies = [
-        format!(r#"{{"jsonrpc":"2.0","id":0,"method":"tools/list","method":"tools/call","params":{wipe}}}"#),
-        format!(r#"{{"jsonrpc":"2.0","id":0,"method":"tools/call","method":"tools/list","params":{wipe}}}"#),
-        format!(r#"{{"jsonrpc":"2.0","id":0,"method":"tools/list","Method":"tools/call","params":{wipe}}}"#),
+        format!(
+            r#"{{"jsonrpc":"2.0","id":0,"method":"tools/list","method":"tools/call","params":{wipe}}}"#
+        ),
+        format!(
+            r#"{{"jsonrpc":"2.0","id":0,"method":"tools/call","method":"tools/list","params":{wipe}}}"#
+        ),
+        format!(
+            r#"{{"jsonrpc":"2.0","id":0,"method":"tools/list","Method":"tools/call","params":{wipe}}}"#
+        ),
         format!(r#"{{"jsonrpc":"2.0","id":0,"METHOD":"tools/call","params":{wipe}}}"#),
-        format!(r#"{{"jsonrpc":"2.0","id":0,"method":"ping","\u006dethod":"tools/call","params":{wipe}}}"#),
-        format!(r#"{{"jsonrpc":"2.0","id":0,"method":"ping","method\u0000":"tools/call","params":{wipe}}}"#),
-        format!(r#"{{"jsonrpc":"2.0","id":0,"method":"tools/call","params":{wipe},"params":{echo}}}"#),
-        format!(r#"{{"jsonrpc":"2.0","id":0,"method":"tools/call","params":{echo},"params":{wipe}}}"#),
-        format!(r#"{{"jsonrpc":"2.0","id":0,"method":"tools/call","params":{echo},"Params":{wipe}}}"#),
-        format!("{{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"tools/call\",\"params\":{echo},\"param\u{17f}\":{wipe}}}"),
-        format!(r#"{{"jsonrpc":"2.0","id":0,"method":"tools/call","params":{echo},"param\u017f":{wipe}}}"#),
-        format!(r#"{{"jsonrpc":"2.0","id":0,"method":"tools/call","params":{echo},"params ":{wipe}}}"#),
+        format!(
+            r#"{{"jsonrpc":"2.0","id":0,"method":"ping","\u006dethod":"tools/call","params":{wipe}}}"#
+        ),
+        format!(
+            r#"{{"jsonrpc":"2.0","id":0,"method":"ping","method\u0000":"tools/call","params":{wipe}}}"#
+        ),
+        format!(
+            r#"{{"jsonrpc":"2.0","id":0,"method":"tools/call","params":{wipe},"params":{echo}}}"#
+        ),
+        format!(
+            r#"{{"jsonrpc":"2.0","id":0,"method":"tools/call","params":{echo},"params":{wipe}}}"#
+        ),
+        format!(
+            r#"{{"jsonrpc":"2.0","id":0,"method":"tools/call","params":{echo},"Params":{wipe}}}"#
+        ),
+        format!(
+            "{{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"tools/call\",\"params\":{echo},\"param\u{17f}\":{wipe}}}"
+        ),
+        format!(
+            r#"{{"jsonrpc":"2.0","id":0,"method":"tools/call","params":{echo},"param\u017f":{wipe}}}"#
+        ),
+        format!(
+            r#"{{"jsonrpc":"2.0","id":0,"method":"tools/call","params":{echo},"params ":{wipe}}}"#
+        ),
         format!(r#"{{"jsonrpc":"2.0","id":0,"method":" tools/call","params":{wipe}}}"#),
         format!(r#"{{"jsonrpc":"2.0","id":0,"method":"tools/call ","params":{wipe}}}"#),
         format!(r#"{{"jsonrpc":"2.0","id":0,"method":"TOOLS/CALL","params":{wipe}}}"#),
-        format!("{{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"tool\u{17f}/call\",\"params\":{wipe}}}"),
+        format!(
+            "{{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"tool\u{17f}/call\",\"params\":{wipe}}}"
+        ),
         format!(r#"{{"jsonrpc":"2.0","id":0,"method":"tools\/call","params":{wipe}}}"#),
         format!(r#"{{"jsonrpc":"2.0","id":0,"method":"tools\u002fcall","params":{wipe}}}"#),
         format!(r#"{{"jsonrpc":"2.0","id":0,"method":"tools/call\u0000","params":{wipe}}}"#),
         format!(r#"{{"jsonrpc":"2.0","id":0,"method":["tools/call"],"params":{wipe}}}"#),
         format!(r#"{{"jsonrpc":"2.0","method":"tools/call","params":{wipe}}}"#),
         format!(r#"{{"jsonrpc":"2.0","id":null,"method":"tools/call","params":{wipe}}}"#),
-        format!(r#"{{"jsonrpc":"2.0","id":0,"method":"tools/call","params":{wipe},"result":{{}}}}"#),
+        format!(
+            r#"{{"jsonrpc":"2.0","id":0,"method":"tools/call","params":{wipe},"result":{{}}}}"#
+        ),
         format!(r#"{{"jsonrpc":"2.0","id":0,"result":{{}},"params":{wipe}}}"#),
         format!(r#"{{"id":0,"method":"tools/call","params":{wipe}}}"#),
         format!(r#"{{"jsonrpc":"1.0","id":0,"method":"tools/call","params":{wipe}}}"#),
@@ -53,7 +79,10 @@ fn envelopes() -> Vec<Case> {
         format!(r#"{{"jsonrpc":"2.0","id":0,/*,*/"method":"tools/call","params":{wipe}}}"#),
         format!("{{'jsonrpc':'2.0','id':0,'method':'tools/call','params':{wipe}}}"),
     ];
-    bodies.into_iter().map(|body| Case::new("envelope", body)).collect()
+    bodies
+        .into_iter()
+        .map(|body| Case::new("envelope", body))
+        .collect()
 }
 
 /// Variations of the members of `params`.
@@ -120,13 +149,23 @@ fn params() -> Vec<Case> {
         r#"{"taskIds":["admin-1"]}"#,
     ];
     let of = |method: &'static str, list: &[&str]| -> Vec<Case> {
-        list.iter().map(|params| raw("members", method, params)).collect()
+        list.iter()
+            .map(|params| raw("members", method, params))
+            .collect()
     };
     let mut cases = of("tools/call", &calls);
-    cases.extend(of("prompts/get", &[r#"{"name":"greeting","name":"secret_plan"}"#, r#"{"Name":"secret_plan"}"#]));
+    cases.extend(of(
+        "prompts/get",
+        &[
+            r#"{"name":"greeting","name":"secret_plan"}"#,
+            r#"{"Name":"secret_plan"}"#,
+        ],
+    ));
     cases.extend(of("completion/complete", &completions));
     cases.extend(of("subscriptions/listen", &listens));
-    ["tasks/get", "tasks/cancel"].iter().for_each(|method| cases.extend(of(method, &tasks)));
+    ["tasks/get", "tasks/cancel"]
+        .iter()
+        .for_each(|method| cases.extend(of(method, &tasks)));
     cases.extend(of(
         "resources/read",
         &[
@@ -173,20 +212,51 @@ fn values() -> Vec<Case> {
     ];
     let mut cases: Vec<Case> = names
         .into_iter()
-        .map(|name| raw("name", "tools/call", &format!(r#"{{"name":"{name}","arguments":{{}}}}"#)))
+        .map(|name| {
+            raw(
+                "name",
+                "tools/call",
+                &format!(r#"{{"name":"{name}","arguments":{{}}}}"#),
+            )
+        })
         .collect();
-    let numbers =
-        ["1e999", "-0", "-1e-999", "12345678901234567890123", "0.1e1", "01", "1.", "+1", "NaN", "Infinity", "0x1"];
+    let numbers = [
+        "1e999",
+        "-0",
+        "-1e-999",
+        "12345678901234567890123",
+        "0.1e1",
+        "01",
+        "1.",
+        "+1",
+        "NaN",
+        "Infinity",
+        "0x1",
+    ];
     for number in numbers {
-        cases.push(raw("number", "tools/call", &format!(r#"{{"name":"echo","arguments":{{"a":{number}}}}}"#)));
-        let text = format!(r#"{{"jsonrpc":"2.0","id":{number},"method":"tools/call","params":{{"name":"echo"}}}}"#);
+        cases.push(raw(
+            "number",
+            "tools/call",
+            &format!(r#"{{"name":"echo","arguments":{{"a":{number}}}}}"#),
+        ));
+        let text = format!(
+            r#"{{"jsonrpc":"2.0","id":{number},"method":"tools/call","params":{{"name":"echo"}}}}"#
+        );
         cases.push(Case::new("number as the identifier", text));
     }
     for depth in [8, 60, 127, 200, 1000, 10_000] {
         let nested = format!("{}1{}", "[".repeat(depth), "]".repeat(depth));
-        cases.push(raw("depth", "tools/call", &format!(r#"{{"arguments":{{"a":{nested}}},"name":"echo"}}"#)));
+        cases.push(raw(
+            "depth",
+            "tools/call",
+            &format!(r#"{{"arguments":{{"a":{nested}}},"name":"echo"}}"#),
+        ));
         let nested = format!("{}1{}", r#"{"a":"#.repeat(depth), "}".repeat(depth));
-        cases.push(raw("depth", "tools/call", &format!(r#"{{"arguments":{nested},"name":"admin_wipe"}}"#)));
+        cases.push(raw(
+            "depth",
+            "tools/call",
+            &format!(r#"{{"arguments":{nested},"name":"admin_wipe"}}"#),
+        ));
     }
     cases.push(call("a long name", &format!("admin_{}", "x".repeat(300))));
     cases.push(call("a long name", &"x".repeat(300)));
@@ -203,7 +273,9 @@ fn mirrors() -> Vec<Case> {
         call("another method of HTTP", "echo").header("x-http-method-override", "DELETE"),
         modern("a second name", "tools/call", &echo).header("mcp-name", "admin_wipe"),
         modern("a second method", "tools/call", &echo).header("mcp-method", "tools/list"),
-        modern("a name in Base64", "tools/call", &echo).header("mcp-name", "=?base64?YWRtaW5fd2lwZQ==?="),
-        modern("a parameter in a header", "tools/call", &echo).header("mcp-param-name", "admin_wipe"),
+        modern("a name in Base64", "tools/call", &echo)
+            .header("mcp-name", "=?base64?YWRtaW5fd2lwZQ==?="),
+        modern("a parameter in a header", "tools/call", &echo)
+            .header("mcp-param-name", "admin_wipe"),
     ]
 }
